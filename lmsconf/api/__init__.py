@@ -1,15 +1,12 @@
 """API client, independent of manifests.
 
 service, sdk, endpoint_group Service: every operation of the API as a typed method; sdk is generated
-client, request, argument_validation, value_conversion, strict_json, error_mapping
+client, request, argument_validation, strict_json, error_mapping
                              one call: validated, sent, retried where safe, decoded, failures mapped to ApiError
-transport                    HTTP with deadlines
-retry, rate_limiter, accepted_rate, circuit_breaker, limits
-                             retry policy, request rate of a process or of several, and how it is learnt, when to stop
-                             sending, size limits of responses
-worker_pool, priority_queue  concurrent requests, ordered by priority
-pagination, list_check, concurrent_reader
-                             listings, read page by page and checked for completeness
+transport                    httpx within a deadline and a size limit; whether a request was delivered
+retry, rate_limiter, limits  retry policy, when to stop sending, rate of requests, size limits of responses
+worker_pool, concurrent_reader, pagination
+                             concurrent requests; listings, read page by page and checked for completeness
 spec                         operations and dialect as data
 """
 

@@ -7,24 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
 
-from lmsconf.api.circuit_breaker import CircuitBreaker
 from lmsconf.api.error_mapping import LATER_HINT, failure_to_api_error, parse_response
 from lmsconf.api.limits import ANSWER
 from lmsconf.api.rate_limiter import RateLimiter
 from lmsconf.api.request import PreparedRequest, prepare_request, prepare_unchecked_request
-from lmsconf.api.retry import NOT_NOW, RetryPolicy
+from lmsconf.api.retry import NOT_NOW, TRANSIENT, Outage, RetryPolicy
 from lmsconf.api.spec import ApiSpec
-from lmsconf.api.transport.http import URL_NAME, HttpResponse, HttpTransport, RequestNotSent, ResponseLost
+from lmsconf.api.transport import URL_NAME, HttpResponse, HttpTransport, RequestNotSent, ResponseLost
 from lmsconf.model.canonical_json import Json
 
 if TYPE_CHECKING:
     import httpx
 
-    from lmsconf.api.transport.in_process_wire import InProcessService
+
+Outcome: TypeAlias = HttpResponse | RequestNotSent | ResponseLost
 
 
 class Exchange(Struct, frozen=True, kw_only=True):
@@ -53,14 +53,14 @@ _TOO_MUCH = "not sent: the service rejected earlier requests as too many"
 
 
 class Client:
-    """One connection to the service. Not thread-safe: `WorkerPool` gives each thread its own client.
+    """Sends requests to one service. Not thread-safe: `WorkerPool` gives each job a copy over the same connections.
 
     The token is redacted from errors and from what `on_call` gets. Raises LmsconfError for an unsafe URL or token.
 
     spec             the API under the project's dialect; default: no overrides
-    transport        replaces the network: one of httpx, or a service in this process; the client does not close it
+    transport        replaces the network; the client does not close it
     rate_limiter     rate limiter shared by the clients of a run; default: one per client
-    circuit_breaker  circuit breaker shared likewise; default: one per call
+    outage           what is known of an outage, shared likewise; default: one per call
     on_call          called after each attempt
     only_reads       raise ValueError for a call that writes, before anything is sent
     seconds          time limit of one attempt
@@ -74,10 +74,10 @@ class Client:
         token: str,
         *,
         spec: ApiSpec | None = None,
-        transport: httpx.BaseTransport | InProcessService | None = None,
+        transport: httpx.BaseTransport | None = None,
         retry: RetryPolicy | None = None,
         rate_limiter: RateLimiter | None = None,
-        circuit_breaker: CircuitBreaker | None = None,
+        outage: Outage | None = None,
         on_call: Callable[[Exchange], None] | None = None,
         only_reads: bool = False,
         seconds: float = 60.0,
@@ -93,7 +93,7 @@ class Client:
         self._rate_limiter = rate_limiter or RateLimiter(
             clock=self._retry.clock, sleep=self._retry.sleep, wall_clock=self._retry.wall_clock
         )
-        self._circuit_breaker = circuit_breaker
+        self._outage = outage
         self._on_call = on_call
 
     def __repr__(self) -> str:
@@ -106,7 +106,7 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connections."""
         self._transport.close()
 
     @contextmanager
@@ -161,100 +161,78 @@ class Client:
     def _perform(
         self, request: PreparedRequest, on_resume: Callable[[], None] | None = None, label: str | None = None
     ) -> Json:
-        """Send the request, and retry it while that is safe and the retry policy and the circuit breaker allow it."""
+        """Send the request, and retry it while that is safe and the retry policy and the outage allow it."""
         if request.writes and self._only_reads:
             raise ValueError(f"{request.method} {request.path} is a write, and this client is read-only")
-        breaker = self._circuit_breaker or CircuitBreaker(self._retry)
-        tried, waited, trouble = 0, 0.0, None
-        outcome: HttpResponse | RequestNotSent | ResponseLost | None = None
-        checked = self._retry.clock()
-        while self._may_send(breaker):
-            if on_resume is not None and self._retry.is_long(self._retry.clock() - checked):
+        policy, outage = self._retry, self._outage or Outage(self._retry)
+        tried, waited, responses = 0, 0.0, None
+        outcome: Outcome | None = None
+        checked = policy.clock()
+        while self._rate_limiter.wait_turn(outage.seconds_left):
+            if on_resume is not None and policy.is_long(policy.clock() - checked):
                 on_resume()
-                checked = self._retry.clock()
+                checked = policy.clock()
             tried += 1
-            start = self._retry.clock()
-            outcome = self._attempt(request, start, breaker)
-            seconds, pause = self._retry.clock() - start, None
+            start = policy.clock()
+            outcome = self._attempt(request, outage)
+            seconds, pause = policy.clock() - start, None
+            is_limited = self._record(outcome, start, outage)
             if self._may_repeat(request, outcome):
-                trouble = breaker.outage_number if trouble is None else trouble
-                pause = self._pause(outcome, tried, waited, breaker)
-                if pause is None or pause > breaker.seconds_until_open():
-                    breaker.record_give_up(trouble)
+                responses = outage.responses if responses is None else responses
+                pause = self._pause(outcome, tried, waited, is_limited=is_limited)
+                if pause is None or pause > outage.seconds_left():
+                    outage.record_give_up(responses)
                     pause = None
-            if self._on_call:
+            if self._on_call and not outage.is_stopped:
                 self._on_call(_exchange(request, outcome, tried, seconds, pause, label))
             if pause is None:
                 break
-            self._rate_limiter.pause(pause)
-            waited += 0.0 if self._retry.is_long(pause) else pause
-        if outcome is None:
-            outcome = (
-                RequestNotSent(_TOO_MUCH, hint=LATER_HINT) if breaker.is_rate_limited else RequestNotSent(_GIVEN_UP)
-            )
+            self._rate_limiter.pause(pause, outage.seconds_left)
+            waited += 0.0 if policy.is_long(pause) else pause
         if isinstance(outcome, HttpResponse):
             return parse_response(request, outcome, self._transport, tried)
-        raise failure_to_api_error(request, outcome, self._transport, tried) from outcome.__cause__
+        failure = outcome or (
+            RequestNotSent(_TOO_MUCH, hint=LATER_HINT) if outage.is_rate_limited else RequestNotSent(_GIVEN_UP)
+        )
+        raise failure_to_api_error(request, failure, self._transport, tried) from failure.__cause__
 
-    def _pause(
-        self, outcome: HttpResponse | RequestNotSent | ResponseLost, tried: int, waited: float, breaker: CircuitBreaker
-    ) -> float | None:
+    def _attempt(self, request: PreparedRequest, outage: Outage) -> Outcome:
+        """Send the request once and return the outcome."""
+        try:
+            return self._transport.send(
+                request.method, request.target, request.body, request.headers, max_seconds=outage.seconds_left()
+            )
+        except (RequestNotSent, ResponseLost) as failure:
+            return failure
+
+    def _record(self, outcome: Outcome, sent: float, outage: Outage) -> bool:
+        """Report an outcome to the rate limiter and the outage; return whether it was refused as too many."""
+        if not isinstance(outcome, HttpResponse):
+            outage.record_failure(sent)
+            return False
+        if outcome.status not in TRANSIENT:
+            self._rate_limiter.record_response()
+            outage.record_response()
+            return False
+        is_limited = self._retry.is_rate_limited(
+            outcome.status, has_ever_responded=outage.responses > 0, retry_after=outcome.retry_after
+        )
+        later = self._retry.parse_retry_after(outcome.retry_after) if outcome.status in NOT_NOW else None
+        outage.record_failure(sent, rate_limited=is_limited, retry_after=later)
+        if outcome.status in NOT_NOW:
+            self._rate_limiter.record_rate_limited(sent, later)
+        return is_limited
+
+    def _pause(self, outcome: Outcome, tried: int, waited: float, *, is_limited: bool) -> float | None:
         """Return the seconds until the next attempt; None: give up."""
         if not isinstance(outcome, HttpResponse):
             return self._retry.wait_before_retry(tried, waited)
+        not_now = outcome.status in NOT_NOW
         return self._retry.wait_before_retry(
-            tried,
-            waited,
-            outcome.retry_after,
-            rate_limited=self._is_too_much(outcome, breaker),
-            not_now=outcome.status in NOT_NOW,
+            tried, waited, outcome.retry_after, rate_limited=is_limited, not_now=not_now
         )
 
-    def _is_too_much(self, answer: HttpResponse, breaker: CircuitBreaker) -> bool:
-        return self._retry.is_rate_limited(
-            answer.status, has_ever_responded=breaker.has_ever_responded, retry_after=answer.retry_after
-        )
-
-    def _may_send(self, breaker: CircuitBreaker) -> bool:
-        """Wait for the rate limiter; return False if the circuit breaker is open or would open before then."""
-        return self._rate_limiter.wait_turn(breaker.seconds_until_open) and breaker.seconds_until_open() > 0
-
-    def _attempt(
-        self, request: PreparedRequest, start: float, breaker: CircuitBreaker
-    ) -> HttpResponse | RequestNotSent | ResponseLost:
-        """Send the request once and return the outcome. start: now, on the retry policy's clock."""
-        outcome: HttpResponse | RequestNotSent | ResponseLost
-        try:
-            outcome = self._transport.send(
-                request.method,
-                request.target,
-                request.body,
-                request.headers,
-                writes=request.writes,
-                max_seconds=breaker.seconds_until_open(),
-            )
-        except (RequestNotSent, ResponseLost) as failure:
-            outcome = failure
-        self._heed(outcome, start, breaker)
-        return outcome
-
-    def _heed(
-        self, outcome: HttpResponse | RequestNotSent | ResponseLost, sent: float, breaker: CircuitBreaker
-    ) -> None:
-        """Report an outcome to the rate limiter and the circuit breaker."""
-        if isinstance(outcome, HttpResponse) and self._retry.is_not_transient(outcome.status):
-            self._rate_limiter.record_response()
-            breaker.record_response()
-            return
-        if not isinstance(outcome, HttpResponse):
-            breaker.record_failure(sent)
-            return
-        later = self._retry.parse_retry_after(outcome.retry_after) if outcome.status in NOT_NOW else None
-        breaker.record_failure(sent, rate_limited=self._is_too_much(outcome, breaker), retry_after=later)
-        if outcome.status in NOT_NOW:
-            self._rate_limiter.record_rate_limited(sent, later)
-
-    def _may_repeat(self, request: PreparedRequest, outcome: HttpResponse | RequestNotSent | ResponseLost) -> bool:
+    def _may_repeat(self, request: PreparedRequest, outcome: Outcome) -> bool:
         """Whether a retry cannot repeat a write and may succeed."""
         if isinstance(outcome, HttpResponse):
             return self._retry.is_retry_safe(outcome.status, writes=request.writes, retry_after=outcome.retry_after)
@@ -265,7 +243,7 @@ class Client:
 
 def _exchange(
     request: PreparedRequest,
-    outcome: HttpResponse | RequestNotSent | ResponseLost,
+    outcome: Outcome,
     tried: int,
     seconds: float,
     pause: float | None,

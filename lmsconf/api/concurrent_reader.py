@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Iterable, Mapping, MutableMapping
-from concurrent.futures import FIRST_EXCEPTION, Future, wait
+from concurrent.futures import FIRST_COMPLETED, FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, TypeAlias
 
 from lmsconf.api.limits import MemoryQuota, fan_out_memory_limit
-from lmsconf.api.list_check import refuse_missing_list
-from lmsconf.api.pagination import Keep, ListingSchema, OnFirstPage, PageRequests, read_listing
-from lmsconf.api.priority_queue import Priority
+from lmsconf.api.pagination import (
+    Keep,
+    ListingSchema,
+    OnFirstPage,
+    PageRequests,
+    read_listing,
+    refuse_missing_list,
+)
 from lmsconf.api.spec import ApiSpec, Operation
 from lmsconf.api.worker_pool import WorkerPool
 from lmsconf.model.api import ListedRows, ListOperation, ReadArguments
@@ -48,6 +52,7 @@ class ConcurrentReader:
         self._everything = whole_rows
         self._answered = {} if answered is None else answered
         self._pool = pool
+        self._most_queued = 2 * pool.parallelism
         self._spec = spec or ApiSpec.default()
 
     @property
@@ -58,34 +63,40 @@ class ConcurrentReader:
     def get(
         self, operation: str, *, path: Mapping[str, str] | None = None, query: Mapping[str, Json] | None = None
     ) -> Json:
-        """Return one response, requested before any queued fan-out."""
-        return self._ask(self._readable(operation), path or {}, query or {}, Priority.CHAIN).result()
+        """Return one response."""
+        return self._ask(self._readable(operation), path or {}, query or {}).result()
 
     def search(self, operation: str, body: Mapping[str, Json]) -> Json:
         """Return one response to a request that reads with a body."""
         known = self._readable(operation)
-        return self._pool.submit(lambda client: client.call(known.id, body=dict(body)), Priority.CHAIN).result()
+        return self._pool.submit(lambda client: client.call(known.id, body=dict(body))).result()
 
     def each(
         self, operation: str, requests: Iterable[ReadArguments], *, on_queued: Callable[[], None] | None = None
     ) -> list[Json]:
-        """Return one response per request, in order. After a failure, those not yet started are cancelled.
+        """Return one response per request, in order. After a failure, no further one is sent.
 
         on_queued: called once progress knows their number.
         """
         known = self._readable(operation)
         room = MemoryQuota(fan_out_memory_limit(whole_responses=self._everything), f"to {known.method} {known.path}")
-        todo, futures = list(requests), list[Future[Json]]()
+        todo, futures, pending = list(requests), list[Future[Json]](), set[Future[Json]]()
         self._pool.expect(len(todo))
         if on_queued is not None:
             on_queued()
-        for path, query in todo:
-            future = self._ask(known, path, query, Priority.FAN_OUT, room, is_expected=True)
-            futures.append(future)
-            if _failures([future]):
-                self._pool.drop_expected(len(todo) - len(futures))
-                break
         try:
+            for path, query in todo:
+                if len(pending) >= self._most_queued:
+                    # Few are queued, so that pages and single requests need not wait for all of them.
+                    done, pending = wait(pending, return_when=FIRST_COMPLETED)
+                    if _failures(done):
+                        break
+                future = self._ask(known, path, query, room, is_expected=True)
+                futures.append(future)
+                pending.add(future)
+                if _failures([future]):
+                    break
+            self._pool.drop_expected(len(todo) - len(futures))
             wait(futures, return_when=FIRST_EXCEPTION)
             return [refuse_missing_list(known, future.result()) for future in _failures(futures) or futures]
         finally:
@@ -105,7 +116,7 @@ class ConcurrentReader:
         schema = ListingSchema.for_operation(self._spec, operation, keep, whole_rows=self._everything)
 
         def ask(page: Mapping[str, Json], is_expected: bool) -> Future[Json]:
-            return self._ask(known, {}, page, Priority.CHAIN, is_expected=is_expected)
+            return self._ask(known, {}, page, is_expected=is_expected)
 
         pages = PageRequests(ask=ask, expect=self._pool.expect, drop=self._pool.drop_expected)
         return read_listing(pages, schema, query or {}, on_first)
@@ -116,14 +127,12 @@ class ConcurrentReader:
 
     def together(self, jobs: Mapping[str, Callable[[], object]]) -> dict[str, object]:
         """Run jobs concurrently, a thread each, and return their results. Their requests go to the worker pool."""
-        futures: dict[str, Future[object]] = {name: Future() for name in jobs}
-        threads = [
-            threading.Thread(target=_settle, args=(job, futures[name]), name=f"lmsconf-{name}", daemon=True)
-            for name, job in jobs.items()
-        ]
-        for thread in threads:
-            thread.start()
-        wait(futures.values())
+        threads = ThreadPoolExecutor(max(len(jobs), 1), thread_name_prefix="lmsconf-job")
+        try:
+            futures = {name: threads.submit(job) for name, job in jobs.items()}
+            wait(futures.values())
+        finally:
+            threads.shutdown(wait=False)
         return {name: future.result() for name, future in futures.items()}
 
     def _readable(self, operation: str) -> Operation:
@@ -138,7 +147,6 @@ class ConcurrentReader:
         operation: Operation,
         path: Mapping[str, str],
         query: Mapping[str, Json],
-        priority: Priority,
         room: MemoryQuota | None = None,
         *,
         is_expected: bool = False,
@@ -156,19 +164,9 @@ class ConcurrentReader:
                 room.charge(answer)
             return answer
 
-        return self._pool.submit(ask, priority, is_expected=is_expected)
+        return self._pool.submit(ask, is_expected=is_expected)
 
 
-def _failures(futures: list[Future[Json]]) -> list[Future[Json]]:
+def _failures(futures: Iterable[Future[Json]]) -> list[Future[Json]]:
     """Return the futures that ended with an exception, in order."""
     return [future for future in futures if future.done() and not future.cancelled() and future.exception()]
-
-
-def _settle(job: Callable[[], object], future: Future[object]) -> None:
-    """Run a job and set its result or exception on the future."""
-    try:
-        result = job()
-    except BaseException as error:
-        future.set_exception(error)
-    else:
-        future.set_result(result)

@@ -9,7 +9,7 @@ from lmsconf.api.limits import OversizedResponse, refuse_oversized_body
 from lmsconf.api.request import PreparedRequest
 from lmsconf.api.retry import NOT_NOW, TOO_MANY, UNAVAILABLE, seconds_of
 from lmsconf.api.strict_json import decode
-from lmsconf.api.transport.http import HttpResponse, HttpTransport, RequestNotSent, ResponseLost
+from lmsconf.api.transport import HttpResponse, HttpTransport, RequestNotSent, ResponseLost
 from lmsconf.errors import ApiError, InvalidResponse, Rejected, Unauthorized, Unreachable, WriteOutcomeUnknown
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.time_formats import duration_in_words

@@ -1,19 +1,24 @@
-"""Retry policy: which requests are retried, and after how long. Clock, sleep and randomness are injected."""
+"""Which requests are retried, after how long, and when a run ends. Clock, sleep and randomness are injected."""
 
 from __future__ import annotations
 
+import math
 import random
+import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import Final
 
 from msgspec import Struct
 
 TOO_MANY, UNAVAILABLE = 429, 503
-_PASSING = frozenset({TOO_MANY, 500, 502, UNAVAILABLE, 504})
-"""Transient statuses, after which a read is retried."""
+TRANSIENT = frozenset({TOO_MANY, 500, 502, UNAVAILABLE, 504})
+"""Statuses after which a read is retried."""
 NOT_NOW = frozenset({TOO_MANY, UNAVAILABLE})
 """Statuses that slow the rate limiter down."""
+_TOO_LITTLE: Final = 1.0
+"""Seconds too short for a response: a write sent with less time left would only end with an unknown result."""
 
 
 def seconds_of(retry_after: str | None) -> float | None:
@@ -23,7 +28,7 @@ def seconds_of(retry_after: str | None) -> float | None:
 
 
 class RetryPolicy(Struct, frozen=True, kw_only=True):
-    """Retry policy of a client, and limits of the circuit breaker that the clients of a run share.
+    """Retry policy of a client, and limits of an outage.
 
     A service that is down, hangs, or returns only transient statuses ends a run at most two minutes (`max_outage`)
     after the first request that failed so; only the system's DNS lookup cannot be bounded. If it asks with Retry-After
@@ -37,8 +42,8 @@ class RetryPolicy(Struct, frozen=True, kw_only=True):
                      taken for this
     patience         maximum outage while the service asks to wait for longer than `short_retry_after`
     max_total_wait   of one call between its attempts
-    max_outage       outage after which the circuit breaker opens
-    max_consecutive_failures  after which it opens
+    max_outage       outage after which nothing is sent any more
+    max_consecutive_failures  the same, of all clients of a run
     wall_clock       since the epoch, for a Retry-After that is a date
     clock            monotonic clock
     random_number    from 0 to 1
@@ -57,10 +62,6 @@ class RetryPolicy(Struct, frozen=True, kw_only=True):
     clock: Callable[[], float] = time.monotonic
     random_number: Callable[[], float] = random.random
 
-    def is_not_transient(self, status: int) -> bool:
-        """Return whether a status is not transient."""
-        return status not in _PASSING
-
     def is_rate_limited(self, status: int, *, has_ever_responded: bool, retry_after: str | None) -> bool:
         """Return whether a response means rate limiting rather than failure.
 
@@ -75,7 +76,7 @@ class RetryPolicy(Struct, frozen=True, kw_only=True):
         A write only after 429, or 503 with Retry-After: statuses that say that it was not carried out.
         """
         if not writes:
-            return status in _PASSING
+            return status in TRANSIENT
         return status == TOO_MANY or (status == UNAVAILABLE and retry_after is not None)
 
     def wait_before_retry(
@@ -95,7 +96,7 @@ class RetryPolicy(Struct, frozen=True, kw_only=True):
         left, requested = self.max_total_wait - waited, self.parse_retry_after(retry_after)
         if requested is not None and self.is_long(requested):
             if not_now:
-                # The circuit breaker bounds these waits.
+                # The limits of an outage bound these waits.
                 return requested
             requested = self.short_retry_after
         if left <= 0 or (attempts >= self.max_attempts and not rate_limited and requested is None):
@@ -137,3 +138,85 @@ class RetryPolicy(Struct, frozen=True, kw_only=True):
     def _heeded(self, asked: float) -> float:
         """Return a Retry-After; one that nobody would wait for is tried sooner, within the usual outage."""
         return asked if asked <= self.patience else self.short_retry_after
+
+
+class Outage:
+    """Whether the service of a run answers, shared by all its clients. Thread-safe.
+
+    An outage starts when a request is sent that gets no response or a transient status, and ends with the next response
+    of any other status. It ends the run, so that nothing more is sent, `max_outage` seconds after it started (later if
+    the service asked to wait for more than a minute), after `max_consecutive_failures` (or clients times
+    `max_attempts`, if more), or when a call stops retrying. A rate-limited request is not counted as a failure, since
+    the service is up. A program that goes on may send again `max_outage` seconds later.
+
+    responses: how many requests were answered. is_rate_limited: the last failure was rate limiting. is_stopped: the run
+    has ended.
+    """
+
+    def __init__(self, retry: RetryPolicy) -> None:
+        self._retry = retry
+        self._most = retry.max_consecutive_failures
+        self._lock = threading.Lock()
+        self.responses = 0
+        self.is_rate_limited = self.is_stopped = False
+        self._reset()
+
+    def _reset(self) -> None:
+        self._started = self._limit = self._over = math.inf
+        self._failures = 0
+
+    def set_concurrency(self, clients: int) -> None:
+        """Set the number of concurrent requests: a short outage fails all of them at once."""
+        self._most = max(self._most, clients * self._retry.max_attempts)
+
+    def seconds_left(self) -> float:
+        """Return the seconds until the outage ends the run: 0 once it has, infinity without an outage."""
+        if self.is_stopped:
+            return 0.0
+        if self._started == math.inf:
+            return math.inf
+        with self._lock:
+            now = self._retry.clock()
+            if now > self._limit - _TOO_LITTLE:
+                self._over = min(self._over, now)
+            if self._over == math.inf:
+                return self._limit - now
+            if now - self._over < self._retry.max_outage:
+                return 0.0
+            self._reset()
+            return math.inf
+
+    def stop(self) -> None:
+        """Send nothing more: the run has ended, and nobody waits for what its threads still ask for."""
+        self.is_stopped = True
+
+    def record_response(self) -> None:
+        """Record a response that is not transient; it ends the outage."""
+        self.responses += 1
+        if self._started != math.inf:
+            with self._lock:
+                self._reset()
+
+    def record_failure(self, sent_at: float, *, rate_limited: bool = False, retry_after: float | None = None) -> None:
+        """Record a failed request.
+
+        sent_at: on the clock of `RetryPolicy`. rate_limited: it was refused as too many. retry_after: in seconds.
+        """
+        with self._lock:
+            now, retry = self._retry.clock(), self._retry
+            if self._started == math.inf:
+                self._started, self._limit = sent_at, sent_at + retry.max_outage
+            if retry_after is not None and retry.is_long(retry_after):
+                # A minute after the pause, within the patience.
+                end = min(now + retry_after, self._started + retry.patience) + retry.short_retry_after
+                self._limit = max(self._limit, end)
+            self.is_rate_limited = rate_limited
+            self._failures += not rate_limited
+            if self._failures >= self._most:
+                self._over = min(self._over, now)
+
+    def record_give_up(self, responses: int) -> None:
+        """Record that a call stops retrying. responses: how many there were when it first failed."""
+        with self._lock:
+            if responses == self.responses:
+                self._over = min(self._over, self._retry.clock())

@@ -1,54 +1,44 @@
-"""Thread pool, one connection per thread; chained requests such as pages are served before fan-out requests."""
+"""Thread pool that sends requests over the connections of one client, and counts them for progress.
+
+Only requests are run in it, which wait for nothing but the service: a job that waits for others has a thread of its own
+(`ConcurrentReader.together`), so that no job waits for a thread.
+"""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
-from time import perf_counter
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
+from copy import copy
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from lmsconf.api.priority_queue import Priority, PriorityQueue
 from lmsconf.model.progress import RateLimit, Report, RunProgress
 
 if TYPE_CHECKING:
     from lmsconf.api.client import Client
 
 T = TypeVar("T")
-_LINGER: Final = 0.1
-"""How long to wait for the next request of a chain, as a fraction of the time that the last one took."""
 
 
-class Job(Generic[T]):
-    """A job and the future of its result."""
+class InlineExecutor(Executor):
+    """Runs each job at once, in the thread that submits it: for a service in this process, where threads only wait for
+    each other.
+    """
 
-    def __init__(self, job: Callable[[Client], T]) -> None:
-        self._job = job
-        self.future: Future[T] = Future()
-
-    def run(self, client: Client) -> None:
-        """Run the job unless its future was cancelled; its exception is set on the future."""
-        if not self.future.set_running_or_notify_cancel():
-            return
+    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
+        future: Future[T] = Future()
         try:
-            result = self._job(client)
+            future.set_result(fn(*args, **kwargs))
         except BaseException as error:
-            self.future.set_exception(error)
-        else:
-            self.future.set_result(result)
-
-    def cancel(self) -> None:
-        """Cancel the future and notify its waiters."""
-        self.future.cancel()
-        self.future.set_running_or_notify_cancel()
+            future.set_exception(error)
+        return future
 
 
 class WorkerPool:
-    """Runs jobs on at most `parallelism` clients, by priority, FIFO among equals.
+    """Runs at most `parallelism` requests at once, in the order in which they are submitted.
 
-    Threads start on demand, and are daemons: they do not keep the process alive.
-
-    limit: what limits the rate of requests now, for `progress`. clock: how long a job took.
+    open_client: called before the first of them; each job gets a copy of the client.
+    executor: where they run; default: a thread pool. limit: what limits the rate of requests now, for `progress`.
     """
 
     def __init__(
@@ -56,21 +46,18 @@ class WorkerPool:
         open_client: Callable[[], Client],
         *,
         parallelism: int,
+        executor: Executor | None = None,
         progress: Report | None = None,
         limit: Callable[[], RateLimit | None] = lambda: None,
-        clock: Callable[[], float] = perf_counter,
     ) -> None:
-        if parallelism < 1:
-            raise ValueError("a worker pool needs at least one worker")
         self._open_client = open_client
-        self._parallelism = parallelism
-        self._progress, self._limit, self._clock = progress, limit, clock
-        self._queue: PriorityQueue[Job[Any] | None] = PriorityQueue()
+        self._client: Client | None = None
+        self.parallelism = parallelism
+        self._executor = executor or ThreadPoolExecutor(parallelism, thread_name_prefix="lmsconf-request")
+        self._progress, self._limit = progress, limit
         self._lock, self._reporting = threading.Lock(), threading.Lock()
-        self._workers: list[threading.Thread] = []
-        self._closed = False
-        self._busy = self._done = self._submitted = self._expected = 0
-        self._is_final = False
+        self._done = self._submitted = self._expected = 0
+        self._is_final = self._is_closed = self._is_abandoned = False
 
     def __enter__(self) -> WorkerPool:
         return self
@@ -78,31 +65,25 @@ class WorkerPool:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self.close(wait=kind is None)
 
-    def submit(
-        self, job: Callable[[Client], T], priority: Priority = Priority.FAN_OUT, *, is_expected: bool = False
-    ) -> Future[T]:
+    def submit(self, job: Callable[[Client], T], *, is_expected: bool = False) -> Future[T]:
         """Queue `job`, to be called with a client; return the future of its result. Raises RuntimeError once closed.
 
         is_expected: it is one of those that `expect` added to the total.
         """
-        task = Job(job)
         with self._lock:
-            self._refuse_closed()
-            if self._busy >= len(self._workers) < self._parallelism:
-                self._start_worker()
-            self._count(is_expected)
-            self._queue.put(priority, task)
-        return task.future
+            if self._is_closed:
+                raise RuntimeError("the worker pool is closed")
+            self._client = self._client or self._open_client()
+            self._submitted += 1
+            self._expected -= is_expected
+        future = self._executor.submit(self._run, job, copy(self._client))
+        future.add_done_callback(lambda _: self.report_progress(finished=1))
+        return future
 
-    def _refuse_closed(self) -> None:
-        if self._closed:
-            raise RuntimeError("the worker pool is closed")
-
-    def _count(self, is_expected: bool) -> None:
-        """Count a job that is submitted. Call it with the lock held."""
-        self._busy += 1
-        self._submitted += 1
-        self._expected -= is_expected
+    def _run(self, job: Callable[[Client], T], client: Client) -> T:
+        if self._is_abandoned:
+            raise CancelledError
+        return job(client)
 
     @property
     def submitted(self) -> int:
@@ -128,85 +109,26 @@ class WorkerPool:
         self.report_progress()
 
     def close(self, *, wait: bool = True) -> None:
-        """Stop the workers. With `wait`, submitted jobs finish first; without, those not started are cancelled.
+        """Let submitted jobs finish; without `wait`, those not started raise CancelledError. The client stays open.
 
         Does nothing if it was called before.
         """
         with self._lock:
-            if self._closed:
-                return
-            self._closed = True
-        for task in () if wait else self._queue.clear():
-            if task is not None:
-                task.cancel()
-        for _ in self._workers:
-            # Served last, since nothing is submitted any more.
-            self._queue.put(Priority.FAN_OUT, None)
-        for worker in self._workers if wait else ():
-            worker.join()
+            is_closed, self._is_closed = self._is_closed, True
+            self._is_abandoned |= not wait
+        if is_closed:
+            return
+        # The executor's own way to cancel jobs leaves those hanging who use `concurrent.futures.wait`.
+        self._executor.shutdown(wait=wait)
         with self._reporting:
             # A rate limiter outlives the pool, and may still tell it of waits.
             self._progress = None
-
-    def _start_worker(self) -> None:
-        """Start one more worker. Its client is opened here, so that `submit` raises for an invalid URL."""
-        name = f"lmsconf-{len(self._workers)}"
-        worker = threading.Thread(target=self._work, args=(self._open_client(),), name=name, daemon=True)
-        self._workers.append(worker)
-        worker.start()
-
-    def _work(self, client: Client) -> None:
-        """Run jobs until None is dequeued."""
-        with client:
-            linger: float | None = None
-            while True:
-                priority, task = self._queue.get(linger)
-                if task is None:
-                    return
-                start = self._clock()
-                task.run(client)
-                linger = (self._clock() - start) * _LINGER if priority is Priority.CHAIN else None
-                self.report_progress(finished=1)
 
     def report_progress(self, finished: int = 0) -> None:
         """Count finished jobs and report progress; also while nothing is finished but the run waits."""
         with self._reporting:
             with self._lock:
-                self._busy -= finished
                 self._done += finished
                 done, total = self._done, self._submitted + self._expected
             if self._progress is not None:
                 self._progress(RunProgress(done=done, total=total, is_final=self._is_final, limit=self._limit()))
-
-
-class InlinePool(WorkerPool):
-    """Runs each job at once, in the thread that submits it, one at a time: for a service in this process.
-
-    Workers would only wait there for each other.
-    """
-
-    def __init__(
-        self,
-        open_client: Callable[[], Client],
-        *,
-        progress: Report | None = None,
-        limit: Callable[[], RateLimit | None] = lambda: None,
-    ) -> None:
-        super().__init__(open_client, parallelism=1, progress=progress, limit=limit)
-        self._client: Client | None = None
-        self._turn = threading.Lock()
-
-    def submit(
-        self, job: Callable[[Client], T], priority: Priority = Priority.FAN_OUT, *, is_expected: bool = False
-    ) -> Future[T]:
-        """Run `job`, and return the future of its result, which is done. Raises RuntimeError once closed."""
-        task = Job(job)
-        with self._turn:
-            # A client of a service in this process holds nothing that must be closed.
-            self._client = self._client or self._open_client()
-            with self._lock:
-                self._refuse_closed()
-                self._count(is_expected)
-            task.run(self._client)
-        self.report_progress(finished=1)
-        return task.future

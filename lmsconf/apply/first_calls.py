@@ -9,21 +9,29 @@ that explains it is searched for, and no other call that rests on the point is s
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from heapq import heappop, heappush
 from itertools import count
 from threading import Condition
 from typing import TYPE_CHECKING, Final
 
-from lmsconf.api.spec.assumed_keys import ADD_MODE, BATCH, CLEAR_TIME, ON_EXISTING, TIME_FORMAT
+from lmsconf.api.spec.assumed_keys import (
+    ADD_MODE,
+    BATCH,
+    CLEAR_TIME,
+    MANAGED_GROUPS,
+    ON_EXISTING,
+    TIME_FORMAT,
+    WHO_CAN_MANAGE,
+)
 from lmsconf.api.spec.candidate_values import Value
 from lmsconf.api.spec.value_encoding import ANSWERS, NEVER_CLEARED, OMITTED, clear_answer_key
 from lmsconf.apply.ambiguous_writes import is_left
 from lmsconf.apply.dialect_hint import dialect_lines
 from lmsconf.apply.first_additions import LISTS, ComparedList, named_people
 from lmsconf.apply.first_answers import AnsweredFields, ComparedAnswers
-from lmsconf.apply.manager_rights import ManagerRightMissing
+from lmsconf.apply.manager_rights import ManagerRightMissing, compared_along, wrong_along
 from lmsconf.apply.scheduler import LAST
 from lmsconf.apply.value_search import ResourceTrials, ValueSearch, calls_left
 from lmsconf.errors import LmsconfError, Rejected, WrongAssumption
@@ -40,6 +48,8 @@ _OF_OTHERS: Final = frozenset((ADD_MODE, OMITTED))
 """Keys about what a call does not name: a call that works says nothing about them."""
 _CLEARING: Final = frozenset(map(clear_answer_key, ("CHOICE", "MULTI_SELECT", "TEXT")))
 """Keys of what clears an answer."""
+_BY_THEMSELVES: Final = frozenset((BATCH, WHO_CAN_MANAGE, MANAGED_GROUPS))
+"""Keys that not every call that works shows to be right."""
 _OF_THE_MOMENT: Final = frozenset((TIME_FORMAT,))
 """Keys whose assumed value depends on what is live, so that another run has to try it again."""
 
@@ -73,6 +83,8 @@ class FirstCalls:
         }
         self._followed = {need: self._keys.get(id, frozenset()) for id, need in self._replacing.items()}
         self._most_added = 1
+        self._able: set[str] = set()
+        self._removed = frozenset(call.path for call in (plan.calls if plan else ()) if call.id in deletes)
         self._found: dict[str, Value] = {}
         self._untried: set[str] = set().union(*self._keys.values())
         self._wrong: dict[str, str] = {}
@@ -117,15 +129,37 @@ class FirstCalls:
             if sent.call.operation == ANSWERS and keys & self._untried:
                 # A body does not show the types of the fields.
                 keys = self._fields.keys(client, sent)
-            keys &= self._untried
-            if not keys:
-                yield sent
-            elif sent.call.operation == ANSWERS:
-                yield from self._first_answers(client, sent, ids, resolver, keys)
-            elif sent.call.operation in LISTS and ADD_MODE in keys:
-                yield from self._first_addition(client, sent, ids, resolver, keys)
-            else:
-                yield from self._first(client, sent, ids, resolver, keys)
+            with self._comparing_along(client, sent, resolver, keys & self._untried) as keys:
+                if not keys:
+                    yield sent
+                elif sent.call.operation == ANSWERS:
+                    yield from self._first_answers(client, sent, ids, resolver, keys)
+                elif sent.call.operation in LISTS and ADD_MODE in keys:
+                    yield from self._first_addition(client, sent, ids, resolver, keys)
+                else:
+                    yield from self._first(client, sent, ids, resolver, keys)
+
+    @contextmanager
+    def _comparing_along(
+        self, client: Client, sent: IssuedRequest, resolver: AmbiguousWriteResolver, keys: frozenset[str]
+    ) -> Iterator[frozenset[str]]:
+        """Compare what the service may change along with the call inside; yield the keys that it still rests on."""
+        along = compared_along(client, sent, resolver, keys, self._able, self._removed)
+        failed: WrongAssumption | None = None
+        try:
+            yield keys - ({MANAGED_GROUPS} if along else {MANAGED_GROUPS, WHO_CAN_MANAGE})
+        except WrongAssumption as error:
+            failed = error
+        if along and (wrong := wrong_along(along, sent)):
+            message = f"{failed.message}; {wrong.message}" if failed else wrong.message
+            raise self._told(
+                (), message, {**(failed.values if failed else {}), **wrong.values}, refused=False, is_done=False
+            )
+        if failed:
+            raise failed
+        if along:
+            self._note(along.key)
+            self._untried.discard(along.key)
 
     def _first(
         self, client: Client, sent: IssuedRequest, ids: Learnt, resolver: AmbiguousWriteResolver, keys: frozenset[str]
@@ -269,7 +303,7 @@ class FirstCalls:
         return self._told(keys, message, values, refused=refused, is_done=is_done)
 
     def _told(
-        self, keys: frozenset[str], message: str, values: Mapping[str, Value], *, refused: bool, is_done: bool
+        self, keys: Collection[str], message: str, values: Mapping[str, Value], *, refused: bool, is_done: bool
     ) -> WrongAssumption:
         """Return the error with the values that explain it, and hold back what rests on their keys."""
         self._found |= values
@@ -284,9 +318,9 @@ class FirstCalls:
         self._wrong |= dict.fromkeys(keys, message)
 
     def _note_right(self, keys: frozenset[str]) -> None:
-        for key in sorted(keys & self._untried - _OF_THE_MOMENT - {BATCH}):
+        for key in sorted(keys & self._untried - _OF_THE_MOMENT - _BY_THEMSELVES):
             self._note(key)
-        self._untried -= keys - {BATCH}
+        self._untried -= keys - _BY_THEMSELVES
 
     def _note_added(self, client: Client, sent: IssuedRequest) -> None:
         """Note how many people a call has added: a call with more of them is tried, too."""
@@ -304,7 +338,7 @@ def _adds_to_others(change: Change) -> bool:
     return any(field.added and live.get(field.path) for field in change.fields)
 
 
-def _look_at(keys: frozenset[str]) -> str:
+def _look_at(keys: Collection[str]) -> str:
     return f"Check the dialect keys {', '.join(sorted(keys))}, or find them out with `lmsconf doctor --probe`."
 
 

@@ -1,23 +1,42 @@
-"""Find out whether a call that names managers was refused because some of them lack the manager right.
+"""What the manager right has to do with managing groups: who needs it, who is given it, what is lost with it.
 
-The API specification does not say who may manage a group (Manual Groups, Smart Groups).
+The API specification says neither who may manage a group (Manual Groups, Smart Groups) nor what becomes of the groups
+that somebody manages when the manager right is taken (User Access). A call that names managers may be refused, or give
+them the right along; one that takes the right may end managing. People are read before and after the first such call.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, TypeAlias
 
-from lmsconf.api.spec.assumed_keys import WHO_CAN_MANAGE
+from msgspec.structs import replace
+
+from lmsconf.api.spec.assumed_keys import MANAGED_GROUPS, WHO_CAN_MANAGE
+from lmsconf.api.spec.candidate_values import Value, likeliest
+from lmsconf.api.spec.operations import load_api_description
 from lmsconf.apply.dialect_hint import dialect_hint
-from lmsconf.errors import ApiError, Rejected
-from lmsconf.kinds.shared.response_json import require_object
+from lmsconf.apply.first_additions import ComparedList
+from lmsconf.errors import ApiError, Rejected, WriteOutcomeUnknown, WrongAssumption
+from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
+from lmsconf.kinds.shared.response_json import object_list, require_object
+from lmsconf.model.canonical_json import Json
 
 if TYPE_CHECKING:
     from lmsconf.api.client import Client
-    from lmsconf.apply.ambiguous_writes import IssuedRequest
+    from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest
 
 _SHOWN: Final = 5
+_GRANT: Final = "user-access.make-manager"
+_ADDITIONS: Final = ("manual-groups.add-managers", "smart-groups.add-managers")
+_ENDINGS: Final = (
+    "manual-groups.remove-manager",
+    "manual-groups.delete",
+    "smart-groups.remove-manager",
+    "smart-groups.delete",
+)
+"""The operations that end managing by themselves."""
 
 
 class ManagerRightMissing(Rejected):
@@ -36,16 +55,13 @@ def missing_manager_right(client: Client, sent: IssuedRequest, refused: Rejected
     if WHO_CAN_MANAGE not in spec.dialect_keys(operation) or spec.behaviour(WHO_CAN_MANAGE) != "anybody":
         return None
     try:
-        managers = _managers(spec[operation].request_names.from_wire(sent.body))
-        unable = [email for id in managers if (email := _unable(client, id))]
+        unable = [email for id in _managers(client, sent) if (email := _unable(client, id))]
     except ApiError:
         return None
     if not unable:
         return None
-    more = f" and {len(unable) - _SHOWN} more" if len(unable) > _SHOWN else ""
-    people = f"{', '.join(unable[:_SHOWN])}{more} {'has' if len(unable) == 1 else 'have'}"
     return ManagerRightMissing(
-        f"{refused.message}; {people} no manager right",
+        f"{refused.message}; {_few(unable)} {'has' if len(unable) == 1 else 'have'} no manager right",
         hint="The service may require the right of managers: set `manager: true` for the person under `users:`, or "
         f"grant it by hand.\n{dialect_hint(ManagerRightMissing.values, ', so that the plan foretells it')}",
         operation=operation,
@@ -54,14 +70,192 @@ def missing_manager_right(client: Client, sent: IssuedRequest, refused: Rejected
     )
 
 
-def _managers(body: object) -> list[str]:
-    """Return the user ids that a body names as managers."""
+class ComparedRights:
+    """The people that a call names as managers, and that lacked the manager right before it.
+
+    able: the ids of people who were seen to have the right, added to.
+    """
+
+    key = WHO_CAN_MANAGE
+
+    def __init__(self, client: Client, sent: IssuedRequest, able: set[str]) -> None:
+        self._client = client
+        named = [id for id in _managers(client, sent) if id not in able]
+        self._lacking = {id: email for id in named if (email := _unable(client, id))}
+        able.update(id for id in named if id not in self._lacking)
+
+    @property
+    def shows(self) -> bool:
+        """Whether the call can show anything."""
+        return bool(self._lacking)
+
+    def wrong(self) -> WrongAssumption | None:
+        """Return the error if people have the right now. It stays: removing it might end managing."""
+        given = [email for id, email in self._lacking.items() if _unable(self._client, id) is None]
+        if not given:
+            return None
+        return WrongAssumption(
+            f"the service gave the manager right to {_few(given)} along, because managers have it; it is left to them",
+            values={self.key: "given"},
+        )
+
+
+_Groups: TypeAlias = "Mapping[str, str]"
+"""Id of a group → its name."""
+
+
+class ComparedGroups:
+    """The groups that somebody manages who loses the manager right, as they were before the call.
+
+    removed: the paths of the plan's DELETE calls. What these take anyway is not compared.
+    """
+
+    key = MANAGED_GROUPS
+
+    def __init__(
+        self, client: Client, sent: IssuedRequest, resolver: AmbiguousWriteResolver, removed: frozenset[str]
+    ) -> None:
+        self._client, self._sent, self._resolver = client, sent, resolver
+        route = client.spec.match_route(sent.call.method, sent.path)
+        self._id = route[1]["userId"] if route else ""
+        person = _read(client, self._id)
+        self._email, managed = str(person.get("email") or self._id), _managed(person)
+        self._kept = {id: name for id, name in managed.items() if removed.isdisjoint(self._endings(id))}
+
+    @property
+    def shows(self) -> bool:
+        """Whether the call can show anything."""
+        return bool(self._kept)
+
+    def wrong(self) -> WrongAssumption | None:
+        """Return the error if groups were lost that the plan does not take, after giving them back, with the right."""
+        for _ in self._resolver.poll_visibility():
+            person = _read(self._client, self._id)
+            if not person.get("manager"):
+                break
+        lost = {id: name for id, name in self._kept.items() if id not in _managed(person)}
+        if not lost:
+            return None
+        values, left = self._give_back(lost)
+        groups = f"{'1 group' if len(lost) == 1 else f'{len(lost)} groups'} ({_few(lost.values())})"
+        back = f"not given back: {_few(left.values())}" if left else "given back, with the right"
+        return WrongAssumption(
+            f"with the manager right, {self._email} lost {groups} that the plan does not take; {back}",
+            values={self.key: "lose", **values},
+        )
+
+    def _give_back(self, lost: _Groups) -> tuple[Mapping[str, Value], _Groups]:
+        """Grant the right again, which managing may need, and each group; return values and what is still lost.
+
+        The values are those of the dialect keys under which that worked.
+        """
+        values: dict[str, Value] = {}
+        with suppress(ApiError):
+            self._client.call(_GRANT, path={"userId": self._id, "endow": "true"})
+        for group in lost:
+            # The type of a group of a person may have any name.
+            for operation in _ADDITIONS:
+                with suppress(ApiError):
+                    values |= self._add(operation, group)
+        now = self._managed_now()
+        return values, {id: name for id, name in lost.items() if id not in now}
+
+    def _add(self, operation: str, group: str) -> Mapping[str, Value]:
+        """Add the person to the managers of a group, naming those who are in the list, too, and if not, alone.
+
+        Returns the dialect values under which it worked. Raises ApiError if there is no such list.
+        """
+        path = SpecCallTemplates(self._client.spec).request(operation, {"groupId": group, "smartGroupId": group})[1]
+        body = self._client.spec.body_to_wire(operation, userIds=[self._id])
+        sent = replace(self._sent, call=replace(self._sent.call, operation=operation), path=path, body=body)
+        listed, key = ComparedList(self._client, sent, self._resolver), f"{operation}.userIds"
+        is_named = key in load_api_description().names
+        names = likeliest(key, self._client.spec.behaviour(key), "") if is_named else []
+        forms: list[dict[str, Value]] = [{}, *({key: name} for name in names)]
+        for people in (listed.everybody, frozenset({self._id})):
+            for form in forms:
+                with self._client.speaking(form), suppress(ApiError):
+                    body = self._client.spec.body_to_wire(operation, userIds=sorted(people))
+                    self._client.send("POST", path, body=body, operation=operation)
+                    if group in self._managed_now():
+                        return {**form, **_shown(listed)}
+            if listed.has_archived:
+                break  # Where the service replaces the list, these could not be put back.
+        return {}
+
+    def _managed_now(self) -> _Groups:
+        return _managed(_read(self._client, self._id))
+
+    def _endings(self, group: str) -> Iterable[str]:
+        """Return the paths of the calls that end managing of a group."""
+        templates, ids = SpecCallTemplates(self._client.spec), {"groupId": group, "smartGroupId": group}
+        return (templates.request(operation, {**ids, "userId": self._id})[1] for operation in _ENDINGS)
+
+
+def compared_along(
+    client: Client,
+    sent: IssuedRequest,
+    resolver: AmbiguousWriteResolver,
+    keys: frozenset[str],
+    able: set[str],
+    removed: frozenset[str],
+) -> ComparedRights | ComparedGroups | None:
+    """Return what a call that rests on these keys may change along; None if it cannot show anything of that.
+
+    able, removed: of ComparedRights and ComparedGroups.
+    """
+    compared: ComparedRights | ComparedGroups | None = None
+    with suppress(Rejected):  # A service that shows no single person shows nothing of this.
+        if WHO_CAN_MANAGE in keys:
+            compared = ComparedRights(client, sent, able)
+        elif MANAGED_GROUPS in keys:
+            compared = ComparedGroups(client, sent, resolver, removed)
+    return compared if compared is not None and compared.shows else None
+
+
+def wrong_along(compared: ComparedRights | ComparedGroups, sent: IssuedRequest) -> WrongAssumption | None:
+    """Return the error if a call has changed something along. Raises WriteOutcomeUnknown if that cannot be read."""
+    try:
+        return compared.wrong()
+    except ApiError as error:
+        why = f"the call was accepted, but people could not be read after it: {error.message}"
+        raise WriteOutcomeUnknown(why, hint=error.hint, operation=sent.call.operation) from error
+
+
+def _shown(listed: ComparedList) -> Mapping[str, Value]:
+    """Return what a list shows after an addition, with everybody who was in it put back."""
+    try:
+        listed.compare()
+    except WrongAssumption as wrong:
+        return wrong.values
+    return {}
+
+
+def _managers(client: Client, sent: IssuedRequest) -> list[str]:
+    """Return the user ids that a call names as managers."""
+    body = client.spec[sent.call.operation].request_names.from_wire(sent.body)
     names = ("userIds", "managers", "managerIds")
     lists = (body.get(name) for name in names) if isinstance(body, Mapping) else ()
     return [str(id) for ids in lists if isinstance(ids, list) for id in ids]
 
 
+def _read(client: Client, id: str) -> Mapping[str, Json]:
+    return require_object(client.call("users.get", path={"userId": id}), "a user")
+
+
 def _unable(client: Client, id: str) -> str | None:
     """Return the e-mail of a person without manager or administrator rights; None for any other."""
-    person = require_object(client.call("users.get", path={"userId": id}), "a user")
+    person = _read(client, id)
     return None if person.get("admin") or person.get("manager") else str(person.get("email") or id)
+
+
+def _managed(person: Mapping[str, Json]) -> _Groups:
+    """Return the groups that a person manages."""
+    groups = object_list(person, "managerOfGroups") if person.get("managerOfGroups") else []
+    return {str(one.get("groupId")): str(one.get("name") or one.get("groupId")) for one in groups}
+
+
+def _few(texts: Iterable[str]) -> str:
+    shown = list(texts)
+    more = f" and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
+    return f"{', '.join(shown[:_SHOWN])}{more}"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Final, cast
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, NamedTuple, cast
 
 from msgspec.structs import asdict
 
@@ -12,14 +12,22 @@ from lmsconf.audit.run_entry import FOLDER, JOURNAL, PLAN, REPORT
 from lmsconf.documents.document import JsonObjectReader
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.effects import NO_CHANGE, AccessCounts, Basis, PredictedTotals
-from lmsconf.render.effects_wording import totals_sentence
-from lmsconf.render.html.components import count_cards, definition_list, problem_note
-from lmsconf.render.html.document import Child, tag
-from lmsconf.render.html.plan import page_header, sections_page
+from lmsconf.render.effects_wording import CodeText, Phrase, totals_sentence
+from lmsconf.render.jinja import html_page
 from lmsconf.render.resource_wording import count_noun
 
 STATED: Final = "Approvals are what the caller of lmsconf apply stated with --meta. lmsconf did not check who that was."
 _CHANGES: Final = {"create": "created", "update": "changed", "replace": "replaced", "delete": "deleted"}
+
+
+class _Run(NamedTuple):
+    """What the page shows of a run. files: (name, path below the folder)."""
+
+    title: str
+    outcome: str
+    facts: Sequence[tuple[str, Phrase | str | None]]
+    digests: Sequence[tuple[str, Phrase | str | None]]
+    files: Sequence[tuple[str, str]]
 
 
 def evidence_html(evidence: Mapping[str, Json]) -> str:
@@ -27,28 +35,23 @@ def evidence_html(evidence: Mapping[str, Json]) -> str:
     at = JsonObjectReader(dict(evidence))
     entries = cast("list[Mapping[str, Json]]", at.items("runs"))
     runs = [JsonObjectReader(dict(entry)) for entry in entries]
-    findings = [problem_note(problem) for problem in chain_findings(entries)]
-    top = [
-        page_header("evidence", count_noun(len(runs), "run"), _where(runs)),
-        tag("p", _verdict(runs, found=bool(findings)), class_="verdict"),
-        tag("p", STATED, class_="scope"),
-        tag("p", _people(at), class_="scope"),
-        count_cards(_cards(runs)),
-    ]
-    sections: list[tuple[str, str, Child]] = [
-        ("attention", "Check this first", findings),
-        *((f"run-{number}", _title(run), _run(run)) for number, run in enumerate(runs, 1)),
-        ("verify", "Verify", _verify()),
-    ]
-    tool = at.reader("tool")
-    footer = definition_list(
-        [
+    findings, tool = list(chain_findings(entries)), at.reader("tool")
+    return html_page(
+        "evidence.html.j2",
+        heading=count_noun(len(runs), "run"),
+        where=_where(runs),
+        verdict=_verdict(runs, found=bool(findings)),
+        stated=STATED,
+        people=_people(at),
+        cards=list(_cards(runs)),
+        findings=findings,
+        runs=list(map(_run, runs)),
+        made=[
             ("Made", at.text("created_at")),
             ("By", f"{tool.text('name')} {tool.text('version')}"),
             ("Runs since", at.maybe("since", at.text) or "chosen by name"),
-        ]
+        ],
     )
-    return sections_page("Evidence", top, sections, footer)
 
 
 def _where(runs: list[JsonObjectReader]) -> str:
@@ -83,17 +86,9 @@ def _cards(runs: list[JsonObjectReader]) -> Iterator[tuple[str, int, str]]:
     yield "calls", sum(run.reader("calls").number("done") for run in runs), "API calls done"
 
 
-def _title(run: JsonObjectReader) -> str:
-    return f"{run.text('started_at')}: {run.reader('workspace').text('name')}"
-
-
-def _run(run: JsonObjectReader) -> list[Child]:
-    return [
-        tag("p", _outcome(run), class_="lead"),
-        definition_list([(term, value) for term, value in _facts(run) if value is not None], "record"),
-        tag("details", tag("summary", "Digests"), _digests(run), class_="fold"),
-        tag("p", "Files: ", [[link, " "] for link in _links(run)]),
-    ]
+def _run(run: JsonObjectReader) -> _Run:
+    title = f"{run.text('started_at')}: {run.reader('workspace').text('name')}"
+    return _Run(title, _outcome(run), list(_facts(run)), list(_digests(run)), list(_files(run)))
 
 
 def _outcome(run: JsonObjectReader) -> str:
@@ -117,7 +112,7 @@ def _verified(run: JsonObjectReader) -> str:
     return f"Read back: what the plan changes {'was' if run.json('converged') else 'was not'} as planned."
 
 
-def _facts(run: JsonObjectReader) -> Iterator[tuple[str, Child]]:
+def _facts(run: JsonObjectReader) -> Iterator[tuple[str, Phrase | str | None]]:
     approvals = run.text_map("approvals")
     stated = ", ".join(f"{key}: {value}" for key, value in approvals.items())
     yield "Approval as stated", stated or "nothing was stated"
@@ -129,35 +124,28 @@ def _facts(run: JsonObjectReader) -> Iterator[tuple[str, Child]]:
     yield "Chain", _link(run)
 
 
-def _digests(run: JsonObjectReader) -> Child:
-    """Render the SHA-256 of the plan, of the manifests, of what was read, and of the files of the run."""
+def _digests(run: JsonObjectReader) -> Iterator[tuple[str, Phrase | str | None]]:
+    """Yield the SHA-256 of the plan, of the manifests, of what was read, and of the files of the run."""
+    manifests = run.maybe("manifests", run.text)
+    yield "Plan", (CodeText(run.text("digest")),)
+    yield "Manifests", "not known: the plan is not kept" if manifests is None else (CodeText(manifests),)
+    yield "Workspace before", _snapshot(run, "before")
+    yield "Workspace after", _snapshot(run, "after")
     originals = run.reader("originals")
-    files: list[tuple[str, Child]] = []
     for name in ("journal", "plan", "report"):
         digest = originals.maybe(name, originals.text)
         missing = None if name == "journal" else originals.maybe(f"without_{name}", originals.text)
-        files.append((f"Original {name}", tag("code", digest) if digest is not None else missing))
-    manifests = run.maybe("manifests", run.text)
-    return definition_list(
-        [
-            ("Plan", tag("code", run.text("digest"))),
-            ("Manifests", "not known: the plan is not kept" if manifests is None else tag("code", manifests)),
-            ("Workspace before", _snapshot(run, "before")),
-            ("Workspace after", _snapshot(run, "after")),
-            *files,
-        ],
-        "record",
-    )
+        yield f"Original {name}", missing if digest is None else (CodeText(digest),)
 
 
-def _commit(run: JsonObjectReader) -> Child:
+def _commit(run: JsonObjectReader) -> Phrase | str:
     if run.json("commit") is None:
         return "not recorded"
     at = run.reader("commit")
     name = at.maybe("commit", at.text)
     if name is None:
         return f"none: {at.maybe('reason', at.text)}"
-    return [tag("code", name), "" if at.flag("clean") else " with uncommitted changes"]
+    return (CodeText(name), "" if at.flag("clean") else " with uncommitted changes")
 
 
 def _counted(run: JsonObjectReader, key: str, words: Mapping[str, str]) -> str | None:
@@ -177,33 +165,25 @@ def _effects(run: JsonObjectReader) -> str | None:
     return totals_sentence(PredictedTotals(people=AccessCounts(**numbers), basis=basis))
 
 
-def _snapshot(run: JsonObjectReader, key: str) -> Child:
+def _snapshot(run: JsonObjectReader, key: str) -> Phrase | str:
     if run.json(key) is None:
         return "not read" if key == "after" else "not recorded"
     at = run.reader(key)
     rows = ", ".join(f"{name} {count:,}" for name, count in at.object("rows").items())
-    return [tag("code", at.text("sha256")), f", of what was read at {at.text('taken_at')}: {rows}"]
+    return (CodeText(at.text("sha256")), f", of what was read at {at.text('taken_at')}: {rows}")
 
 
-def _link(run: JsonObjectReader) -> Child:
+def _link(run: JsonObjectReader) -> Phrase | str:
     if run.json("chain") is None:
         return "an earlier version of lmsconf made this run, and recorded no chain"
     at = run.reader("chain")
     previous = at.maybe("previous", at.text)
     number = f"run {at.number('number'):,} of this workspace"
-    return number if previous is None else [f"{number}, after ", tag("code", previous)]
+    return number if previous is None else (f"{number}, after ", CodeText(previous))
 
 
-def _links(run: JsonObjectReader) -> Iterator[Child]:
+def _files(run: JsonObjectReader) -> Iterator[tuple[str, str]]:
+    originals = run.reader("originals")
     for name, file in (("journal", JOURNAL), ("plan", PLAN), ("report", REPORT)):
-        originals = run.reader("originals")
         if originals.json(name) is not None:
-            yield tag("a", file, href=f"{FOLDER}/{run.text('run')}/{file}")
-
-
-def _verify() -> list[Child]:
-    return [
-        tag("p", "Find any change in this folder with:"),
-        tag("pre", "lmsconf evidence verify FOLDER --key public.pem"),
-        tag("p", "Without a signature, that shows only that the folder is consistent with itself."),
-    ]
+            yield file, f"{FOLDER}/{run.text('run')}/{file}"

@@ -114,13 +114,15 @@ def console_script() -> NoReturn:
     """Run one command, and end the process without freeing each module and object: a twelfth of a small plan's time.
 
     Exit handlers run and output is flushed first. While another thread is at work, or when output cannot be flushed,
-    the process ends in the ordinary way.
+    the process ends in the ordinary way. Requests of an interrupted run are not waited for.
     """
     try:
         main()
     except SystemExit as ended:
         if not isinstance(ended.code, int) or any(
-            not thread.daemon for thread in threading.enumerate() if thread is not threading.main_thread()
+            not thread.daemon and not thread.name.startswith("lmsconf-")
+            for thread in threading.enumerate()
+            if thread is not threading.main_thread()
         ):
             raise
         atexit._run_exitfuncs()

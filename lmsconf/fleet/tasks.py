@@ -28,9 +28,8 @@ from lmsconf.planner.access_tests import failed_problems, judge_report, query_of
 from lmsconf.project.config_file import ProjectFile
 from lmsconf.project.config_reader import read_project_file
 from lmsconf.project.settings import Settings, settings_of
-from lmsconf.render.drift_json import drift_json
-from lmsconf.render.json import problems_json
-from lmsconf.render.settings_wording import relaxed_settings
+from lmsconf.render.json import drift_json, problems_json
+from lmsconf.render.plan_wording import relaxed_settings
 from lmsconf.support.atomic_files import read_text, write_atomically
 from lmsconf.support.interrupts import Interrupts
 from lmsconf.workspace.access_reader import read_people_view

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-import socket
+import platform
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -79,7 +79,7 @@ def _write(descriptor: int, path: Path, text: str) -> None:
 
 def _me(now: datetime) -> str:
     since = format_utc(now)
-    return json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "since": since})
+    return json.dumps({"pid": os.getpid(), "host": platform.node(), "since": since})
 
 
 def _holder(descriptor: int) -> str:

@@ -168,6 +168,8 @@ MEANINGS: Final[Mapping[str, str]] = {
     "people/outside": "A path leads out of the project. Name a file inside it.",
     "people/too-many": "Files of people have more rows than are read.",
     "person/archived": "A person in the manifests is archived in the workspace.",
+    "person/given-right": "A person who becomes manager of a group is given the manager right along, as the service does it. Remove the person from `managers` if that is not meant.",
+    "person/loses-groups": "A person loses the manager right, and with it the groups that they manage, as the service does it. Keep the right if that is not meant.",
     "person/too-many-unknown": "More than a tenth of a list of people is not live, so `people: {unknown: skip}` does not apply.",
     "person/twice": "Several people of the workspace have this e-mail.",
     "person/unexplained": "A member or manager is in no list of people. It is shown by id, and never removed.",

@@ -19,7 +19,8 @@ def calls_by_key(plan: Plan, call_templates: CallTemplates) -> dict[str, list[Ca
         # The second call of its kind finds what the first one made.
         finds_nothing = call.address in created and (call.address, call.operation) not in sent
         sent.add((call.address, call.operation))
-        for key in call_templates.assumed_keys(call.operation, call.body, finds_nothing=finds_nothing):
+        relied_on = call_templates.assumed_keys(call.operation, call.path, call.body, finds_nothing=finds_nothing)
+        for key in relied_on:
             resting.setdefault(key, []).append(call)
     return dict(sorted(resting.items()))
 

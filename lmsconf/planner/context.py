@@ -42,7 +42,7 @@ class CallTemplates(Protocol):
         """Return whether the project states the value of a dialect key; any other value is assumed."""
         ...
 
-    def assumed_keys(self, operation: str, body: object, *, finds_nothing: bool) -> Iterable[str]:
+    def assumed_keys(self, operation: str, path: str, body: object, *, finds_nothing: bool) -> Iterable[str]:
         """Return the dialect keys that a call relies on.
 
         finds_nothing: the list or the assignment that it is for does not exist before it.

@@ -34,13 +34,13 @@ def _view(module: str, name: str) -> Callable[..., str]:
     return view
 
 
-apply_html = _view("html.plan", "apply_html")
-apply_markdown = _view("markdown.apply", "apply_markdown")
+apply_html = _view("html", "apply_html")
+apply_markdown = _view("markdown", "apply_markdown")
 apply_text = _view("text.plan", "apply_text")
-drift_html = _view("html.drift", "drift_html")
-drift_markdown = _view("markdown.drift", "drift_markdown")
-plan_html = _view("html.plan", "plan_html")
-plan_markdown = _view("markdown.plan", "plan_markdown")
+drift_html = _view("html", "drift_html")
+drift_markdown = _view("markdown", "drift_markdown")
+plan_html = _view("html", "plan_html")
+plan_markdown = _view("markdown", "plan_markdown")
 plan_text = _view("text.plan", "plan_text")
 problems_json = _view("json", "problems_json")
 problems_text = _view("text.plan", "problems_text")
@@ -57,9 +57,9 @@ PLAN_EXTRACTS: Mapping[str, PlanView] = {
 }
 """Views of single values of a plan, for scripts."""
 PLAN_PROBLEMS_VIEWS: Mapping[str, PlanView] = {
-    "github": _view("problem_annotations", "plan_github"),
-    "sarif": _view("problems_sarif", "plan_sarif"),
-    "codequality": _view("problems_codequality", "plan_codequality"),
+    "github": _view("problems", "plan_github"),
+    "sarif": _view("problems", "plan_sarif"),
+    "codequality": _view("problems", "plan_codequality"),
 }
 """Views of a plan's problems, which show each at its line in a code review."""
 APPLY_VIEWS: Mapping[str, ApplyView] = {
@@ -70,7 +70,7 @@ APPLY_VIEWS: Mapping[str, ApplyView] = {
 }
 DRIFT_VIEWS: Mapping[str, DriftView] = {
     "text": _view("text.drift", "drift_text"),
-    "json": _view("drift_json", "drift_json"),
+    "json": _view("json", "drift_json"),
     "junit": _view("junit", "drift_junit"),
     "sarif": _view("sarif", "drift_sarif"),
     "markdown": drift_markdown,
@@ -78,24 +78,24 @@ DRIFT_VIEWS: Mapping[str, DriftView] = {
 }
 FLEET_VIEWS: Mapping[str, FleetView] = {
     "text": _view("text.fleet", "fleet_text"),
-    "json": _view("fleet_json", "fleet_json"),
-    "markdown": _view("markdown.fleet", "fleet_markdown"),
-    "html": _view("html.fleet", "fleet_html"),
+    "json": _view("json", "fleet_json"),
+    "markdown": _view("markdown", "fleet_markdown"),
+    "html": _view("html", "fleet_html"),
 }
 SNAPSHOT_VIEWS: Mapping[str, SnapshotView] = {
     "text": _view("text.plan", "snapshot_text"),
-    "markdown": _view("markdown.plan", "snapshot_markdown"),
-    "html": _view("html.plan", "snapshot_html"),
+    "markdown": _view("markdown", "snapshot_markdown"),
+    "html": _view("html", "snapshot_html"),
 }
 """There is no JSON view: a snapshot file is JSON already."""
 PROBLEMS_VIEWS: Mapping[str, ProblemsView] = {
     "text": problems_text,
     "json": problems_json,
-    "markdown": _view("problem_annotations", "problems_markdown"),
-    "html": _view("html.plan", "problems_html"),
-    "github": _view("problem_annotations", "problems_github"),
-    "sarif": _view("problems_sarif", "problems_sarif"),
-    "codequality": _view("problems_codequality", "problems_codequality"),
+    "markdown": _view("markdown", "problems_markdown"),
+    "html": _view("html", "problems_html"),
+    "github": _view("problems", "problems_github"),
+    "sarif": _view("problems", "problems_sarif"),
+    "codequality": _view("problems", "problems_codequality"),
 }
 
 __all__ = [

@@ -9,6 +9,13 @@ from lmsconf.model.scope import VerifyMode
 from lmsconf.render.plan_wording import skipped_people_clause
 from lmsconf.render.resource_wording import count_noun, is_or_are
 
+STATUS_TITLES = {
+    CallStatus.FAILED: "Failed",
+    CallStatus.BLOCKED: "Skipped",
+    CallStatus.NOT_ATTEMPTED: "Not attempted",
+    CallStatus.DONE: "Done",
+}
+"""Calls by their status, in the order in which views list them."""
 _FEW = 3
 """The number of people named beside a call: a removed person, or the first of many added ones."""
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from msgspec import Struct
 
@@ -27,6 +27,7 @@ from lmsconf.render.resource_wording import (
     NO_VALUE,
     SERVICE_DEFAULT,
     count_kind,
+    count_noun,
     flatten_keys,
     format_item,
     format_value,
@@ -123,6 +124,53 @@ def _field(field: FieldChange) -> KeyChange:
     return KeyChange(field.path, (format_value(field.before),), (format_value(field.after),))
 
 
+def changed_keys(change: Change) -> Iterator[KeyChange]:
+    """Yield the keys that an update or a replacement changes; none for a creation or deletion."""
+    return key_changes(change) if change.action in (Action.UPDATE, Action.REPLACE) else iter(())
+
+
+def keys_in_short(keys: Iterable[KeyChange]) -> str:
+    """`members: 1 removed, mandatory`."""
+    return ", ".join(f"{key.path}: {key.note}" if key.note else key.path for key in keys)
+
+
+def diff_lines(keys: Iterable[KeyChange], most: int | None) -> Iterator[str]:
+    """Yield the lines of a diff, key by key. most: how many items of a list are shown; None: all."""
+    for key in keys:
+        if not key.note and len(key.removed) <= 1 and len(key.added) <= 1:
+            yield from (_diff_line("-", f"{key.path}: {item}") for item in key.removed)
+            yield from (_diff_line("+", f"{key.path}: {item}") for item in key.added)
+        else:
+            sign = " " if key.removed and key.added else "-" if key.removed else "+"
+            yield _diff_line(sign, f"{key.path}:{f' {key.note}' if key.note else ''}")
+            yield from _diff_items("-", key.removed, most)
+            yield from _diff_items("+", key.added, most)
+
+
+def _diff_items(sign: str, items: Sequence[str], most: int | None) -> Iterator[str]:
+    yield from (_diff_line(sign, f"  {item}") for item in items[:most])
+    if most is not None and len(items) > most:
+        yield f"{sign}   … and {len(items) - most:,} more"
+
+
+def _diff_line(sign: str, text: str) -> str:
+    """Return a line; a line break in a name, which would end it, is escaped."""
+    return f"{sign} {text}".replace("\n", "\\n")
+
+
+class ItemCounts(NamedTuple):
+    """How many items of lists are added and removed."""
+
+    added: int
+    removed: int
+
+
+def count_items(keys: Iterable[KeyChange]) -> ItemCounts:
+    """Count the items that keys add to lists and remove from them."""
+    lists = [key for key in keys if key.note]
+    return ItemCounts(sum(len(key.added) for key in lists), sum(len(key.removed) for key in lists))
+
+
 def finding_key_changes(finding: DriftFinding) -> Iterator[KeyChange]:
     """Yield the keys of a finding: `removed` is the declared side, `added` the live side."""
     for field in finding.fields:
@@ -151,6 +199,17 @@ def remedy_commands(finding: DriftFinding) -> Iterator[tuple[str, str]]:
         yield "Change the manifests to match the workspace", finding.accept
 
 
+def remedy_script(finding: DriftFinding) -> str:
+    """Return the remedies as shell commands below comments; empty if there is none."""
+    return "\n".join(f"# {does}\n{line.replace(chr(10), chr(92) + 'n')}" for does, line in remedy_commands(finding))
+
+
+def risk_heading(risk: Risk, changes: Sequence[Change]) -> str:
+    """`Taken away: 2 items from 1 group`."""
+    items = f"{count_noun(sum(map(count_removed_items, changes)), 'item')} from " if risk is Risk.ITEMS_REMOVED else ""
+    return f"{risk.value}: {items}{count_kinds(changes)}"
+
+
 def count_kinds(resources: Iterable[HasAddress]) -> str:
     """`3 assignments, 1 group`: resources per kind, in the order of first appearance."""
     counts = Counter(resource.address.kind for resource in resources)
@@ -165,6 +224,30 @@ def count_actions_by_kind(changes: Iterable[Change]) -> Mapping[str, Counter[Act
         counts[change.action] += 1
         counts["taken"] += count_removed_items(change)
     return by_kind
+
+
+class ActionTable(NamedTuple):
+    """How many resources of each kind are changed in which way: (kind, a number for each title)."""
+
+    titles: Sequence[str]
+    rows: Sequence[tuple[str, Sequence[int]]]
+
+
+_COLUMNS: Mapping[Action | str, str] = {
+    Action.DELETE: "to delete",
+    "taken": "taken away",
+    Action.REPLACE: "to replace",
+    Action.UPDATE: "to change",
+    Action.CREATE: "to create",
+}
+
+
+def action_table(changes: Iterable[Change]) -> ActionTable:
+    """Count changes by kind and action; what does not occur has no column."""
+    table = count_actions_by_kind(changes)
+    columns = [key for key in _COLUMNS if any(counts[key] for counts in table.values())]
+    rows = [(kind, [counts[key] for key in columns]) for kind, counts in table.items()]
+    return ActionTable([_COLUMNS[key] for key in columns], rows)
 
 
 def count_removals(plan: Plan) -> int:

@@ -145,6 +145,14 @@ def lines_to_rename_back(finding: DriftFinding) -> Sequence[str]:
     return [candidate.line for candidate in finding.candidates] if finding.state is DriftState.RENAMED else ()
 
 
+def not_applied_lines(drift: DriftReport) -> list[str]:
+    return list(map(finding_headline, drift.not_applied))
+
+
+def ignored_lines(drift: DriftReport) -> list[str]:
+    return list(map(ignored_sentence, drift.ignored))
+
+
 def ignored_sentence(ignored: IgnoredFinding) -> str:
     """`group/UI tests has drifted. Ignored until 2027-01-01: …`."""
     until = f" until {ignored.entry.until}" if ignored.entry.until else ""
@@ -154,9 +162,14 @@ def ignored_sentence(ignored: IgnoredFinding) -> str:
 def managed_share(counts: ManagedShare) -> str:
     """`12 of 25 groups (48.0 %), 3 left alone`."""
     share = "" if counts.percent is None else f" ({counts.percent:.1f} %)"
+    return f"{counts.managed:,} of {managed_of(counts, share)}"
+
+
+def managed_of(counts: ManagedShare, share: str = "") -> str:
+    """`25 groups, 3 left alone`: what the managed ones are a part of."""
     alone = f", {counts.left_alone:,} left alone" if counts.left_alone else ""
     rest = f"; not all were read: {counts.incomplete}" if counts.incomplete is not None else ""
-    return f"{counts.managed:,} of {count_kind(counts.live, counts.kind)}{share}{alone}{rest}"
+    return f"{count_kind(counts.live, counts.kind)}{share}{alone}{rest}"
 
 
 def base_sentences(drift: DriftReport) -> Iterator[str]:

@@ -5,15 +5,14 @@ Results are not escaped.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
 
 from lmsconf.model.address import Address
-from lmsconf.model.effects import Basis, ContentEffects, Effects, GroupEffects
-from lmsconf.render.effects_sentences import cause_counts, sort_contents
-from lmsconf.render.effects_wording import GROUP_NOUNS, NOT_KNOWN, format_count
+from lmsconf.model.effects import Basis, CauseCount, ContentEffects, Effects, GroupEffects
+from lmsconf.render.effects_wording import GROUP_NOUNS, NOT_KNOWN, cause_counts, format_count, sort_contents
 from lmsconf.render.resource_wording import resource_title
 
 _CONTENT_COLUMNS: Final = {
@@ -130,12 +129,15 @@ def _states(progress: Mapping[str, int]) -> list[str]:
 
 def group_table(effects: Effects) -> EffectsTable:
     """Return the groups whose members change, those with the most who leave first."""
-    groups = sorted(effects.groups, key=lambda group: (-(group.leave or 0), -(group.join or 0), group.address))
     return EffectsTable(
         headings=tuple(_GROUP_COLUMNS.values()),
-        rows=[_group_row(group) for group in groups],
+        rows=[_group_row(group) for group in _most_changed(effects.groups)],
         nouns=GROUP_NOUNS,
     )
+
+
+def _most_changed(groups: Sequence[GroupEffects]) -> list[GroupEffects]:
+    return sorted(groups, key=lambda group: (-(group.leave or 0), -(group.join or 0), group.address))
 
 
 def _group_row(group: GroupEffects) -> EffectsRow:
@@ -146,3 +148,68 @@ def _group_row(group: GroupEffects) -> EffectsRow:
         cells=cells,
         is_estimate=group.basis is Basis.ESTIMATE,
     )
+
+
+def content_bars(effects: Effects) -> dict[int, list[tuple[str, str, str]]]:
+    """Return position of a content → its bar: (class, left, width) of who loses, still has and gains it.
+
+    Lengths are parts of the largest content, in hundredths.
+    """
+    contents = enumerate(sort_contents(effects.contents))
+    known = {number: one for number, one in contents if one.before is not None and one.counts.gain is not None}
+    longest = max(((one.before or 0) + (one.counts.gain or 0) for one in known.values()), default=0)
+    return {number: list(_bar(one, longest)) for number, one in known.items()} if longest else {}
+
+
+def _bar(content: ContentEffects, longest: int) -> Iterator[tuple[str, str, str]]:
+    lose, gain = content.counts.lose or 0, content.counts.gain or 0
+    left = 0.0
+    for name, number in (("lose", lose), ("keep", (content.before or 0) - lose), ("gain", gain)):
+        width = max(number, 0) * 100 / longest
+        if width:
+            yield name, f"{left:.2f}", f"{width:.2f}"
+        left += width
+
+
+_MATRIX_GROUPS: Final = 20
+_MATRIX_CONTENTS: Final = 40
+
+
+class AudienceMatrix(Struct, frozen=True, kw_only=True):
+    """Which contents people lose and gain through which groups: a content with a cell for each group.
+
+    is_whole: whether it has all of them, not only the groups and contents with the most changes.
+    """
+
+    groups: Sequence[GroupEffects]
+    rows: Sequence[tuple[ContentEffects, Sequence[CauseCount | None]]]
+    is_whole: bool
+
+
+def audience_matrix(effects: Effects) -> AudienceMatrix | None:
+    """Return the matrix of contents and changed groups; None for fewer than two groups."""
+    contents = sort_contents(effects.contents)
+    cells = _matrix_cells(contents, effects)
+    through = {address for _, address in cells}
+    groups = [group for group in _most_changed(effects.groups) if group.address in through][:_MATRIX_GROUPS]
+    if len(groups) < 2:
+        return None
+    columns = [group.address for group in groups]
+    shown = sorted({row for row, address in cells if address in columns})
+    rows = shown[:_MATRIX_CONTENTS]
+    return AudienceMatrix(
+        groups=groups,
+        rows=[(contents[row], [cells.get((row, address)) for address in columns]) for row in rows],
+        is_whole=through == {*columns} and rows == shown,
+    )
+
+
+def _matrix_cells(contents: Sequence[ContentEffects], effects: Effects) -> dict[tuple[int, Address], CauseCount]:
+    """Return (position of a content, group) → how many lose and gain it through the group."""
+    groups = {group.address for group in effects.groups}
+    return {
+        (row, cause.address): cause
+        for row, content in enumerate(contents)
+        for cause in content.causes
+        if cause.address in groups and (cause.lose or cause.gain)
+    }

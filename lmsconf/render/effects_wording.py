@@ -1,26 +1,41 @@
-"""Effects on people in words, shared by all formats: numbers over all contents, and what they rest on.
+"""Effects on people in words, shared by all formats. Results are not escaped.
 
-Results are not escaped. `effects_sentences` has the sentences about single contents.
-
-effects_headline  one sentence with the number of people by what changes for them
-effects_caveats   why numbers are estimates or not known, and what is not counted
-predicted_line    the same sentence for an apply report
+effects_headline       one sentence with the number of people by what changes for them
+effects_caveats        why numbers are estimates or not known, and what is not counted
+predicted_line         the same sentence for an apply report
+effect_sentences       a sentence for each content, losses first, with its causes and their places
+ContentName, CodeText  the parts of a sentence that a format marks up
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Final, NamedTuple, TypeAlias
 
-from lmsconf.model.effects import AccessCounts, Basis, Effects, PredictedTotals
-from lmsconf.model.plan import Plan
-from lmsconf.render.resource_wording import count_noun
+from msgspec import Struct
+
+from lmsconf.model.address import Address
+from lmsconf.model.effects import (
+    AccessChange,
+    AccessCounts,
+    Basis,
+    CauseCount,
+    ContentEffects,
+    Effects,
+    PersonEffect,
+    PredictedTotals,
+)
+from lmsconf.model.plan import Change, Plan
+from lmsconf.render.resource_wording import count_noun, resource_title, short_title
 
 EFFECTS_HEADING: Final = "Effects on people"
 NOT_KNOWN: Final = "not known"
 NOT_COMPUTED: Final = "not computed (--no-effects)."
 GROUP_NOUNS: Final = ("group", "groups")
 """How groups and smart groups are counted together."""
+MOST_PEOPLE: Final = 5_000
+"""How many people a page shows. With more it has none: a search that finds only some would mislead."""
 _MOST_REASONS: Final = 5
 
 
@@ -98,6 +113,11 @@ def effects_headline(plan: Plan) -> str:
     return totals_sentence(effects.totals, _required(plan))
 
 
+def tells_effects(plan: Plan) -> bool:
+    """Whether a plan says anything about people: it changes something, or its effects were not computed."""
+    return bool(plan.changes) or plan.effects.basis is Basis.OFF
+
+
 def _required(plan: Plan) -> int | None:
     """Return for how many people a content becomes mandatory, new assignments included, as the guard counts them."""
     counted = [measure.taken for measure in plan.measures if measure.guard == "mandatory" and measure.counts]
@@ -149,6 +169,26 @@ def effects_caveats(effects: Effects) -> Iterator[str]:
         yield " ".join(filter(None, ("Access through programs or purchases is not counted.", _calibrated(effects))))
 
 
+_ACCESS_CHANGES: Final = {
+    AccessChange.GAIN: "gains",
+    AccessChange.LOSE: "loses",
+    AccessChange.TO_MANDATORY: "becomes mandatory",
+    AccessChange.TO_OPTIONAL: "becomes optional",
+    AccessChange.WINDOW: "window changes",
+}
+
+
+def access_change(row: PersonEffect) -> str:
+    """`window changes, cut short`: what changes for one person."""
+    return f"{_ACCESS_CHANGES[row.change]}{', cut short' if row.shortened else ''}"
+
+
+def access(word: str, start: str | None, finish: str | None) -> str:
+    """`mandatory, until 2026-12-31T22:59:59Z`."""
+    bounds = (f"from {start}" if start else "", f"until {finish}" if finish else "")
+    return ", ".join([word, *filter(None, bounds)])
+
+
 _REASONS_HEADINGS: Final = {
     Basis.ESTIMATE: "Why these numbers are an estimate",
     Basis.UNKNOWN: "Why numbers are not known",
@@ -169,3 +209,190 @@ def _calibrated(effects: Effects) -> str:
         f"Of {groups} compared, {compared.exact:,} {'has' if compared.exact == 1 else 'have'} the predicted members."
     )
     return " ".join(filter(None, (sent if effects.requests else "", equal if compared.groups else "")))
+
+
+MOST_SENTENCES: Final = 5
+"""How many contents are listed in a sentence; the table lists all."""
+MOST_CAUSES: Final = 3
+"""How many causes a sentence names, and a row of a table of limited size."""
+
+
+class ContentName(str):
+    """The name of a content within a sentence."""
+
+    __slots__ = ()
+
+
+class CodeText(str):
+    """An address or a source location within a sentence."""
+
+    __slots__ = ()
+
+
+Phrase: TypeAlias = "tuple[str, ...]"
+"""The parts of a sentence: ContentName, CodeText and plain text."""
+CausePlaces: TypeAlias = "Mapping[Address, Phrase]"
+
+
+class EffectSentence(Struct, frozen=True, kw_only=True):
+    """What changes for the people of one content. causes: the changes behind it, with their places."""
+
+    effect: Phrase
+    causes: Phrase
+
+
+def cause_places(plan: Plan) -> CausePlaces:
+    """Return where each change is declared, or why it is made without a declaration."""
+    return {change.address: _place(change) for change in plan.changes}
+
+
+def _place(change: Change) -> Phrase:
+    """`, manifests/groups.yaml:16`, to be written behind an address."""
+    place = change.source
+    if place is not None and (place.line or place.cell):
+        return ", ", CodeText(f"{place.file}, {place.cell}" if place.cell else f"{place.file}:{place.line}")
+    if place is not None:
+        # The run that is undone: the plan names it once.
+        return ()
+    return () if change.reason is None else (f" ({change.reason})",)
+
+
+def sort_contents(contents: Sequence[ContentEffects]) -> list[ContentEffects]:
+    """Sort by what changes: losses, the largest first, then what is not known, becomes mandatory, and so on."""
+    return sorted(contents, key=lambda content: (*_rank(content.counts), content.content, content.id))
+
+
+_UNKNOWN_GAIN: Final = 5
+
+
+def _rank(counts: AccessCounts) -> tuple[int, int]:
+    if counts.lose is None or counts.gain is None:
+        return (1 if counts.lose is None else _UNKNOWN_GAIN), 0
+    for position, change in enumerate(CHANGE_WORDS):
+        if number := number_of(counts, change.name):
+            return position * 2, -number
+    return len(CHANGE_WORDS) * 2, 0
+
+
+def effect_sentences(plan: Plan, places: CausePlaces) -> Iterator[EffectSentence]:
+    """Yield a sentence for each content whose access changes, losses first."""
+    groups = frozenset(group.address for group in plan.effects.groups)
+    for content in sort_contents(plan.effects.contents):
+        yield EffectSentence(effect=_effect(content, groups), causes=_causes(content, places))
+
+
+def first_sentences(plan: Plan, places: CausePlaces) -> list[EffectSentence]:
+    """Return the sentences about the first contents."""
+    return list(islice(effect_sentences(plan, places), MOST_SENTENCES))
+
+
+def _effect(content: ContentEffects, groups: frozenset[Address]) -> Phrase:
+    name, counts = ContentName(content.content), content.counts
+    if counts.lose is None:
+        return ("How many people lose or gain ", name, " is not known.")
+    if counts.gain is None:
+        return ("Nobody loses ", name, "; how many people gain it is not known.")
+    numbers = [(change, number) for change in CHANGE_WORDS if (number := number_of(counts, change.name))]
+    if counts.shortened and counts.shortened == counts.window:
+        numbers = [(change, number) for change, number in numbers if change.name != "window"]
+    if not numbers:
+        return (name, " changes for nobody.")
+    first, number = numbers[0]
+    words = count_words(number, _in_group(content, groups) if first.name == "lose" else "")
+    lead = [part.format(**words) for part in first.lead]
+    rest = [change.tail.format(**count_words(number)) for change, number in numbers[1:]]
+    details = f": {loss_details(content)}" if counts.lose else ""
+    estimate = "Estimate: " if content.basis is Basis.ESTIMATE else ""
+    more = f" {_capitalized('; '.join(rest))}." if rest else ""
+    return tuple(filter(None, (estimate, lead[0], name, f"{lead[1]}{details}.{more}")))
+
+
+def _in_group(content: ContentEffects, groups: frozenset[Address]) -> str:
+    """Return `in Sales Nordics ` if everybody who loses a content is in one group whose members change."""
+    only = content.causes[0] if len(content.causes) == 1 else None
+    if only is None or only.address not in groups or only.lose != content.counts.lose:
+        return ""
+    return f"in {short_title(only.address)} "
+
+
+def _capitalized(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+_PROGRESS: Final = {
+    "in_progress": ("is in progress", "are in progress"),
+    "approved": ("is approved", "are approved"),
+    "failed": ("has failed", "have failed"),
+    "expired": ("has expired", "have expired"),
+    "not_started": ("has not started", "have not started"),
+}
+_USUAL_DAYS: Final = 60
+
+
+def loss_details(content: ContentEffects) -> str:
+    """Return how far those are who lose a content, and how many of their certificates expire soon."""
+    progress, lose = content.progress, content.counts.lose
+    if progress is None:
+        clauses = ["how far they are is not known"]
+    elif progress.get("not_started") == lose:
+        clauses = ["not started" if lose == 1 else "none of them has started it"]
+    else:
+        states = (*_PROGRESS, *(state for state in progress if state not in _PROGRESS))
+        numbers = [(state, progress[state]) for state in states if progress.get(state)]
+        clauses = [_state_clause(state, number, lose == 1) for state, number in numbers]
+        clauses[:1] = [clause.replace(" ", " of them ", 1) for clause in clauses[:1] if lose != 1] or clauses[:1]
+    return ", ".join([*clauses, *_certificates(content)])
+
+
+def _state_clause(state: str, number: int, is_only: bool) -> str:
+    """`12 are in progress`; of a single person `in progress`."""
+    if is_only:
+        return state.replace("_", " ")
+    return f"{number:,} {_PROGRESS.get(state, (state, state))[number != 1]}"
+
+
+def _certificates(content: ContentEffects) -> Iterator[str]:
+    expiring = content.certificates_expiring
+    if expiring is None:
+        if content.progress is not None:
+            yield "which certificates expire soon is not known"
+        return
+    first = _USUAL_DAYS if expiring.get(_USUAL_DAYS) else next((days for days in sorted(expiring) if expiring[days]), 0)
+    if number := expiring.get(first):
+        held = "holds a certificate that expires" if number == 1 else "hold certificates that expire"
+        yield f"{number:,} {held} within {first} days"
+
+
+def _causes(content: ContentEffects, places: CausePlaces) -> Phrase:
+    if not content.causes:
+        return ()
+    # In a sentence about a loss, what others gain through is only counted.
+    chosen = [cause for cause in content.causes if cause.lose or not content.counts.lose][:MOST_CAUSES]
+    listed = [cause_phrase(cause, content, places) for cause in chosen]
+    more = len(content.causes) - len(chosen)
+    parts: list[str] = ["Cause: " if len(content.causes) == 1 else "Causes: "]
+    for position, phrase in enumerate(listed):
+        parts.extend(("; ", *phrase) if position else phrase)
+    parts.append(f"; and {more:,} more." if more > 0 else ".")
+    return tuple(parts)
+
+
+def cause_phrase(cause: CauseCount, content: ContentEffects, places: CausePlaces) -> Phrase:
+    """`smart_group/Sales Nordics, manifests/groups.yaml:16 (38 lose)`; no count if it is the only cause."""
+    counted = "" if len(content.causes) == 1 else cause_counts(cause)
+    place = places.get(cause.address, ())
+    return (CodeText(resource_title(cause.address)), *place, *((f": {counted}",) if counted else ()))
+
+
+def cause_counts(cause: CauseCount) -> str:
+    """`38 lose, 4 gain`; empty if nobody loses or gains through it."""
+    if cause.lose is None or cause.gain is None:
+        return "" if cause.lose is None else NOT_KNOWN
+    parts = (f"{cause.lose:,} lose" if cause.lose else "", f"{cause.gain:,} gain" if cause.gain else "")
+    return ", ".join(filter(None, parts))
+
+
+def more_contents(plan: Plan, listed: int) -> str | None:
+    """`and 22 more contents`, of those that no sentence is about; None if all were listed."""
+    rest = len(plan.effects.contents) - listed
+    return f"and {count_noun(rest, 'more content')}" if rest > 0 else None

@@ -21,8 +21,13 @@ from lmsconf.model.names import escape_invisible
 # CI runners execute `::` at the start of a line, and `##[`, `##vso[` and the like anywhere in it.
 _COMMAND = re.compile(r"^(?P<blank>\s*):(?=:)|(?<=#)#(?=\w*\[)")
 
-_MARKDOWN = re.compile(r"[!-/:-@\[-`{-~]|^ | $|(?<= ) ")
-_PLAIN_IN_MARKDOWN = frozenset(",;/?\"'%")
+# What acts in Markdown, where it would: full stops and colons within words, which make links (that of a number such as
+# 48.5 does not), and marks of lists and headings at the start. So sentences stay as they are.
+_MARKDOWN = re.compile(
+    r"[#$&*<>@\[-`{-~]|(?<!\w)%(?=[\w\"])|!(?=[\[\d])|:(?=[^\s\d])|(?<!\d):(?=\d)|(?<==)=|=(?==)"
+    r"|\.(?=[^\s\d)]|\)\S)|(?i:(?<=www)\.)"
+    r"|(?<![\s(]\d)(?<![\s(]\d\d)(?<![\s(]\d\d\d)\.(?=\d)|^[-+:=]|^\d+[.)](?=\s|$)|^ | $|(?<= ) "
+)
 _REFERENCES = frozenset("|<>&@`")
 # Mentions and references: services link them after rendering, even if they are escaped in the Markdown source.
 _MENTION = re.compile(r"[@#](?=\w)|!(?=\d)|(?<!\w)[&~%$](?=[\w\"])")
@@ -98,14 +103,14 @@ def _reference_instead(match: re.Match[str]) -> str:
 
 
 def _harmless(match: re.Match[str]) -> str:
-    """Return one active Markdown character, escaped."""
-    char = match[0]
+    """Return what acts in Markdown, escaped."""
+    number, char = match[0][:-1], match[0][-1]
     if char == " ":
         return "&nbsp;"  # a plain space is dropped at the edge of a cell or next to another
     hidden = "&#8203;" if _MENTION.match(match.string, match.start()) else ""
-    if char in _PLAIN_IN_MARKDOWN:
+    if char == "%":
         return char + hidden
-    return (f"&#{ord(char)};" if char in _REFERENCES else f"\\{char}") + hidden
+    return number + (f"&#{ord(char)};" if char in _REFERENCES else f"\\{char}") + hidden
 
 
 def _longer_than_any(text: str, least: int) -> str:

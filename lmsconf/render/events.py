@@ -27,8 +27,8 @@ from lmsconf.model.plan import Action, Change, Plan
 from lmsconf.model.progress import RunProgress
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.render.apply_wording import apply_summary, verification_result
-from lmsconf.render.drift_json import drift_summary_json, finding_json
 from lmsconf.render.drift_wording import drift_summary, finding_headline
+from lmsconf.render.json import drift_summary_json, finding_json
 from lmsconf.render.plan_wording import plan_summary
 from lmsconf.render.progress_wording import count_text
 from lmsconf.render.resource_wording import count_kind, count_noun, resource_title

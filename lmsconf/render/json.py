@@ -1,16 +1,23 @@
-"""JSON: the documents that lmsconf saves, printed as they are, and single values for CI scripts."""
+"""JSON: the documents that lmsconf saves, those of drift and fleets, and single values for CI scripts."""
 
 from __future__ import annotations
 
 import json
+from typing import Final
 
+from lmsconf.documents.change_values import change_json, location_json, problem_json
+from lmsconf.documents.document import TOOL, render_json, string_list
+from lmsconf.documents.fleet_file import index_json
 from lmsconf.documents.plan_file import dumps as plan_json
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.documents.problems_file import dumps as problems_json
 from lmsconf.documents.report_file import dumps as apply_json
-from lmsconf.model.plan import Plan
+from lmsconf.model.canonical_json import Json
+from lmsconf.model.drift import DriftFinding, DriftReport, DriftState, FieldDrift, IgnoredFinding, ManagedShare
+from lmsconf.model.fleet import FleetReport, SharedChanges
+from lmsconf.model.plan import Plan, RenameCandidate, UnmanagedResources
 
-__all__ = ["apply_json", "plan_digest_line", "plan_gitlab", "plan_json", "problems_json"]
+__all__ = ["apply_json", "drift_json", "fleet_json", "plan_json", "problems_json"]
 
 
 def plan_digest_line(plan: Plan) -> str:
@@ -30,3 +37,125 @@ def plan_gitlab(plan: Plan) -> str:
         "delete": counts.delete + counts.replace,
     }
     return json.dumps(report) + "\n"
+
+
+def fleet_json(report: FleetReport) -> str:
+    """Return the document `lmsconf.fleet/1` with `shared`: which changes are the same in which workspaces."""
+    return render_json({**index_json(report.index), "shared": [_shared_json(one) for one in report.shared]})
+
+
+def _shared_json(shared: SharedChanges) -> Json:
+    return {
+        "workspaces": list[Json](shared.workspaces),
+        "one_each": shared.one_each,
+        "changes": [change_json(change) for change in shared.changes],
+    }
+
+
+FORMAT: Final = "lmsconf.drift/1"
+
+
+def drift_json(drift: DriftReport) -> str:
+    """Return the whole report as JSON, one finding per line."""
+    return render_json(
+        {
+            "format": FORMAT,
+            "tool": TOOL,
+            "created_at": drift.created_at,
+            "workspace": {"name": drift.workspace, "url": drift.url},
+            "people": drift.people,
+            "timezone": drift.timezone,
+            "manifests": {"digest": drift.manifests_digest, "files": list(drift.manifests_files)},
+            "base": drift.base,
+            "counts_unmanaged": drift.counts_unmanaged,
+            "read": "everything" if drift.reads_all else "declared",
+            "summary": drift_summary_json(drift),
+            "findings": [finding_json(finding) for finding in drift.findings],
+            "not_applied": [finding_json(finding) for finding in drift.not_applied],
+            "ignored": [_ignored(ignored_finding) for ignored_finding in drift.ignored],
+            "coverage": [_coverage(share) for share in drift.coverage],
+            "unmanaged": [_unmanaged(resource) for resource in drift.unmanaged],
+            "problems": [problem_json(problem) for problem in drift.problems],
+        }
+    )
+
+
+def drift_summary_json(drift: DriftReport) -> Json:
+    """Return the counts of findings per state; `unmanaged` counts all such resources, findings or not."""
+    states: dict[str, Json] = {state.value: drift.count(state) for state in DriftState}
+    unmanaged = sum(len(group.addresses) for group in drift.unmanaged)
+    return {
+        "findings": len(drift.findings),
+        **states,
+        DriftState.UNMANAGED.value: unmanaged,
+        "not_applied": len(drift.not_applied),
+        "ignored": len(drift.ignored),
+    }
+
+
+def finding_json(finding: DriftFinding) -> dict[str, Json]:
+    edit = finding.edit
+    return {
+        "address": str(finding.address),
+        "kind": finding.address.kind,
+        "name": finding.address.name,
+        "state": finding.state.value,
+        "cause": finding.cause.value if finding.cause else None,
+        "unapplied": list(finding.unapplied),
+        "id": finding.id,
+        "about": None if finding.about is None else dict(finding.about),
+        "source": location_json(finding.source),
+        "declared": finding.declared,
+        "live": finding.live,
+        "fields": [_field(field) for field in finding.fields],
+        "reason": finding.reason,
+        "candidates": [_candidate(candidate) for candidate in finding.candidates],
+        "changed_by": edit.by if edit else None,
+        "changed_at": edit.at if edit else None,
+        "hint": {"restore": finding.restore, "accept": finding.accept},
+    }
+
+
+def _candidate(candidate: RenameCandidate) -> Json:
+    return {"address": str(candidate.address), "id": candidate.id, "why": candidate.why, "line": candidate.line}
+
+
+def _field(field: FieldDrift) -> Json:
+    return {
+        "path": field.path,
+        "declared": field.declared,
+        "live": field.live,
+        "missing": list(field.missing),
+        "extra": list(field.extra),
+    }
+
+
+def _ignored(ignored: IgnoredFinding) -> Json:
+    entry = ignored.entry
+    ignored_by: Json = {
+        "address": entry.pattern,
+        "reason": entry.reason,
+        "until": None if entry.until is None else entry.until.isoformat(),
+        "source": location_json(entry.source),
+    }
+    return {**finding_json(ignored.finding), "ignored_by": ignored_by}
+
+
+def _coverage(coverage: ManagedShare) -> Json:
+    return {
+        "kind": coverage.kind,
+        "managed": coverage.managed,
+        "live": coverage.live,
+        "percent": coverage.percent,
+        "left_alone": coverage.left_alone,
+        "incomplete": coverage.incomplete,
+    }
+
+
+def _unmanaged(group: UnmanagedResources) -> Json:
+    return {
+        "kind": group.kind,
+        "count": len(group.addresses) + group.left_alone,
+        "addresses": string_list(group.addresses),
+        "left_alone": group.left_alone,
+    }

@@ -1,4 +1,4 @@
-"""Wording of plans and of their problems, shared by all formats. Results are not escaped."""
+"""Wording of plans, of their problems and of their settings, shared by all formats. Results are not escaped."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ from collections.abc import Iterator, Sequence
 
 from lmsconf.errors import Problem, Severity
 from lmsconf.model.address import Address
+from lmsconf.model.canonical_json import Json
+from lmsconf.model.drift import DriftReport
 from lmsconf.model.lints import is_lint
-from lmsconf.model.plan import Action, Change, ChangeOrigin, FieldChange, Plan, UndoLevel
+from lmsconf.model.plan import Action, Change, ChangeOrigin, FieldChange, Plan, SettingChange, UndoLevel
 from lmsconf.model.scope import count_skipped_people
+from lmsconf.model.settings_changes import weaker_than_default
 from lmsconf.render.resource_wording import count_noun, format_value
 
 ACTION_SIGNS = {Action.CREATE: "+", Action.UPDATE: "~", Action.REPLACE: "-/+", Action.DELETE: "-"}
@@ -40,6 +43,11 @@ def workspace_line(workspace: str, url: str, people: int | None) -> str:
     """Return the line that identifies the workspace, the first of every plan, prompt and report."""
     known = "an unknown number of people" if people is None else count_noun(people, "person", "people")
     return f"Workspace {workspace} ({url}), {known}."
+
+
+def manifests_line(made: Plan | DriftReport) -> str:
+    """`3 files, sha256 1f0c…`: the manifests that a plan or a drift report was made from."""
+    return f"{count_noun(len(made.manifests_files), 'file')}, sha256 {made.manifests_digest}"
 
 
 def scope_sentences(plan: Plan) -> Iterator[str]:
@@ -187,3 +195,54 @@ def count_severities(problems: Sequence[Problem]) -> str:
     return ", ".join(
         count_noun(severities.count(severity), severity.value) for severity in Severity if severity in severities
     )
+
+
+RELAXED_HEADING = "Settings weaker than the default"
+CHANGED_HEADING = "Settings changed"
+CONSENTS_HEADING = "Allowed by consent"
+WEAKER = ", which is weaker"
+"""The end of the line of a changed setting that is weaker than in the base."""
+
+
+def relaxed_settings(plan: Plan) -> Iterator[str]:
+    """Yield each setting weaker than its default, with the default."""
+    weaker = weaker_than_default(plan.policy)
+    off = [setting.path for setting in weaker if setting.now == "off"]
+    guards = [path for path in guard_paths(plan) if path not in off]
+    if off and not guards:
+        yield "guards: off"
+    yield from (_line(setting, "default") for setting in weaker if guards or setting.path not in off)
+
+
+def consented_guards(plan: Plan) -> Iterator[str]:
+    """Yield each guard that a consent lets pass, with that consent."""
+    for guard in plan.guards:
+        if guard.allowed_by:
+            yield f"Guard {guard.name}: {guard.reason}. Allowed by {guard.allowed_by}."
+
+
+def guard_paths(plan: Plan) -> list[str]:
+    """Return the paths of the guards in a plan's policy."""
+    guards = plan.policy.get("guards")
+    return [f"guards.{name}" for name in guards] if isinstance(guards, dict) else []
+
+
+def changed_settings(plan: Plan) -> Iterator[str]:
+    """Yield each setting that differs from the base, weaker ones first."""
+    for setting in sorted(plan.settings_changed, key=lambda setting: not setting.weaker):
+        yield f"{_line(setting, escape_base_name(plan.base))}{WEAKER if setting.weaker else ''}"
+
+
+def _line(setting: SettingChange, base: str) -> str:
+    """`guards.removals: off (default: 50 or 10%)`."""
+    return f"{setting.path}: {_value(setting.path, setting.now)} ({base}: {_value(setting.path, setting.base)})"
+
+
+def _value(path: str, value: Json) -> str:
+    if isinstance(value, dict) and value.keys() <= {"count", "share"}:
+        share = value.get("share")
+        halves = [value.get("count"), None if share is None else f"{float(str(share)) * 100:g}%"]
+        return " or ".join(str(half) for half in halves if half is not None) or "off"
+    if path in ("settle", "plans.valid_for") and isinstance(value, int | float):
+        return f"{value:g} s"
+    return value if isinstance(value, str) else format_value(value)

@@ -77,6 +77,10 @@ def remaining_line(change: Change) -> str:
     return f"{ACTION_SIGNS[change.action]} {resource_title(change.address)} {ACTION_WORDS[change.action]}{keys}"
 
 
+def remaining_lines(rehearsal: Rehearsal) -> list[str]:
+    return list(map(remaining_line, rehearsal.remaining))
+
+
 def pace_sentence(pace: RehearsalPace) -> str:
     """Return how many requests an apply takes, and how long."""
     number = f"An apply takes about {count_noun(pace.requests, 'request')}, with its checks and reading back"
@@ -106,6 +110,10 @@ def group_line(group: RehearsedGroup) -> str:
     if group.reached is None or group.differs or group.predicted is None:
         return f"{resource_title(group.address)}: {before} → {predicted} predicted, {reached} on the twin"
     return f"{resource_title(group.address)}: {before} → {reached}, as predicted"
+
+
+def group_lines(rehearsal: Rehearsal) -> list[str]:
+    return list(map(group_line, rehearsal.groups))
 
 
 def _number(number: int | None) -> str:

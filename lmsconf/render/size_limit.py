@@ -34,6 +34,9 @@ UNLIMITED = SERVICE_LIMITS["none"]
 MIN_LIMIT = 8_000
 """The smallest limit, in bytes: at most this much is needed for counts, guards and headings."""
 
+NAME_SIZE = 240
+"""Maximum bytes of one name in a line; the details have the full name."""
+
 _PATIENCE = 50
 """After this many consecutive entries that do not fit, the rest of a round is skipped."""
 
@@ -47,6 +50,15 @@ def parse_size_limit(text: str) -> SizeLimit:
     if int(text) < MIN_LIMIT:
         raise ValueError(f"{text} bytes are too few for a summary; pass {MIN_LIMIT:,} or more")
     return SizeLimit(int(text))
+
+
+def truncate(text: str, escape: Callable[[str], str], max_bytes: int = NAME_SIZE) -> str:
+    """Return the escaped text, truncated so that the result has at most `max_bytes` bytes."""
+    escaped = escape(text)
+    while byte_size(escaped) > max_bytes:
+        text = text[: min(len(text) - 1, len(text) * max_bytes // byte_size(escaped))]
+        escaped = escape(f"{text}…")
+    return escaped
 
 
 def byte_size(text: str) -> int:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from html import escape
-from typing import Final
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
 
-from lmsconf.sandbox.service import LoggedRequest, SandboxService
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from lmsconf.sandbox.service import SandboxService
 from lmsconf.sandbox.store import Repository, Value
 
 PAGE_HEADERS: Final[Mapping[str, str]] = {
@@ -18,16 +20,6 @@ PAGE_HEADERS: Final[Mapping[str, str]] = {
 }
 """No resource is loaded, no script runs, nothing is cached."""
 MOST_ROWS: Final = 50
-_STYLE: Final = (
-    ":root{color-scheme:light dark}"
-    "body{font:15px/1.5 system-ui,sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem;"
-    "background:light-dark(#fff,#111316);color:light-dark(#1b1f24,#e8eaed)}"
-    "div{overflow-x:auto;margin:.5rem 0 1.5rem}table{border-collapse:collapse;width:100%}"
-    "caption{text-align:left;font-weight:600}"
-    "th,td{text-align:left;padding:.2rem .8rem .2rem 0;border-bottom:1px solid light-dark(#d8dee4,#2c3138);"
-    "vertical-align:top;min-width:3.5rem;max-width:24rem;overflow-wrap:break-word}"
-    ".bad{color:light-dark(#b42318,#ff938a)}"
-)
 _SECTIONS: Final = (
     (
         "People",
@@ -55,48 +47,36 @@ _SECTIONS: Final = (
 """Title, headings and query of each table; the query must end with the table's name."""
 
 
+class _Table(NamedTuple):
+    """The first rows of a table, and the number of all. is_bad: which rows are red, by their position."""
+
+    title: str
+    headings: Sequence[str]
+    rows: Sequence[Sequence[Value]]
+    total: int
+    is_bad: Sequence[bool] = ()
+
+
 def render_page(service: SandboxService) -> str:
     """Render the page. All text from the workspace and from calls is escaped; there is no script."""
     with service.store.read_transaction() as repository:
-        sections = [_section(repository, *section) for section in _SECTIONS]
-    calls = service.log[-MOST_ROWS:][::-1]
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1"><title>Sandbox workspace</title>'
-        f"<style>{_STYLE}</style></head><body><main><h1>Sandbox workspace</h1>"
-        f"{_calls(calls, len(service.log))}{''.join(sections)}</main></body></html>\n"
+        tables = [_table(repository, *section) for section in _SECTIONS]
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined
     )
+    return environment.get_template("page.html.j2").render(tables=[_calls(service), *tables])
 
 
-def _section(repository: Repository, title: str, headings: Sequence[str], query: str) -> str:
-    """One table of the workspace: its first rows, and the number of all."""
+def _table(repository: Repository, title: str, headings: Sequence[str], query: str) -> _Table:
+    """One table of the workspace."""
     count = repository.number(f"SELECT count(*) FROM {query.rpartition(' ')[2]}")  # noqa: S608  the names stand above
     rows = repository.rows(f"{query} ORDER BY seq LIMIT {MOST_ROWS}")
-    return _table(f"{title}: {_shown_of_all(len(rows), count)}", headings, map(_row, rows))
+    return _Table(title, headings, [tuple(row) for row in rows], count)
 
 
-def _calls(calls: Sequence[LoggedRequest], count: int) -> str:
-    """The last calls, the latest first."""
-    headings = ("Method", "Path", "Operation", "Status")
-    return _table(f"Last calls: {_shown_of_all(len(calls), count)}", headings, map(_call, calls))
-
-
-def _call(call: LoggedRequest) -> str:
-    status = "lost" if call.status == 0 else str(call.status)
-    row = _row((call.method, call.path, call.operation, status))
-    return row if 200 <= call.status < 400 else row.replace("<tr>", '<tr class="bad">', 1)
-
-
-def _shown_of_all(shown: int, count: int) -> str:
-    return str(count) if shown == count else f"{shown} of {count}"
-
-
-def _table(caption: str, headings: Iterable[str], rows: Iterable[str]) -> str:
-    head = "".join(f'<th scope="col">{escape(heading)}</th>' for heading in headings)
-    table = f"<table><caption>{escape(caption)}</caption><tr>{head}</tr>{''.join(rows)}</table>"
-    return f'<div tabindex="0" role="region" aria-label="{escape(caption)}">{table}</div>'
-
-
-def _row(cells: Iterable[Value]) -> str:
-    shown = ("" if cell is None else escape(str(cell)) for cell in cells)
-    return "<tr>" + "".join(f"<td>{cell}</td>" for cell in shown) + "</tr>"
+def _calls(service: SandboxService) -> _Table:
+    """The last calls, the latest first; those that failed are red."""
+    calls = service.log[-MOST_ROWS:][::-1]
+    rows = [(call.method, call.path, call.operation, str(call.status or "lost")) for call in calls]
+    is_bad = [not 200 <= call.status < 400 for call in calls]
+    return _Table("Last calls", ("Method", "Path", "Operation", "Status"), rows, len(service.log), is_bad)

@@ -16,7 +16,6 @@ from typing import Final
 
 from lmsconf.errors import LmsconfError
 from lmsconf.sandbox.faults import ConnectionLost
-from lmsconf.sandbox.html_page import PAGE_HEADERS, render_page
 from lmsconf.sandbox.service import SandboxResponse, SandboxService, json_response
 
 LOOPBACK: Final = "127.0.0.1"
@@ -199,6 +198,8 @@ class _Conversation(BaseHTTPRequestHandler):
 
     def _page(self) -> SandboxResponse:
         """The HTML page. It needs no credential, and shows the sandbox to every user of this machine."""
+        from lmsconf.sandbox.html_page import PAGE_HEADERS, render_page
+
         body = render_page(self.server.sandbox).encode()
         return SandboxResponse(200, {**PAGE_HEADERS, "content-length": str(len(body))}, body)
 

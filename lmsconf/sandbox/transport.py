@@ -5,9 +5,10 @@ httpx.Client(transport=Sandbox("workspace.db"), base_url="http://sandbox")
 
 from __future__ import annotations
 
+import httpx
+
 from lmsconf.sandbox.faults import ConnectionLost
 from lmsconf.sandbox.service import SandboxService
-from lmsconf.support.httpx_import import httpx
 
 
 class Sandbox(SandboxService, httpx.BaseTransport):
@@ -16,12 +17,8 @@ class Sandbox(SandboxService, httpx.BaseTransport):
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Answer one request. A lost response raises the httpx error of a broken connection."""
         path, _, query = request.url.raw_path.decode("ascii").partition("?")
-        headers: dict[str, str] = {}
-        for raw, value in request.headers.raw:
-            name, text = raw.decode("latin-1").lower(), value.decode("latin-1")
-            headers[name] = f"{headers[name]}, {text}" if name in headers else text
         try:
-            answer = self.answer(request.method, path, query, headers, request.read())
+            answer = self.answer(request.method, path, query, dict(request.headers.items()), request.read())
         except ConnectionLost as error:
             raise httpx.RemoteProtocolError(str(error), request=request) from error
         return httpx.Response(answer.status, headers=answer.headers, stream=httpx.ByteStream(answer.body))

@@ -6,12 +6,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import urlsplit
 
-from lmsconf.api.circuit_breaker import CircuitBreaker
 from lmsconf.api.concurrent_reader import AnsweredRequests, ConcurrentReader
 from lmsconf.api.rate_limiter import RateLimiter
-from lmsconf.api.retry import RetryPolicy
+from lmsconf.api.retry import Outage, RetryPolicy
 from lmsconf.api.spec import ApiSpec
-from lmsconf.api.worker_pool import InlinePool, WorkerPool
+from lmsconf.api.worker_pool import InlineExecutor, WorkerPool
 from lmsconf.errors import LmsconfError, Problem, ProblemsFound
 from lmsconf.project.settings import Settings
 from lmsconf.support.url_rules import host_problem
@@ -19,7 +18,7 @@ from lmsconf.support.url_rules import host_problem
 if TYPE_CHECKING:
     from lmsconf.api.client import Client, Exchange
     from lmsconf.model.progress import Report
-    from lmsconf.sandbox.service import SandboxService
+    from lmsconf.sandbox.transport import Sandbox
 
 
 RateLimiters: TypeAlias = "dict[tuple[str, float | None], RateLimiter]"
@@ -54,7 +53,7 @@ def _url_name(workspace: str) -> str:
 class Connection:
     """A connection to one workspace: worker pools to read and write with, in the names of the project's dialect.
 
-    All clients of all its pools share one RateLimiter and one CircuitBreaker.
+    All its pools share one client, with its connections and its rate limiter.
 
     max_rate: requests a second, at most. rate_limiters: those of earlier connections of this process, to go on with
     that of the host. retry: the retry policy, with its clock. only_reads: no client can write.
@@ -70,7 +69,7 @@ class Connection:
         rate_limiters: RateLimiters | None = None,
         retry: RetryPolicy | None = None,
         only_reads: bool = False,
-        service: SandboxService | None = None,
+        service: Sandbox | None = None,
     ) -> None:
         self.url = settings.workspace.url
         self.name = settings.workspace.name
@@ -82,8 +81,9 @@ class Connection:
         limiter = RateLimiter(max_rate, clock=clocks.clock, sleep=clocks.sleep, wall_clock=clocks.wall_clock)
         host = self.url if settings.workspace.embedded else urlsplit(self.url).netloc.lower()
         self._rate_limiter = limiter if rate_limiters is None else rate_limiters.setdefault((host, max_rate), limiter)
-        self._circuit_breaker = CircuitBreaker(self._retry)
-        self._sandbox: SandboxService | None = service
+        self._outage = Outage(self._retry)
+        self._shared: Client | None = None
+        self._sandbox: Sandbox | None = service
         self._token: str | None = None if service is None else "sandbox"
         self._is_given = service is not None
 
@@ -91,6 +91,9 @@ class Connection:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._outage.stop()
+        if self._shared is not None:
+            self._shared.close()
         if self._sandbox is not None and not self._is_given:
             self._sandbox.close_workspace()
 
@@ -110,13 +113,12 @@ class Connection:
         progress: called after each request, and at least once a minute while requests wait.
         """
         self._open()
-        self._circuit_breaker.set_concurrency(parallelism)
+        self._outage.set_concurrency(parallelism)
         limit = self._rate_limiter.status
         # Only a service that makes requests wait answers several of them sooner.
-        if self._sandbox is not None and not self._sandbox.has_faults:
-            pool: WorkerPool = InlinePool(self._client, progress=progress, limit=limit)
-        else:
-            pool = WorkerPool(self._client, parallelism=parallelism, progress=progress, limit=limit)
+        is_prompt = self._sandbox is not None and not self._sandbox.has_faults
+        executor = InlineExecutor() if is_prompt else None
+        pool = WorkerPool(self._client, parallelism=parallelism, executor=executor, progress=progress, limit=limit)
         if progress is not None:
             self._rate_limiter.on_wait = pool.report_progress
         return pool
@@ -141,9 +143,9 @@ class Connection:
         if not chosen.embedded and hosts is not None and (wrong := host_problem(self.url, hosts)):
             raise HostNotAllowed(f"{_url_name(self.name)}: {wrong[0]}", hint=wrong[1])
         if chosen.embedded:
-            from lmsconf.sandbox.service import SandboxService
+            from lmsconf.sandbox.transport import Sandbox
 
-            self._sandbox = SandboxService(chosen.database or ":memory:", spec=self.spec, seed=chosen.seed)
+            self._sandbox = Sandbox(chosen.database or ":memory:", spec=self.spec, seed=chosen.seed)
             self._token = "sandbox"  # noqa: S105  # the embedded workspace keeps no secret
         elif chosen.token is None:
             self._token = ""
@@ -151,18 +153,20 @@ class Connection:
             self._token = chosen.token.secret().reveal()
 
     def _client(self) -> Client:
-        from lmsconf.api.client import Client
+        """Return the client of all pools."""
+        if self._shared is None:
+            from lmsconf.api.client import Client
 
-        url = SANDBOX_HOST if self._sandbox is not None else self.url
-        return Client(
-            url,
-            self._token or "",
-            spec=self.spec,
-            transport=self._sandbox,
-            retry=self._retry,
-            rate_limiter=self._rate_limiter,
-            circuit_breaker=self._circuit_breaker,
-            on_call=self._on_call,
-            only_reads=self._only_reads,
-            url_name=_url_name(self.name),
-        )
+            self._shared = Client(
+                SANDBOX_HOST if self._sandbox is not None else self.url,
+                self._token or "",
+                spec=self.spec,
+                transport=self._sandbox,
+                retry=self._retry,
+                rate_limiter=self._rate_limiter,
+                outage=self._outage,
+                on_call=self._on_call,
+                only_reads=self._only_reads,
+                url_name=_url_name(self.name),
+            )
+        return self._shared

@@ -182,7 +182,7 @@ def test_nothing_that_a_base_is_called_is_an_option(project: Project, said: str)
 
 def test_the_origin_is_no_part_of_the_digest(project: Project) -> None:
     """A reviewed plan is the same plan, whatever it was compared with."""
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     from lmsconf.model.plan import ChangeOrigin
 

@@ -23,9 +23,9 @@ from serving import TOKEN, served
 
 from lmsconf.api.client import Client
 from lmsconf.sandbox.seed import fill_workspace
-from lmsconf.sandbox.service import SandboxService
+from lmsconf.sandbox.transport import Sandbox
 
-_GOAL = 0.3
+_GOAL = 0.6
 _PEOPLE = [{"email": f"person.{number}@acme.example", "first_name": "Per", "last_name": "Ek"} for number in range(20)]
 
 
@@ -33,7 +33,7 @@ def main() -> None:
     options = _options()
     with tempfile.TemporaryDirectory() as temporary:
         database = Path(temporary) / "workspace.db"
-        sandbox = SandboxService(database)
+        sandbox = Sandbox(database)
         with sandbox.store.write_transaction() as repository:
             fill_workspace(repository, {"people": _PEOPLE})
         direct = Client("http://sandbox", "sandbox", transport=sandbox)

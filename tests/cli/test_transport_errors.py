@@ -14,7 +14,6 @@ import pytest
 from json_schemas import schema_validator
 from self_signed import make_certificate
 
-from lmsconf.api.transport import certificates
 from lmsconf.cli import app
 from lmsconf.cli.frame import run_command_line
 from lmsconf.errors import ExitCode
@@ -24,7 +23,7 @@ PROBLEMS = schema_validator("problems")
 
 
 @pytest.fixture(autouse=True)
-def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A project whose service is named by the environment, without proxies or certificates of the machine."""
     for name in (*PROXIES, "SSL_CERT_FILE", "SSL_CERT_DIR"):
         monkeypatch.delenv(name, raising=False)
@@ -33,10 +32,6 @@ def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     (tmp_path / "lmsconf.yaml").write_text("manifests: manifests\n")
     (tmp_path / "manifests").mkdir()
     (tmp_path / "manifests" / "groups.yaml").write_text("groups: [{name: A}]\n")
-    # What is trusted is read once in a process; each test has an environment of its own.
-    certificates.load_trust.cache_clear()
-    yield
-    certificates.load_trust.cache_clear()
 
 
 def told(root: Path, capsys: pytest.CaptureFixture[str], expected: ExitCode) -> tuple[str, str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import random
-import ssl
 import zlib
 from collections.abc import Iterator
 from urllib.parse import quote
@@ -241,7 +240,7 @@ def test_what_can_be_no_id_is_not_sent(id: str) -> None:
 
 
 @pytest.mark.parametrize("status", [300, 301, 302, 303, 305, 307, 308])
-@pytest.mark.parametrize("to", ["https://evil.example/", "//evil.example", "/users", "http://lms.example", "https:e"])
+@pytest.mark.parametrize("to", ["https://evil.example/", "//evil.example", "/users", "http://lms.example"])
 def test_no_answer_leads_elsewhere(status: int, to: str) -> None:
     """A redirect is never followed, wherever it points and whatever was asked."""
     for what in (READ, WRITE):
@@ -249,6 +248,14 @@ def test_no_answer_leads_elsewhere(status: int, to: str) -> None:
         with pytest.raises(Rejected):
             perform(Client("https://lms.example", CANARY, transport=network), what)
         assert len(network.requests) == 1
+
+
+def test_a_redirect_that_cannot_be_read_is_a_lost_answer() -> None:
+    """It was received, so of a write nobody knows; it is not followed either."""
+    network = Network(raw(301, b"", location="https:e"))
+    with pytest.raises(WriteOutcomeUnknown):
+        perform(client(network=network), WRITE)
+    assert len(network.requests) == 1
 
 
 def test_what_no_operation_describes_can_be_sent() -> None:
@@ -497,7 +504,7 @@ def test_a_refusal_says_how_often_it_came_and_what_to_do(
 
 
 def test_compressed_answers_are_read() -> None:
-    """gzip is asked for and understood; what was not asked for, ends early or goes on is a bad answer."""
+    """gzip is asked for and understood; what was not asked for, or is cut in its text, is a bad answer."""
     packed = gzip.compress(b'{"userIds": ["u"]}')
 
     def answer(content: bytes, encoding: str) -> httpx.Response:
@@ -508,8 +515,8 @@ def test_compressed_answers_are_read() -> None:
     far = bytes(random.Random(1).choices(b"0123456789abcdef", k=30_000))  # noqa: S311  # no secret
     text = json.dumps({"userIds": [(far + far).decode()]}).encode()
     assert perform(client(answer(gzip.compress(text), "gzip")), READ) == json.loads(text)
-    twice = ((packed + b"x", "gzip"), (packed + packed, "gzip"), (zlib.compress(b'{"userIds": []}'), "gzip"))
-    for content, encoding in ((packed[:-9], "gzip"), (b"{}", "gzip"), (b"{}", "br"), *twice):
+    other = (zlib.compress(b'{"userIds": []}'), "gzip")
+    for content, encoding in ((packed[:-12], "gzip"), (b"{}", "gzip"), (packed, "br"), other):
         assert type(failure(READ, answer(content, encoding))) is InvalidResponse
 
 
@@ -560,37 +567,33 @@ def test_a_dripping_answer_ends_with_the_deadline() -> None:
 
 def test_a_certificate_is_not_asked_for_twice() -> None:
     """A certificate that does not fit ends the call at once: it will not fit the next time either."""
-    wrong = httpx.ConnectError("bad certificate")
-    wrong.__cause__ = ssl.SSLCertVerificationError("bad certificate")
-    network = Network(wrong)
+    network = Network(httpx.ConnectError("[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: it is bad"))
     with pytest.raises(Unreachable) as caught:
         perform(client(network=network), READ)
     assert len(network.requests) == 1
-    assert "The certificate of sandbox was refused: it is not valid." in str(caught.value.hint)
+    assert "The certificate of sandbox was refused: it is bad." in str(caught.value.hint)
 
 
 @pytest.mark.parametrize(
-    ("code", "said_of_it", "way_out"),
+    ("said_of_it", "way_out"),
     [
-        (9, "certificate is not yet valid", "Ask the operator of the service to renew it"),
-        (10, "certificate has expired", "Ask the operator of the service to renew it"),
-        (2, "unable to get issuer certificate", "SSL_CERT_FILE"),
-        (18, "self-signed certificate", "SSL_CERT_FILE"),
-        (19, "self-signed certificate in certificate chain", "SSL_CERT_FILE"),
-        (20, "unable to get local issuer certificate", "SSL_CERT_FILE"),
-        (21, "unable to verify the first certificate", "SSL_CERT_FILE"),
-        (62, "Hostname mismatch", "issued for another host name"),
-        (64, "IP address mismatch", "issued for another host name"),
-        (1, "unspecified certificate verification error", "Ask the operator of the service to fix it"),
+        ("certificate is not yet valid", "Ask the operator of the service to renew it"),
+        ("certificate has expired", "Ask the operator of the service to renew it"),
+        ("unable to get issuer certificate", "SSL_CERT_FILE"),
+        ("self-signed certificate", "SSL_CERT_FILE"),
+        ("self-signed certificate in certificate chain", "SSL_CERT_FILE"),
+        ("unable to get local issuer certificate", "SSL_CERT_FILE"),
+        ("unable to verify the first certificate", "SSL_CERT_FILE"),
+        ("Hostname mismatch, certificate is not valid for 'x'.", "issued for another host name"),
+        ("IP address mismatch, certificate is not valid for '10.0.0.1'.", "issued for another host name"),
+        ("unspecified certificate verification error", "Ask the operator of the service to fix it"),
     ],
 )
-def test_a_refused_certificate_says_which_check_failed(code: int, said_of_it: str, way_out: str) -> None:
+def test_a_refused_certificate_says_which_check_failed(said_of_it: str, way_out: str) -> None:
     """OpenSSL's word for it and what to do, which is not the same for a date, a name and an unknown authority."""
-    wrong, certificate = httpx.ConnectError("no"), ssl.SSLCertVerificationError("no")
-    certificate.verify_code, certificate.verify_message = code, said_of_it
-    wrong.__cause__ = certificate
-    hint = str(failure(WRITE, wrong).hint)
-    assert said_of_it in hint
+    text = f"[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: {said_of_it} (_ssl.c:1007)"
+    hint = str(failure(WRITE, httpx.ConnectError(text)).hint)
+    assert hint.startswith(f"The certificate of sandbox was refused: {said_of_it.rstrip('.')}. ")
     assert way_out in hint
 
 

@@ -10,10 +10,9 @@ from functools import partial
 import httpx
 import pytest
 
-from lmsconf.api.circuit_breaker import CircuitBreaker
 from lmsconf.api.client import Client
 from lmsconf.api.rate_limiter import RateLimiter
-from lmsconf.api.transport.deadline import Deadline
+from lmsconf.api.retry import Outage
 
 from .network import CANARY, Network, said
 from .virtual_threads import VirtualThreads
@@ -107,32 +106,21 @@ def read_behind(
     network, retry = Network(answering=answer), clock.retry()
     todo = iter(range(CALLS))
 
-    def worker(rate_limiter: RateLimiter, breaker: CircuitBreaker) -> None:
+    def worker(rate_limiter: RateLimiter, outage: Outage) -> None:
         with Client(
             "http://sandbox",
             CANARY,
             transport=network,
             retry=retry,
             rate_limiter=rate_limiter,
-            circuit_breaker=breaker,
+            outage=outage,
         ) as by:
             for _ in todo:
                 assert by.call("manual-groups.members", path={"groupId": "g"}) == {"userIds": []}
 
-    breaker = CircuitBreaker(retry)
-    breaker.set_concurrency(width)
-    jobs = [partial(worker, RateLimiter(clock=clock, sleep=clock.sleep), breaker)] * width
+    outage = Outage(retry)
+    outage.set_concurrency(width)
+    jobs = [partial(worker, RateLimiter(clock=clock, sleep=clock.sleep), outage)] * width
     start = clock.time
     clock.run(jobs)
     return clock.time - start, len(refused)
-
-
-def test_a_timeout_is_the_shorter_of_itself_and_the_deadline() -> None:
-    """A step takes no longer than its own timeout, nor than what is left of the request, and begins in time."""
-    now = 100.0
-    deadline = Deadline(lambda: now)
-    deadline.start(60.0)
-    assert [deadline.cap_timeout(timeout) for timeout in (10.0, 90.0)] == [10.0, 60.0]
-    now = 160.0
-    with pytest.raises(TimeoutError, match="no complete response within 60 s"):
-        deadline.cap_timeout(10.0)

@@ -48,7 +48,7 @@ def test_a_free_turn_costs_next_to_nothing() -> None:
         for _ in range(1_000):
             free.wait_turn(lambda: 60.0)
             free.record_response()
-    assert effort.calls <= 5 * 1_000
+    assert effort.calls <= 6 * 1_000
 
 
 @pytest.mark.parametrize("limit", [0.5, 5.0, 200.0])
@@ -98,12 +98,12 @@ def test_nothing_accepted_between_refusals_halves_the_rate() -> None:
         learning.record_rate_limited(clock.time, None)
         clock.time += 0.01
         assert learning.rate() == pytest.approx(expected)
-    answered(learning, clock, 0.1, 5)
+    answered(learning, clock, 0.1, 6)
     assert (learning.rate() or 0.0) > 2.0
 
 
-def test_each_answer_brings_a_halved_rate_back_eightfold() -> None:
-    """Six refusals without an answer between them leave a 64th of the measured rate, and two answers restore it."""
+def test_answers_bring_a_halved_rate_back() -> None:
+    """Three refusals in a row leave an eighth of the measured rate, each answer gives half of it more, up to all."""
     clock = Clock()
     learning = rate_limiter(clock)
     learning.record_rate_limited(clock.time, None)
@@ -111,10 +111,10 @@ def test_each_answer_brings_a_halved_rate_back_eightfold() -> None:
     answered(learning, clock, 50.0, 100)
     learning.record_rate_limited(clock.time, None)
     measured = learning.rate() or 0.0
-    for _ in range(6):
+    for _ in range(3):
         clock.time += 0.001
         learning.record_rate_limited(clock.time, None)
-    for part in (64, 8, 1):
+    for part in (8, 16 / 3, 32 / 9, 64 / 27, 128 / 81, 256 / 243, 1):
         assert learning.rate() == pytest.approx(measured / part, rel=0.01)
         answered(learning, clock, 50.0, 1)
 
@@ -225,7 +225,7 @@ def test_a_later_time_told_to_another_holds() -> None:
 
 
 def test_the_rate_grows_slowly_where_it_is_known_and_never_beyond_the_limit() -> None:
-    """Measured with 100 responses, it is a few hundredths more after the next 40, twice as much after 200."""
+    """Less than a hundredth with each response: twice as much after 87."""
     clock = Clock()
     learning = rate_limiter(clock, 15.0)
     learning.record_rate_limited(clock.time, None)
@@ -234,9 +234,9 @@ def test_the_rate_grows_slowly_where_it_is_known_and_never_beyond_the_limit() ->
     learning.record_rate_limited(clock.time, None)
     start = learning.rate() or 0.0
     clock.time += 0.001
-    answered(learning, clock, 5.0, 40)
-    assert learning.rate() == pytest.approx(1.04 * start, rel=0.01)
-    answered(learning, clock, 5.0, 160)
+    answered(learning, clock, 5.0, 1)
+    assert learning.rate() == pytest.approx(1.008 * start)
+    answered(learning, clock, 5.0, 86)
     assert learning.rate() == pytest.approx(2.0 * start, rel=0.02)
     answered(learning, clock, 5.0, 400)
     assert learning.rate() == 15.0
@@ -293,12 +293,11 @@ def test_an_answer_brings_a_turn_forward() -> None:
 
 
 def test_the_average_is_that_since_the_service_first_refused() -> None:
-    """Answers to requests that were sent before it count no more once it has settled; none at all are no rate."""
+    """Answers before it do not count; none at all are no rate."""
     clock = Clock()
     refused = rate_limiter(clock)
     answered(refused, clock, 40.0, 200)
     refused.record_rate_limited(clock.time, None)
-    clock.time += 1.0
     status = refused.status()
     assert status is not None
     assert status.rate is None
@@ -361,7 +360,7 @@ def test_clients_report_to_their_rate_limiter(status: int) -> None:
     other = Client("http://sandbox", CANARY, transport=Network(FINE), retry=once, rate_limiter=shared)
     told.call("manual-groups.members", path={"groupId": "g"})
     other.call("manual-groups.members", path={"groupId": "g"})
-    assert clock.waits == [4.0, pytest.approx(0.05, rel=0.05)]
+    assert clock.waits == [4.0, pytest.approx(1 / 30, rel=0.05)]
 
 
 def test_a_service_with_a_limit_is_served_to_the_end() -> None:

@@ -4,25 +4,18 @@ from __future__ import annotations
 
 import gzip
 import logging
-import re
 import socket
 import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
-from urllib.parse import urlsplit
+from contextlib import contextmanager, suppress
 
-import httpx
 import pytest
 from waiting import HANGS
 
 from lmsconf.api.client import Client
-from lmsconf.api.transport.deadline import Deadline
-from lmsconf.api.transport.http import HttpTransport, ResponseLost
-from lmsconf.api.transport.httpx_wire import HttpxWire
-from lmsconf.api.transport.network_wire import NetworkWire
-from lmsconf.api.transport.wire import WireRequest
+from lmsconf.api.transport import HttpTransport
 from lmsconf.errors import ApiError, InvalidResponse, Unreachable, WriteOutcomeUnknown
 
 from .network import CANARY, Clock, one_call
@@ -86,9 +79,6 @@ BEHAVIOURS: dict[str, Peer] = {
     "silence": hold,
     "silence after the header": after_the_request(HEAD + b"Content-Length: 9\r\n\r\n", then=hold),
     "a body that drips": after_the_request(HEAD + b"Content-Length: 1000\r\n\r\n", *letters(b" ", 100), pause=DRIP),
-    "a header that drips": after_the_request(b"HTTP/1.1 200 OK\r\nX: ", *letters(b"x", 100), pause=DRIP),
-    "headers without end": after_the_request(b"HTTP/1.1 200 OK\r\n", *letters(b"X: y\r\n", 100), pause=DRIP),
-    "wait, wait, wait": after_the_request(*letters(b"HTTP/1.1 103 Early Hints\r\n\r\n", 100), pause=DRIP),
     "a huge header": after_the_request(b"HTTP/1.1 200 OK\r\nX: " + b"x" * 200_000 + b"\r\n\r\n", then=hold),
     "a bad chunk": after_the_request(HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n"),
     "chunks that end early": after_the_request(HEAD + b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n"),
@@ -103,22 +93,11 @@ BEHAVIOURS: dict[str, Peer] = {
         HEAD + b"Transfer-Encoding: gzip, chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n", then=hold
     ),
     "a field without a colon": after_the_request(b"HTTP/1.1 200 OK\r\nno field\r\nContent-Length: 2\r\n\r\n{}"),
-    "a folded field": after_the_request(HEAD + b"X: y\r\n z\r\nContent-Length: 2\r\n\r\n{}"),
-    "too many fields": after_the_request(HEAD + b"X: y\r\n" * 100 + b"Content-Length: 2\r\n\r\n{}"),
     "another version": after_the_request(b"HTTP/2 200 OK\r\nContent-Length: 2\r\n\r\n{}"),
 }
 
 
-SAID = {
-    "half a header": "the connection was closed in the middle of the response",
-    "short body": "the connection was closed in the middle of the response",
-    "a huge header": "the header of the response is too long",
-    "two lengths": "the response has no unambiguous length",
-    "too many fields": "the response has more than 100 header fields",
-    "another version": "the response does not begin as HTTP/1.1 does",
-}
-"""Behaviour → what the message says of it."""
-ENDLESS = {one for one in BEHAVIOURS if "drips" in one or "silence" in one or "without end" in one or "wait" in one}
+ENDLESS = {one for one in BEHAVIOURS if "drips" in one or "silence" in one}
 
 
 @contextmanager
@@ -172,13 +151,12 @@ def test_what_a_connection_does_ends_in_the_right_error(name: str) -> None:
             # A reset can be quicker than the end of the handshake, and then nothing was sent.
             assert type(error) is kind or (name == "reset at accept" and type(error) is Unreachable)
             assert error.message.split(": ", 1)[1]
-            assert SAID.get(name, "") in error.message
             late = error.message.endswith(("timed out", "no complete response within 1 s"))
             assert late == (name in ENDLESS)
 
 
 @pytest.mark.parametrize(
-    "body", [b"{}", gzip.compress(b"{}")[:-4], b"\x1f\x8b\x08nonsense"], ids=["plain", "cut", "nonsense"]
+    "body", [b"{}", gzip.compress(b"{}")[:-10], b"\x1f\x8b\x08nonsense"], ids=["plain", "cut", "nonsense"]
 )
 def test_a_bad_gzip_is_a_bad_answer(body: bytes) -> None:
     """An answer that came whole and cannot be unpacked is told as that, for a read and for a write."""
@@ -194,7 +172,6 @@ WHOLE: dict[str, bytes] = {
     "chunks": HEAD + b'transfer-encoding: Chunked\r\n\r\n4;x=y\r\n{"us\r\na\r\nerIds":[]}\r\n0\r\nX: y\r\n\r\n',
     "chunks and a length": HEAD
     + b'Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\ne\r\n{"userIds":[]}\r\n0\r\n\r\n',
-    "no coding": HEAD + b'Transfer-Encoding: identity\r\nContent-Length: 14\r\n\r\n{"userIds":[]}',
     "interim responses": b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n"
     + (HEAD + b'Content-Length: 14\r\n\r\n{"userIds":[]}'),
     "no reason": b'HTTP/1.1 200\r\nContent-Length: 14\r\n\r\n{"userIds":[]}',
@@ -220,7 +197,7 @@ def test_a_status_without_a_body_has_none(status: bytes) -> None:
     answer = b"HTTP/1.1 " + status + b"\r\nContent-Length: 5\r\n\r\n"
     with listening(after_the_request(answer, then=hold)) as url:
         http_transport = HttpTransport(url, CANARY, transport=None, seconds=HANGS, max_bytes=1_000)
-        assert http_transport.send("GET", "/groups", None, writes=False).body == b""
+        assert http_transport.send("GET", "/groups", None).body == b""
         http_transport.close()
 
 
@@ -258,77 +235,10 @@ def test_a_body_that_is_not_read_to_its_end_costs_its_connection() -> None:
 
     with listening(talk) as url:
         http_transport = HttpTransport(url, CANARY, transport=None, seconds=HANGS, max_bytes=1_000_000)
-        responses = [http_transport.send("GET", "/groups", None, writes=False) for _ in range(2)]
+        responses = [http_transport.send("GET", "/groups", None) for _ in range(2)]
         http_transport.close()
     assert [response.unreadable for response in responses] == ["it is longer than 1,000,000 bytes"] * 2
     assert len(connections) == 2
-
-
-@pytest.mark.parametrize(
-    ("head", "more"),
-    [(b"", b"HTTP/1.1 103 Early Hints\r\n\r\n"), (HEAD + b"Transfer-Encoding: chunked\r\n\r\n0\r\n", b"X: y\r\n")],
-    ids=["interim responses", "trailers"],
-)
-def test_what_a_service_sends_around_a_body_has_a_limit_too(head: bytes, more: bytes) -> None:
-    """It is as long as no response with a body of the most bytes can be, and is read no further."""
-    with listening(after_the_request(head, more * 400_000, then=hold)) as url:
-        http_transport = HttpTransport(url, CANARY, transport=None, seconds=HANGS, max_bytes=1_000)
-        with pytest.raises(ResponseLost, match="longer than 1,050,576 bytes"):
-            http_transport.send("GET", "/groups", None, writes=False)
-        http_transport.close()
-
-
-@pytest.mark.parametrize(("silent", "ends"), [(HANGS, False), (DRIP, True)])
-def test_how_long_a_service_may_say_nothing_is_not_how_long_connecting_may_take(silent: float, ends: bool) -> None:
-    """It has its own limit, which may be longer or shorter than that: for each part that is sent, and each received."""
-    body = b" " * 16_000_000  # more than the buffers of the connection hold
-
-    def think(peer: socket.socket) -> None:
-        left = len(body)
-        time.sleep(10 * DRIP)
-        while left > 0 and (part := peer.recv(1_000_000)):
-            left -= len(part)
-        time.sleep(10 * DRIP)
-        peer.sendall(HEAD + b"Content-Length: 2\r\n\r\n{}")
-
-    with listening(think) as url:
-        deadline = Deadline()
-        wire = NetworkWire(urlsplit(url), deadline, silent=silent, max_bytes=1_000)
-        request = WireRequest("POST", "/groups", [], body, {"connect": HANGS if ends else 5 * DRIP})
-        deadline.start(HANGS)
-        with pytest.raises(TimeoutError) if ends else nullcontext():
-            wire.send(request, fresh=True).close()
-
-
-def test_a_connection_with_a_malformed_response_is_closed() -> None:
-    """At once, though the error is kept: nothing that follows on it could be trusted."""
-    closed = threading.Event()
-
-    def see(peer: socket.socket) -> None:
-        hold(peer)
-        closed.set()
-
-    with listening(after_the_request(b"no HTTP at all\r\n", then=see)) as url:
-        error = ended(url, writes=True)
-        assert closed.wait(HANGS)
-    assert type(error) is WriteOutcomeUnknown
-
-
-@pytest.mark.parametrize("path", ["", "/api", "/api/v1/", "/a/../b", "/./a", "/a//b", "/a(b)", "/a%20b", "/~x", "/a.b"])
-def test_the_path_of_a_service_is_sent_as_httpx_sends_it(path: str) -> None:
-    """Whether it is plain or has to be normalised."""
-    lines: list[bytes] = []
-
-    def hear(peer: socket.socket) -> None:
-        lines.append(peer.recv(65536).split(b"\r\n")[0])
-        peer.sendall(WHOLE["a length"])
-
-    with listening(hear) as url:
-        http_transport = HttpTransport(f"{url}{path}", CANARY, transport=None, seconds=HANGS, max_bytes=1_000)
-        http_transport.send("GET", "/groups?page=1", None, writes=False)
-        http_transport.close()
-    expected = httpx.URL(f"http://lms.example{path.rstrip('/')}/groups?page=1").raw_path
-    assert lines == [b"GET " + expected + b" HTTP/1.1"]
 
 
 def test_nobody_listening_is_unreachable() -> None:
@@ -351,28 +261,14 @@ def test_the_next_request_has_a_deadline_of_its_own() -> None:
     with listening(talk) as url:
         http_transport = HttpTransport(url, CANARY, transport=None, seconds=HANGS, max_bytes=1_000, clock=clock)
         for _ in range(3):
-            assert http_transport.send("GET", "/groups/g/members", None, writes=False).body == b'{"userIds":[]}'
+            assert http_transport.send("GET", "/groups/g/members", None).body == b'{"userIds":[]}'
             clock.time += HANGS - 1
         http_transport.close()
 
 
-OLD = b'HTTP/1.0 200 OK\r\nContent-Length: 14\r\n%s\r\n{"userIds":[]}'
-
-
-@pytest.mark.parametrize(
-    ("answer", "connections"),
-    [
-        *((WHOLE[name], [1, 1, 1, 2, 2]) for name in ("a length", "chunks", "no coding")),
-        (OLD % b"Connection: Keep-Alive\r\n", [1, 1, 1, 2, 2]),
-        (OLD % b"", [1, 2, 3, 4, 5]),
-        (WHOLE["a length"].replace(b"OK\r\n", b"OK\r\nConnection: Close\r\n"), [1, 2, 3, 4, 5]),
-    ],
-    ids=["a length", "chunks", "no coding", "HTTP/1.0 that is kept", "HTTP/1.0", "to be closed"],
-)
-def test_a_connection_is_used_again_unless_it_was_idle(answer: bytes, connections: list[int]) -> None:
-    """After four seconds the service, or what is between, may have forgotten it without a word. None is used again of
-    which the service says that it will be closed, though it is still open.
-    """
+def test_nothing_is_sent_on_a_connection_that_was_idle() -> None:
+    """A service may hang up on a connection just as it is used again, and of a write nobody would know then."""
+    answer = HEAD + b'Content-Length: 14\r\n\r\n{"userIds":[]}'
     met: list[None] = []
 
     def talk(peer: socket.socket) -> None:
@@ -380,34 +276,11 @@ def test_a_connection_is_used_again_unless_it_was_idle(answer: bytes, connection
         while peer.recv(65536):
             peer.sendall(answer)
 
-    clock, seen = Clock(), list[int]()
-    with listening(talk) as url:
-        http_transport = HttpTransport(url, CANARY, transport=None, seconds=HANGS, max_bytes=1_000, clock=clock)
-        for idle in (0, 3, 3, 5, 1):
-            clock.time += idle
-            http_transport.send("GET", "/groups/g/members", None, writes=False)
-            seen.append(len(met))
-        http_transport.close()
-    assert seen == connections
-
-
-def test_a_write_has_a_connection_of_its_own() -> None:
-    """A service may hang up on a kept connection just as it is used again: reads share one, no write goes out on it."""
-    answer = HEAD + b'Content-Length: 15\r\n\r\n{"groupId":"g"}'
-    met: list[list[bytes]] = []
-
-    def talk(peer: socket.socket) -> None:
-        met.append(mine := [])
-        while text := peer.recv(65536):
-            if asked := re.findall(rb"^(?:GET|POST)", text):
-                mine += asked
-                peer.sendall(answer)
-
     with listening(talk) as url, Client(url, CANARY) as by:
-        for writes in (False, True, False, True):
-            with suppress(InvalidResponse):
-                one_call(by, writes=writes)
-    assert met == [[b"GET", b"GET"], [b"POST"], [b"POST"]]
+        for _ in range(2):
+            by.call("manual-groups.members", path={"groupId": "g"})
+            time.sleep(3 * SECONDS)
+    assert len(met) == 2
 
 
 def test_debug_logs_of_the_libraries_hold_no_secret(caplog: pytest.LogCaptureFixture) -> None:
@@ -418,10 +291,6 @@ def test_debug_logs_of_the_libraries_hold_no_secret(caplog: pytest.LogCaptureFix
     )
     with caplog.at_level(logging.DEBUG), listening(echo) as url:
         ended(url, writes=False)
-        # A transport of httpx that a program hands in writes logs of its own.
-        headers = [(b"Host", b"x"), (b"Authorization", f"Bearer {CANARY}".encode())]
-        with httpx.HTTPTransport() as transport:
-            HttpxWire(transport, url).send(WireRequest("GET", "/groups", headers, None, {}), fresh=True).close()
     assert "302" in caplog.text
     assert CANARY not in caplog.text
     assert "canary-signature" not in caplog.text

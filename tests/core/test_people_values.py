@@ -56,7 +56,7 @@ def test_how_much_of_a_change_to_a_person_can_be_undone(
     for mode, expected in (("replace", reason), ("merge", reason or merged)):
         templates = SpecCallTemplates(ApiSpec({"users.update-metadata.mode": mode}))
         planning = PlanContext(snapshot, Policy(workspace="w", today=date(2030, 1, 1)), templates, lambda _: True)
-        undo = person_undo(planning, BeforeAfter(before=before, after=after))
+        undo = person_undo(planning, BeforeAfter(before=before, after=after), None)
         assert (undo.level, undo.reason) == (UndoLevel.PARTIAL if expected else UndoLevel.FULL, expected)
 
 

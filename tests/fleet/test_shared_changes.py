@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fleet.fleet_samples import large_fleet
-from lmsconf.render.markdown.fleet import fleet_markdown
+from lmsconf.render.markdown import fleet_markdown
 from lmsconf.render.size_limit import parse_size_limit
 from lmsconf.render.text.fleet import fleet_text
 

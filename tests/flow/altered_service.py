@@ -9,7 +9,8 @@ from typing import Any
 
 from lmsconf.apply.applier import Applier
 from lmsconf.model.plan import Plan
-from lmsconf.sandbox.service import SandboxResponse, SandboxService, json_response
+from lmsconf.sandbox.service import SandboxResponse, json_response
+from lmsconf.sandbox.transport import Sandbox
 from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.project_manifests import load_manifests
 
@@ -18,7 +19,7 @@ from .project import Project
 Edit = Callable[[dict[str, Any]], object]
 
 
-class Altered(SandboxService):
+class Altered(Sandbox):
     """A service whose answers to reads under some paths are other than the sandbox's."""
 
     edits: Mapping[str, Edit] = {}

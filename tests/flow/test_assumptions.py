@@ -20,7 +20,7 @@ SEED = """
 people:
   - {email: anna@acme.example, answers: {Department: Sales, Skills: [SQL], Badge: "7"}, metadata: {cost: "1"}}
   - {email: bo@acme.example}
-  - {email: cy@acme.example}
+  - {email: cy@acme.example, manager: true}
 custom_fields:
   - {name: Department, type: CHOICE, choices: [Sales, HR], description: Where}
   - {name: Skills, type: MULTI_SELECT, choices: [SQL, Go]}
@@ -107,6 +107,8 @@ def answered(*more: str) -> set[str]:
         ("users: [{email: anna@acme.example, answers: {Skills: []}}]", answered("clear-multi-select")),
         # An empty text clears a TEXT or a CHOICE.
         ("users: [{email: anna@acme.example, answers: {Badge: null}}]", answered("clear-text", "clear-choice")),
+        ("users: [{email: anna@acme.example, manager: true}]", set[str]()),
+        ("users: [{email: cy@acme.example, manager: false}]", {"user-access.make-manager.managed-groups"}),
         ('users: [{email: anna@acme.example, metadata: {cost: "2"}}]', {"users.update-metadata.mode"}),
         (
             "users: [{email: anna@acme.example, custom_archive_date: 2030-01-01}]",

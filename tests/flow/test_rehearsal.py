@@ -16,7 +16,8 @@ import yaml
 from flow.project import Project
 from flow.shell import Ran, lmsconf
 from lmsconf.apply.rehearsal import twin
-from lmsconf.sandbox.service import LoggedRequest, SandboxService
+from lmsconf.sandbox.service import LoggedRequest
+from lmsconf.sandbox.transport import Sandbox
 
 PEOPLE = [f"p{n}@x.example" for n in range(1, 8)]
 SEED: Mapping[str, Any] = {
@@ -56,10 +57,10 @@ def log(monkeypatch: pytest.MonkeyPatch) -> list[LoggedRequest]:
     seen: list[LoggedRequest] = []
     assert twin  # imported before, so that it keeps the class itself
 
-    def open(*arguments: Any, **options: Any) -> SandboxService:
-        return SandboxService(*arguments, **({"on_log": seen.append} | options))
+    def open(*arguments: Any, **options: Any) -> Sandbox:
+        return Sandbox(*arguments, **({"on_log": seen.append} | options))
 
-    monkeypatch.setattr("lmsconf.sandbox.service.SandboxService", open)
+    monkeypatch.setattr("lmsconf.sandbox.transport.Sandbox", open)
     return seen
 
 

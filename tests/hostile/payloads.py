@@ -33,6 +33,7 @@ COMMANDS = [
 MARKDOWN = [
     "[a](https://evil.example)", "![a](https://evil.example/a.png)", "[a](javascript:alert(1))", "[a][b]", "[a]: /b",
     "<https://evil.example>", "https://evil.example", "http://evil.example/a_b_c", "www.evil.example", "evil.example",
+    "//1.2.3.4/a", "//1.1", "//a1.1", "//+.+com", "www.1", "1) a", ":-- a",
     "ftp://evil.example", "mailto:a@evil.example", "a@evil.example", "xmpp:a@evil.example", "//evil.example/a",
     "*a*", "**a**", "_a_", "__a__", "***a***", "~~a~~", "~a~", "`a`", "``a``", "`` ` ``", "```\na\n```", "~~~\na\n~~~",
     "# a", "###### a", "#a", "- a", "+ a", "* a", "1. a", "1) a", "999999999. a", "> a", "---", "***", "___", "===",

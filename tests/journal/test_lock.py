@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+import platform
 import signal
-import socket
 import stat
 import subprocess
 import sys
@@ -42,7 +42,7 @@ def test_the_second_is_told_who_has_it(tmp_path: Path) -> None:
     first = hold_lock(tmp_path, "production", clock=lambda: BEGAN)
     with first, pytest.raises(WorkspaceLocked) as held, hold_lock(tmp_path, "production"):
         pytest.fail("two have it")
-    who = f"process {os.getpid()} on {socket.gethostname()}, since 2026-06-01T08:00:00Z"
+    who = f"process {os.getpid()} on {platform.node()}, since 2026-06-01T08:00:00Z"
     assert held.value.message == f"another run is applying to the workspace production: {who}"
     assert held.value.exit == ExitCode.ERROR
     assert held.value.hint

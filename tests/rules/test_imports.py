@@ -53,14 +53,8 @@ MAY_IMPORT = {
 }
 """Package → the packages that it may import, each above all that it imports. `kinds=`: the registry alone."""
 
-HTTPX = "lmsconf.support.httpx_import"
 DOORS = {
-    "httpx": {
-        *("api/transport/httpx_wire.py", "api/transport/network_wire.py", "api/transport/certificates.py"),
-        "api/transport/http.py",
-        *("api/client.py", "sandbox/transport.py", "support/httpx_import.py"),
-    },
-    "http": {"api/transport/network_wire.py", "sandbox/serve.py"},
+    "httpx": {"api/transport.py", "api/client.py", "sandbox/transport.py"},
     "yaml": {
         "manifest/edit/tree_builder.py",
         "manifest/yaml/parser_events.py",
@@ -72,6 +66,8 @@ DOORS = {
     "fastjsonschema": {"manifest/validation/check.py", "api/argument_validation.py", "sandbox/request_validation.py"},
     "deepdiff": {"planner/diff.py"},
     "sqlite3": {"sandbox/store.py"},
+    "jinja2": {"render/jinja.py", "sandbox/html_page.py"},
+    "markupsafe": {"render/jinja.py"},
     "cryptography": {"audit/signing.py"},
     "dask": {"fleet/dask_engine.py"},
     "distributed": {"fleet/dask_engine.py", "fleet/dask_worker.py"},
@@ -138,20 +134,24 @@ def test_libraries_have_one_door() -> None:
     """A library is imported only by the modules that are its door."""
     using = {library: set[str]() for library in DOORS}
     for path in modules():
-        names = {"httpx" if found == HTTPX else found.partition(".")[0] for found in imported(path)}
+        names = {found.partition(".")[0] for found in imported(path)}
         for library in names & DOORS.keys():
             using[library].add(str(path.relative_to(ROOT)))
     assert {library: names - DOORS[library] for library, names in using.items() if names - DOORS[library]} == {}
 
 
-def test_httpx_is_imported_without_its_command_line() -> None:
-    """Elsewhere than in that one module, `import httpx` would take the terminal libraries of its command line along."""
-    path = ROOT / "support" / "httpx_import.py"
-    code = "import sys, lmsconf.sandbox.transport as it; print([m for m in ('rich', 'pygments') if m in sys.modules])"
+def test_the_network_is_left_to_httpx() -> None:
+    """Only the server of the sandbox works with sockets, TLS or HTTP itself."""
+    network = {"socket", "ssl", "http.client", "http.server"}
+    using = {str(path.relative_to(ROOT)) for path in modules() if network & set(imported(path))}
+    assert using == {"sandbox/serve.py"}
+
+
+def test_the_program_starts_without_the_command_line_of_httpx() -> None:
+    """It would take a terminal library along, which takes as long to import as half of httpx."""
+    code = "import sys, lmsconf.__main__, httpx; print([m for m in ('rich', 'pygments') if m in sys.modules])"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout == "[]\n"
-    importing = [one for one in modules() if "httpx" in set(imported(one)) and one.name not in ("client.py", "http.py")]
-    assert importing == [path]
 
 
 def test_values_are_structs() -> None:

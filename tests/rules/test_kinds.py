@@ -28,7 +28,6 @@ JUSTIFIED = {
         "sections that people call by other names, and keys that they write instead of a plain text",
     ),
     "render/effects_wording.py": ({"group", "groups"}, "how groups and smart groups are counted together"),
-    "render/html/components.py": ({"group"}, "a class of the style sheet"),
 }
 """Module → the words in it that are also the name or section of a kind, and what they are there."""
 

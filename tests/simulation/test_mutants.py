@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lmsconf.api.transport.http import HttpResponse, HttpTransport
+from lmsconf.api.transport import HttpResponse, HttpTransport
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest, WriteStatus
 from lmsconf.apply.scheduler import Learnt
 from lmsconf.errors import ApiError

@@ -14,7 +14,7 @@ from lmsconf.model.address import Address
 from lmsconf.model.effects import AccessChange, Basis, Effects, GroupEffects, PersonEffect
 from lmsconf.model.plan import Plan
 from lmsconf.render import plan_html, plan_markdown, plan_text
-from lmsconf.render.html.effects_people import MOST_PEOPLE
+from lmsconf.render.effects_wording import MOST_PEOPLE
 from lmsconf.render.size_limit import MIN_LIMIT, SERVICE_LIMITS, SizeLimit
 
 VIEWS = {"text": plan_text, "markdown": plan_markdown, "html": plan_html}

@@ -16,7 +16,6 @@ import pytest
 from first_day import MISTAKES, Mistake
 from flow.shell import Ran, lmsconf
 
-from lmsconf.api.transport import certificates
 from lmsconf.sandbox.serve import serve
 from lmsconf.sandbox.transport import Sandbox
 
@@ -33,13 +32,10 @@ def sections() -> dict[str, str]:
 
 
 @pytest.fixture(autouse=True)
-def alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Nothing of this machine's proxies and certificates, which are read once in a process."""
+def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing of this machine's proxies and certificates."""
     for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy", "SSL_CERT_FILE"):
         monkeypatch.delenv(name, raising=False)
-    certificates.load_trust.cache_clear()
-    yield
-    certificates.load_trust.cache_clear()
 
 
 @pytest.fixture(scope="module")

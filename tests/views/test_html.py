@@ -9,15 +9,15 @@ from hashlib import sha256
 from html.parser import HTMLParser
 
 import pytest
-from document_samples import CREATE, DELETE, EMPTY, MIXED, PLANS, REPORTS, UPDATE, call
+from document_samples import CREATE, DELETE, EMPTY, MIXED, PLANS, REPORTS, UPDATE, call, change
 from drift_samples import DRIFTS
 from large_plans import large
 from msgspec.structs import replace
 
 from lmsconf.model.address import Address
-from lmsconf.model.plan import ChangeOrigin, NoLongerDeclared, Plan
+from lmsconf.model.plan import Action, ChangeOrigin, NoLongerDeclared, Plan
 from lmsconf.render import apply_html, drift_html, plan_html
-from lmsconf.render.html.call_graph import MAX_NODES
+from lmsconf.render.call_graph import MAX_NODES
 from lmsconf.render.plan_wording import ACTION_WORDS, plan_summary
 from lmsconf.render.resource_wording import resource_title
 
@@ -91,11 +91,21 @@ def test_nothing_is_asked_for_and_nothing_acts(name: str) -> None:
     assert not re.search(r"url\(|@import|fetch\(|XMLHttpRequest|sendBeacon|innerHTML", text)
 
 
+def test_names_make_no_elements() -> None:
+    """A name that is markup stands on the page as it is written, in text and in attributes."""
+    name = "<img src=x onerror='alert(1)'>\"><script>alert(1)</script>"
+    hostile = replace(MIXED, workspace=name, changes=(change(Address.of("group", name), Action.DELETE),))
+    page = Page(plan_html(hostile))
+    tags = Counter(tag for tag, _ in page.elements)
+    assert (tags["img"], tags["script"]) == (0, 1)
+    assert page.words.count(name) >= 3
+
+
 def test_every_change_and_call_is_there() -> None:
     """Resources, people and calls all stand on the page, and what is long is not cut."""
     words = Page(PAGES["plan-update"]).words
-    for change in UPDATE.changes:
-        assert f"{resource_title(change.address)} {ACTION_WORDS[change.action]}" in words
+    for one in UPDATE.changes:
+        assert f"{resource_title(one.address)} {ACTION_WORDS[one.action]}" in words
     assert all(f"m{n:04}@acme.example" in words for n in range(1_200))
     assert "1,180 more" in words
     assert plan_summary(UPDATE) in words

@@ -17,7 +17,7 @@ from lmsconf.model.address import Address
 from lmsconf.model.outcomes import CallStatus
 from lmsconf.model.plan import Action, Plan
 from lmsconf.render import FLEET_VIEWS, apply_html, drift_html, plan_html
-from lmsconf.render.html.components import MOST_ROWS
+from lmsconf.render.html import MOST_ROWS
 
 
 def changes_shown(page: Page) -> list[str]:

@@ -41,5 +41,6 @@ class UserAccess(EndpointGroup):
         endow    true grants, false revokes manager rights
 
         POST /users/{userId}/make-manager/{endow}
+        Assumed: user-access.make-manager.managed-groups
         """
         self._ask("user-access.make-manager", path={"userId": user_id, "endow": endow})

@@ -21,7 +21,9 @@ from lmsconf.model.time_formats import parse_response_time
 ADD_MODE: Final = "manual-groups.add.mode"
 """Whether a call adds people to a list, or replaces the list."""
 WHO_CAN_MANAGE: Final = "manual-groups.who-can-manage"
-"""Whether managers of groups need the manager right."""
+"""Whether managers of groups need the manager right, or are given it."""
+MANAGED_GROUPS: Final = "user-access.make-manager.managed-groups"
+"""Whether somebody who loses the manager right keeps managing groups."""
 BATCH: Final = "manual-groups.add.batch"
 """How many people one call adds to a list."""
 ON_EXISTING: Final = "content-targets.on-existing"
@@ -59,7 +61,9 @@ def assumed_keys(spec: ApiSpec, operations: Collection[str]) -> dict[str, list[s
     return dependents
 
 
-def assumed_keys_of_call(spec: ApiSpec, operation: str, body: object, *, finds_nothing: bool) -> Iterator[str]:
+def assumed_keys_of_call(
+    spec: ApiSpec, operation: str, path: str, body: object, *, finds_nothing: bool
+) -> Iterator[str]:
     """Yield the dialect keys that one call relies on: of a name only if its body has it, of a behaviour if it matters.
 
     body: with wire names. finds_nothing: the list or the assignment that the call is for does not exist before it.
@@ -72,6 +76,8 @@ def assumed_keys_of_call(spec: ApiSpec, operation: str, body: object, *, finds_n
             is_relied_on = _has_name(body, spec.behaviour(key))
         elif finds_nothing and key in _OF_WHAT_IS_THERE:
             is_relied_on = False
+        elif key == MANAGED_GROUPS:
+            is_relied_on = path.endswith("/false")
         else:
             is_relied_on = key not in _OF_READING and (key not in _MATTERS or _MATTERS[key](spec, canonical))
         if is_relied_on:

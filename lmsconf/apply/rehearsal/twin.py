@@ -23,8 +23,8 @@ from lmsconf.model.names import escape_invisible
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.project.settings import Settings
 from lmsconf.sandbox.seed import fill_workspace
-from lmsconf.sandbox.service import SandboxService
 from lmsconf.sandbox.snapshot_seed import REDACTED
+from lmsconf.sandbox.transport import Sandbox
 from lmsconf.workspace.connection import Connection
 
 _TIME_FORMAT: Final = "content-targets.time-format"
@@ -70,7 +70,7 @@ class RehearsalClock:
 class Twin(Struct, frozen=True, kw_only=True):
     """An open twin. applier: reads, plans and applies on it, one request at a time, so that a run can be repeated."""
 
-    service: SandboxService
+    service: Sandbox
     applier: Applier
 
     @property
@@ -90,7 +90,7 @@ def open_twin(snapshot: Snapshot, settings: Settings, at: str) -> Iterator[Twin]
         hint = "Save one without --redact, or rehearse on the workspace itself, without --snapshot."
         raise CannotRehearse(f"the plan cannot be rehearsed: {REDACTED}", hint=hint)
     clock = RehearsalClock(at)
-    service = SandboxService(
+    service = Sandbox(
         spec=ApiSpec(_service_dialect(snapshot, settings), settings.dialect_at),
         clock=clock.epoch,
         ids=partial(_new_id, count(1)),
@@ -102,7 +102,7 @@ def open_twin(snapshot: Snapshot, settings: Settings, at: str) -> Iterator[Twin]
         service.close_workspace()
 
 
-def _applier(service: SandboxService, settings: Settings, clock: RehearsalClock) -> Applier:
+def _applier(service: Sandbox, settings: Settings, clock: RehearsalClock) -> Applier:
     """Return an applier with a connection of its own, on which waiting takes no time."""
     retry = RetryPolicy(
         sleep=clock.wait,
@@ -140,7 +140,7 @@ def _times(row: object) -> Iterator[str]:
     yield from (time for key in ("start", "finish") if isinstance(time := getattr(row, key, None), str))
 
 
-def _fill(service: SandboxService, snapshot: Snapshot) -> None:
+def _fill(service: Sandbox, snapshot: Snapshot) -> None:
     """Load a snapshot into an empty twin. Raises CannotRehearse."""
     try:
         with service.store.write_transaction() as repository:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from lmsconf.api.spec.assumed_keys import ADD_MODE, BATCH
+from lmsconf.api.spec.assumed_keys import ADD_MODE, BATCH, MANAGED_GROUPS
 from lmsconf.api.spec.value_encoding import OMITTED, WRAPPER
 from lmsconf.doctor.probe import account_lessons as account
 from lmsconf.doctor.probe import assignment_lessons as assignment
@@ -84,8 +84,14 @@ EXPERIMENTS: Final[Mapping[str, Experiment]] = {
     group.MEMBERS: Experiment("the person is added to a scratch group, read back, and removed", "--user"),
     group.MANAGERS: Experiment("the person is made manager of a scratch group, read back, and removed", "--user"),
     group.CAN_MANAGE: Experiment(
-        "somebody without the manager right is made manager of a scratch group; if that is refused, somebody with it",
+        "somebody without the manager right is made manager of a scratch group, and read back; if that is refused, "
+        "somebody with it is",
         "--user without the right, and with it if that is refused",
+    ),
+    MANAGED_GROUPS: Experiment(
+        "somebody is given the manager right and made manager of a scratch group, the right is taken again, and the "
+        "group is read",
+        "a scratch account, or --user without rights, without an archive date, who manages no group",
     ),
     BATCH: Experiment(
         "the same person is added to a scratch group many times in one call, then people who do not exist", "--user"

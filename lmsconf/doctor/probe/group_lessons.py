@@ -8,7 +8,7 @@ from typing import Final, cast
 
 from msgspec import Struct
 
-from lmsconf.api.spec.assumed_keys import ADD_MODE, BATCH
+from lmsconf.api.spec.assumed_keys import ADD_MODE, BATCH, MANAGED_GROUPS
 from lmsconf.api.spec.candidate_values import Value
 from lmsconf.api.spec.listings import MANUAL_GROUPS
 from lmsconf.doctor.probe.scratch_objects import ScratchObjects
@@ -19,7 +19,7 @@ RENAME: Final = "manual-groups.rename.name"
 MEMBERS: Final = "manual-groups.add-members.userIds"
 MANAGERS: Final = "manual-groups.add-managers.userIds"
 CAN_MANAGE: Final = "manual-groups.who-can-manage"
-KEYS: Final = (MEMBERS, MANAGERS, CAN_MANAGE, BATCH, ADD_MODE)
+KEYS: Final = (MEMBERS, MANAGERS, CAN_MANAGE, MANAGED_GROUPS, BATCH, ADD_MODE)
 _LISTS: Final = {
     MEMBERS: ("manual-groups.members", "manual-groups.add-members", "manual-groups.remove-member"),
     MANAGERS: ("manual-groups.managers", "manual-groups.add-managers", "manual-groups.remove-manager"),
@@ -69,6 +69,7 @@ def probe_member_keys(
     client.try_candidates(MEMBERS, _adds(client, MEMBERS, group, people[0]))
     _take_out(client, MEMBERS, group, people[0])
     _learn_managers(client, group, managers)
+    _learn_managed_groups(client, group, managers)
     _learn_batch(client, group, people)
     _learn_mode(client, group, people)
 
@@ -118,8 +119,47 @@ def _learn_managers(client: TrialClient, group: str, candidates: Sequence[Manage
         )
     elif is_refused:
         client.record_value(CAN_MANAGE, "with-right", "refused without the manager right, and accepted with it")
+    elif _person(client, lacking.id).get("manager"):
+        client.record_value(CAN_MANAGE, "given", "somebody without the manager right was accepted, and has it now")
     else:
         client.record_value(CAN_MANAGE, "anybody", "somebody without the manager right was accepted")
+
+
+def _learn_managed_groups(client: TrialClient, group: str, candidates: Sequence[ManagerCandidate]) -> None:
+    """Probe whether somebody who loses the manager right keeps managing the scratch group.
+
+    Only with an account of the probe, or a person who has nothing to lose with the right: no other group, no other
+    right, no archive date, which a grant may clear.
+    """
+    if not client.is_determined(MANAGERS):
+        client.record_undetermined(MANAGED_GROUPS, "nobody could be made manager")
+        return
+    person = next((one.id for one in candidates if one.grant or (one.is_able is False and _is_free(client, one))), None)
+    if person is None:
+        why = "it needs somebody who has no rights, manages no group and has no archive date; name somebody else"
+        client.record_undetermined(MANAGED_GROUPS, why)
+        return
+    client.send("user-access.make-manager", path={"userId": person, "endow": "true"})
+    is_added = _adds(client, MANAGERS, group, person)(client.spec.behaviour(MANAGERS))
+    was_manager = is_added and bool(_person(client, person).get("manager"))
+    client.send("user-access.make-manager", path={"userId": person, "endow": "false"})
+    is_manager, has_right = person in _people(client, MANAGERS, group), _person(client, person).get("manager")
+    _take_out(client, MANAGERS, group, person)
+    if not was_manager or has_right:
+        client.record_undetermined(MANAGED_GROUPS, f"the manager right could not be given and taken: {client.last}")
+    elif is_manager:
+        client.record_value(MANAGED_GROUPS, "keep", "somebody whose manager right was taken manages the group still")
+    else:
+        client.record_value(MANAGED_GROUPS, "lose", "somebody whose manager right was taken lost the group")
+
+
+def _is_free(client: TrialClient, candidate: ManagerCandidate) -> bool:
+    person = _person(client, candidate.id)
+    return not any(person.get(key) for key in ("managerOfGroups", "customArchiveDate", "archivedAt"))
+
+
+def _person(client: TrialClient, id: str) -> dict[str, Json]:
+    return cast("dict[str, Json]", client.reader.get("users.get", path={"userId": id}))
 
 
 def _working_name(client: TrialClient, group: str, candidate: ManagerCandidate) -> Value | None:

@@ -9,11 +9,11 @@ from lmsconf.kinds.shared.manifest_entries import refuse_unread_list
 from lmsconf.kinds.shared.people_lists import PeopleList
 from lmsconf.kinds.user.people_directory import (
     archived_among,
+    check_managers,
     count_for_share,
     note_unlisted_ids,
     people_directory,
     people_display_names,
-    refuse_ineligible_managers,
     refuse_unknown_people,
 )
 from lmsconf.model.forms import Form
@@ -32,7 +32,7 @@ def diff_group(planning: PlanContext, match: Match[ManualGroupSpec, GroupRow]) -
         after[key] = wanted = refuse_unknown_people(planning, declared, key, people)
         if row is None:
             if key == "managers":
-                refuse_ineligible_managers(planning, declared, wanted.include)
+                check_managers(planning, declared, wanted.include)
             continue
         ids = list_ids(row, key)
         if ids is None:
@@ -43,7 +43,7 @@ def diff_group(planning: PlanContext, match: Match[ManualGroupSpec, GroupRow]) -
         sizes[key] = count_for_share(planning, ids)
         archived[key] = people_directory(planning).live_to_compare(archived_among(planning, ids), wanted).include
         if key == "managers":
-            refuse_ineligible_managers(planning, declared, wanted.include - live.include)
+            check_managers(planning, declared, wanted.include, live.include)
         if key == "members":
             planning.removed_emails.update(live.include - wanted.include)
     if row is None:

@@ -34,9 +34,9 @@ class SpecCallTemplates:
         """Return whether the project's dialect states the value of a key."""
         return self.spec.is_known(key)
 
-    def assumed_keys(self, operation: str, body: object, *, finds_nothing: bool) -> Iterable[str]:
+    def assumed_keys(self, operation: str, path: str, body: object, *, finds_nothing: bool) -> Iterable[str]:
         """Return the dialect keys that a call relies on."""
-        return assumed_keys_of_call(self.spec, operation, body, finds_nothing=finds_nothing)
+        return assumed_keys_of_call(self.spec, operation, path, body, finds_nothing=finds_nothing)
 
     def request(self, operation: str, path: Mapping[str, str | Ref]) -> tuple[str, str]:
         """Return method and path; a Ref is written `{group/New name}`, with braces and percent signs encoded."""

@@ -18,11 +18,11 @@ from lmsconf.kinds.smart_group.conditions import (
 from lmsconf.kinds.smart_group.types import SmartGroupRow, SmartGroupSpec
 from lmsconf.kinds.user.people_directory import (
     archived_among,
+    check_managers,
     count_for_share,
     note_unlisted_ids,
     people_directory,
     people_display_names,
-    refuse_ineligible_managers,
     refuse_unknown_people,
 )
 from lmsconf.model.forms import Form
@@ -72,7 +72,7 @@ def diff_smart_group(planning: PlanContext, match: Match[SmartGroupSpec, SmartGr
             archived["managers"] = directory.live_to_compare(left, managers).include
         held = before.get("managers")
         kept = held.include if isinstance(held, PeopleList) else frozenset()
-        refuse_ineligible_managers(planning, declared, managers.include - kept)
+        check_managers(planning, declared, managers.include, kept)
     if row is None:
         return BeforeAfter(before=None, after=after, defaults=() if "managers" in after else ("managers",))
     return BeforeAfter(before=before, after=after, sizes=sizes, archived=archived)

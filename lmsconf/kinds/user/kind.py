@@ -192,7 +192,7 @@ class UserKind(Kind[PersonSpec, PersonRow]):
         """Return how far the change can be reverted: a created account can only be archived."""
         from lmsconf.kinds.user.undo import person_undo
 
-        return person_undo(planning, sides)
+        return person_undo(planning, sides, subject.row if isinstance(subject.row, PersonRow) else None)
 
     def plan_delete(self, planning: PlanContext, deletion: Deletion[PersonRow]) -> list[Step]:
         """Return no calls: people are never deleted."""

@@ -8,11 +8,11 @@ from typing import Any, Final
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from lmsconf.api.spec.assumed_keys import WHO_CAN_MANAGE
+from lmsconf.api.spec.assumed_keys import MANAGED_GROUPS, WHO_CAN_MANAGE
 from lmsconf.errors import Severity
 from lmsconf.kinds.shared.kind_names import USER
 from lmsconf.kinds.shared.people_lists import PeopleList
-from lmsconf.kinds.user.types import RIGHTS, PersonRow, PersonSpec, planned_flag
+from lmsconf.kinds.user.types import RIGHTS, PersonRow, PersonSpec, loses_manager_right, planned_flag
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.declarations import DesiredResource
 from lmsconf.model.names import did_you_mean_email, normalize_email
@@ -79,12 +79,15 @@ class PeopleDirectory(Struct, frozen=True):
 class PeoplePlanningState(Struct):
     """The directory of a plan's people, and who will be able to manage, of those whose rights the plan may change.
 
-    archived: the ids of people who are archived before the plan.
+    archived: the ids of people who are archived before the plan. losing: who loses the manager right in the plan.
+    without_right: e-mail → the key of an entry that rules the manager right out.
     """
 
     directory: PeopleDirectory | None = None
     archived: frozenset[RemoteId] | None = None
     able_to_manage: Mapping[str, bool] = field(default_factory=dict)
+    losing: frozenset[str] = frozenset()
+    without_right: Mapping[str, str] = field(default_factory=dict)
 
 
 UNKNOWN_PERSON: Final = "Correct the e-mail, or create the account first."
@@ -123,27 +126,46 @@ def count_for_share(planning: PlanContext, ids: frozenset[RemoteId]) -> int:
     return max(active, min(SMALL, active + unknown))
 
 
-def refuse_ineligible_managers(planning: PlanContext, declared: DesiredResource[Any], added: Iterable[str]) -> None:
-    """Report people who cannot be made manager because they will lack the right that the service requires.
+def check_managers(
+    planning: PlanContext, declared: DesiredResource[Any], managers: Iterable[str], live: Iterable[str] = ()
+) -> None:
+    """Report what the manager right has to do with declared managers, as far as the dialect knows it.
 
-    Applies only where the dialect key WHO_CAN_MANAGE is `with-right`.
+    People cannot be made manager because they will lack the right that the service requires, are given it along, or
+    lose the group with it. live: who manages already.
     """
-    if planning.call_templates.behaviour(WHO_CAN_MANAGE) != "with-right":
+    behaviour, state = planning.call_templates.behaviour, planning.state(PeoplePlanningState)
+    rule, losing = behaviour(WHO_CAN_MANAGE), state.losing if behaviour(MANAGED_GROUPS) == "lose" else frozenset()
+    if rule == "anybody" and not losing:
         return
-    people, later = people_directory(planning), planning.state(PeoplePlanningState).able_to_manage
-    for person in sorted(added):
+    people, before = people_directory(planning), frozenset(live)
+    for person in sorted(managers):
         row = people.by_email.get(person)
         # Without rights in the row, as in an old snapshot, nothing is reported.
         able = person not in people.new if row is None or row.manager is None else bool(row.manager or row.admin)
-        if not later.get(person, able):
-            planning.problem(
-                "refusal/manager-right",
-                f"{declared.address}: {person} cannot be made manager, because the service requires the manager right",
-                hint="Set `manager: true` for the person under `users:`, grant the right by hand, or remove the "
-                f"person. The dialect key for who can manage is {WHO_CAN_MANAGE}.",
-                at=declared.places.find(person, "managers"),
-                address=declared.address,
+        if rule == "anybody" or person in before or state.able_to_manage.get(person, able):
+            if person in losing:
+                why = "loses the manager right in this plan, and with it the group"
+                _refuse_manager(planning, declared, person, why, MANAGED_GROUPS)
+        elif rule == "given" and person in state.without_right:
+            why = f"is given the manager right along, and the entry rules it out with `{state.without_right[person]}`"
+            _refuse_manager(planning, declared, person, why, WHO_CAN_MANAGE)
+        elif rule == "given":
+            given = "is given the manager right along, because the service gives it to managers"
+            _person(planning, declared, "managers", person, "person/given-right", given, None, Severity.NOTE)
+        else:
+            why = "cannot be made manager, because the service requires the manager right"
+            hint = (
+                "Set `manager: true` for the person under `users:`, grant the right by hand, or remove the "
+                f"person. The dialect key for who can manage is {WHO_CAN_MANAGE}."
             )
+            _person(planning, declared, "managers", person, "refusal/manager-right", why, hint)
+
+
+def _refuse_manager(planning: PlanContext, declared: DesiredResource[Any], person: str, why: str, key: str) -> None:
+    """Report a manager whose entry under `users:` contradicts that."""
+    hint = f"Remove the person from `managers`, or change the entry under `users:`. The dialect key is {key}."
+    _person(planning, declared, "managers", person, "refusal/changed-along", why, hint)
 
 
 def _able_later(matched: MatchResult[PersonSpec, PersonRow], planning: PlanContext) -> dict[str, bool]:
@@ -161,14 +183,24 @@ def register_planned_people(planning: PlanContext, matched: MatchResult[PersonSp
     """Replace the directory by one with the plan's changes to people: new accounts, e-mails, archived or unarchived."""
     listing = planning.snapshot.rows(PersonRow)
     later = {match.row.id: _later(planning, match, match.row) for match in matched.matches if match.row is not None}
-    planning.state(PeoplePlanningState).able_to_manage = _able_later(matched, planning)
+    state = planning.state(PeoplePlanningState)
+    state.able_to_manage = _able_later(matched, planning)
+    planned = [] if planning.policy.additive else [one for one in matched.matches if planning.chosen(one.address)]
+    state.losing = frozenset(one.address.name for one in planned if loses_manager_right(one.declared.spec, one.row))
+    excluding = {one.address.name: _without_right(one.declared.spec) for one in planned}
+    state.without_right = {person: key for person, key in excluding.items() if key}
     new = frozenset(match.address.name for match in matched.matches if match.row is None)
     people = (later.get(row.id, row) for row in listing)
     directory = PeopleDirectory.of(people, new if planning.policy.create_people else frozenset())
     rows = {match.address.name: later[match.row.id] for match in matched.matches if match.row is not None}
     not_renamed: dict[str, str] = {row.id: email for email, row in rows.items() if normalize_email(row.email) != email}
     directory = replace(directory, by_email={**rows, **directory.by_email}, not_renamed=not_renamed)
-    planning.state(PeoplePlanningState).directory = directory
+    state.directory = directory
+
+
+def _without_right(spec: PersonSpec) -> str | None:
+    """Return the key of an entry that rules the manager right out."""
+    return "manager" if spec.flag("manager") is False else "custom_archive_date" if spec.archive_date else None
 
 
 def _later(planning: PlanContext, match: Match[PersonSpec, PersonRow], row: PersonRow) -> PersonRow:

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from msgspec.structs import replace
 
-from lmsconf.api.spec.assumed_keys import WHO_CAN_MANAGE
+from lmsconf.api.spec.assumed_keys import MANAGED_GROUPS, WHO_CAN_MANAGE
 from lmsconf.kinds.custom_field.kind import KIND as FIELDS
 from lmsconf.kinds.custom_field.read import copies_answers, may_delete_fields, may_lose_answers
 from lmsconf.kinds.manual_group.types import ManualGroupSpec
@@ -29,9 +29,11 @@ from lmsconf.kinds.user.types import (
     HolderRow,
     PersonRow,
     PersonSpec,
+    loses_manager_right,
     needs_single_read,
     parse_detail_values,
     parse_listed_values,
+    parse_managed_groups,
     parse_person_row,
     parse_rights,
 )
@@ -84,8 +86,9 @@ def read_people(kind: PersonKind, reading: ReadContext) -> Listing[PersonRow] | 
         listing, admin = read_everybody(listing, rows, extended.rows(), reading.shared_state(WholePeople))
         reading.add_listing(HOLDERS, Listing(rows=count_choice_holders(listing.rows), incomplete=rows.incomplete))
         reading.add_listing(ADMIN, admin)
-        return read_people_one_by_one(reading.api, reading.match(kind, listing, reading.declarations)[1], listing)
-    if reading.call_templates.behaviour(WHO_CAN_MANAGE) == "with-right":
+        matched = reading.match(kind, listing, reading.declarations)[1]
+        return read_managed_groups(reading, matched, read_people_one_by_one(reading.api, matched, listing))
+    if reading.call_templates.behaviour(WHO_CAN_MANAGE) != "anybody":
         chosen = [one for one in reading.declared if reading.chosen(one.address)]
         listing = read_manager_rights(listing, chosen, reading.policy.workspace, extended)
     if not reading.covers(USER):
@@ -95,7 +98,7 @@ def read_people(kind: PersonKind, reading: ReadContext) -> Listing[PersonRow] | 
     listing, admin_rows = read_declared(reading.api, planning, matched, listing, rows, page, extended)
     if admin_rows is not None:
         reading.add_listing(ADMIN, admin_rows)
-    return listing
+    return read_managed_groups(reading, matched, listing)
 
 
 def _only_in_lists(reading: ReadContext) -> bool:
@@ -103,7 +106,7 @@ def _only_in_lists(reading: ReadContext) -> bool:
     if (
         reading.everything
         or (reading.covers(USER) and not _all_known(reading))
-        or reading.call_templates.behaviour(WHO_CAN_MANAGE) == "with-right"
+        or reading.call_templates.behaviour(WHO_CAN_MANAGE) != "anybody"
     ):
         return False
     return not may_lose_answers(FIELDS, reading)
@@ -227,6 +230,19 @@ def read_manager_rights(
     return replace(listing, rows=tuple(_with(row, held[row.id]) if row.id in wanted else row for row in people))
 
 
+def read_managed_groups(
+    reading: ReadContext, matched: MatchResult[PersonSpec, PersonRow], listing: Listing[PersonRow]
+) -> Listing[PersonRow]:
+    """Return the listing with the groups that people manage who lose the manager right, where these go with it."""
+    if reading.policy.additive or reading.call_templates.behaviour(MANAGED_GROUPS) != "lose":
+        return listing
+    matches = [match for match in _again(matched, listing).matches if reading.chosen(match.address)]
+    losing = sorted(one.row.id for one in matches if one.row and loses_manager_right(one.declared.spec, one.row))
+    answers = reading.api.each("users.get", [({"userId": id}, {}) for id in losing])
+    held = {id: parse_managed_groups(require_object(one, "a user")) for id, one in zip(losing, answers, strict=True)}
+    return replace(listing, rows=tuple(_with(row, held.get(row.id, {})) for row in listing.rows))
+
+
 def _all_listed(data: Data, whole: WholePeople) -> dict[str, object]:
     return {**parse_listed_values(data, _LISTED - {"answers"}), "answers": whole.answers(data)}
 
@@ -284,4 +300,5 @@ def _reread(row: PersonRow, data: Data, keys: frozenset[str]) -> PersonRow:
     """Return a person from a single response, with the attributes that were read of its row before."""
     details = parse_listed_values(data, keys & _LISTED) | parse_detail_values(data, keys)
     rights = {} if row.admin is row.manager is None else parse_rights(data)
-    return _with(parse_person_row(data), details | rights)
+    managed = {} if row.manages is None else parse_managed_groups(data)
+    return _with(parse_person_row(data), details | rights | managed)

@@ -111,7 +111,7 @@ def _declared_part(row: PersonRow, spec: PersonSpec | None, names: Mapping[str, 
         kept["answers"] = tuple(answer for answer in row.answers if answer.field in fields)
     if "custom_archive_date" in spec.declared_keys:
         kept["archive_date"] = row.archive_date
-    return replace(bare, **kept)
+    return replace(bare, **kept, manages=row.manages)
 
 
 def _field_names(declared: Iterable[DesiredResource[Any]], snapshot: Snapshot) -> Mapping[str, frozenset[str]]:

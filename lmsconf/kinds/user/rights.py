@@ -11,9 +11,10 @@ from typing import Final
 
 from msgspec import Struct, field
 
+from lmsconf.errors import Severity
 from lmsconf.kinds.shared.kind_names import ADMIN
 from lmsconf.kinds.shared.response_json import require_object
-from lmsconf.kinds.user.types import AdminRow, PersonRow, PersonSpec, planned_flag
+from lmsconf.kinds.user.types import AdminRow, PersonRow, PersonSpec, loses_manager_right, planned_flag
 from lmsconf.model.api import GetRequest
 from lmsconf.model.calls import Call
 from lmsconf.model.plan import Change
@@ -70,6 +71,15 @@ def check_rights_changes(planning: PlanContext, match: Match[PersonSpec, PersonR
             hint=f"Set `{right}: false` too, or remove `custom_archive_date`.",
             at=match.declared.places.at("custom_archive_date"),
             address=match.address,
+        )
+    if row is not None and row.manages and loses_manager_right(spec, row) and not planning.policy.additive:
+        planning.problem(
+            "person/loses-groups",
+            f"{match.address}: with the manager right, the person loses the groups that they manage: "
+            f"{', '.join(row.manages)}",
+            at=match.declared.places.at("manager"),
+            address=match.address,
+            severity=Severity.NOTE,
         )
     admin_changes = planning.state(_AdminChanges)
     if spec.flag("admin") is False and row is not None and row.admin and not row.archived:

@@ -13,7 +13,7 @@ from lmsconf.errors import InvalidResponse
 from lmsconf.kinds.shared.answer_rows import AnswerRow, parse_answers
 from lmsconf.kinds.shared.kind_names import ADMIN, ANSWERS, HOLDERS, USER
 from lmsconf.kinds.shared.people_lists import PeopleList
-from lmsconf.kinds.shared.response_json import optional_text, require_object, require_text
+from lmsconf.kinds.shared.response_json import object_list, optional_text, require_object, require_text
 from lmsconf.model.address import RemoteId
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_email
@@ -38,7 +38,8 @@ def picked_choices(answer: Answer) -> frozenset[str]:
 class PersonRow(Struct, frozen=True):
     """A live person. Beyond the first three, a field is None if it was not read or is not set.
 
-    archive_date: the custom archive date, in epoch milliseconds.
+    archive_date: the custom archive date, in epoch milliseconds. manages: the names of the groups that the person
+    manages, read only of people who lose the manager right, where groups go with it.
     """
 
     listing = USER
@@ -55,6 +56,7 @@ class PersonRow(Struct, frozen=True):
     metadata: tuple[tuple[str, str], ...] | None = None
     answers: tuple[AnswerRow, ...] | None = None
     archive_date: int | None = None
+    manages: tuple[str, ...] | None = None
     stand_in: bool | None = None
     """True for a placeholder of a person who is only counted in some list of a redacted snapshot.
 
@@ -132,6 +134,11 @@ def planned_flag(spec: PersonSpec, row: PersonRow | None, key: str) -> bool:
     return declared if declared is not None else bool(getattr(row, key, False))
 
 
+def loses_manager_right(spec: PersonSpec, row: PersonRow | None) -> bool:
+    """Return whether the entry takes the manager right away."""
+    return spec.flag("manager") is False and row is not None and bool(row.manager)
+
+
 def declared_row(row: PersonRow, spec: PersonSpec) -> PersonRow:
     """Return a row with the declared attributes alone: both rights if one is declared."""
     kept = {*spec.declared_keys, *(() if spec.declared_keys.isdisjoint(RIGHTS) else RIGHTS)}
@@ -177,6 +184,12 @@ def parse_detail_values(data: Mapping[str, Json], keys: frozenset[str]) -> dict[
             raise InvalidResponse("an answer about a user is missing its list of applicationIds")
         details["applications"] = frozenset(map(str, held))
     return details
+
+
+def parse_managed_groups(data: Mapping[str, Json]) -> dict[str, object]:
+    """Parse the names of the groups that a person manages, from GET /users/{userId}."""
+    groups = object_list(data, "managerOfGroups") if data.get("managerOfGroups") else []
+    return {"manages": tuple(sorted(optional_text(one, "name") or require_text(one, "groupId") for one in groups))}
 
 
 def parse_rights(data: Mapping[str, Json]) -> dict[str, object]:

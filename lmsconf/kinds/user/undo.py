@@ -53,11 +53,13 @@ def archived_instead(change: Change) -> Mapping[str, Json]:
     return {"archived": True, **({"admin": False} if form.get("admin") else {})}
 
 
-def person_undo(planning: PlanContext, sides: BeforeAfter) -> Undo:
+def person_undo(planning: PlanContext, sides: BeforeAfter, row: PersonRow | None) -> Undo:
     """Return how much of a change to a person can be undone."""
     if sides.before is None:
         return Undo(level=UndoLevel.PARTIAL, reason="the account can be archived, and not deleted")
     after = sides.after or {}
+    if row is not None and row.manages:
+        return Undo(level=UndoLevel.PARTIAL, reason="groups that go with the manager right are not given back")
     empty = [key for key in TEXTS if key in sides.before and not sides.before[key] and after.get(key)]
     if empty:
         return Undo(level=UndoLevel.PARTIAL, reason=f"{' and '.join(empty)} cannot be made empty again")
@@ -105,7 +107,7 @@ def with_declared_values(
 ) -> Snapshot:
     """Return a snapshot whose people hold only the values that these declarations, pinned by id, have read."""
     specs = {resource.pin(planning.policy.workspace): resource.spec for resource in declared}
-    rights = planning.call_templates.behaviour(WHO_CAN_MANAGE) == "with-right"
+    rights = planning.call_templates.behaviour(WHO_CAN_MANAGE) != "anybody"
     listing = snapshot.of(USER)
     rows = tuple(_limited(row, specs.get(row.id), keeps_rights=rights) for row in snapshot.rows(PersonRow))
     return replace(snapshot, listings={**snapshot.listings, USER: replace(listing, rows=rows)})
@@ -127,4 +129,5 @@ def _limited(row: PersonRow, spec: PersonSpec | None, *, keeps_rights: bool) -> 
         metadata=row.metadata if "metadata" in keys else None,
         answers=row.answers if "answers" in keys else None,
         archive_date=row.archive_date if "custom_archive_date" in keys else None,
+        manages=row.manages,
     )

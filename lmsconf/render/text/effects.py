@@ -8,17 +8,19 @@ from typing import Final
 
 from lmsconf.model.effects import Basis
 from lmsconf.model.plan import Plan
-from lmsconf.render.effects_sentences import (
+from lmsconf.render.effects_tables import EffectsRow, EffectsTable, content_table, group_table
+from lmsconf.render.effects_wording import (
+    EFFECTS_HEADING,
     MOST_SENTENCES,
     CausePlaces,
     ContentName,
     Phrase,
     cause_places,
     effect_sentences,
+    effects_caveats,
+    effects_headline,
     more_contents,
 )
-from lmsconf.render.effects_tables import EffectsRow, EffectsTable, content_table, group_table
-from lmsconf.render.effects_wording import EFFECTS_HEADING, effects_caveats, effects_headline
 from lmsconf.render.escape import escape_terminal
 
 _MOST_CAUSES: Final = 10

@@ -22,8 +22,8 @@ from lmsconf.render.fleet_wording import (
     shared_headline,
     workspace_count,
 )
+from lmsconf.render.plan_wording import RELAXED_HEADING
 from lmsconf.render.resource_wording import resource_title
-from lmsconf.render.settings_wording import RELAXED_HEADING
 from lmsconf.render.text.blocks import change_lines, join_blocks, problem_lines
 
 _NAMES: Final = 6

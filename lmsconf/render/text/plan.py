@@ -15,7 +15,7 @@ from lmsconf.model.blockers import CONSENT_LEAD, blockers, consent_command
 from lmsconf.model.outcomes import ApplyReport, CallOutcome, CallStatus
 from lmsconf.model.plan import Plan
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.render import settings_wording
+from lmsconf.render import plan_wording
 from lmsconf.render.apply_wording import (
     REMAINING_CHANGES_HEADING,
     apply_summary,
@@ -50,9 +50,9 @@ def plan_text(plan: Plan, *, color: bool = False, names_blockers: bool = True) -
                 *map(escape_terminal, scope_sentences(plan)),
             ],
             *effects_lines(plan),
-            _listed(settings_wording.CHANGED_HEADING, settings_wording.changed_settings(plan)),
-            _listed(settings_wording.RELAXED_HEADING, settings_wording.relaxed_settings(plan)),
-            _listed(settings_wording.CONSENTS_HEADING, settings_wording.consented_guards(plan)),
+            _listed(plan_wording.CHANGED_HEADING, plan_wording.changed_settings(plan)),
+            _listed(plan_wording.RELAXED_HEADING, plan_wording.relaxed_settings(plan)),
+            _listed(plan_wording.CONSENTS_HEADING, plan_wording.consented_guards(plan)),
             _problems(plan.problems),
             *(change_lines(change) for change in plan.changes),
             _left_out(plan.left_out),

@@ -66,9 +66,12 @@ def user_ids_to_add(context: RequestContext, request: Request, table: str, id: s
 
 def add_people(context: RequestContext, table: str, id: str, people: list[str]) -> None:
     """Add people to one of a group's lists. The dialect decides who stays in it, and who can be a manager."""
-    known = context.require_people(people)
-    if table == "managers" and context.behaviour("manual-groups.who-can-manage") == "with-right":
+    known, rule = context.require_people(people), context.behaviour("manual-groups.who-can-manage")
+    if table == "managers" and rule == "with-right":
         _check_rights(context, known)
+    if table == "managers" and rule == "given":
+        given = "UPDATE people SET manager = TRUE, custom_archive_at = NULL WHERE NOT (admin OR manager) AND id = ?"
+        context.repository.execute_many(given, [(id,) for id in known])
     if context.behaviour("manual-groups.add.mode") == "replace":
         context.repository.execute(f"DELETE FROM {table} WHERE grp = ?", id)  # noqa: S608  the names are ours
     rows = [(id, person) for person in known]

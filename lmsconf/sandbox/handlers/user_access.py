@@ -23,13 +23,18 @@ def set_application_access(context: RequestContext, request: Request) -> None:
 
 
 def flag_setter(flag: str) -> Callable[[RequestContext, Request], None]:
-    """Grant or revoke a flag. A grant clears the custom archive date, which neither admins nor managers can have."""
+    """Grant or revoke a flag. A grant clears the custom archive date, which neither admins nor managers can have.
+
+    The dialect decides whether somebody who loses the manager right keeps managing groups.
+    """
 
     def grant(context: RequestContext, request: Request) -> None:
         person, endow = context.require_path_person(request), request.path["endow"] == "true"
         context.repository.execute(f"UPDATE people SET {flag} = ? WHERE id = ?", endow, person)  # noqa: S608  the names are ours
         if endow:
             context.repository.execute("UPDATE people SET custom_archive_at = NULL WHERE id = ?", person)
+        elif flag == "manager" and context.behaviour("user-access.make-manager.managed-groups") == "lose":
+            context.repository.execute("DELETE FROM managers WHERE person = ?", person)
 
     return grant
 

@@ -1,0 +1,325 @@
+"""HTTP: send one request through httpx, within a deadline and a size limit, and tell whether it was delivered.
+
+No redirects, no cookies, only the headers set here; the credential goes to the checked URL alone.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
+from http.cookiejar import CookieJar, DefaultCookiePolicy
+from typing import Final, cast
+from urllib.parse import SplitResult, urlsplit
+
+import httpx
+from msgspec import Struct
+
+from lmsconf import __version__
+from lmsconf.errors import LmsconfError
+from lmsconf.support.redaction import HIDDEN, escaped_forms, redact_secrets, register_secret
+from lmsconf.support.url_rules import is_loopback, strip_final_newline, token_problem, url_problem
+
+URL_NAME: Final = "the workspace's url"
+NOT_SENT: Final = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
+"""Errors before the first byte of a request: a retry is safe. A proxy refuses a connection, not a request."""
+NEVER_SENT: Final = (httpx.UnsupportedProtocol,)
+"""Errors before the first byte that a retry would meet again. After any other error, a write may have been done."""
+FAILURES: Final = (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, httpx.CookieConflict, OSError)
+"""All that sending may raise: the base classes of httpx's errors, and OSErrors of a transport that was passed in."""
+_CONNECT_SECONDS: Final = 10.0
+_SILENT_SECONDS: Final = 30.0
+_IDLE_SECONDS: Final = 1.5
+"""How long a connection is kept unused: services close idle ones after a few seconds, perhaps just as a write goes out,
+of which nobody then knows whether it was done."""
+_NUMBERS: Final = re.compile(r"^\[Errno -?\d+\] |\s*\(_ssl\.c:\d+\)")
+"""What Python adds to the messages of the system and of OpenSSL."""
+_REFUSED_CERTIFICATE: Final = re.compile(r"certificate verify failed: (?P<check>.*?)\.?\s*(?:\(_ssl\.c:\d+\))?$")
+_WAYS_OUT: Final = (
+    (("expired", "not yet valid"), "Ask the operator of the service to renew it, and check the clock of this machine."),
+    (("mismatch",), "It is issued for another host name: check the workspace's url."),
+    (
+        ("issuer", "self-signed", "self signed", "first certificate"),
+        "If it was issued by your company's own authority, set SSL_CERT_FILE to a PEM file with that authority's "
+        "certificate.",
+    ),
+)
+"""Words in OpenSSL's name for the check that a certificate failed, and the hint for each."""
+_NO_TLS: Final = "WRONG_VERSION_NUMBER"
+"""OpenSSL's name for an answer that is not TLS."""
+
+
+class RequestNotSent(Exception):
+    """The request was not sent. final: a retry would fail the same. hint: replaces the default hint."""
+
+    def __init__(self, reason: str, *, final: bool = False, hint: str | None = None) -> None:
+        super().__init__(reason)
+        self.final, self.hint = final, hint
+
+
+class ResponseLost(Exception):
+    """The request may have been sent, and no complete response arrived."""
+
+
+class HttpResponse(Struct, frozen=True):
+    """A response. unreadable: why the body could not be read, if so. date: the Date header, the service's clock."""
+
+    status: int
+    body: bytes
+    retry_after: str | None
+    location: str | None
+    unreadable: str | None
+    date: str | None = None
+
+
+class _Redacting(logging.Filter):
+    """Redact secrets from the log records of httpx and httpcore, which include headers."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        record.msg, record.args = redact_secrets(record.getMessage()), ()
+        return True
+
+
+_REDACTING: Final = _Redacting()
+for _name in ("httpx", *(f"httpcore.{part}" for part in ("connection", "http11", "proxy", "socks"))):
+    logging.getLogger(_name).addFilter(_REDACTING)
+
+
+class HttpTransport:
+    """Connections to one service, with its credential. Thread-safe. Raises LmsconfError for an unsafe URL or token.
+
+    transport: replaces the network, and is not closed. seconds: time limit of one request, from connecting to the last
+    byte of the response. max_bytes: size limit of a body, compressed and decompressed. url_name: what messages call the
+    URL. clock: monotonic, in seconds.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        token: str,
+        *,
+        transport: httpx.BaseTransport | None,
+        seconds: float,
+        max_bytes: int,
+        url_name: str = URL_NAME,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        parts = _checked(base_url, in_process=transport is not None)
+        self.url = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
+        self.host, self.url_name = parts.netloc, url_name
+        self._token = _checked_token(token)
+        register_secret(self._token)
+        self._headers = httpx.Headers(
+            {
+                "Host": self.host,
+                "Authorization": f"Bearer {self._token}",
+                "Accept": "application/json",
+                "Accept-Encoding": "gzip",
+                "User-Agent": f"lmsconf/{__version__}",
+            }
+        )
+        self._seconds, self._max_bytes, self._clock = seconds, max_bytes, clock
+        self._is_own = transport is None
+        self._client = _open_client(parts, transport)
+
+    def close(self) -> None:
+        """Close the connections. A transport that was passed in stays open."""
+        if self._is_own:
+            self._client.close()
+
+    def redact(self, text: str) -> str:
+        """Redact the token, which a service may echo, and other secrets from a text."""
+        for form in escaped_forms(self._token):
+            text = text.replace(form, HIDDEN)
+        return redact_secrets(text)
+
+    def send(
+        self,
+        method: str,
+        target: str,
+        body: bytes | None,
+        extra_headers: Mapping[str, str] | None = None,
+        *,
+        max_seconds: float = math.inf,
+    ) -> HttpResponse:
+        """Send one request, once. Raises RequestNotSent or ResponseLost.
+
+        target: path and query below the service's URL. max_seconds: time limit, if less than the default.
+        """
+        seconds = min(self._seconds, max_seconds)
+        until = self._clock() + seconds
+        try:
+            url = _url(self.url + target)
+        except httpx.InvalidURL as error:
+            raise RequestNotSent(self.redact(str(error)), final=True) from error
+        request = httpx.Request(
+            method, url, headers=self._headers, content=body, extensions={"timeout": _timeouts(seconds)}
+        )
+        if body is not None:
+            request.headers["Content-Type"] = "application/json"
+        if extra_headers:
+            request.headers.update(extra_headers)
+        try:
+            response = self._client.send(request, stream=True)
+            try:
+                return self._received(response, until, seconds)
+            finally:
+                response.close()
+        except FAILURES as error:
+            raise self._failure(error) from error
+
+    def _received(self, response: httpx.Response, until: float, seconds: float) -> HttpResponse:
+        """Read the response to its end. Raises ResponseLost at the deadline."""
+        body, unreadable = b"", None
+        try:
+            body = self._body(response, until, seconds)
+        except (ValueError, httpx.DecodingError) as error:
+            unreadable = str(error)
+        after, location, date = (response.headers.get(name) for name in ("retry-after", "location", "date"))
+        return HttpResponse(response.status_code, body, after, location, unreadable, date)
+
+    def _body(self, response: httpx.Response, until: float, seconds: float) -> bytes:
+        """Return the decompressed body. Raises ValueError if it is too long, ResponseLost at the deadline."""
+        body, received = bytearray(), 0
+
+        def check(chunk: bytes) -> None:
+            nonlocal received
+            received += len(chunk)
+            if max(received, len(body)) > self._max_bytes:
+                raise ValueError(f"it is longer than {self._max_bytes:,} bytes")
+            if self._clock() > until:
+                raise ResponseLost(f"no complete response within {seconds:.3g} s")
+
+        response.stream = _CheckedStream(cast("httpx.SyncByteStream", response.stream), check)
+        for part in response.iter_bytes():
+            body += part
+            check(b"")
+        return bytes(body)
+
+    def _failure(self, error: Exception) -> RequestNotSent | ResponseLost:
+        """Map an error of httpx to ours; one without a message is described by its class name."""
+        text = str(error)
+        reason = _NUMBERS.sub("", self.redact(text)) or type(error).__name__
+        if type(error) in NEVER_SENT:
+            return RequestNotSent(reason, final=True)
+        if type(error) not in NOT_SENT:
+            return ResponseLost(reason)
+        if hint := _tls_hint(text, self.host):
+            # A retry would get the same certificate.
+            return RequestNotSent(reason, final=True, hint=hint)
+        variable = _proxy_variable(urlsplit(self.url)) if self._is_own else None
+        way_out = f"Check the proxy that {variable} names, or set NO_PROXY={self.host} to go there without a proxy."
+        return RequestNotSent(reason, hint=way_out if variable else None)
+
+
+class _CheckedStream(httpx.SyncByteStream):
+    """A body as it is received. check: called with each chunk.
+
+    Compressed chunks may decompress to nothing without end, and one byte a second never times out.
+    """
+
+    def __init__(self, stream: httpx.SyncByteStream, check: Callable[[bytes], None]) -> None:
+        self._stream, self._check = stream, check
+
+    def __iter__(self) -> Iterator[bytes]:
+        for chunk in self._stream:
+            self._check(chunk)
+            yield chunk
+
+    def close(self) -> None:
+        self._stream.close()
+
+
+@lru_cache(maxsize=2048)
+def _url(text: str) -> httpx.URL:
+    """Parse a URL, cached: most are requested again, before and after a write and by the next plan."""
+    return httpx.URL(text)
+
+
+def _open_client(parts: SplitResult, transport: httpx.BaseTransport | None) -> httpx.Client:
+    """Return a client for one service. Raises LmsconfError for certificates or a proxy that cannot be used."""
+    host, is_secure = parts.hostname or "", parts.scheme == "https"
+    pattern = f"https://[{host}]" if ":" in host else f"https://{host}"
+    try:
+        return httpx.Client(
+            transport=transport,
+            # Plain http is only for this machine, which is reached without the environment's proxy.
+            trust_env=is_secure,
+            verify=is_secure,
+            mounts={pattern: None} if is_secure and is_loopback(host) else None,
+            limits=httpx.Limits(keepalive_expiry=_IDLE_SECONDS),
+            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
+        )
+    except OSError as error:
+        raise _certificates_error(error) from error
+    except (ValueError, ImportError, httpx.InvalidURL) as error:
+        variable = _proxy_variable(parts) or "the environment"
+        # The URL may contain the proxy's password.
+        raise LmsconfError(
+            f"the proxy that {variable} names cannot be used: {redact_secrets(str(error))}",
+            hint=f"Set {variable} to http://HOST:PORT, or NO_PROXY={host} to go there without a proxy.",
+        ) from error
+
+
+def _certificates_error(error: OSError) -> LmsconfError:
+    """Return the error for trusted certificates that cannot be read."""
+    name = next((name for name in ("SSL_CERT_FILE", "SSL_CERT_DIR") if os.environ.get(name)), None)
+    is_of_system = type(error).__module__ == "builtins"
+    missing = error.strerror if is_of_system else "it contains no certificates in PEM format"
+    of = f"{name}={os.environ[name]}" if name else "the certificates that come with Python's certifi"
+    return LmsconfError(
+        f"the certificates to trust cannot be read from {of}: {missing}",
+        hint=f"Set {name or 'SSL_CERT_FILE'} to a PEM file of the authorities to trust"
+        f"{', or unset it to trust the usual ones' if name else ''}.",
+    )
+
+
+def _tls_hint(message: str, host: str) -> str | None:
+    """Return which check the certificate of a host failed, and what to do; None if TLS did not cause the error."""
+    if _NO_TLS in message:
+        return (
+            f"No TLS at this port of {host}: check the port of the url, or write http:// for a service on this machine."
+        )
+    refused = _REFUSED_CERTIFICATE.search(message)
+    if refused is None:
+        return None
+    usual = "Ask the operator of the service to fix it."
+    way_out = next((way for words, way in _WAYS_OUT if any(word in refused["check"] for word in words)), usual)
+    return f"The certificate of {host} was refused: {refused['check']}. {way_out}"
+
+
+def _proxy_variable(parts: SplitResult) -> str | None:
+    """Return the environment variable whose proxy requests to a URL go through; None without one."""
+    from urllib.request import proxy_bypass
+
+    host = parts.hostname or ""
+    if is_loopback(host) or proxy_bypass(host):
+        return None
+    names = (f"{parts.scheme}_proxy", "all_proxy")
+    return next((each for name in names for each in (name, name.upper()) if os.environ.get(each)), None)
+
+
+def _checked(base_url: str, *, in_process: bool) -> SplitResult:
+    """Split a URL. Raises LmsconfError if it is not safe to send a token to."""
+    if wrong := url_problem(base_url, in_process="sandbox" if in_process else None):
+        raise LmsconfError(f"the workspace's url cannot be used: {wrong[0]}", hint=wrong[1])
+    return urlsplit(base_url)
+
+
+def _checked_token(text: str) -> str:
+    """Return the token without a final newline. Raises LmsconfError, without the token in its message."""
+    token = strip_final_newline(text)
+    if wrong := token_problem(token):
+        hint = "Set LMSCONF_TOKEN, or `token:` of the workspace, to the token, in one line."
+        raise LmsconfError(f"the token cannot be used: {wrong}", hint=hint)
+    return token
+
+
+def _timeouts(seconds: float) -> dict[str, float]:
+    """Return httpx's timeouts for a request with that many seconds in all."""
+    silent = min(_SILENT_SECONDS, seconds)
+    return {"connect": min(_CONNECT_SECONDS, seconds), "read": silent, "write": silent, "pool": seconds}

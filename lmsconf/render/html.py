@@ -1,0 +1,290 @@
+"""Plans, reports, drift, fleets and snapshots as HTML pages: what their templates are given."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
+from typing import Final, NamedTuple
+
+from lmsconf.documents.plan_file import plan_digest
+from lmsconf.errors import Problem, SourceLocation
+from lmsconf.model.address import Address
+from lmsconf.model.calls import Call
+from lmsconf.model.drift import DriftFinding, DriftReport, DriftState
+from lmsconf.model.fleet import FleetAction, FleetReport, group_blocked, group_failures
+from lmsconf.model.outcomes import ApplyReport, CallOutcome, CallStatus
+from lmsconf.model.plan import Action, Change, Plan
+from lmsconf.model.snapshot import Snapshot
+from lmsconf.render.apply_wording import STATUS_TITLES
+from lmsconf.render.call_graph import call_places, draw_graph
+from lmsconf.render.change_summary import (
+    apply_command,
+    count_kinds,
+    count_removals,
+    count_removed_items,
+    group_by_risk,
+    risk_heading,
+)
+from lmsconf.render.drift_wording import COUNTED, SIGNS
+from lmsconf.render.fleet_wording import shared_headline, workspace_count
+from lmsconf.render.jinja import html_page
+from lmsconf.render.plan_wording import ACTION_SIGNS
+from lmsconf.render.resource_wording import count_noun, kind_plural
+
+MOST_ROWS: Final = 2_000
+"""How many rows a page shows."""
+
+
+class Row(NamedTuple):
+    """A row that opens. state: what it is filtered by, and the class of its colour unless `colour` is given.
+
+    value: what it shows in short and in full. calls: those of a change. only_in: the one workspace that has it.
+    """
+
+    anchor: str
+    state: str
+    sign: str
+    value: Change | CallOutcome | DriftFinding
+    source: SourceLocation | None = None
+    colour: str | None = None
+    calls: Sequence[Call] = ()
+    only_in: str | None = None
+
+    @property
+    def address(self) -> Address:
+        return self.value.address
+
+    @property
+    def file(self) -> str:
+        return self.source.file if self.source else ""
+
+
+class RowGroup(NamedTuple):
+    """Rows under a heading. names: the workspaces that have all of them."""
+
+    heading: str
+    rows: Sequence[Row]
+    names: Sequence[str] = ()
+
+
+class ShownRows(NamedTuple):
+    """The rows that a page shows of all, and what they can be filtered by: value → label."""
+
+    groups: Sequence[RowGroup]
+    shown: int
+    total: int
+    kinds: Mapping[str, str]
+    states: Mapping[str, str]
+    files: Mapping[str, str]
+
+
+def _first_rows(groups: Iterable[RowGroup], states: Mapping[str, str]) -> ShownRows:
+    """Return the first rows of groups. states: state → label, in the order of the filter."""
+    groups = list(groups)
+    total, room = sum(len(group.rows) for group in groups), MOST_ROWS
+    shown = []
+    for group in groups:
+        if rows := group.rows[:room]:
+            shown.append(group._replace(rows=rows))
+            room -= len(rows)
+    every = [row for group in shown for row in group.rows]
+    present = {row.state for row in every}
+    return ShownRows(
+        groups=shown,
+        shown=len(every),
+        total=total,
+        kinds={kind: kind_plural(kind) for kind in dict.fromkeys(row.address.kind for row in every)},
+        states={state: label for state, label in states.items() if state in present},
+        files={file: file for file in sorted({row.file for row in every} - {""})},
+    )
+
+
+_ACTIONS: Final = {
+    Action.DELETE.value: "Deleted",
+    Action.REPLACE.value: "Replaced",
+    Action.UPDATE.value: "Changed",
+    Action.CREATE.value: "Created",
+}
+
+
+def plan_html(plan: Plan) -> str:
+    """Render a plan as an HTML page."""
+    digest, anchors = plan_digest(plan), _anchors(plan.changes)
+    is_part = len(plan.changes) > MOST_ROWS
+    calls = call_places(plan, anchors if is_part else None)
+    return html_page(
+        "plan.html.j2",
+        plan=plan,
+        digest=digest,
+        command=apply_command(plan, digest),
+        cards=list(_plan_cards(plan)),
+        rows=_first_rows(_changes(plan, anchors), _ACTIONS),
+        anchors=anchors,
+        calls=calls,
+        is_part=is_part,
+        graph=draw_graph(plan, calls, anchors),
+    )
+
+
+def _plan_cards(plan: Plan) -> Iterator[tuple[str, int, str]]:
+    """Yield (class, number, label)."""
+    counts = plan.summary
+    items, removed = sum(map(count_removed_items, plan.changes)), count_removals(plan)
+    yield "delete", counts.delete, "to delete"
+    yield "taken", items, "taken away"
+    if removed > items:
+        # The guard counts more than the section "Taken away", such as the members of a deleted group.
+        yield "taken", removed, "removals, as the guard counts"
+    if counts.replace:
+        yield "replace", counts.replace, "to replace"
+    yield "update", counts.update, "to change"
+    yield "create", counts.create, "to create"
+    yield "calls", counts.calls, "API calls"
+
+
+def _anchors(changes: Sequence[Change]) -> Mapping[str, str]:
+    """Return address → HTML anchor of its row, of the changes that the page shows: the riskiest."""
+    numbers = {str(change.address): number for number, change in enumerate(changes, 1)}
+    by_risk = chain.from_iterable(group_by_risk(changes).values())
+    return {at: f"change-{numbers[at]}" for at in (str(change.address) for change in islice(by_risk, MOST_ROWS))}
+
+
+def _changes(plan: Plan, anchors: Mapping[str, str]) -> Iterator[RowGroup]:
+    calls: defaultdict[str, list[Call]] = defaultdict(list)
+    for call in plan.calls:
+        calls[str(call.address)].append(call)
+    for risk, group in group_by_risk(plan.changes).items():
+        rows = [_change_row(anchors.get(at := str(one.address), ""), one)._replace(calls=calls[at]) for one in group]
+        yield RowGroup(risk_heading(risk, group), rows)
+
+
+def _change_row(anchor: str, change: Change) -> Row:
+    return Row(anchor, change.action.value, ACTION_SIGNS[change.action], change, change.source)
+
+
+_CALL_SIGNS: Final = {
+    CallStatus.FAILED: "✗",
+    CallStatus.BLOCKED: "–",  # noqa: RUF001  # a dash
+    CallStatus.NOT_ATTEMPTED: "…",
+    CallStatus.DONE: "✓",
+}
+
+
+def apply_html(report: ApplyReport) -> str:
+    """Render an apply report as an HTML page."""
+    cards = [(status.value, report.count(status), title.lower()) for status, title in STATUS_TITLES.items()]
+    rows = _first_rows(_outcomes(report), _values(STATUS_TITLES))
+    return html_page("apply.html.j2", report=report, cards=cards, rows=rows)
+
+
+def _outcomes(report: ApplyReport) -> Iterator[RowGroup]:
+    """Group the calls by status, failures first."""
+    for status, title in STATUS_TITLES.items():
+        rows = [
+            Row(f"call-{number}", status.value, _CALL_SIGNS[status], outcome)
+            for number, outcome in enumerate(report.outcomes, 1)
+            if outcome.status is status
+        ]
+        if rows:
+            yield RowGroup(f"{title}: {count_noun(len(rows), 'API call')}", rows)
+
+
+def _values(titles: Mapping[CallStatus, str] | Mapping[DriftState, str]) -> Mapping[str, str]:
+    return {key.value: title.capitalize() for key, title in titles.items()}
+
+
+_DRIFT_COLOURS: Final = {
+    DriftState.CHANGED: "update",
+    DriftState.MISSING: "delete",
+    DriftState.RENAMED: "update",
+    DriftState.UNDECLARED: "replace",
+    DriftState.UNMANAGED: "create",
+}
+
+
+def drift_html(drift: DriftReport) -> str:
+    """Render a drift report as an HTML page: findings, ignored differences, unmanaged resources, coverage."""
+    rows = _first_rows(_findings(drift), _values(COUNTED))
+    return html_page("drift.html.j2", drift=drift, cards=list(_drift_cards(drift)), rows=rows)
+
+
+def _drift_cards(drift: DriftReport) -> Iterator[tuple[str, int, str]]:
+    """Yield (class, count, label) for each state; unmanaged resources that are not findings have no colour."""
+    for state in DriftState:
+        if state is DriftState.UNMANAGED and not drift.counts_unmanaged:
+            yield "uncounted", sum(len(group.addresses) for group in drift.unmanaged), "not managed"
+        else:
+            yield _DRIFT_COLOURS[state], drift.count(state), COUNTED[state]
+
+
+def _findings(drift: DriftReport) -> Iterator[RowGroup]:
+    for state, colour in _DRIFT_COLOURS.items():
+        rows = [
+            Row(f"finding-{number}", state.value, SIGNS[state], finding, finding.source, colour)
+            for number, finding in enumerate(drift.findings, 1)
+            if finding.state is state
+        ]
+        if rows:
+            yield RowGroup(f"{COUNTED[state].capitalize()}: {count_kinds(row.value for row in rows)}", rows)
+
+
+_FLEET_TITLES: Final = {
+    FleetAction.VALIDATE: "Validation of",
+    FleetAction.PLAN: "Plan of",
+    FleetAction.DRIFT: "Drift of",
+    FleetAction.TEST: "Tests of",
+    FleetAction.APPLY: "Apply to",
+}
+
+
+def fleet_html(report: FleetReport) -> str:
+    """Render the results of a fleet as an HTML page: failures first, then the changes that workspaces share."""
+    entries = report.index.entries
+    return html_page(
+        "fleet.html.j2",
+        report=report,
+        heading=f"{_FLEET_TITLES[report.index.action]} {workspace_count(len(entries))}",
+        cards=list(_fleet_cards(report)),
+        rows=_first_rows(_shared(report), _ACTIONS),
+        failed=group_failures(entries),
+        blocked=group_blocked(entries),
+        entries=sorted(entries, key=lambda entry: (not entry.failed, not entry.changes)),
+    )
+
+
+def _fleet_cards(report: FleetReport) -> Iterator[tuple[str, int, str]]:
+    """Yield (class, count, label) for each state of a workspace."""
+    entries = report.index.entries
+    changed = sum(bool(entry.changes) and not entry.failed for entry in entries)
+    failed, waiting = len(report.index.failed), sum(entry.was_not_attempted for entry in entries)
+    yield "delete", failed - waiting, "failed"
+    if waiting:
+        yield "uncounted", waiting, "not attempted"
+    if report.index.action is FleetAction.APPLY:
+        yield "create", len(entries) - failed, "applied or without changes"
+        return
+    yield "update", changed, "with changes"
+    yield "uncounted", len(entries) - failed - changed, "without changes"
+
+
+def _shared(report: FleetReport) -> Iterator[RowGroup]:
+    number = 0
+    for shared in report.shared:
+        rows = []
+        for place, change in enumerate(shared.changes):
+            number += 1
+            only_in = shared.workspaces[place] if shared.one_each else None
+            rows.append(_change_row(f"c{number}", change)._replace(only_in=only_in))
+        heading = shared_headline(shared, len(report.index.entries))
+        yield RowGroup(heading, rows, () if shared.one_each else shared.workspaces)
+
+
+def problems_html(problems: Sequence[Problem]) -> str:
+    """Render problems as a page, which also stands in the place of a result that errors prevent."""
+    return html_page("problems.html.j2", problems=problems, failed=any(problem.is_error for problem in problems))
+
+
+def snapshot_html(snapshot: Snapshot) -> str:
+    """Render a snapshot as an HTML page: counts per kind."""
+    return html_page("snapshot.html.j2", snapshot=snapshot)

@@ -1,1 +1,0 @@
-"""Plans and drift as one HTML file that loads nothing from elsewhere."""

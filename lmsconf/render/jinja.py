@@ -1,0 +1,158 @@
+"""Pages and comments from the files in `templates/`; jinja2 is imported only where one of them is printed.
+
+Each value that a template puts in is escaped once, by `escape_html` or `escape_markdown`: what a template writes itself
+is not. A filter that returns Markup has escaped its value already. Wording modules are known in templates by name.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import b64encode
+from collections.abc import Callable
+from functools import cache, partial
+from hashlib import sha256
+from pathlib import Path
+from types import ModuleType
+from typing import Final
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2.environment import TemplateModule
+from jinja2.ext import Extension
+from markupsafe import Markup
+
+from lmsconf.documents.plan_values import request_body_json
+from lmsconf.model import blockers
+from lmsconf.render import (
+    apply_wording,
+    change_summary,
+    drift_wording,
+    effects_tables,
+    effects_wording,
+    fleet_wording,
+    plan_wording,
+    rehearsal_wording,
+    resource_wording,
+)
+from lmsconf.render.escape import escape_html, escape_markdown, markdown_code, markdown_fence
+from lmsconf.render.size_limit import NAME_SIZE, truncate
+
+_FOLDER: Final = Path(__file__).parent / "templates"
+_WORDING: Final[tuple[ModuleType, ...]] = (
+    *(apply_wording, change_summary, drift_wording, effects_tables, effects_wording, fleet_wording),
+    *(plan_wording, rehearsal_wording, resource_wording),
+)
+
+
+def html_page(template: str, /, **values: object) -> str:
+    """Return the page of a template, without any file beside it; its policy allows its style and script by their hash.
+
+    values: what the template names. Raises jinja2.UndefinedError for a name that it does not know.
+    """
+    style, script = _asset("page.css"), Markup("").join(map(_asset, ("theme.js", "people.js", "page.js")))
+    policy = (
+        f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; base-uri 'none'; form-action 'none'"
+    )
+    page = html_environment().get_template(template).render(style=style, script=script, policy=policy, **values)
+    return f"<!doctype html>\n{page}"
+
+
+def markdown_macro(template: str, macro: str, /, *values: object, **options: object) -> Markup:
+    """Return what a macro of a Markdown template makes of values, without more than one blank line in a row."""
+    text = getattr(_macros(template), macro)(*values, **options)
+    return _escaped(_BLANK_LINES.sub("\n\n", text))
+
+
+_BLANK_LINES: Final = re.compile(r"\n{3,}")  # in blocks of code there are none: each of their lines has a sign
+
+
+@cache
+def _macros(template: str) -> TemplateModule:
+    return markdown_environment().get_template(template).module
+
+
+@cache
+def html_environment() -> Environment:
+    made = _environment(escape_html, extensions=(_JoinedLines,))
+    made.filters |= {"lines": _html_lines, "json": partial(json.dumps, ensure_ascii=False, indent=2)}
+    return made
+
+
+@cache
+def markdown_environment() -> Environment:
+    made = _environment(escape_markdown, trim_blocks=True, lstrip_blocks=True)
+    made.filters |= {"cut": _cut, "words": _words, "code": _code, "fence": _fence, "html": _short_html}
+    return made
+
+
+def _environment(escape: Callable[[str], str], **options: object) -> Environment:
+    """Return an environment with an escape of ours in the place of markupsafe's, which leaves what is invisible."""
+
+    def finalize(value: object) -> Markup:
+        return value if isinstance(value, Markup) else _escaped("" if value is None else escape(str(value)))
+
+    made = Environment(
+        loader=FileSystemLoader(_FOLDER),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=finalize,
+        keep_trailing_newline=True,
+        **options,  # type: ignore[arg-type]
+    )
+    made.globals |= {module.__name__.rpartition(".")[2]: module for module in _WORDING}
+    made.globals |= {"blockers": blockers, "request_body_json": request_body_json}
+    made.filters["n"] = lambda number: f"{number:,}"
+    made.tests |= {
+        "content_name": lambda part: isinstance(part, effects_wording.ContentName),
+        "code_text": lambda part: isinstance(part, effects_wording.CodeText),
+    }
+    return made
+
+
+class _JoinedLines(Extension):
+    """Drops line breaks and indentation between tags, which are for the template's reader; line numbers stay."""
+
+    def preprocess(self, source: str, name: str | None, filename: str | None = None) -> str:
+        return re.sub(r"(?<=[>}])\s*\n\s*(?=[<{])", lambda found: f"{{#{chr(10) * found[0].count(chr(10))}#}}", source)
+
+
+def _html_lines(text: str | None) -> Markup:
+    """Return a text with its line breaks, without blank lines. Any other line break, inside a name, is escaped."""
+    lines = (escape_html(line) for line in (text or "").split("\n") if line.strip())
+    return _escaped("".join(f"{line}\n" for line in lines))
+
+
+def _cut(text: str, most: int = NAME_SIZE) -> Markup:
+    return _escaped(truncate(text, escape_markdown, most))
+
+
+def _code(value: object, most: int | None = NAME_SIZE) -> Markup:
+    return _escaped(markdown_code(str(value)) if most is None else truncate(str(value), markdown_code, most))
+
+
+def _fence(text: str, language: str = "") -> Markup:
+    return _escaped(markdown_fence(text, language))
+
+
+def _words(text: str, is_first: bool) -> Markup:
+    """Escape a part of a sentence: spaces at its edges are those of the sentence, and only the first begins a line."""
+    inner = text.strip(" ")
+    escaped = escape_markdown(inner) if is_first else escape_markdown(f",{inner}")[1:]
+    return _escaped(text.replace(inner, escaped, 1) if inner else text)
+
+
+def _short_html(text: str, most: int | None = NAME_SIZE) -> Markup:
+    return _escaped(escape_html(text) if most is None else truncate(text, escape_html, most))
+
+
+def _escaped(text: str) -> Markup:
+    return Markup(text)  # noqa: S704  # an escape made it, or it is our own file
+
+
+@cache
+def _asset(name: str) -> Markup:
+    return _escaped((_FOLDER / name).read_text(encoding="utf-8"))
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"

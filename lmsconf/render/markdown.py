@@ -1,0 +1,424 @@
+"""Plans, reports, drift, fleets and snapshots as Markdown comments: riskiest first, and fitted to a size limit.
+
+Templates print the heads and the entries; here is in which sections entries stand, and how short each may become.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from itertools import accumulate
+from math import inf
+from typing import Final, NamedTuple
+from urllib.parse import quote
+
+from lmsconf.documents.plan_file import plan_digest
+from lmsconf.errors import Problem
+from lmsconf.model.address import Address
+from lmsconf.model.blockers import Blocker
+from lmsconf.model.drift import DriftFinding, DriftReport, DriftState
+from lmsconf.model.effects import Effects
+from lmsconf.model.fleet import FleetReport, SharedChanges, group_blocked, group_failures
+from lmsconf.model.outcomes import ApplyReport, CallStatus
+from lmsconf.model.plan import Change, Plan, UnmanagedResources
+from lmsconf.model.rehearsal import Rehearsal
+from lmsconf.model.snapshot import Snapshot
+from lmsconf.render import plan_wording, rehearsal_wording
+from lmsconf.render.apply_wording import REMAINING_CHANGES_HEADING, STATUS_TITLES, other_changes_heading
+from lmsconf.render.change_summary import (
+    Risk,
+    apply_command,
+    count_kinds,
+    drop_empty_groups,
+    group_by_risk,
+    risk_heading,
+    sort_by_severity,
+)
+from lmsconf.render.drift_wording import COUNTED, NOT_APPLIED, ignored_lines, not_applied_lines
+from lmsconf.render.effects_tables import EffectsTable, content_table, group_table
+from lmsconf.render.effects_wording import (
+    CausePlaces,
+    EffectSentence,
+    cause_places,
+    effects_caveats,
+    first_sentences,
+    more_contents,
+    tells_effects,
+)
+from lmsconf.render.fleet_wording import fleet_relaxed, shared_headline
+from lmsconf.render.jinja import markdown_macro
+from lmsconf.render.plan_wording import abandoned_heading, count_severities
+from lmsconf.render.resource_wording import MAX_SHOWN_ITEMS, count_noun, count_unmanaged, kind_nouns
+from lmsconf.render.size_limit import UNLIMITED, SizeLimit, TextVariant, byte_size, choose_variants, truncate
+
+_parts = partial(markdown_macro, "parts.md.j2")
+_plan = partial(markdown_macro, "plan.md.j2")
+_apply = partial(markdown_macro, "apply.md.j2")
+_drift = partial(markdown_macro, "drift.md.j2")
+_fleet = partial(markdown_macro, "fleet.md.j2")
+
+
+class Entry(NamedTuple):
+    """One item of a section. nouns: how it is counted if omitted. variants: its texts, shortest first."""
+
+    nouns: tuple[str, str]
+    variants: Sequence[TextVariant]
+
+
+class Section(NamedTuple):
+    """Entries under a heading; folded: in a collapsed `<details>`. Without entries the heading is a sentence."""
+
+    heading: str
+    entries: Sequence[Entry]
+    folded: bool = False
+
+
+def _if_any(heading: str, entries: Iterable[Entry], *, folded: bool = False) -> Iterator[Section]:
+    rows = tuple(entries)
+    if rows:
+        yield Section(heading, rows, folded)
+
+
+def _comment(marker: str, head: str, sections: Sequence[Section], foot: str, limit: SizeLimit) -> str:
+    """Join marker, head, sections and foot; all but the sections are kept whole, these are shortened to the limit."""
+    head, foot = f"{marker}\n\n{head.strip()}\n", f"\n{foot}" if foot else ""
+    if limit.size is None:
+        return head + _fit(sections, None)[0] + foot
+    shortened = (
+        f"\nShortened to fit {limit.size:,} bytes: not everything is listed in full. "
+        "`--format html` and `--format json` are complete.\n"
+    )
+    body, whole = _fit(sections, limit.size - byte_size(head) - byte_size(foot) - byte_size(shortened))
+    return head + body + shortened * (not whole) + foot
+
+
+def _fit(sections: Sequence[Section], max_bytes: int | None) -> tuple[str, bool]:
+    """Print sections within so many bytes (None: unlimited), earlier entries first; return (text, whether complete)."""
+    if max_bytes is not None:
+        max_bytes -= sum(
+            byte_size(_parts("section", section, ["-"], _counted(section.entries))) for section in sections
+        )
+    chosen, whole = choose_variants([entry.variants for section in sections for entry in section.entries], max_bytes)
+    texts = iter(chosen)
+    body = "".join(_section(section, [next(texts) for _ in section.entries]) for section in sections)
+    return re.sub(r"\n{3,}", "\n\n", body), whole
+
+
+def _section(section: Section, texts: Sequence[str | None]) -> str:
+    hidden = _counted(entry for entry, text in zip(section.entries, texts, strict=True) if text is None)
+    return _parts("section", section, [text for text in texts if text is not None], hidden)
+
+
+def _counted(entries: Iterable[Entry]) -> str:
+    """`3 changes, 1 error`."""
+    counts = Counter(entry.nouns for entry in entries)
+    return ", ".join(count_noun(number, *nouns) for nouns, number in counts.items())
+
+
+def comment_marker(kind: str, workspace: str, limit: SizeLimit = UNLIMITED) -> str:
+    """Return an invisible line by which a later CI run finds its comment, to replace it."""
+    name = truncate(workspace, lambda text: quote(text, safe="", errors="backslashreplace").replace("--", "-%2D"))
+    return _marker(f"lmsconf:{kind}:{name}", limit)
+
+
+def _marker(text: str, limit: SizeLimit) -> str:
+    return f"<!-- {text} -->" if limit.folds else f"[//]: # ({text})"
+
+
+def plan_markdown(plan: Plan, *, limit: SizeLimit = UNLIMITED) -> str:
+    """Render a plan. The counts, deletions included, are complete whatever the limit; details as far as they fit."""
+    digest = plan_digest(plan)
+    settings = (
+        (plan_wording.CHANGED_HEADING, plan_wording.changed_settings(plan)),
+        (plan_wording.RELAXED_HEADING, plan_wording.relaxed_settings(plan)),
+        (plan_wording.CONSENTS_HEADING, plan_wording.consented_guards(plan)),
+    )
+    shown = [fitted for heading, lines in settings for fitted in _fitted_settings(heading, lines, limit)]
+    head = _plan("head", plan, _fitted_effects(plan, limit), shown)
+    problems = sort_by_severity(plan.problems)
+    changes = list(_changes(plan.changes, limit))
+    sections = [
+        *_effects_sections(plan, limit),
+        *_problems([problem for problem in plan.problems if problem.is_error]),
+        *_rehearsal(plan.rehearsal, limit, plan),
+        *(section for risk, section in changes if not risk.safe),
+        *_let_go(plan),
+        *_problems([problem for problem in problems if not problem.is_error]),
+        *(section for risk, section in changes if risk.safe),
+        *_left_out(plan, limit),
+        *_unmanaged(plan.unmanaged, limit),
+    ]
+    foot = _plan("foot", plan, digest, apply_command(plan, digest))
+    return _comment(comment_marker("plan", plan.workspace, limit), head, sections, foot, limit)
+
+
+_PART: Final = 8
+"""Sentences on effects, and each list of settings, take at most this part of a comment: deletions need their room."""
+
+
+class _FittedEffects(NamedTuple):
+    """What of the effects has room at the top: (sentence, with its causes?), how many more there are, caveats."""
+
+    sentences: Sequence[tuple[EffectSentence, bool]]
+    more: str | None
+    caveats: Sequence[str]
+
+
+def _fitted_effects(plan: Plan, limit: SizeLimit) -> _FittedEffects:
+    if not tells_effects(plan):
+        return _FittedEffects((), None, ())
+    room = inf if limit.size is None else limit.size // _PART
+
+    def takes(text: str) -> bool:
+        nonlocal room
+        if byte_size(text) > room:
+            return False
+        room -= byte_size(text)
+        return True
+
+    takes(_plan("effects_headline", plan))
+    caveats = [caveat for caveat in effects_caveats(plan.effects) if takes(_parts("line", caveat, 960))]
+    sentences = [
+        (sentence, has_causes)
+        for sentence in first_sentences(plan, cause_places(plan))
+        for has_causes in [next((one for one in (True, False) if takes(_plan("effect", sentence, one))), None)]
+        if has_causes is not None
+    ]
+    return _FittedEffects(sentences, more_contents(plan, len(sentences)), caveats)
+
+
+def _fitted_settings(
+    heading: str, lines: Iterable[str], limit: SizeLimit
+) -> Iterator[tuple[str, Sequence[str], int, int]]:
+    """Yield heading, lines that have room, how many have not, and how many of these are weaker."""
+    lines = list(lines)
+    room = inf if limit.size is None else limit.size // _PART
+    number = sum(size <= room for size in accumulate(byte_size(_plan("setting", line)) for line in lines))
+    left = lines[number:]
+    if lines:
+        yield heading, lines[:number], len(left), sum(line.endswith(plan_wording.WEAKER) for line in left)
+
+
+_TABLE_ROWS: Final = (10, 50, 250)
+"""Rows of a table of effects where there is no room for all."""
+
+
+def _effects_sections(plan: Plan, limit: SizeLimit) -> Iterator[Section]:
+    """Yield the tables, folded: a row for each content, and for each group whose members change."""
+    for heading, table in _effects_tables(plan.effects):
+        if total := len(table.rows):
+            yield Section(
+                f"{heading}: {count_noun(total, *table.nouns)}",
+                [_table_entry(table, cause_places(plan), [*(most for most in _TABLE_ROWS if most < total), total])],
+                limit.folds,
+            )
+
+
+def _effects_tables(effects: Effects) -> Iterator[tuple[str, EffectsTable]]:
+    yield "Access changes", content_table(effects)
+    yield "Members change", group_table(effects)
+
+
+def _table_entry(table: EffectsTable, places: CausePlaces, sizes: Sequence[int]) -> Entry:
+    return Entry(("table", "tables"), [partial(_plan, "effects_table", table, places, most) for most in sizes])
+
+
+def _rehearsal(rehearsal: Rehearsal | None, limit: SizeLimit, plan: Plan) -> Iterator[Section]:
+    """Yield what was not done, what is left, and what the rehearsal rests on; the latter folded."""
+    if rehearsal is None:
+        return
+    failed = [
+        Entry(("call", "calls"), [partial(_plan, "failed_call", call, whole) for whole in (False, True)])
+        for call in rehearsal.failed
+    ]
+    about = [
+        *rehearsal_wording.rehearsal_sentences(plan, rehearsal),
+        *(f"{rehearsal_wording.GROUPS_HEADING}, {line}" for line in rehearsal_wording.group_lines(rehearsal)),
+    ]
+    assumed = map(rehearsal_wording.assumption_line, rehearsal.assumptions)
+    yield from _if_any(rehearsal_wording.FAILED_HEADING, failed)
+    yield from _if_any(
+        rehearsal_wording.REMAINING_HEADING, _lines(rehearsal_wording.remaining_lines(rehearsal), "change", "changes")
+    )
+    yield from _if_any("After the rehearsal", map(_problem, rehearsal.problems))
+    yield Section(f"About the rehearsal of {rehearsal.taken_at}", list(_lines(about, "line", "lines")), limit.folds)
+    yield from _if_any(
+        rehearsal_wording.ASSUMPTIONS_HEADING, _lines(assumed, "assumption", "assumptions"), folded=limit.folds
+    )
+
+
+def _lines(lines: Iterable[str], *nouns: str) -> Iterator[Entry]:
+    return (Entry((nouns[0], nouns[1]), [partial(_parts, "line", line)]) for line in lines)
+
+
+def _let_go(plan: Plan) -> Iterator[Section]:
+    if plan.let_go:
+        entries = [
+            Entry(kind_nouns(one.address.kind), [partial(_plan, "abandoned", one, whole) for whole in (False, True)])
+            for one in plan.let_go
+        ]
+        yield Section(abandoned_heading(plan), entries)
+
+
+def _left_out(plan: Plan, limit: SizeLimit) -> Iterator[Section]:
+    heading = f"Left out, because this plan only adds: {count_noun(len(plan.left_out), 'change')}"
+    return _if_any(heading, map(_address, plan.left_out), folded=limit.folds)
+
+
+def _unmanaged(groups: Iterable[UnmanagedResources], limit: SizeLimit) -> Iterator[Section]:
+    for group in drop_empty_groups(groups):
+        yield Section(count_unmanaged(group), [*map(_address, group.addresses)], limit.folds)
+
+
+def _address(address: Address) -> Entry:
+    return Entry(kind_nouns(address.kind), [partial(_parts, "address", address)])
+
+
+def _problems(problems: Sequence[Problem]) -> Iterator[Section]:
+    return _if_any(count_severities(problems).capitalize(), map(_problem, problems))
+
+
+def _problem(problem: Problem) -> Entry:
+    severity = problem.severity.value
+    return Entry(
+        (severity, f"{severity}s"), [partial(_parts, "problem", problem, short=short) for short in (True, False)]
+    )
+
+
+def _changes(changes: Iterable[Change], limit: SizeLimit, before: str = "") -> Iterator[tuple[Risk, Section]]:
+    """Yield the sections of changes: one open section per risk; safe changes are folded, one section per kind."""
+    for risk, group in group_by_risk(changes).items():
+        folded = risk.safe and limit.folds
+        for alike in _kinds(group) if folded else [group]:
+            entries = [_change(change, limit) for change in alike]
+            yield risk, Section(before + risk_heading(risk, alike), entries, folded)
+
+
+def _kinds(changes: Sequence[Change]) -> Iterator[Sequence[Change]]:
+    for kind in dict.fromkeys(change.address.kind for change in changes):
+        yield [change for change in changes if change.address.kind == kind]
+
+
+def _change(change: Change, limit: SizeLimit) -> Entry:
+    """Return the entry of a change: as a row, with the first items of its lists, in full."""
+    whole = partial(_parts, "change", change, limit.folds)
+    return Entry(
+        kind_nouns(change.address.kind),
+        [partial(_parts, "change_row", change), partial(whole, MAX_SHOWN_ITEMS), partial(whole, None)],
+    )
+
+
+def apply_markdown(report: ApplyReport, *, limit: SizeLimit = UNLIMITED) -> str:
+    """Render an apply report, failures first."""
+    others = f"{other_changes_heading(report)} "
+    sections = [
+        *_problems(sort_by_severity(report.problems)),
+        *_outcomes(report, limit),
+        *(section for _, section in _changes(report.remaining_changes, limit, f"{REMAINING_CHANGES_HEADING} ")),
+        *(section for _, section in _changes(report.foreign_changes, limit, others)),
+        *_if_any("About this run", _lines(map(": ".join, sorted(report.meta.items())), "note", "notes")),
+    ]
+    marker, head = comment_marker("apply", report.workspace, limit), _apply("head", report, list(CallStatus))
+    return _comment(marker, head, sections, _apply("foot", report), limit)
+
+
+def _outcomes(report: ApplyReport, limit: SizeLimit) -> Iterator[Section]:
+    """Yield the calls by status; all but the failures are folded."""
+    for status, title in STATUS_TITLES.items():
+        entries = [
+            Entry(("API call", "API calls"), [partial(_apply, "outcome", outcome, whole) for whole in (False, True)])
+            for outcome in report.outcomes
+            if outcome.status is status
+        ]
+        folded = limit.folds and status is not CallStatus.FAILED
+        yield from _if_any(f"{title}: {count_noun(len(entries), 'API call')}", entries, folded=folded)
+
+
+def drift_markdown(drift: DriftReport, *, limit: SizeLimit = UNLIMITED) -> str:
+    """Render a drift report, findings grouped by state; the counts are complete whatever the limit."""
+    problems = sort_by_severity(drift.problems)
+    to_come = zip(drift.not_applied, not_applied_lines(drift), strict=True)
+    ignored = zip((one.finding for one in drift.ignored), ignored_lines(drift), strict=True)
+    sections = [
+        *_problems([problem for problem in problems if problem.is_error]),
+        *_findings(drift, limit),
+        *_problems([problem for problem in problems if not problem.is_error]),
+        *_if_any(NOT_APPLIED, map(_finding_line, to_come), folded=limit.folds),
+        *_if_any("Ignored by the project file", map(_finding_line, ignored), folded=limit.folds),
+        *(() if drift.counts_unmanaged else _unmanaged(drift.unmanaged, limit)),
+    ]
+    marker = comment_marker("drift", drift.workspace, limit)
+    return _comment(marker, _drift("head", drift), sections, _drift("foot", drift), limit)
+
+
+def _finding_line(pair: tuple[DriftFinding, str]) -> Entry:
+    return Entry(kind_nouns(pair[0].address.kind), [partial(_parts, "line", pair[1])])
+
+
+def _findings(drift: DriftReport, limit: SizeLimit) -> Iterator[Section]:
+    for state in DriftState:
+        in_state = [finding for finding in drift.findings if finding.state is state]
+        heading = f"{COUNTED[state].capitalize()}: {count_kinds(in_state)}"
+        yield from _if_any(heading, [_finding(finding, limit) for finding in in_state])
+
+
+def _finding(finding: DriftFinding, limit: SizeLimit) -> Entry:
+    whole = partial(_drift, "finding", finding, limit.folds)
+    return Entry(
+        kind_nouns(finding.address.kind),
+        [partial(_drift, "finding_row", finding), partial(whole, MAX_SHOWN_ITEMS), partial(whole, None)],
+    )
+
+
+def fleet_markdown(report: FleetReport, *, limit: SizeLimit = UNLIMITED) -> str:
+    """Render the results of a fleet: failures first, then the changes that workspaces share."""
+    entries, action = report.index.entries, report.index.action
+    failed = [_workspace("failure", failure, action) for failure in group_failures(entries)]
+    changed = [] if report.shared else [entry for entry in entries if entry.changes and not entry.failed]
+    settings = (Entry(("setting", "settings"), [partial(_fleet, "setting", line)]) for line in fleet_relaxed(report))
+    sections = [
+        *_if_any("Failed", failed),
+        *_if_any(plan_wording.RELAXED_HEADING, settings),
+        *_if_any("Apply would stop here", map(_blocked, group_blocked(entries))),
+        *(_shared(shared, len(entries), limit) for shared in report.shared),
+        *_if_any("Workspaces", [Entry(_WORKSPACES, [partial(_fleet, "workspace", entry)]) for entry in changed]),
+    ]
+    return _comment(comment_marker("fleet", action.value, limit), _fleet("head", report), sections, "", limit)
+
+
+_WORKSPACES: Final = ("workspace", "workspaces")
+_SHOWN_NAMES: Final = 10
+
+
+def _workspace(macro: str, *values: object) -> Entry:
+    return Entry(_WORKSPACES, [partial(_fleet, macro, *values, whole) for whole in (False, True)])
+
+
+def _blocked(stopped: tuple[Sequence[Blocker], Sequence[str]]) -> Entry:
+    return Entry(_WORKSPACES, [partial(_fleet, "blocked", *stopped)])
+
+
+def _shared(shared: SharedChanges, total: int, limit: SizeLimit) -> Section:
+    """Return changes and the workspaces that share them: first those, unless each has one of the changes."""
+    changes = [_change(change, limit) for change in (shared.changes[:1] if shared.one_each else shared.changes)]
+    names = partial(_fleet, "workspaces", shared.workspaces, shared.changes if shared.one_each else (), limit.folds)
+    # All names have room only once the changes are in full.
+    variants = [partial(names, _SHOWN_NAMES)] * len(changes[0].variants) + [partial(names, None)]
+    workspaces = Entry(("list of workspaces", "lists of workspaces"), variants)
+    entries = [*changes, workspaces] if shared.one_each else [workspaces, *changes]
+    return Section(shared_headline(shared, total), entries)
+
+
+def problems_markdown(problems: Sequence[Problem], *, limit: SizeLimit = UNLIMITED) -> str:
+    """Render problems as a comment that replaces the plan's; CI finds both by the prefix of the first line's marker."""
+    failed = any(problem.is_error for problem in problems)
+    title = "### lmsconf: no plan" if failed else "### lmsconf validate: no errors"
+    return _comment(_marker("lmsconf:plan", limit), title, [*_problems(sort_by_severity(problems))], "", limit)
+
+
+def snapshot_markdown(snapshot: Snapshot, *, limit: SizeLimit = UNLIMITED) -> str:
+    """Render a snapshot: counts per kind."""
+    head = markdown_macro("snapshot.md.j2", "head", snapshot)
+    return _comment(comment_marker("snapshot", snapshot.workspace, limit), head, (), "", limit)

@@ -1,1 +1,0 @@
-"""Plans and drift as Markdown for comments of pull requests."""

@@ -1,0 +1,327 @@
+"""A service that is gone ends a run, within two minutes and with few requests more than were wanted."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+
+import httpx
+import pytest
+from waiting import HANGS
+
+from lmsconf.api.client import Client, Exchange
+from lmsconf.api.rate_limiter import RateLimiter
+from lmsconf.api.retry import Outage, RetryPolicy
+from lmsconf.api.worker_pool import WorkerPool
+from lmsconf.errors import ApiError, ExitCode, Unreachable
+from lmsconf.support.package_data import read_guide_page
+
+from .network import CANARY, Clock, Network, client, said
+from .virtual_threads import VirtualThreads
+
+MINUTES_2 = 120.0
+Dead = Callable[[httpx.Request], httpx.Response]
+
+
+class Group:
+    """Some clients of one run, on a clock of their own."""
+
+    def __init__(self, network: Network, *, width: int = 1, **changes: float) -> None:
+        self.clock, self.network = Clock(), network
+        self.retry = self.clock.retry(**changes)
+        self.outage = Outage(self.retry)
+        self.outage.set_concurrency(width)
+
+    def client(self) -> Client:
+        return Client("http://sandbox", CANARY, transport=self.network, retry=self.retry, outage=self.outage)
+
+    def read(self) -> object:
+        return self.client().call("manual-groups.members", path={"groupId": "g"})
+
+
+def hangs(clock: Callable[[], Clock]) -> Dead:
+    """Says nothing until the client's patience with silence is over."""
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        clock().time += request.extensions["timeout"]["read"]
+        raise httpx.ReadTimeout("timed out")
+
+    return answer
+
+
+def drips(clock: Callable[[], Clock]) -> Dead:
+    """Answers so slowly that only the deadline of the whole request ends it."""
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        clock().time += min(60.0, request.extensions["timeout"]["pool"])
+        raise httpx.ReadTimeout("no whole answer")
+
+    return answer
+
+
+def refuses(_: httpx.Request) -> httpx.Response:
+    raise httpx.ConnectError("refused")
+
+
+def says(status: int, **headers: str) -> Dead:
+    return lambda _: said(status, None, **headers)
+
+
+DEATHS: dict[str, Callable[[Callable[[], Clock]], Dead]] = {
+    "hanging": hangs,
+    "dripping": drips,
+    "refusing": lambda _: refuses,
+    "503 for ever": lambda _: says(503),
+    "503 for ever, come back in a second": lambda _: says(503, Retry_After="1"),
+    "429 for ever": lambda _: says(429),
+    "429 for ever, come back at once": lambda _: says(429, Retry_After="0"),
+    "429 for ever, come back in a minute": lambda _: says(429, Retry_After="60"),
+    "429 for ever, come back tomorrow": lambda _: says(429, Retry_After="86400"),
+    "500 for ever": lambda _: says(500),
+}
+
+
+@pytest.mark.parametrize("name", DEATHS)
+def test_a_dead_service_ends_a_run_in_two_minutes(name: str) -> None:
+    """However it is dead, forty reads one after the other end as Unreachable, exit 8, and hardly any of them is sent.
+
+    The one sent first fails as it does alone; the others, if at all, while there is still hope.
+    """
+    group: Group
+    network = Network(answering=DEATHS[name](lambda: group.clock))
+    group = Group(network)
+    start = group.clock.time
+    for _ in range(40):
+        with pytest.raises(Unreachable) as caught:
+            group.read()
+        assert caught.value.exit == ExitCode.UNREACHABLE
+    assert group.clock.time - start <= MINUTES_2
+    assert len(network.requests) <= 20
+
+
+@pytest.mark.parametrize("name", ["refusing", "503 for ever"])
+def test_many_clients_send_little_more_than_one(name: str) -> None:
+    """Eight clients side by side stop together: at most each one's usual tries, whatever is waiting."""
+    group: Group
+    network = Network(answering=DEATHS[name](lambda: group.clock))
+    group = Group(network, width=8)
+    gate = threading.Barrier(8, timeout=HANGS)
+
+    def job(by: Client) -> None:
+        with suppress(threading.BrokenBarrierError):
+            gate.wait()
+        with suppress(Unreachable):
+            by.call("manual-groups.members", path={"groupId": "g"})
+
+    with WorkerPool(group.client, parallelism=8) as pool:
+        jobs = [pool.submit(job) for _ in range(8)]
+        for one in jobs:
+            one.result()
+        gate.abort()
+        for one in [pool.submit(job) for _ in range(200)]:
+            one.result()
+    assert len(network.requests) <= 8 * 4 + 8
+
+
+@pytest.mark.parametrize("luck", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize(
+    ("status", "headers"), [(429, {}), (429, {"Retry_After": "0"}), (429, {"Retry_After": "60"}), (503, {})]
+)
+def test_nothing_but_too_many_ends_many_clients_in_two_minutes(
+    status: int, headers: dict[str, str], luck: float
+) -> None:
+    """Sixteen side by side, of a service that answered before, end after one to two minutes and some tries each."""
+    clock = VirtualThreads()
+    network = Network(said(200, {"userIds": []}), said(status, None, **headers))
+    retry = clock.retry(random_number=lambda: luck)
+    rate_limiter, outage = RateLimiter(clock=clock, sleep=clock.sleep), Outage(retry)
+    outage.set_concurrency(16)
+    todo, errors = iter(range(100)), []
+
+    def worker() -> None:
+        by = Client(
+            "http://sandbox",
+            CANARY,
+            transport=network,
+            retry=retry,
+            rate_limiter=rate_limiter,
+            outage=outage,
+        )
+        for _ in todo:
+            try:
+                by.call("manual-groups.members", path={"groupId": "g"})
+            except Unreachable as error:
+                errors.append(error)
+
+    start = clock.time
+    clock.run([worker] * 16)
+    assert 59.0 <= clock.time - start <= MINUTES_2
+    assert len(errors) == 99
+    assert all("--max-rate" in str(error.hint) for error in errors)
+    assert any("rejected earlier requests as too many" in error.message for error in errors)
+    assert len(network.requests) <= 16 * 24
+
+
+@pytest.mark.parametrize(("width", "most"), [(1, 20), (4, 20), (8, 32), (64, 256)])
+def test_failures_in_a_row_are_enough(width: int, most: int) -> None:
+    """Twenty, or where there are many clients, four for each: one moment of trouble meets all of them at once."""
+    group = Group(Network(said(200)), width=width)
+    for _ in range(most - 1):
+        group.outage.record_failure(group.clock.time)
+    assert group.outage.seconds_left() == MINUTES_2
+    group.outage.record_failure(group.clock.time)
+    assert group.outage.seconds_left() == 0
+
+
+def test_what_was_not_sent_says_so() -> None:
+    """The error of a call that was never sent tells why, and claims no tries."""
+    group = Group(Network(httpx.ConnectError("refused")))
+    with pytest.raises(Unreachable, match="refused"):
+        group.read()
+    with pytest.raises(Unreachable, match="GET /groups/g/members at sandbox: not sent: the service") as caught:
+        group.read()
+    assert "tried" not in caught.value.message
+    with pytest.raises(Unreachable, match="not sent"):
+        group.client().call("manual-groups.rename", path={"groupId": "g"}, body={"name": "A"})
+    assert len(group.network.requests) == 4
+
+
+@pytest.mark.parametrize("failure", [500, 503])
+@pytest.mark.parametrize("alive", [200, 400, 403, 404, 409])
+def test_any_answer_is_a_sign_of_life(alive: int, failure: int) -> None:
+    """Trouble is over with the first answer that is about the request, be it a refusal: then it counts from nothing."""
+    trouble, life = said(failure), said(alive, {"userIds": []})
+    group = Group(Network(*([trouble] * 3 + [life]) * 20), max_consecutive_failures=4)
+    for _ in range(20):
+        with suppress(ApiError):
+            group.read()
+    assert len(group.network.requests) == 80
+
+
+def test_one_call_that_fails_does_not_end_the_others() -> None:
+    """Where others are answered meanwhile, a call that uses up its tries is only itself."""
+    group: Group
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        if "bad" not in request.url.path:
+            return said(200, {"userIds": []})
+        if len(network.requests) == 2:
+            # While this call is tried, another client of the run gets its answer.
+            assert group.read() == {"userIds": []}
+        return said(500)
+
+    network = Network(answering=answer)
+    group = Group(network)
+    with pytest.raises(Unreachable, match="tried 4 times"):
+        group.client().call("manual-groups.members", path={"groupId": "bad"})
+    assert group.read() == {"userIds": []}
+
+
+def test_calls_under_way_have_what_is_left() -> None:
+    """Each try may take no longer than the run has left, so that the last one ends in time."""
+    group: Group
+    network = Network(answering=drips(lambda: group.clock))
+    group = Group(network)
+    with pytest.raises(Unreachable):
+        group.read()
+    given = [request.extensions["timeout"]["pool"] for request in network.requests]
+    assert given[0] == 60.0
+    assert given[1] == pytest.approx(MINUTES_2 - 60.0 - 0.5)
+    assert len(given) == 2
+
+
+def test_a_write_is_not_sent_at_the_last_moment() -> None:
+    """With less than a second left an answer could hardly come, and a write without one is a question nobody wants."""
+    group: Group
+    network = Network(answering=lambda request: refuses(request))
+    group = Group(network)
+    group.outage.record_failure(group.clock.time - 119.5)
+    with pytest.raises(Unreachable, match="not sent"):
+        group.client().call("manual-groups.rename", path={"groupId": "g"}, body={"name": "A"})
+    assert network.requests == []
+
+
+def test_a_request_is_sent_while_a_second_is_left() -> None:
+    """A second and a half is enough for an answer."""
+    group = Group(Network(said(200, {"userIds": []})))
+    group.outage.record_failure(group.clock.time - 118.5)
+    assert group.read() == {"userIds": []}
+
+
+def test_an_answer_makes_failures_in_a_row_begin_anew() -> None:
+    """Nineteen failures before it and nineteen after it are not twenty; until the first one nothing has answered."""
+    outage = Outage(Clock().retry())
+    assert (outage.responses, outage.is_rate_limited) == (0, False)
+    for answered in (1, 2):
+        for _ in range(19):
+            outage.record_failure(1_000.0)
+        assert outage.seconds_left() == 120.0
+        outage.record_response()
+        assert outage.responses == answered
+    for _ in range(20):
+        outage.record_failure(1_000.0)
+    assert outage.seconds_left() == 0.0
+
+
+def test_a_run_that_has_ended_waits_for_nothing() -> None:
+    """A thread that it leaves behind stops to wait for a service that asked for it, and sends nothing more."""
+    group: Group
+    waited, told = list[float](), list[Exchange]()
+
+    def sleep(seconds: float) -> None:
+        waited.append(seconds)
+        group.outage.stop()
+
+    group = Group(Network(said(429, None, Retry_After="3000")))
+    by = Client(
+        "http://sandbox",
+        CANARY,
+        transport=group.network,
+        retry=group.retry,
+        outage=group.outage,
+        rate_limiter=RateLimiter(clock=group.clock, sleep=sleep),
+        on_call=told.append,
+    )
+    with pytest.raises(Unreachable):
+        by.call("manual-groups.members", path={"groupId": "g"})
+    assert (waited, len(group.network.requests), len(told)) == ([60.0], 1, 1)
+
+
+def test_after_as_long_again_a_program_may_begin_anew() -> None:
+    """A script that runs on tries again later, and finds the service back."""
+    dead = [httpx.ConnectError("refused")] * 4
+    group = Group(Network(*dead, said(200, {"userIds": []})))
+    with pytest.raises(Unreachable):
+        group.read()
+    group.clock.time += MINUTES_2
+    assert group.read() == {"userIds": []}
+
+
+def test_who_began_anew_gives_up_again() -> None:
+    """What was given up once and came back is all well: the next trouble has its own two minutes, and ends as well."""
+    dead = [httpx.ConnectError("refused")] * 4
+    group = Group(Network(*dead, *dead, said(200, {"userIds": []})))
+    for _ in range(2):
+        with pytest.raises(Unreachable, match="refused"):
+            group.read()
+        with pytest.raises(Unreachable, match="not sent"):
+            group.read()
+        group.clock.time += MINUTES_2
+    assert group.read() == {"userIds": []}
+
+
+def test_a_client_alone_has_a_budget_for_each_call() -> None:
+    """In a script, a call that failed says nothing of the next."""
+    network = Network(*[httpx.ConnectError("refused")] * 4, said(200, {"userIds": []}))
+    alone = client(network=network)
+    with pytest.raises(Unreachable):
+        alone.call("manual-groups.members", path={"groupId": "g"})
+    assert alone.call("manual-groups.members", path={"groupId": "g"}) == {"userIds": []}
+
+
+def test_the_bound_is_the_one_that_is_told() -> None:
+    """The guide speaks of two minutes, and so does the class that holds the number."""
+    assert RetryPolicy().max_outage == MINUTES_2
+    assert "two minutes" in str(RetryPolicy.__doc__)
+    assert "two minutes after" in read_guide_page("limits")

@@ -1,0 +1,265 @@
+"""What a service does along with the manager right: told by the run that first sees it, and shown in the next plan."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from lmsconf.sandbox.service import SandboxResponse, SandboxService, json_response
+
+from .conftest import Open
+from .served_project import ServedProject, held
+
+WHO, MANAGED = "manual-groups.who-can-manage", "user-access.make-manager.managed-groups"
+GIVEN, LOSE = {WHO: "given"}, {MANAGED: "lose"}
+ANNA, BO, P0, P1 = "anna.berg@acme.example", "bo.ek@acme.example", "p0@acme.example", "p1@acme.example"
+CY, DI = "cy@acme.example", "di@acme.example"
+PEOPLE: Mapping[str, object] = {
+    "people": [
+        {"email": ANNA, "admin": True, "answers": {"Department": "Sales"}},
+        {"email": BO},
+        {"email": P0, "manager": True},
+        {"email": P1, "manager": True},
+        {"email": CY},
+        {"email": DI, "manager": True},
+    ],
+    "groups": [
+        {"name": "Coaches", "managers": [ANNA, P0]},
+        {"name": "Guides", "managers": [P1, P0]},
+        {"name": "Board", "managers": [P1]},
+    ],
+    "smart_groups": [
+        {"name": "Sales", "conditions": [{"field": "Department", "choices": ["Sales"]}], "managers": [ANNA, P0]}
+    ],
+}
+TAKEN = f"users: [{{email: {P0}, manager: false}}, {{email: {P1}, manager: false}}]\n"
+LISTS = {
+    "manual": f"groups: [{{name: Coaches, managers: {{include: [{BO}]}}}}, "
+    f"{{name: Board, managers: {{include: [{BO}]}}}}]",
+    "smart": f"smart_groups: [{{name: Sales, managers: {{include: [{BO}]}}}}]",
+    "created": "smart_groups: [{name: New, conditions: [{field: Department, choices: [Engineering]}], "
+    f"managers: [{BO}, {P0}]}}]",
+}
+
+
+def declare(clinic: ServedProject, manifest: str, dialect: Mapping[str, str] | None = None) -> None:
+    (clinic.folder / "manifests" / "all.yaml").write_text(manifest, encoding="utf-8")
+    lines = "".join(f"  {key}: {value}\n" for key, value in (dialect or {}).items())
+    options = f"guards: off\ndialect:\n{lines}" if lines else "guards: off\n"
+    (clinic.folder / "lmsconf.yaml").write_text(f"manifests: manifests\n{options}", encoding="utf-8")
+
+
+def rights(clinic: ServedProject) -> set[str]:
+    """Who has the manager right."""
+    with clinic.service.store.read_transaction() as repository:
+        return set(cast("list[str]", repository.column("SELECT email FROM people WHERE manager")))
+
+
+def managers(clinic: ServedProject) -> set[tuple[str, str]]:
+    """Each group and who manages it."""
+    with clinic.service.store.read_transaction() as repository:
+        rows = repository.rows(
+            "SELECT g.name, p.email FROM managers l JOIN groups g ON g.id = l.grp JOIN people p ON p.id = l.person"
+        )
+        return {(str(group), str(person)) for group, person in rows}
+
+
+@pytest.mark.parametrize("mode", ["add", "replace"])
+@pytest.mark.parametrize("list", LISTS)
+def test_the_run_tells_who_is_given_the_right(open_clinic: Open, list: str, mode: str) -> None:
+    """The first call that names somebody without it: the person, the line to paste; what was given stays."""
+    clinic = open_clinic({**GIVEN, "manual-groups.add.mode": mode}, PEOPLE)
+    declare(clinic, LISTS[list])
+    code, out = clinic.run("apply", "--auto-approve")
+    told = out + clinic.err
+    assert code == 6, told
+    assert f"the service gave the manager right to {BO} along" in told
+    assert f"    {WHO}: given\n" in told
+    assert rights(clinic) == {BO, DI, P0, P1}
+    declare(clinic, LISTS[list], {WHO: "given", "manual-groups.add.mode": mode})
+    assert clinic.run("apply", "--auto-approve")[0] == 0, clinic.err
+    assert clinic.run("plan", "--detailed-exitcode")[0] == 0
+
+
+@pytest.mark.parametrize("list", LISTS)
+def test_a_service_that_gives_no_right_is_not_asked_again(open_clinic: Open, list: str) -> None:
+    """The run notes what it has seen, and goes on; the next apply reads nobody."""
+    clinic = open_clinic({}, PEOPLE)
+    declare(clinic, LISTS[list])
+    assert clinic.run("apply", "--auto-approve")[0] == 0, clinic.err
+    assert rights(clinic) == {DI, P0, P1}
+    clinic.service.log.clear()
+    declare(clinic, f"groups: [{{name: Guides, managers: {{include: [{BO}]}}}}]")
+    assert clinic.run("apply", "--auto-approve")[0] == 0, clinic.err
+    assert not [one for one in clinic.service.log if one.operation == "users.get"]
+
+
+def test_what_was_not_pasted_is_told_again(open_clinic: Open) -> None:
+    """A run that stopped has not seen the value that it assumed."""
+    clinic = open_clinic(GIVEN, PEOPLE)
+    for person in (BO, CY):
+        declare(clinic, f"groups: [{{name: Board, managers: {{include: [{person}]}}}}]")
+        code, out = clinic.run("apply", "--auto-approve")
+        assert code == 6, out
+        assert f"the service gave the manager right to {person} along" in out + clinic.err
+
+
+def test_people_with_the_right_show_nothing(open_clinic: Open) -> None:
+    """A call that names nobody without the right leaves the point to a later one."""
+    clinic = open_clinic(GIVEN, PEOPLE)
+    declare(clinic, f"groups: [{{name: Board, managers: {{include: [{P0}]}}}}]")
+    assert clinic.run("apply", "--auto-approve")[0] == 0, clinic.err
+    declare(clinic, LISTS["manual"])
+    assert clinic.run("apply", "--auto-approve")[0] == 6
+
+
+def test_people_with_the_right_are_read_once(open_clinic: Open) -> None:
+    """And nothing else is: whatever the service does, it does with people without it."""
+    known = {"manual-groups.add-managers.userIds": "userIds", "manual-groups.add.mode": "add"}
+    asked: list[list[str | None]] = []
+    for more in ({WHO: "anybody"}, {}):
+        clinic = open_clinic({}, PEOPLE)
+        declare(clinic, f"groups: [{{name: Board, managers: {{include: [{P0}]}}}}]", {**known, **more})
+        assert clinic.run("apply", "--auto-approve")[0] == 0, clinic.err
+        asked.append(sorted(str(one.operation) for one in clinic.service.log))
+    assert sorted([*asked[0], "users.get"]) == asked[1]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {},
+        {"manual-groups.add.mode": "replace"},
+        {WHO: "with-right"},
+        GIVEN,
+        {"manual-groups.add-managers.userIds": "managerIds"},
+        {"manual-groups.add-managers.userIds": "managers", "manual-groups.add.mode": "replace"},
+    ],
+)
+def test_groups_that_go_with_the_right_are_given_back(open_clinic: Open, more: dict[str, str]) -> None:
+    """Nobody loses a group that the plan does not name; the line to paste makes the next plan say it."""
+    clinic = open_clinic({**LOSE, **more}, PEOPLE)
+    before = managers(clinic)
+    declare(clinic, TAKEN)
+    code, out = clinic.run("apply", "--auto-approve")
+    told = out + clinic.err
+    assert code == 6, told
+    assert (f"{P0} lost 3 groups (Coaches, Guides, Sales)" in told) or (f"{P1} lost 2 groups (Guides, Board)" in told)
+    assert "given back, with the right" in told
+    assert f"    {MANAGED}: lose\n" in told
+    assert "add.mode" not in told
+    assert (managers(clinic), rights(clinic)) == (before, {DI, P0, P1})
+    declare(clinic, TAKEN, {**LOSE, **more})
+    _, out = clinic.run("plan")
+    assert "with the manager right, the person loses the groups that they manage: Coaches, Guides, Sales" in out
+    assert clinic.run("apply", "--auto-approve")[0] == 0, clinic.err
+    assert (managers(clinic), rights(clinic)) == ({("Coaches", ANNA), ("Sales", ANNA)}, {DI})
+
+
+def test_what_the_plan_takes_anyway_is_not_given_back(open_clinic: Open) -> None:
+    """A group that the plan takes the person out of, or deletes, shows nothing of the service."""
+    clinic = open_clinic(LOSE, PEOPLE)
+    lists = f"groups: [{{name: Guides, managers: {{exclude: [{P1}]}}}}]\nabsent: {{groups: [Board]}}\n"
+    declare(clinic, f"users: [{{email: {P1}, manager: false}}]\n{lists}")
+    assert clinic.run("apply", "--auto-approve")[0] == 0, clinic.err
+    assert {group for group, person in managers(clinic) if person == P1} == set()
+
+
+def test_a_service_that_keeps_them_is_asked_once(open_clinic: Open) -> None:
+    """The first person who keeps a group shows it, and nobody else is read."""
+    clinic = open_clinic({}, PEOPLE)
+    before = managers(clinic)
+    declare(clinic, TAKEN)
+    assert clinic.run("apply", "--auto-approve")[0] == 0, clinic.err
+    assert (managers(clinic), rights(clinic)) == (before, {DI})
+
+
+class Strict(SandboxService):
+    """A service that refuses people who are in a list already."""
+
+    def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
+        if method == "POST" and path.endswith("/managers"):
+            there = super().answer("GET", path, "", headers, b"")
+            if there.status == 200 and set(json.loads(there.body)["userIds"]) & set(
+                json.loads(body).get("userIds", [])
+            ):
+                return json_response(409, {"message": "somebody is in the list already"})
+        return super().answer(method, path, query, headers, body)
+
+
+@pytest.mark.parametrize("mode", ["add", "replace"])
+def test_people_who_are_in_the_list_may_be_refused(open_clinic: Open, mode: str) -> None:
+    """Then the person is named alone; where that takes out the others, they are put back, and that is told, too."""
+    clinic = open_clinic({**LOSE, "manual-groups.add.mode": mode}, PEOPLE, made=Strict if mode == "add" else Whole)
+    before = managers(clinic)
+    declare(clinic, f"users: [{{email: {P1}, manager: false}}]\n")
+    code, out = clinic.run("apply", "--auto-approve")
+    told = out + clinic.err
+    assert code == 6, told
+    assert ("    manual-groups.add.mode: replace\n" in told) is (mode == "replace")
+    assert managers(clinic) == before
+
+
+class Whole(Strict):
+    """A service that refuses the first call that names people who are in the list."""
+
+    refused = False
+
+    def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
+        if self.refused:
+            return SandboxService.answer(self, method, path, query, headers, body)
+        said = super().answer(method, path, query, headers, body)
+        self.refused = said.status == 409
+        return said
+
+
+class Final(SandboxService):
+    """A service that makes nobody manager any more."""
+
+    def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
+        if method == "POST" and path.endswith("/managers"):
+            return json_response(409, {"message": "no"})
+        return super().answer(method, path, query, headers, body)
+
+
+def test_groups_that_cannot_be_given_back_are_named(open_clinic: Open) -> None:
+    """The message says which ones."""
+    clinic = open_clinic(LOSE, PEOPLE, made=Final)
+    declare(clinic, f"users: [{{email: {P1}, manager: false}}]\n")
+    code, out = clinic.run("apply", "--auto-approve")
+    assert code == 6, out + clinic.err
+    assert f"{P1} lost 2 groups (Guides, Board) that the plan does not take; not given back: Guides, Board" in (
+        " ".join((out + clinic.err).split())
+    )
+
+
+SHOWN = {(WHO, "given"): GIVEN, (MANAGED, "lose"): LOSE, (WHO, "anybody"): {}, (MANAGED, "keep"): {}}
+
+
+@pytest.mark.parametrize(("key", "value"), SHOWN)
+@pytest.mark.parametrize("accounts", [True, False])
+def test_the_probe_sees_it(open_clinic: Open, key: str, value: str, *, accounts: bool) -> None:
+    """On an account of its own, or on somebody who has nothing to lose; all is as before afterwards."""
+    clinic = open_clinic(SHOWN[key, value], PEOPLE)
+    if accounts:
+        project = Path(clinic.folder / "lmsconf.yaml")
+        project.write_text(f"{clinic.project}people: {{create: true}}\n", encoding="utf-8")
+    before = held(clinic.service)
+    assert clinic.probe("--user", BO)[key][1] == value
+    assert held(clinic.service) == before
+
+
+@pytest.mark.parametrize("dialect", [{}, LOSE])
+def test_the_probe_risks_no_group_of_anybody(open_clinic: Open, dialect: dict[str, str]) -> None:
+    """Somebody with the right, or who manages without it, may lose groups: with them it is not tried."""
+    people = [*cast("list[dict[str, object]]", PEOPLE["people"]), {"email": "p2@acme.example"}]
+    groups = [*cast("list[object]", PEOPLE["groups"]), {"name": "Book club", "managers": ["p2@acme.example"]}]
+    for user in (P0, "p2@acme.example", ANNA, DI):
+        clinic = open_clinic(dialect, {**PEOPLE, "people": people, "groups": groups})
+        before = held(clinic.service)
+        assert clinic.probe("--user", user)[MANAGED] == ("unknown", None)
+        assert held(clinic.service) == before
