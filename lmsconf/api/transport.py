@@ -258,9 +258,12 @@ def _open_client(parts: SplitResult, transport: httpx.BaseTransport | None) -> h
         raise _certificates_error(error) from error
     except (ValueError, ImportError, httpx.InvalidURL) as error:
         variable = _proxy_variable(parts) or "the environment"
+        scheme = urlsplit(os.environ.get(variable, "")).scheme
+        is_known = scheme in ("", "http", "https", "socks5", "socks5h")
         # The URL may contain the proxy's password.
+        why = redact_secrets(str(error)) if is_known else f"{scheme} is not a supported type of proxy"
         raise LmsconfError(
-            f"the proxy that {variable} names cannot be used: {redact_secrets(str(error))}",
+            f"the proxy that {variable} names cannot be used: {why}",
             hint=f"Set {variable} to http://HOST:PORT, or NO_PROXY={host} to go there without a proxy.",
         ) from error
 
