@@ -30,7 +30,7 @@ from lmsconf.model.api import ListOperation
 from lmsconf.model.calls import Call
 from lmsconf.model.canonical_json import Json
 from lmsconf.planner.grant_verification import GrantVerification
-from lmsconf.planner.kind import AnyKind
+from lmsconf.planner.kind import AnyKind, listed_name
 
 if TYPE_CHECKING:
     from lmsconf.api.client import Client
@@ -167,7 +167,7 @@ def _usable(call: Call, learnt: Learnt) -> Learnt:
 
 def _find_created_ids(client: Client, call: Call, kind: AnyKind, listing: ListOperation) -> Learnt:
     """Find the ids of a creation with an unreadable response by its name. Raises DuplicateResource."""
-    matches = [row for row in _live(client, listing) if kind.listed_name(row) == call.address.name]
+    matches = [row for row in _live(client, listing) if listed_name(kind, row) == call.address.name]
     if len(matches) > 1:
         raise DuplicateResource(
             f"{call.address} is live more than once, with the ids {', '.join(str(row[listing.id]) for row in matches)}",

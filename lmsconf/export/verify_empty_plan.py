@@ -22,7 +22,7 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DesiredResource, Manifests
 from lmsconf.model.plan import Action, Change, Plan
 from lmsconf.model.text_limits import is_representable
-from lmsconf.planner.kind import AnyKind, ManifestEntry
+from lmsconf.planner.kind import AnyKind, ManifestEntry, required_keys
 from lmsconf.planner.manifest_entries import ExportedEntry, UnexportableRow
 from lmsconf.planner.planned_resources import OWNED
 
@@ -141,7 +141,7 @@ class EmptyPlanCheck(Struct):
         for number, entry in enumerate(entries):
             keys = by_number.get(number, {})
             kind = self.kinds[entry.address.kind]
-            needed = kind.required_keys | _IDENTITY | {_WHOLE}
+            needed = required_keys(kind) | _IDENTITY | {_WHOLE}
             is_whole = bool(keys) and kind.omitted_means_default
             if is_whole or keys.keys() & needed or keys.keys() - entry.body.keys():
                 self.skipped.append(

@@ -220,19 +220,9 @@ class Kind(Undoable[Row], AccessHooks[Spec], KindReadback[Spec, Row], ABC, Gener
         """Return the audience that an address of this kind names beside something else, as text; None if none."""
         return None
 
-    def listed_name(self, row: Mapping[str, Json]) -> str:
-        """Return the name in the address of a row of `list_operation`; empty if the row has none."""
-        return self.normalize_name(str(row.get(self.name_key) or ""))
-
     def created_refs(self, call: Call) -> frozenset[Ref]:
         """Return what a call creates whose ids later calls may need: they are looked up if the response lacks them."""
         return frozenset({Ref(call.address)}) if call.creates and self.list_operation is not None else frozenset()
-
-    @property
-    def required_keys(self) -> frozenset[str]:
-        """The keys that every entry has: they identify its resource."""
-        required = self.schema["required"]
-        return frozenset(map(str, required)) if isinstance(required, list) else frozenset()
 
     def normalize_name(self, text: str) -> str:
         """Return the form in which the names of resources are compared."""
@@ -432,3 +422,14 @@ AnyKind: TypeAlias = "Kind[Any, Any]"
 def in_snapshot_order(kinds: Iterable[AnyKind]) -> list[AnyKind]:
     """Return kinds in the order of snapshot files: those of people first, which the lists of the others refer to."""
     return sorted(kinds, key=lambda kind: not kind.is_person)
+
+
+def listed_name(kind: AnyKind, row: Mapping[str, Json]) -> str:
+    """Return the name in the address of a row of `list_operation`; empty if the row has none."""
+    return kind.normalize_name(str(row.get(kind.name_key) or ""))
+
+
+def required_keys(kind: AnyKind) -> frozenset[str]:
+    """Return the keys that every entry has: they identify its resource."""
+    required = kind.schema["required"]
+    return frozenset(map(str, required)) if isinstance(required, list) else frozenset()

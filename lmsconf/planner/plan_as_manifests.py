@@ -13,7 +13,7 @@ from lmsconf.model.address import RemoteId
 from lmsconf.model.calls import CallIndex
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, FixedSource, Manifests
 from lmsconf.model.plan import Action, Plan
-from lmsconf.planner.kind import AnyKind, ManifestEntry
+from lmsconf.planner.kind import AnyKind, ManifestEntry, required_keys
 
 
 def plan_to_manifests(plan: Plan, kinds: Mapping[str, AnyKind]) -> Manifests:
@@ -30,7 +30,7 @@ def plan_to_manifests(plan: Plan, kinds: Mapping[str, AnyKind]) -> Manifests:
             continue
         kind = kinds[change.address.kind]
         side = change.before if change.action is Action.DELETE else change.after
-        if not isinstance(side, dict) or not kind.required_keys <= side.keys():
+        if not isinstance(side, dict) or not required_keys(kind) <= side.keys():
             hint = "Plan again, and apply that file unchanged."
             raise StalePlan(f"{change.address}: the plan describes it incompletely", hint=hint)
         body = kind.replay_entry(change, side, calls)

@@ -27,7 +27,7 @@ from lmsconf.model.progress import Report
 from lmsconf.model.recorded_run import CallState, RecordedRun
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.context import PlanContext
-from lmsconf.planner.kind import AnyKind, ManifestEntry
+from lmsconf.planner.kind import AnyKind, ManifestEntry, required_keys
 from lmsconf.planner.plan import DraftPlan, draft_plan
 from lmsconf.planner.undo.inverse import CONFLICT, LIMITED, Inverse, invert, run_source
 from lmsconf.planner.undo.run import RunToUndo
@@ -139,7 +139,7 @@ def _read_for(reader: WorkspaceReader, run: RunToUndo, policy: Policy) -> Manife
     for (name, _), body in bodies.items():
         kind = all_kinds()[name]
         # What a relation is between decides what is read; its values may be such as no manifest can declare.
-        keys = kind.required_keys if kind.is_relation else body.keys()
+        keys = required_keys(kind) if kind.is_relation else body.keys()
         declared.extend(kind.parse(_entry(run, {key: body[key] for key in keys})))
     return Manifests(declared=tuple(declared), absent=tuple(absent))
 

@@ -24,7 +24,7 @@ from lmsconf.kinds import all_kinds
 from lmsconf.model.api import Api, ListedRows, ListOperation
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_name
-from lmsconf.planner.kind import AnyKind
+from lmsconf.planner.kind import AnyKind, listed_name
 from lmsconf.project.settings import Settings
 from lmsconf.workspace.project_manifests import load_manifests
 
@@ -160,7 +160,7 @@ def _twice(kind: str, listing: ListOperation, rows: ListedRows) -> Iterable[str]
     ids: defaultdict[str, list[str]] = defaultdict(list)
     known = all_kinds().get(kind)
     for row in rows.rows:
-        name = normalize_name(str(row.get("name") or "")) if known is None else known.listed_name(row)
+        name = normalize_name(str(row.get("name") or "")) if known is None else listed_name(known, row)
         ids[name].append(str(row[listing.id]))
     for name, same in sorted(ids.items()):
         if len(same) > 1:

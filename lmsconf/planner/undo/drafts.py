@@ -14,7 +14,7 @@ from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_name
 from lmsconf.model.plan import Change
-from lmsconf.planner.kind import AnyKind
+from lmsconf.planner.kind import AnyKind, required_keys
 from lmsconf.planner.undo.merge import (
     EXCLUDE,
     INCLUDE,
@@ -100,7 +100,7 @@ class Drafter:
         if other is not None:
             return Draft(change=change, kind=kind, id=row.id, body=dict(other))
         if kind.is_relation:
-            keys = {key: made[key] for key in kind.required_keys}
+            keys = {key: made[key] for key in required_keys(kind)}
             return Draft(change=change, kind=kind, id=None, body=keys, absent=True, whole=True)
         return Draft(change=change, kind=kind, id=row.id, absent=True)
 
@@ -135,7 +135,7 @@ class Drafter:
     def _related_row(self, kind: AnyKind, body: Mapping[str, Json]) -> Any:
         """Return the live relation between the same resources."""
         for row, live in self._relations(kind).get(_relation_key(kind, body), ()):
-            if all(alike(body.get(key), live.get(key)) for key in kind.required_keys):
+            if all(alike(body.get(key), live.get(key)) for key in required_keys(kind)):
                 return row
         return None
 
@@ -337,7 +337,7 @@ def _relation_key(kind: AnyKind, body: Mapping[str, Json]) -> str:
     def named(value: Json) -> Json:
         return value["name"] if isinstance(value, dict) and "name" in value else value
 
-    return json.dumps([named(body.get(key)) for key in sorted(kind.required_keys)])
+    return json.dumps([named(body.get(key)) for key in sorted(required_keys(kind))])
 
 
 def takes_part_lists(kind: AnyKind, key: str) -> bool:
