@@ -11,7 +11,6 @@ from lmsconf.model.address import Address
 from lmsconf.model.api import GetRequest
 from lmsconf.model.calls import Call
 from lmsconf.model.declarations import DesiredResource
-from lmsconf.model.plan import Change
 from lmsconf.planner.context import Spec
 
 
@@ -58,11 +57,3 @@ class AccessHooks(Generic[Spec]):
     def replaced(self, declared: DesiredResource[Spec]) -> Sequence[Address]:
         """Return the live resources that a declaration takes the place of: a plan of it changes them, too."""
         return ()
-
-    def replacement_verification(self, call: Call) -> GrantVerification | None:
-        """Return how a call without `grant_verification` is verified if the change of a replaced resource needs it."""
-        return None
-
-    def is_compared_again(self, change: Change) -> bool:
-        """Return whether a deletion is planned again right before its call: people may change what it rests on."""
-        return False

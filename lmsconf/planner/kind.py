@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias
 from msgspec import Struct
 
 from lmsconf.errors import Problem
-from lmsconf.model.address import Address, Ref, RemoteId, text_of_id
+from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.api import Api, ListOperation
-from lmsconf.model.calls import Call, CallIndex, Step, is_creation
+from lmsconf.model.calls import CallIndex, Step
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, SourceMap
 from lmsconf.model.dependency_graph import Edge
 from lmsconf.model.drift import LastEdit
 from lmsconf.model.forms import Form, form_to_json
 from lmsconf.model.names import casefold_name, normalize_name, quote_if_ambiguous
-from lmsconf.model.plan import FULL_UNDO, Action, Change, Plan, Undo
+from lmsconf.model.plan import FULL_UNDO, Action, Change, Undo
 from lmsconf.model.snapshot import HasId, ListedRow, Listing, Row, Snapshot
 from lmsconf.planner.context import (
     BeforeAfter,
@@ -77,8 +77,6 @@ class Kind(Undoable[Row], AccessHooks[Spec], KindReadback[Spec, Row], ABC, Gener
     is_relation: it only links other resources, so that deleting one counts as a removal, not a deletion.
     schema, absent_schema: the JSON Schema of an entry in its section, and under `absent`.
     list_operation: the operation that lists its resources; None if there is no listing of them all.
-    refused_in_use: the operations that the service refuses with 403 while the resource is in use → the hint then.
-    update_hint: the hint if the service refuses an update; None for the usual one.
     ownership_schema: the JSON Schema of its section under `ownership`; None: they are never deleted, so never owned.
     is_person: its resources are people: their names are e-mails, and their values personal data.
     listing_nouns: further listings that it reads → their display names, singular and plural.
@@ -114,8 +112,6 @@ class Kind(Undoable[Row], AccessHooks[Spec], KindReadback[Spec, Row], ABC, Gener
     absent_schema: Mapping[str, Json]
     row_type: type[Row]
     list_operation: ListOperation | None = None
-    refused_in_use: Mapping[str, str] = {}
-    update_hint: str | None = None
     ownership_schema: Mapping[str, Json] | None = {"$ref": "#/$defs/owned"}
     is_person: bool = False
     listing_nouns: Mapping[str, tuple[str, str]] = {}
@@ -202,12 +198,6 @@ class Kind(Undoable[Row], AccessHooks[Spec], KindReadback[Spec, Row], ABC, Gener
         """Return how much of a change a later plan can undo. Called after `finalize` of every kind."""
         return FULL_UNDO
 
-    def ids_from_response(self, at: Address, operation: str, answer: Json) -> dict[Ref, str]:
-        """Return the ids in the response to a call; by default that of a created resource, as its listing has it."""
-        key = self.list_operation.id if self.list_operation is not None and is_creation(operation) else None
-        id = text_of_id(answer.get(key)) if key is not None and isinstance(answer, dict) else None
-        return {Ref(at): id} if id else {}
-
     def live_form(self, planning: PlanContext, row: Row) -> Form:
         """Return the state of a live resource, as far as it was read, to detect renames."""
         return {}
@@ -219,10 +209,6 @@ class Kind(Undoable[Row], AccessHooks[Spec], KindReadback[Spec, Row], ABC, Gener
     def audience_in(self, address: Address) -> str | None:
         """Return the audience that an address of this kind names beside something else, as text; None if none."""
         return None
-
-    def created_refs(self, call: Call) -> frozenset[Ref]:
-        """Return what a call creates whose ids later calls may need: they are looked up if the response lacks them."""
-        return frozenset({Ref(call.address)}) if call.creates and self.list_operation is not None else frozenset()
 
     def normalize_name(self, text: str) -> str:
         """Return the form in which the names of resources are compared."""
@@ -379,10 +365,6 @@ class Kind(Undoable[Row], AccessHooks[Spec], KindReadback[Spec, Row], ABC, Gener
         reading: as for `predict_effects`. May raise ApiError.
         """
         return None
-
-    def compare_prediction(self, api: Api, plan: Plan) -> Iterator[Problem]:
-        """Yield where the workspace after an apply is not as the effects of its plan predicted. May raise ApiError."""
-        return iter(())
 
     @property
     def row_types(self) -> tuple[type[ListedRow], ...]:

@@ -5,12 +5,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Generic
+from typing import Generic
 
 from lmsconf.model.address import RemoteId
 from lmsconf.model.api import Api
-from lmsconf.model.declarations import DesiredResource
 from lmsconf.model.snapshot import Row
 from lmsconf.planner.context import Deletion, Match, PlanContext, Spec
 
@@ -30,10 +28,6 @@ class KindReadback(Generic[Spec, Row]):
         row of most kinds is read as a whole as soon as its resource changes.
         """
         return subject.row
-
-    def single_reads(self, declared: Sequence[DesiredResource[Any]]) -> int:
-        """Return how many requests by id, beyond those for its rows, a reading of everything takes for declarations."""
-        return 0
 
     def live_members(self, api: Api, name: str, id: RemoteId | None) -> frozenset[RemoteId] | None:
         """Return the ids of the members that the service lists for a resource; None if it is not there.

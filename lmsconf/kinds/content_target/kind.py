@@ -36,12 +36,10 @@ from lmsconf.kinds.content_target.parse import (
 from lmsconf.kinds.content_target.replacement_parse import replay_keys
 from lmsconf.kinds.content_target.schema import ABSENT_SCHEMA, SCHEMA
 from lmsconf.kinds.content_target.steps import (
-    ON_EXISTING,
     assignment_deletion,
     assignment_steps,
     assignment_verification,
     parse_live_window,
-    replacement_verification,
 )
 from lmsconf.kinds.content_target.types import (
     AUDIENCES,
@@ -106,7 +104,6 @@ class ContentTargetKind(Kind[AssignmentSpec, TargetRow]):
     }
     title_keys = frozenset({"content", "assign_to"})
     example = "content_target/GDPR basics -> everyone"
-    update_hint = ON_EXISTING
     catalogs: Mapping[str, ListOperation] = {CONTENT: CATALOG}
     operations = (
         "users.list",
@@ -230,10 +227,6 @@ class ContentTargetKind(Kind[AssignmentSpec, TargetRow]):
     def replaced(self, declared: DesiredResource[AssignmentSpec]) -> Sequence[Address]:
         """The assignments of the content under `replaces` to the same audience."""
         return [assignment_address(one.content, declared.spec.audience) for one in declared.spec.replaces]
-
-    def replacement_verification(self, call: Call) -> GrantVerification | None:
-        """Any assignment is verified by reading those of the content."""
-        return replacement_verification(call)
 
     omitted_means_default = True
     entry_items = EntryItems("assign_to", "audience", "content")

@@ -27,8 +27,6 @@ from lmsconf.kinds.custom_field.migration import (
 from lmsconf.kinds.custom_field.parse import parse_field
 from lmsconf.kinds.custom_field.schema import SCHEMA
 from lmsconf.kinds.custom_field.steps import (
-    REFUSED_IN_USE,
-    choices_created_by,
     count_slots,
     field_deletion,
     field_steps,
@@ -37,14 +35,12 @@ from lmsconf.kinds.custom_field.types import MOST_FIELDS, ChoiceRow, CustomField
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, SMART_GROUP
 from lmsconf.kinds.shared.manifest_entries import ABSENT_NAMED, desired_resource_by_name
 from lmsconf.kinds.shared.renames import find_rename_cycles
-from lmsconf.kinds.shared.response_json import id_in_response
-from lmsconf.model.address import Address, Ref
+from lmsconf.model.address import Address
 from lmsconf.model.api import Api
 from lmsconf.model.calls import Call, CallIndex, Step
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.forms import Form
-from lmsconf.model.names import normalize_name
 from lmsconf.model.plan import Action, Change, Plan, Undo
 from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.planner.context import BeforeAfter, Deletion, Match, MatchResult, PlanContext, SideEffect, Similarity
@@ -71,7 +67,6 @@ class CustomFieldKind(Kind[CustomFieldSpec, FieldRow]):
     rank = 0
     row_type = FieldRow
     list_operation = CUSTOM_FIELDS
-    refused_in_use = REFUSED_IN_USE
     limit = MOST_FIELDS
     operations = (
         "custom-fields.list",
@@ -182,32 +177,13 @@ class CustomFieldKind(Kind[CustomFieldSpec, FieldRow]):
         """A field or choice that is created again has another id and no answers."""
         return field_undo(planning, subject.address)
 
-    def ids_from_response(self, at: Address, operation: str, answer: Json) -> dict[Ref, str]:
-        """The ids of a field and its choices; both calls return the whole field (API specification, Custom Fields)."""
-        if not isinstance(answer, dict):
-            return {}
-        ids = id_in_response(at, answer, "customFieldId") or id_in_response(at, answer, "id")
-        choices = answer.get("choices")
-        for choice in choices if isinstance(choices, list) else []:
-            if isinstance(choice, dict) and "choiceId" in choice and "name" in choice:
-                ids[Ref(at, normalize_name(str(choice["name"])))] = str(choice["choiceId"])
-        return ids
-
     def plan_delete(self, planning: PlanContext, deletion: Deletion[FieldRow]) -> list[Step]:
         """One DELETE, after the last smart group stops referencing the field."""
         return field_deletion(planning, deletion)
 
-    def created_refs(self, call: Call) -> frozenset[Ref]:
-        """A created field, and the new choices of a created or replaced one."""
-        return super().created_refs(call) | choices_created_by(call)
-
     def revokes_access(self, call: Call) -> bool:
         """Deletions of a field: the copies of its answers, if there are any, are verified before."""
         return call.operation == "custom-fields.delete"
-
-    def is_compared_again(self, change: Change) -> bool:
-        """A field whose answers are copied: people may answer it until it is deleted."""
-        return isinstance(change.before, dict) and MIGRATE in change.before
 
     def replaced(self, declared: DesiredResource[CustomFieldSpec]) -> Sequence[Address]:
         """The field whose answers move to this one."""

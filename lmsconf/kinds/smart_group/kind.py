@@ -44,7 +44,7 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.forms import Form
 from lmsconf.model.names import normalize_name
-from lmsconf.model.plan import FULL_UNDO, Change, Plan, Undo
+from lmsconf.model.plan import FULL_UNDO, Change, Undo
 from lmsconf.model.snapshot import HasId, ListedRow, Listing, Snapshot
 from lmsconf.planner.context import BeforeAfter, Deletion, Match, MatchResult, PlanContext, SideEffect, Similarity
 from lmsconf.planner.grant_verification import GrantVerification
@@ -254,12 +254,6 @@ class SmartGroupKind(Kind[SmartGroupSpec, SmartGroupRow]):
         from lmsconf.kinds.smart_group.compare_members import read_members
 
         return read_members(api, name, id)
-
-    def compare_prediction(self, api: Api, plan: Plan) -> Iterator[Problem]:
-        """The numbers of members, which the service computes from the conditions."""
-        from lmsconf.kinds.smart_group.compare_members import compare_members
-
-        return compare_members(api, plan)
 
     def contradicted_listings(self, snapshot: Snapshot) -> Iterator[tuple[str, str]]:
         """Fields in conditions that are not listed."""

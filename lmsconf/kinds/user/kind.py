@@ -32,7 +32,6 @@ from lmsconf.kinds.user.types import (
     PersonRow,
     PersonSpec,
     declared_row,
-    needs_single_read,
     parse_person_row,
 )
 from lmsconf.model.address import Address, RemoteId
@@ -153,10 +152,6 @@ class UserKind(Kind[PersonSpec, PersonRow]):
         refuse_taken_names(planning, matched, rows)
         register_planned_people(planning, matched)
         return matched
-
-    def single_reads(self, declared: Sequence[DesiredResource[Any]]) -> int:
-        """One for each person whose language or applications are declared."""
-        return sum(resource.address.kind == USER and needs_single_read(resource.spec) for resource in declared)
 
     def compared_row(
         self, planning: PlanContext, subject: Match[PersonSpec, PersonRow] | Deletion[PersonRow]
