@@ -7,6 +7,7 @@ from lmsconf.manifest.edit.text_buffer import unescape_variables
 from lmsconf.manifest.edit.tree_builder import UNCHANGED, Mapping, Node, Scalar, Sequence
 from lmsconf.manifest.edit.yaml_editor import EditRefused, YamlEditor
 from lmsconf.manifest.expand.windows import WINDOW
+from lmsconf.model.address import EVERYBODY
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.drift import DriftFinding
 from lmsconf.planner.kind import AnyKind
@@ -25,14 +26,15 @@ def set_item_key(editor: YamlEditor, kind: AnyKind, items: EntryItems, item: Nod
         _refuse_window(editor, item, key)
     alone = isinstance(siblings, Sequence) and len(siblings.items) == 1
     own = isinstance(item, Mapping) and item.get(key) is not None
-    long = kind.expand_item(unescape_variables(item.text)) if isinstance(item, Scalar) else None
+    is_everybody = isinstance(item, Scalar) and unescape_variables(item.text) == EVERYBODY
     if block.get(key) is not None and alone and not own:
         _set(editor, block, key, live, default=None)
     elif isinstance(item, Mapping):
         _set(editor, item, key, live, default=default)
-    elif long is not None:
+    elif is_everybody:
         editor.refuse_shared(item)
-        item.replacement = {**(item.replacement if isinstance(item.replacement, dict) else long), key: live}
+        long = item.replacement if isinstance(item.replacement, dict) else {EVERYBODY: True}
+        item.replacement = {**long, key: live}
     else:
         raise _elsewhere(editor, "this", items, item)
 

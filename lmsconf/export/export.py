@@ -12,6 +12,8 @@ from lmsconf.errors import LmsconfError, Problem, Severity
 from lmsconf.export.declared_rows import DeclaredRows, find_declared_rows
 from lmsconf.export.manifest_files import order_kinds, render_files, unexportable_line
 from lmsconf.export.verify_empty_plan import EmptyPlanCheck, deletes_undeclared
+from lmsconf.kinds.shared.kind_names import USER
+from lmsconf.kinds.user.export import unread_value_notes
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import Manifests
@@ -89,7 +91,7 @@ def export_snapshot(
         problems=(
             *_first(_skipped(check.skipped)),
             *_first(_notes(entries)),
-            *(note for kind in wanted for note in kind.export_notes(of_kind[kind.name], snapshot)),
+            *unread_value_notes(of_kind.get(USER, ()), snapshot),
             *_first(_losses(plan)),
         ),
         left_alone=len(new) - len(managed),

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import tzinfo
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias
 
 from msgspec import Struct
 
 from lmsconf.errors import Problem
-from lmsconf.model.address import Address, RemoteId
+from lmsconf.model.address import Address
 from lmsconf.model.api import Api, ListOperation
 from lmsconf.model.calls import CallIndex, Step
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, SourceMap
 from lmsconf.model.dependency_graph import Edge
-from lmsconf.model.drift import LastEdit
 from lmsconf.model.forms import Form, form_to_json
-from lmsconf.model.names import casefold_name, normalize_name, quote_if_ambiguous
+from lmsconf.model.names import normalize_name, quote_if_ambiguous
 from lmsconf.model.plan import FULL_UNDO, Action, Change, Undo
 from lmsconf.model.snapshot import HasId, ListedRow, Listing, Row, Snapshot
 from lmsconf.planner.context import (
@@ -49,12 +48,9 @@ BOX: Final = "box"
 
 if TYPE_CHECKING:
     from lmsconf.model.access_tests import AccessTest
-    from lmsconf.planner.access_state import AccessQuery, AccessState
-    from lmsconf.planner.effects import PredictedEffects
     from lmsconf.planner.lints import LintContext
-    from lmsconf.planner.plan import DraftPlan
     from lmsconf.planner.reading import ReadContext
-    from lmsconf.planner.redaction import Entry, LivePerson, RedactionContext, Report, RestoreContext
+    from lmsconf.planner.redaction import Entry, RedactionContext, Report, RestoreContext
 
 
 class ManifestEntry(Struct, frozen=True, kw_only=True):
@@ -87,7 +83,6 @@ class Kind(Undoable[Row], AccessHooks[Spec], KindReadback[Spec, Row], ABC, Gener
     exported_by_default: whether `export` without `--kind` contains it.
     name_key: the key of an entry that holds its name. parts_key: that of the list of its parts, such as choices.
     time_keys: keys that hold times → whether a bare date means the end of the day.
-    omitted_means_default: whether a key that an entry omits has its default value, rather than being unmanaged.
     entry_items: how one entry declares several resources; None if each entry declares one.
     has_sheets: whether entries are also read from tables, one for each row; needs `parse_item` and `item_forms`.
     references, part_references: kind → where manifests refer to its resources, and to their parts.
@@ -96,7 +91,6 @@ class Kind(Undoable[Row], AccessHooks[Spec], KindReadback[Spec, Row], ABC, Gener
     operations: the API operations that read and change its resources; its manifests depend on their dialect keys.
     limit: the most resources that a workspace can hold; None if there is no limit.
     test_schema: the schema of an entry under `tests`, of the kind that gives access to content; None for any other.
-    catalogs: listings of what its manifests name and no kind manages, by the kind in addresses.
 
     All methods are pure, except that those of planning record facts in the PlanContext. A kind overrides what it needs:
     the defaults fit resources without relations that are updated in place.
@@ -123,7 +117,6 @@ class Kind(Undoable[Row], AccessHooks[Spec], KindReadback[Spec, Row], ABC, Gener
     name_key: str = "name"
     parts_key: str | None = None
     time_keys: Mapping[str, bool] = {}
-    omitted_means_default: bool = False
     entry_items: EntryItems | None = None
     has_sheets: bool = False
     references: Mapping[str, Sequence[Trail]] = {}
@@ -134,7 +127,6 @@ class Kind(Undoable[Row], AccessHooks[Spec], KindReadback[Spec, Row], ABC, Gener
     operations: Sequence[str] = ()
     limit: int | None = None
     test_schema: Mapping[str, Json] | None = None
-    catalogs: Mapping[str, ListOperation] = {}
 
     @abstractmethod
     def parse(self, entry: ManifestEntry) -> Iterator[DesiredResource[Spec]]:
@@ -226,27 +218,9 @@ class Kind(Undoable[Row], AccessHooks[Spec], KindReadback[Spec, Row], ABC, Gener
             {key: form_to_json(form[key]) for key in form if key != self.name_key and form[key] is not None}
         )
 
-    def arrange_entries(self, entries: Iterable[ExportedEntry]) -> Iterator[EntryBody]:
-        """Yield the whole entries of an exported file, sorted for reading and lookup."""
-        for entry in sorted(entries, key=lambda entry: (casefold_name(entry.address.name), entry.id)):
-            yield EntryBody(entry.body, entry.notes)
-
     def entry_team(self, body: Mapping[str, Json], field: str, teams: Mapping[Address, str]) -> str | None:
         """Return the one value of a custom field that an exported entry is about. teams: those of other entries."""
         return None
-
-    def export_notes(self, entries: Sequence[ExportedEntry], snapshot: Snapshot) -> Iterator[Problem]:
-        """Yield notes on what the exported entries lack because the snapshot does not hold it."""
-        return iter(())
-
-    def export_conflict(self, id: str, deleted: Collection[str]) -> str | None:
-        """Return why declaring a live row would delete others that are owned and cannot be declared; None if not."""
-        return None
-
-    def absent_entry(self, declared: DesiredResource[Spec], workspace: str) -> Json:
-        """Return the entry under `absent` that deletes a declared resource in a workspace."""
-        id = declared.pin(workspace)
-        return declared.address.name if id is None else {self.name_key: declared.address.name, "id": id}
 
     def item_addresses(self, entry: Mapping[str, Json], item: Json) -> list[Address]:
         """Return the resources that one of the `entry_items` of an entry declares."""
@@ -259,10 +233,6 @@ class Kind(Undoable[Row], AccessHooks[Spec], KindReadback[Spec, Row], ABC, Gener
     def item_forms(self, text: str) -> Sequence[str]:
         """Return how a cell names an item, given a text that names none."""
         return ()
-
-    def expand_item(self, item: Json) -> dict[str, Json] | None:
-        """Return the mapping that an item of `entry_items` written as one word is short for; None if there is none."""
-        return None
 
     def replay_entry(self, change: Change, form: Mapping[str, Json], calls: CallIndex) -> Mapping[str, Json]:
         """Return the manifest entry that makes a planned change again, with the live resource pinned by its id.
@@ -306,10 +276,6 @@ class Kind(Undoable[Row], AccessHooks[Spec], KindReadback[Spec, Row], ABC, Gener
         """Yield in words what an update takes from a protected resource, other than its name and items of its lists."""
         return iter(())
 
-    def is_about_people(self, address: Address) -> bool:
-        """Whether an address is of a person, or names one."""
-        return self.is_person
-
     def required_listings(self, reading: ReadContext) -> frozenset[str]:
         """Return the kinds whose listings must be read if manifests, ownership or the selection cover this kind."""
         return frozenset()
@@ -347,33 +313,10 @@ class Kind(Undoable[Row], AccessHooks[Spec], KindReadback[Spec, Row], ABC, Gener
         """Yield the other listings that lack what live resources of this kind reference, each with the reason."""
         return iter(())
 
-    def last_edits(self, snapshot: Snapshot, zone: tzinfo | None) -> Mapping[RemoteId, LastEdit]:
-        """Return the last edit of each live resource, times in `zone`, as far as the service returns them."""
-        return {}
-
-    def predict_effects(self, draft: DraftPlan, reading: ReadContext | None) -> PredictedEffects | None:
-        """Return what a plan does to people; None for a kind that gives nobody access to anything.
-
-        reading: reads what the plan has not read; None for a plan made from a snapshot file. The policy says whether
-        effects are computed, and whether they name the people. May raise ApiError.
-        """
-        return None
-
-    def access_state(self, draft: DraftPlan, reading: ReadContext | None, query: AccessQuery) -> AccessState | None:
-        """Return who has what and who is in which audience, as far as asked; None for a kind that gives no access.
-
-        reading: as for `predict_effects`. May raise ApiError.
-        """
-        return None
-
     @property
     def row_types(self) -> tuple[type[ListedRow], ...]:
         """The row types that snapshot files hold for this kind, one per listing, in their order there."""
         return (self.row_type,)
-
-    def live_people(self, planning: PlanContext, declared: Sequence[DesiredResource[Spec]]) -> Iterable[LivePerson]:
-        """Return the people among its live resources, for redaction."""
-        return ()
 
     def named_emails(self, entry: DesiredResource[Spec] | DeleteEntry[Any]) -> Iterable[str]:
         """Return the e-mails that an entry names, in no order, beyond the name of a person that it declares."""

@@ -16,6 +16,9 @@ from lmsconf.errors import LmsconfError, Problem, ProblemsFound
 from lmsconf.journal.journal_reader import read_runs
 from lmsconf.journal.kept_documents import kept_before, kept_plan
 from lmsconf.kinds import all_kinds
+from lmsconf.kinds.custom_field.undo import answers_taken
+from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, USER
+from lmsconf.kinds.user.undo import with_declared_values
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.calls import CallIndex, is_creation
 from lmsconf.model.canonical_json import Json
@@ -109,11 +112,9 @@ def plan_undo(reader: WorkspaceReader, run: RunToUndo, policy: Policy, progress:
 
 
 def _limited(planning: PlanContext, snapshot: Snapshot, inverse: Inverse) -> Snapshot:
-    """Return the snapshot with what the declarations of an undo alone would have read."""
-    for kind in all_kinds().values():
-        declared = [resource for resource in inverse.manifests.declared if resource.address.kind == kind.name]
-        snapshot = kind.limit_rows(planning, snapshot, declared)
-    return snapshot
+    """Return the snapshot with what the declarations of an undo alone would have read: of people, declared values."""
+    people = [resource for resource in inverse.manifests.declared if resource.address.kind == USER]
+    return with_declared_values(planning, snapshot, people)
 
 
 def _read_for(reader: WorkspaceReader, run: RunToUndo, policy: Policy) -> Manifests:
@@ -190,13 +191,13 @@ def _refused(inverse: Inverse, found: ProblemsFound) -> Iterator[tuple[Address, 
 
 def _beyond(inverse: Inverse, draft: DraftPlan) -> Iterator[tuple[Address, str]]:
     """Yield the changes of the run whose undo would touch what others have done since, with the reason."""
-    kinds, planning = all_kinds(), draft.planning
+    planning = draft.planning
     for change in draft.plan.changes:
         cause = inverse.origins.get(change.goes_with) if change.goes_with is not None else None
         if cause is not None and change.address not in inverse.origins:
             yield cause.address, f"it is left alone, because {change.address}, which is not of the run, depends on it"
     for address, origin in inverse.origins.items():
-        reason = kinds[address.kind].takes_beside(planning, address, origin)
+        reason = answers_taken(planning, address, origin) if address.kind == CUSTOM_FIELD else None
         if reason is not None:
             yield origin.address, f"it is left alone, because {reason}"
     for call in draft.plan.calls:

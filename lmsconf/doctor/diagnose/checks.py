@@ -15,12 +15,14 @@ from msgspec import Struct
 
 from lmsconf import __version__
 from lmsconf.api.spec import ApiSpec
+from lmsconf.api.spec.listings import CATALOG
 from lmsconf.doctor.diagnose.dialect_assumptions import list_dialect_assumptions
 from lmsconf.doctor.diagnose.page_size import check_page_size, measure_page_sizes
 from lmsconf.doctor.diagnose.token_expiry import check_token_expiry
 from lmsconf.doctor.findings import CheckResult, DoctorReport, Health
 from lmsconf.errors import ApiError, LmsconfError, ProblemsFound
 from lmsconf.kinds import all_kinds
+from lmsconf.kinds.shared.kind_names import CONTENT
 from lmsconf.model.api import Api, ListedRows, ListOperation
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_name
@@ -150,9 +152,8 @@ def _names(reader: Api) -> Iterable[CheckResult]:
 
 def _listings() -> dict[str, ListOperation]:
     """The list operations of all kinds and of what their manifests name, by the kind in addresses."""
-    kinds = all_kinds().values()
-    own = {kind.name: kind.list_operation for kind in kinds if kind.list_operation is not None}
-    return own | {name: operation for kind in kinds for name, operation in kind.catalogs.items()}
+    own = {kind.name: kind.list_operation for kind in all_kinds().values() if kind.list_operation is not None}
+    return {**own, CONTENT: CATALOG}
 
 
 def _twice(kind: str, listing: ListOperation, rows: ListedRows) -> Iterable[str]:

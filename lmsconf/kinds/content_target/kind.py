@@ -6,25 +6,19 @@ no due date; `visible_until` hides the content (API specification, Content Targe
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from datetime import tzinfo
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-from lmsconf.api.spec.listings import CATALOG
 from lmsconf.errors import Problem
 from lmsconf.kinds.content_target.access_tests import TEST_SCHEMA, parse_test
 from lmsconf.kinds.content_target.audiences import live_entry
 from lmsconf.kinds.content_target.export import (
     REFERENCES,
-    absent_assignment_entry,
     assignment_entries,
-    content_id_of_target,
-    group_by_content,
 )
-from lmsconf.kinds.content_target.last_edits import last_edits
 from lmsconf.kinds.content_target.matching import match_assignments
 from lmsconf.kinds.content_target.parse import (
     audience_forms,
@@ -54,16 +48,15 @@ from lmsconf.kinds.content_target.types import (
     people_named,
     split_address,
 )
-from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, EDITS, USER
+from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, EDITS
 from lmsconf.kinds.shared.manifest_entries import partial_undo
 from lmsconf.model.access_tests import AccessTest
-from lmsconf.model.address import EVERYBODY, Address, RemoteId
-from lmsconf.model.api import Api, ListOperation
+from lmsconf.model.address import Address
+from lmsconf.model.api import Api
 from lmsconf.model.calls import Call, CallIndex, Step
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.dependency_graph import Edge
-from lmsconf.model.drift import LastEdit
 from lmsconf.model.names import quote_if_ambiguous
 from lmsconf.model.plan import FULL_UNDO, Action, Change, Undo, UndoLevel
 from lmsconf.model.snapshot import HasId, ListedRow, Listing, Snapshot
@@ -71,13 +64,10 @@ from lmsconf.planner.context import BeforeAfter, Deletion, Match, MatchResult, P
 from lmsconf.planner.grant_verification import GrantVerification
 from lmsconf.planner.kind import Kind, ManifestEntry
 from lmsconf.planner.live_names import LiveNames
-from lmsconf.planner.manifest_entries import EntryBody, EntryItems, ExportedEntry, UnexportableRow
+from lmsconf.planner.manifest_entries import EntryItems, ExportedEntry, UnexportableRow
 
 if TYPE_CHECKING:
-    from lmsconf.planner.access_state import AccessQuery, AccessState
-    from lmsconf.planner.effects import PredictedEffects
     from lmsconf.planner.lints import LintContext
-    from lmsconf.planner.plan import DraftPlan
     from lmsconf.planner.reading import ReadContext
     from lmsconf.planner.redaction import Entry, RedactionContext, Report, RestoreContext
 
@@ -104,7 +94,6 @@ class ContentTargetKind(Kind[AssignmentSpec, TargetRow]):
     }
     title_keys = frozenset({"content", "assign_to"})
     example = "content_target/GDPR basics -> everyone"
-    catalogs: Mapping[str, ListOperation] = {CONTENT: CATALOG}
     operations = (
         "users.list",
         "users.extended-info",
@@ -228,7 +217,6 @@ class ContentTargetKind(Kind[AssignmentSpec, TargetRow]):
         """The assignments of the content under `replaces` to the same audience."""
         return [assignment_address(one.content, declared.spec.audience) for one in declared.spec.replaces]
 
-    omitted_means_default = True
     entry_items = EntryItems("assign_to", "audience", "content")
     has_sheets = True
     time_keys = MappingProxyType({"visible_from": False, "visible_until": True})
@@ -246,19 +234,6 @@ class ContentTargetKind(Kind[AssignmentSpec, TargetRow]):
         """Yield every assignment, each with one audience."""
         return assignment_entries(live)
 
-    def arrange_entries(self, entries: Iterable[ExportedEntry]) -> Iterator[EntryBody]:
-        """Yield one entry for each content, with all its audiences."""
-        return group_by_content(entries)
-
-    def export_conflict(self, id: str, deleted: Collection[str]) -> str | None:
-        """An owning project deletes the other assignments of the content."""
-        same = content_id_of_target(id) in map(content_id_of_target, deleted)
-        return "of the same content, an assignment that cannot be declared would be deleted" if same else None
-
-    def absent_entry(self, declared: DesiredResource[AssignmentSpec], workspace: str) -> Json:
-        """Content and audience."""
-        return absent_assignment_entry(declared.spec, workspace)
-
     def item_addresses(self, entry: Mapping[str, Json], item: Json) -> list[Address]:
         """The assignments of the contents to one audience."""
         return [assignment_address(name, audience_from(item)) for name, _ in contents_of(entry["content"])]
@@ -270,10 +245,6 @@ class ContentTargetKind(Kind[AssignmentSpec, TargetRow]):
     def item_forms(self, text: str) -> Sequence[str]:
         """The ways to write an audience; those that the text may mean, if it lacks only the word before the name."""
         return audience_forms(text)
-
-    def expand_item(self, item: Json) -> dict[str, Json] | None:
-        """The word `everyone` is short for `{everyone: true}`."""
-        return {EVERYBODY: True} if item == EVERYBODY else None
 
     def replay_entry(self, change: Change, form: Mapping[str, Json], calls: CallIndex) -> Mapping[str, Json]:
         """The form itself; of a deletion, content and audience."""
@@ -320,10 +291,6 @@ class ContentTargetKind(Kind[AssignmentSpec, TargetRow]):
         """Yield the flag, and the part of the window that is cut off."""
         return lost_access(change)
 
-    def is_about_people(self, address: Address) -> bool:
-        """Whether the audience is a person."""
-        return f" -> {USER}/" in address.text
-
     def required_listings(self, reading: ReadContext) -> frozenset[str]:
         """The audiences."""
         return frozenset(AUDIENCES.values())
@@ -344,27 +311,11 @@ class ContentTargetKind(Kind[AssignmentSpec, TargetRow]):
 
         return reread_assignments(api, kept, changes)
 
-    def predict_effects(self, draft: DraftPlan, reading: ReadContext | None) -> PredictedEffects | None:
-        """Assignments decide who has what: all changes of a plan are looked at for those that they rest on."""
-        from lmsconf.kinds.content_target.effects.prediction import predict_effects_of_plan
-
-        return predict_effects_of_plan(draft, reading)
-
-    def access_state(self, draft: DraftPlan, reading: ReadContext | None, query: AccessQuery) -> AccessState | None:
-        """Assignments decide who has what."""
-        from lmsconf.kinds.content_target.effects.state import read_access_state
-
-        return read_access_state(draft, reading, query)
-
     def contradicted_listings(self, snapshot: Snapshot) -> Iterator[tuple[str, str]]:
         """Listings of groups that are empty, although content is assigned to groups."""
         from lmsconf.kinds.content_target.read import find_empty_group_listings
 
         return find_empty_group_listings(snapshot)
-
-    def last_edits(self, snapshot: Snapshot, zone: tzinfo | None) -> Mapping[RemoteId, LastEdit]:
-        """The last edits as listed with the targets."""
-        return last_edits(snapshot, zone)
 
     def named_emails(self, entry: DesiredResource[AssignmentSpec] | DeleteEntry[Any]) -> Iterator[str]:
         """Yield the e-mail of an audience that is a person."""

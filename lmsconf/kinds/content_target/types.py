@@ -241,3 +241,8 @@ def _is_shorter(window: FieldChange) -> bool:
     except ValueError:
         return True
     return after > before if window.path == "visible_from" else after < before
+
+
+def is_about_people(address: Address) -> bool:
+    """Return whether an address is of a person, or of an assignment to one."""
+    return address.kind == USER or (address.kind == CONTENT_TARGET and f" -> {USER}/" in address.text)

@@ -218,12 +218,6 @@ class CustomFieldKind(Kind[CustomFieldSpec, FieldRow]):
 
         return answered_since(live, row, plan)
 
-    def takes_beside(self, planning: PlanContext, address: Address, origin: Change) -> str | None:
-        """Answers that others have given since the run."""
-        from lmsconf.kinds.custom_field.undo import answers_taken
-
-        return answers_taken(planning, address, origin)
-
     parts_key = "choices"
     graph_shape = "parallelogram"
 

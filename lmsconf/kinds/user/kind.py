@@ -20,7 +20,7 @@ from lmsconf.kinds.custom_field.migration import active_migrations
 from lmsconf.kinds.shared.kind_names import ADMIN, CUSTOM_FIELD, HOLDERS, USER
 from lmsconf.kinds.shared.manifest_entries import delete_entry, parse_about, parse_names, parse_only_in, parse_pins
 from lmsconf.kinds.user.diff import diff_person
-from lmsconf.kinds.user.export import PART_REFERENCES, REFERENCES, only_text, person_entries, unread_value_notes
+from lmsconf.kinds.user.export import PART_REFERENCES, REFERENCES, only_text, person_entries
 from lmsconf.kinds.user.parse import find_contradictions, parse_person
 from lmsconf.kinds.user.people_directory import register_planned_people
 from lmsconf.kinds.user.rights import admin_grant_verification, refuse_admin_lockout, revoked_rights
@@ -52,7 +52,7 @@ from lmsconf.planner.matching import match_declared, refuse_taken_names
 
 if TYPE_CHECKING:
     from lmsconf.planner.reading import ReadContext
-    from lmsconf.planner.redaction import Entry, LivePerson, RedactionContext, Report, RestoreContext
+    from lmsconf.planner.redaction import Entry, RedactionContext, Report, RestoreContext
 
 _DATE: Final = "custom_archive_date"
 
@@ -209,14 +209,6 @@ class UserKind(Kind[PersonSpec, PersonRow]):
 
         return whole_form(planning, row)
 
-    def limit_rows(
-        self, planning: PlanContext, snapshot: Snapshot, declared: Sequence[DesiredResource[Any]]
-    ) -> Snapshot:
-        """Declared values only: others of a person are not read."""
-        from lmsconf.kinds.user.undo import with_declared_values
-
-        return with_declared_values(planning, snapshot, declared)
-
     def uncreate(self, change: Change, id: RemoteId | None) -> Mapping[str, Json] | None:
         """Archive the account, without administrator rights, which archiving rules out."""
         from lmsconf.kinds.user.undo import archived_instead
@@ -249,10 +241,6 @@ class UserKind(Kind[PersonSpec, PersonRow]):
     def to_entries(self, live: LiveNames) -> Iterator[ExportedEntry | UnexportableRow]:
         """Yield every person, with the values that were read."""
         return person_entries(live)
-
-    def export_notes(self, entries: Sequence[ExportedEntry], snapshot: Snapshot) -> Iterator[Problem]:
-        """Yield a note on the people whose language or applications were not read."""
-        return unread_value_notes(entries, snapshot)
 
     def normalize_pattern(self, pattern: str) -> str:
         """Also in lower case, as the e-mails of addresses are."""
@@ -289,14 +277,6 @@ class UserKind(Kind[PersonSpec, PersonRow]):
         from lmsconf.kinds.user.read import reread_people
 
         return reread_people(api, kept, changes)
-
-    def live_people(
-        self, planning: PlanContext, declared: Sequence[DesiredResource[PersonSpec]]
-    ) -> Iterator[LivePerson]:
-        """Return all people of the snapshot."""
-        from lmsconf.kinds.user import redact
-
-        return redact.live_people(planning.snapshot, declared)
 
     def named_emails(self, entry: DesiredResource[PersonSpec] | DeleteEntry[Any]) -> Iterator[str]:
         """Yield the earlier e-mails of a person."""

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, Generic, NamedTuple, TypeVar
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, Generic, NamedTuple, TypeVar
 
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.declarations import DesiredResource
 from lmsconf.model.forms import Form
 from lmsconf.model.plan import Change, Plan
 from lmsconf.model.snapshot import HasName, ListedRow, NamedRow, Snapshot
@@ -70,22 +69,6 @@ class Undoable(Generic[Row]):
 
     def used_since(self, live: PlanContext, change: Change, row: Row, plan: Plan) -> str | None:
         """Return what others have put into a resource that the plan created, in words; None if nothing."""
-        return None
-
-    def limit_rows(
-        self, planning: PlanContext, snapshot: Snapshot, declared: Sequence[DesiredResource[Any]]
-    ) -> Snapshot:
-        """Return a snapshot whose rows of this kind hold what reading for these declarations would have given them.
-
-        The plan is compared with such rows before it is applied. To compare all that a run changed, more was read.
-        """
-        return snapshot
-
-    def takes_beside(self, planning: PlanContext, address: Address, origin: Change) -> str | None:
-        """Return what the undo of a change, `origin`, would take from others, in words; None if nothing.
-
-        planning: of the undo. address: that of the resource in it.
-        """
         return None
 
     def uncreate(self, change: Change, id: RemoteId | None) -> Mapping[str, Json] | None:
