@@ -17,7 +17,7 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, SourceMap
 from lmsconf.model.dependency_graph import Edge
 from lmsconf.model.forms import Form, form_to_json
-from lmsconf.model.names import normalize_name, quote_if_ambiguous
+from lmsconf.model.names import normalize_name
 from lmsconf.model.plan import FULL_UNDO, Action, Change, Undo
 from lmsconf.model.snapshot import HasId, ListedRow, Listing, Row, Snapshot
 from lmsconf.planner.context import (
@@ -76,7 +76,6 @@ class Kind(Undoable[Row], AccessHooks[Spec], KindReadback[Spec, Row], ABC, Gener
     ownership_schema: the JSON Schema of its section under `ownership`; None: they are never deleted, so never owned.
     is_person: its resources are people: their names are e-mails, and their values personal data.
     listing_nouns: further listings that it reads → their display names, singular and plural.
-    title_keys: the keys of a resource whose values its title contains.
     example: an address that hints show; a name without a kind is taken for one of the first kind that has an example.
     reports_people: its job reports the people in the rows that it compares, so that not all people need to be listed.
     is_read_first: its listing has the most pages, so that reading a workspace starts with it.
@@ -109,7 +108,6 @@ class Kind(Undoable[Row], AccessHooks[Spec], KindReadback[Spec, Row], ABC, Gener
     ownership_schema: Mapping[str, Json] | None = {"$ref": "#/$defs/owned"}
     is_person: bool = False
     listing_nouns: Mapping[str, tuple[str, str]] = {}
-    title_keys: frozenset[str] = frozenset({"name"})
     example: str = ""
     reports_people: bool = False
     is_read_first: bool = False
@@ -198,10 +196,6 @@ class Kind(Undoable[Row], AccessHooks[Spec], KindReadback[Spec, Row], ABC, Gener
         """Return the content by which a renamed resource is detected; None if renames need no detection."""
         return None
 
-    def audience_in(self, address: Address) -> str | None:
-        """Return the audience that an address of this kind names beside something else, as text; None if none."""
-        return None
-
     def normalize_name(self, text: str) -> str:
         """Return the form in which the names of resources are compared."""
         return normalize_name(text)
@@ -250,27 +244,6 @@ class Kind(Undoable[Row], AccessHooks[Spec], KindReadback[Spec, Row], ABC, Gener
     def graph_edges(self, declared: DesiredResource[Spec]) -> list[Edge]:
         """Return the edges from the node of a declared resource."""
         return [Edge(declared.address, other) for other in self.dependencies(declared)]
-
-    def title(self, address: Address) -> str:
-        """Return the display name of a resource: `group/Sales`."""
-        return str(address)
-
-    def short_title(self, address: Address) -> str:
-        """Return the display name of a resource beside that of its kind: `Sales`."""
-        return quote_if_ambiguous(address.name)
-
-    def normalize_pattern(self, pattern: str) -> str:
-        """Return a shell pattern over names, corrected so that it can match the name in an address."""
-        return pattern
-
-    def spellings(self, address: Address) -> Iterator[str]:
-        """Yield the texts by which views name a resource, beside its address."""
-        short = self.short_title(address)
-        yield from (address.name, short, self.title(address), f"{self.noun} {short}", f"{address.name} ({self.noun})")
-
-    def catalog_pattern(self, catalog: str, name: str) -> str | None:
-        """Return the pattern of the addresses that name an item of one of its `catalogs`; None: of another catalog."""
-        return None
 
     def lost_rights(self, change: Change) -> Iterator[str]:
         """Yield in words what an update takes from a protected resource, other than its name and items of its lists."""

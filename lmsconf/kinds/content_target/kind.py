@@ -46,7 +46,6 @@ from lmsconf.kinds.content_target.types import (
     is_window_declarable,
     lost_access,
     people_named,
-    split_address,
 )
 from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, EDITS
 from lmsconf.kinds.shared.manifest_entries import partial_undo
@@ -57,7 +56,6 @@ from lmsconf.model.calls import Call, CallIndex, Step
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.dependency_graph import Edge
-from lmsconf.model.names import quote_if_ambiguous
 from lmsconf.model.plan import FULL_UNDO, Action, Change, Undo, UndoLevel
 from lmsconf.model.snapshot import HasId, ListedRow, Listing, Snapshot
 from lmsconf.planner.context import BeforeAfter, Deletion, Match, MatchResult, PlanContext, SideEffect
@@ -92,7 +90,6 @@ class ContentTargetKind(Kind[AssignmentSpec, TargetRow]):
         CONTENT: ("content", "contents"),
         EDITS: ("assignment with its last edit", "assignments with their last edits"),
     }
-    title_keys = frozenset({"content", "assign_to"})
     example = "content_target/GDPR basics -> everyone"
     operations = (
         "users.list",
@@ -262,30 +259,6 @@ class ContentTargetKind(Kind[AssignmentSpec, TargetRow]):
     def graph_edges(self, declared: DesiredResource[AssignmentSpec]) -> list[Edge]:
         """From the content to the audience."""
         return [Edge(self.graph_node(declared), declared.spec.audience, declared.spec.mandatory)]
-
-    def title(self, address: Address) -> str:
-        """`assignment of GDPR basics to group/Sales`."""
-        return f"{self.noun} of {self.short_title(address)}" if split_address(address) else str(address)
-
-    def short_title(self, address: Address) -> str:
-        """`GDPR basics to group/Sales`."""
-        parts = split_address(address)
-        return f"{quote_if_ambiguous(parts[0])} to {parts[1]}" if parts else super().short_title(address)
-
-    def audience_in(self, address: Address) -> str | None:
-        """Return the audience of an assignment: `smart_group/Sales Nordics`."""
-        parts = split_address(address)
-        return parts[1] if parts else None
-
-    def spellings(self, address: Address) -> Iterator[str]:
-        """Also the content alone, and as graphs label it."""
-        yield from super().spellings(address)
-        if parts := split_address(address):
-            yield from (parts[0], f"{parts[0]} ({CONTENT})")
-
-    def catalog_pattern(self, catalog: str, name: str) -> str | None:
-        """All assignments of a content: `content_target/GDPR basics -> *`."""
-        return f"{self.name}/{name} -> *" if catalog == CONTENT else None
 
     def lost_rights(self, change: Change) -> Iterator[str]:
         """Yield the flag, and the part of the window that is cut off."""

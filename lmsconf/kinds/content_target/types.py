@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime, tzinfo
 from typing import Any, Final
@@ -13,7 +12,7 @@ from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, EVERYONE, G
 from lmsconf.kinds.shared.manifest_entries import parse_pins
 from lmsconf.kinds.shared.response_json import optional_text, require_text, text_or_none
 from lmsconf.kinds.shared.times import format_time
-from lmsconf.model.address import Address, RemoteId, escape, unescape
+from lmsconf.model.address import Address, RemoteId, escape
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, pin_in
 from lmsconf.model.forms import Form
@@ -24,8 +23,6 @@ from lmsconf.model.time_formats import parse_response_time
 
 AUDIENCES: Final = {"group": GROUP, "smart_group": SMART_GROUP, "user": USER}
 """Manifest key of an audience → kind."""
-_PARTS: Final = re.compile(r"((?:\\(?: -> |.)|(?! -> )[^\\])*) -> (.*)", re.DOTALL)
-"""Content and audience of an address; either name may contain an escaped ` -> `."""
 
 
 class ContentRow(Struct, frozen=True):
@@ -142,12 +139,6 @@ def contents_of(value: Json) -> Iterator[tuple[str, Mapping[str, str]]]:
 def assignment_address(content: str, audience: Address) -> Address:
     """The address, e.g. `content_target/GDPR basics -> smart_group/Sales Nordics`."""
     return Address(CONTENT_TARGET, f"{escape(content)} -> {audience}")
-
-
-def split_address(address: Address) -> tuple[str, str] | None:
-    """Return the content's name and the audience's address; None if the address is not that of an assignment."""
-    parts = _PARTS.fullmatch(address.text)
-    return (unescape(parts[1]), parts[2]) if parts else None
 
 
 def people_named(entry: DesiredResource[AssignmentSpec] | DeleteEntry[Any]) -> Iterator[str]:

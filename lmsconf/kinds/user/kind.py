@@ -242,10 +242,6 @@ class UserKind(Kind[PersonSpec, PersonRow]):
         """Yield every person, with the values that were read."""
         return person_entries(live)
 
-    def normalize_pattern(self, pattern: str) -> str:
-        """Also in lower case, as the e-mails of addresses are."""
-        return super().normalize_pattern(pattern).casefold()
-
     def lost_rights(self, change: Change) -> Iterator[str]:
         """Yield the rights that are revoked, and access."""
         return revoked_rights(change)
