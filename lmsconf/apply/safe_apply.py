@@ -273,7 +273,7 @@ def _journal(
     environ = os.environ if options.environ is None else options.environ
     commit = manifests_commit(settings, plan.manifests_files, plan.manifests_digest, environ)
     kinds = all_kinds()
-    if kept is not None and (number := count_destroyed(kinds, plan, kept)) > MOST_KEPT:
+    if kept is not None and (number := count_destroyed(plan, kept)) > MOST_KEPT:
         progress.note(
             f"The answers of {number:,} people are deleted; those of {MOST_KEPT:,} are kept for `plan --undo`."
         )

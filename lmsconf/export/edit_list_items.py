@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lmsconf.kinds.content_target.parse import item_addresses
 from lmsconf.manifest.edit.lists import remove_key, require_literal, set_key
 from lmsconf.manifest.edit.text_buffer import unescape_variables
 from lmsconf.manifest.edit.tree_builder import UNCHANGED, Mapping, Node, Scalar, Sequence
@@ -69,7 +70,7 @@ def remove_item(editor: YamlEditor, items: EntryItems, item: Node) -> None:
         block.parent.commented = True
 
 
-def find_absent_item(editor: YamlEditor, kind: AnyKind, items: EntryItems, entry: Node, finding: DriftFinding) -> Node:
+def find_absent_item(editor: YamlEditor, items: EntryItems, entry: Node, finding: DriftFinding) -> Node:
     """Return the item that a finding is about in an entry under `absent`. Raises EditRefused."""
     subjects = require_literal(editor, _get(entry, items.subject), entry)
     if isinstance(subjects, Sequence) and len(subjects.items) > 1:
@@ -77,7 +78,7 @@ def find_absent_item(editor: YamlEditor, kind: AnyKind, items: EntryItems, entry
         raise EditRefused(f"this entry declares several {items.subject}s", editor.location_of(entry), hint)
     body = {items.subject: unescape_variables(subjects.value())}
     for item in require_literal(editor, _get(entry, items.key), entry).children():
-        if finding.address in kind.item_addresses(body, unescape_variables(item.value())):
+        if finding.address in item_addresses(body, unescape_variables(item.value())):
             return item
     raise _elsewhere(editor, "its", items, entry)
 

@@ -65,7 +65,7 @@ def export_snapshot(
     cannot be planned.
     """
     ordered = order_kinds(kinds)
-    names = [kind.name for kind in ordered if kind.exported_by_default] if only_kinds is None else only_kinds
+    names = [kind.name for kind in ordered if not kind.is_person] if only_kinds is None else only_kinds
     _refuse_parts(snapshot, names)
     wanted = [kind for kind in ordered if kind.name in names]
     policy = replace(policy, only=(), excluded=(), additive=False)

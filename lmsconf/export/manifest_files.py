@@ -24,7 +24,7 @@ _SHOWN: Final = 20
 
 def order_kinds(kinds: Mapping[str, AnyKind]) -> list[AnyKind]:
     """Return the kinds in the order of their sections in manifests: those that are not usually exported last."""
-    return sorted(kinds.values(), key=lambda kind: not kind.exported_by_default)
+    return sorted(kinds.values(), key=lambda kind: kind.is_person)
 
 
 def render_files(

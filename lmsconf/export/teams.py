@@ -101,7 +101,7 @@ def _prefix(entry: ExportedEntry, kind: AnyKind, separator: str) -> str | None:
     value = next(iter(entry.body.values()))
     name = value.get("name") if isinstance(value, dict) else value
     before, found, after = str(name).partition(separator)
-    return before.strip() if found and after.strip() and kind.exported_by_default else None
+    return before.strip() if found and after.strip() and not kind.is_person else None
 
 
 def _folder(team: str, taken: Collection[str]) -> str:

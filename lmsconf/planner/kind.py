@@ -15,7 +15,6 @@ from lmsconf.model.api import Api, ListOperation
 from lmsconf.model.calls import CallIndex, Step
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, SourceMap
-from lmsconf.model.dependency_graph import Edge
 from lmsconf.model.forms import Form, form_to_json
 from lmsconf.model.names import normalize_name
 from lmsconf.model.plan import FULL_UNDO, Action, Change, Undo
@@ -47,7 +46,6 @@ BOX: Final = "box"
 """The usual shape of a node in a graph."""
 
 if TYPE_CHECKING:
-    from lmsconf.model.access_tests import AccessTest
     from lmsconf.planner.lints import LintContext
     from lmsconf.planner.reading import ReadContext
     from lmsconf.planner.redaction import Entry, RedactionContext, Report, RestoreContext
@@ -78,18 +76,13 @@ class Kind(Undoable[Row], AccessHooks[Spec], KindReadback[Spec, Row], ABC, Gener
     listing_nouns: further listings that it reads → their display names, singular and plural.
     example: an address that hints show; a name without a kind is taken for one of the first kind that has an example.
     reports_people: its job reports the people in the rows that it compares, so that not all people need to be listed.
-    is_read_first: its listing has the most pages, so that reading a workspace starts with it.
-    exported_by_default: whether `export` without `--kind` contains it.
     name_key: the key of an entry that holds its name. parts_key: that of the list of its parts, such as choices.
     time_keys: keys that hold times → whether a bare date means the end of the day.
     entry_items: how one entry declares several resources; None if each entry declares one.
-    has_sheets: whether entries are also read from tables, one for each row; needs `parse_item` and `item_forms`.
     references, part_references: kind → where manifests refer to its resources, and to their parts.
-    in_graph: whether graphs show its resources. graph_shape: how, in the words of DOT.
-    is_declared_once: of declarations in manifests and in their base, only that of the manifests decides what to read.
+    graph_shape: how graphs show its resources, in the words of DOT.
     operations: the API operations that read and change its resources; its manifests depend on their dialect keys.
     limit: the most resources that a workspace can hold; None if there is no limit.
-    test_schema: the schema of an entry under `tests`, of the kind that gives access to content; None for any other.
 
     All methods are pure, except that those of planning record facts in the PlanContext. A kind overrides what it needs:
     the defaults fit resources without relations that are updated in place.
@@ -110,21 +103,15 @@ class Kind(Undoable[Row], AccessHooks[Spec], KindReadback[Spec, Row], ABC, Gener
     listing_nouns: Mapping[str, tuple[str, str]] = {}
     example: str = ""
     reports_people: bool = False
-    is_read_first: bool = False
-    exported_by_default: bool = True
     name_key: str = "name"
     parts_key: str | None = None
     time_keys: Mapping[str, bool] = {}
     entry_items: EntryItems | None = None
-    has_sheets: bool = False
     references: Mapping[str, Sequence[Trail]] = {}
     part_references: Mapping[str, Sequence[PartReferences]] = {}
-    in_graph: bool = True
     graph_shape: str = BOX
-    is_declared_once: bool = False
     operations: Sequence[str] = ()
     limit: int | None = None
-    test_schema: Mapping[str, Json] | None = None
 
     @abstractmethod
     def parse(self, entry: ManifestEntry) -> Iterator[DesiredResource[Spec]]:
@@ -133,10 +120,6 @@ class Kind(Undoable[Row], AccessHooks[Spec], KindReadback[Spec, Row], ABC, Gener
     @abstractmethod
     def parse_absent(self, entry: ManifestEntry) -> Iterator[DeleteEntry[Any]]:
         """Yield the resources that one entry under `absent` declares to be deleted."""
-
-    def parse_test(self, entry: ManifestEntry) -> AccessTest | None:
-        """Return the test of an entry under `tests`; None after reporting a problem. Needed with a `test_schema`."""
-        raise NotImplementedError
 
     def check_declarations(
         self, declared: Sequence[DesiredResource[Spec]], everything: Mapping[str, Sequence[DesiredResource[Any]]]
@@ -216,18 +199,6 @@ class Kind(Undoable[Row], AccessHooks[Spec], KindReadback[Spec, Row], ABC, Gener
         """Return the one value of a custom field that an exported entry is about. teams: those of other entries."""
         return None
 
-    def item_addresses(self, entry: Mapping[str, Json], item: Json) -> list[Address]:
-        """Return the resources that one of the `entry_items` of an entry declares."""
-        return []
-
-    def parse_item(self, text: str) -> dict[str, Json] | None:
-        """Return the item of `entry_items` that a cell of a table names; None if it has none of the `item_forms`."""
-        return None
-
-    def item_forms(self, text: str) -> Sequence[str]:
-        """Return how a cell names an item, given a text that names none."""
-        return ()
-
     def replay_entry(self, change: Change, form: Mapping[str, Json], calls: CallIndex) -> Mapping[str, Json]:
         """Return the manifest entry that makes a planned change again, with the live resource pinned by its id.
 
@@ -236,14 +207,6 @@ class Kind(Undoable[Row], AccessHooks[Spec], KindReadback[Spec, Row], ABC, Gener
         if change.action is Action.DELETE:
             return {self.name_key: form[self.name_key], "id": change.id}
         return form if change.id is None else {**form, "id": change.id}
-
-    def graph_node(self, declared: DesiredResource[Spec]) -> Address:
-        """Return the node of a declared resource in the graph of dependencies."""
-        return declared.address
-
-    def graph_edges(self, declared: DesiredResource[Spec]) -> list[Edge]:
-        """Return the edges from the node of a declared resource."""
-        return [Edge(declared.address, other) for other in self.dependencies(declared)]
 
     def lost_rights(self, change: Change) -> Iterator[str]:
         """Yield in words what an update takes from a protected resource, other than its name and items of its lists."""

@@ -214,7 +214,7 @@ class ReadContext:
 
     def run(self) -> dict[str, Listing[Any]]:
         """Run the jobs of all kinds, and return what they read. Raises what the first one failed with."""
-        order = sorted(self.kinds.values(), key=lambda kind: not kind.is_read_first)
+        order = sorted(self.kinds.values(), key=lambda kind: not kind.is_person)
         results = self.api.together({kind.name: self._job(kind) for kind in order})
         listings = {name: listing for name, listing in results.items() if isinstance(listing, Listing)}
         return listings | dict(sorted(self._further.items()))

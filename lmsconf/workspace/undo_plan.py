@@ -16,9 +16,10 @@ from lmsconf.errors import LmsconfError, Problem, ProblemsFound
 from lmsconf.journal.journal_reader import read_runs
 from lmsconf.journal.kept_documents import kept_before, kept_plan
 from lmsconf.kinds import all_kinds
-from lmsconf.kinds.custom_field.undo import answers_taken
+from lmsconf.kinds.custom_field.types import FieldRow
+from lmsconf.kinds.custom_field.undo import answers_taken, lost_answer_entries
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, USER
-from lmsconf.kinds.user.undo import with_declared_values
+from lmsconf.kinds.user.undo import archived_instead, with_declared_values
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.calls import CallIndex, is_creation
 from lmsconf.model.canonical_json import Json
@@ -128,13 +129,13 @@ def _read_for(reader: WorkspaceReader, run: RunToUndo, policy: Policy) -> Manife
             continue
         for other, entry in _compared(kind, run, change):
             _join(bodies, other, entry)
-        if change.action is Action.CREATE and kind.uncreate(change, None) is None:
+        if change.action is Action.CREATE and not kind.is_person:
             id = run.created_id(change)
             body = kind.replay_entry(replace(change, action=Action.DELETE, id=id), _form(change.after), CallIndex())
             known = {key: value for key, value in body.items() if value is not None}
             absent.extend(kind.parse_absent(_entry(run, known)))
-        rows = [row for row in run.before.rows(kind.row_type) if row.id == change.id]
-        for entry_of in (one for row in rows for one in kind.entries_beside(before, change, row)):
+        rows = [row for row in run.before.rows(FieldRow) if row.id == change.id and kind.name == CUSTOM_FIELD]
+        for entry_of in (one for row in rows for one in lost_answer_entries(before, change, row)):
             _join(bodies, entry_of.kind, entry_of.body)
     declared: list[DesiredResource[Any]] = []
     for (name, _), body in bodies.items():
@@ -152,11 +153,9 @@ def _compared(kind: AnyKind, run: RunToUndo, change: Change) -> Iterator[tuple[s
         yield kind.name, _form(change.before)
     elif change.action is not Action.CREATE:
         yield kind.name, kind.replay_entry(own, _form(change.before), CallIndex())
-    elif (instead := kind.uncreate(change, None)) is not None:
-        yield (
-            kind.name,
-            kind.replay_entry(replace(own, id=run.created_id(change)), {**_form(change.after), **instead}, CallIndex()),
-        )
+    elif kind.is_person:
+        archived = {**_form(change.after), **archived_instead(change)}
+        yield kind.name, kind.replay_entry(replace(own, id=run.created_id(change)), archived, CallIndex())
 
 
 def _join(bodies: dict[tuple[str, str], dict[str, Json]], kind: str, entry: Mapping[str, Json]) -> None:

@@ -130,7 +130,7 @@ def test_what_a_covered_kind_needs_is_read() -> None:
 def test_the_largest_listing_is_asked_for_first() -> None:
     """Reading begins with the kind whose listing has the most pages, in any order of kinds."""
     locks = Plain("lock", LOCKS)
-    locks.is_read_first = True
+    locks.is_person = True
     for kinds in ((Plain("door", DOORS), locks), (locks, Plain("door", DOORS))):
         api = OneByOne(doors=[], locks=[])
         read(api, *kinds, owned=["door", "lock"])

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from lmsconf.errors import Problem
-from lmsconf.kinds.content_target.access_tests import TEST_SCHEMA, parse_test
 from lmsconf.kinds.content_target.audiences import live_entry
 from lmsconf.kinds.content_target.export import (
     REFERENCES,
@@ -21,9 +20,7 @@ from lmsconf.kinds.content_target.export import (
 )
 from lmsconf.kinds.content_target.matching import match_assignments
 from lmsconf.kinds.content_target.parse import (
-    audience_forms,
     audience_from,
-    audience_from_text,
     parse_absent_assignments,
     parse_assignments,
 )
@@ -41,7 +38,6 @@ from lmsconf.kinds.content_target.types import (
     ContentRow,
     TargetRow,
     assignment_address,
-    contents_of,
     declared_entry,
     is_window_declarable,
     lost_access,
@@ -49,13 +45,11 @@ from lmsconf.kinds.content_target.types import (
 )
 from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, EDITS
 from lmsconf.kinds.shared.manifest_entries import partial_undo
-from lmsconf.model.access_tests import AccessTest
 from lmsconf.model.address import Address
 from lmsconf.model.api import Api
 from lmsconf.model.calls import Call, CallIndex, Step
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
-from lmsconf.model.dependency_graph import Edge
 from lmsconf.model.plan import FULL_UNDO, Action, Change, Undo, UndoLevel
 from lmsconf.model.snapshot import HasId, ListedRow, Listing, Snapshot
 from lmsconf.planner.context import BeforeAfter, Deletion, Match, MatchResult, PlanContext, SideEffect
@@ -104,7 +98,6 @@ class ContentTargetKind(Kind[AssignmentSpec, TargetRow]):
     row_types = (ContentRow, TargetRow)
     schema = SCHEMA
     absent_schema = ABSENT_SCHEMA
-    test_schema = TEST_SCHEMA
 
     def parse(self, entry: ManifestEntry) -> Iterator[DesiredResource[AssignmentSpec]]:
         """Yield one assignment for each content and audience of the entry; report bad times."""
@@ -215,7 +208,6 @@ class ContentTargetKind(Kind[AssignmentSpec, TargetRow]):
         return [assignment_address(one.content, declared.spec.audience) for one in declared.spec.replaces]
 
     entry_items = EntryItems("assign_to", "audience", "content")
-    has_sheets = True
     time_keys = MappingProxyType({"visible_from": False, "visible_until": True})
     references = REFERENCES
     graph_shape = "note"
@@ -231,34 +223,10 @@ class ContentTargetKind(Kind[AssignmentSpec, TargetRow]):
         """Yield every assignment, each with one audience."""
         return assignment_entries(live)
 
-    def item_addresses(self, entry: Mapping[str, Json], item: Json) -> list[Address]:
-        """The assignments of the contents to one audience."""
-        return [assignment_address(name, audience_from(item)) for name, _ in contents_of(entry["content"])]
-
-    def parse_item(self, text: str) -> dict[str, Json] | None:
-        """The audience that `group: Sales`, or its address, names."""
-        return audience_from_text(text)
-
-    def item_forms(self, text: str) -> Sequence[str]:
-        """The ways to write an audience; those that the text may mean, if it lacks only the word before the name."""
-        return audience_forms(text)
-
     def replay_entry(self, change: Change, form: Mapping[str, Json], calls: CallIndex) -> Mapping[str, Json]:
         """The form itself; of a deletion, content and audience."""
         entry = {key: form[key] for key in ("content", "assign_to")} if change.action is Action.DELETE else form
         return {**entry, **replay_keys(change, calls)}
-
-    def parse_test(self, entry: ManifestEntry) -> AccessTest | None:
-        """Parse a statement about who has what."""
-        return parse_test(entry)
-
-    def graph_node(self, declared: DesiredResource[AssignmentSpec]) -> Address:
-        """The content."""
-        return Address.of(CONTENT, declared.spec.content)
-
-    def graph_edges(self, declared: DesiredResource[AssignmentSpec]) -> list[Edge]:
-        """From the content to the audience."""
-        return [Edge(self.graph_node(declared), declared.spec.audience, declared.spec.mandatory)]
 
     def lost_rights(self, change: Change) -> Iterator[str]:
         """Yield the flag, and the part of the window that is cut off."""

@@ -7,7 +7,7 @@ use (API specification, Custom Fields).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from lmsconf.api.spec.listings import CUSTOM_FIELDS
@@ -31,7 +31,7 @@ from lmsconf.kinds.custom_field.steps import (
     field_deletion,
     field_steps,
 )
-from lmsconf.kinds.custom_field.types import MOST_FIELDS, ChoiceRow, CustomFieldSpec, FieldRow, parse_field_row
+from lmsconf.kinds.custom_field.types import MOST_FIELDS, CustomFieldSpec, FieldRow, parse_field_row
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, SMART_GROUP
 from lmsconf.kinds.shared.manifest_entries import ABSENT_NAMED, desired_resource_by_name
 from lmsconf.kinds.shared.renames import find_rename_cycles
@@ -41,7 +41,7 @@ from lmsconf.model.calls import Call, CallIndex, Step
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.forms import Form
-from lmsconf.model.plan import Action, Change, Plan, Undo
+from lmsconf.model.plan import Action, Change, Undo
 from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.planner.context import BeforeAfter, Deletion, Match, MatchResult, PlanContext, SideEffect, Similarity
 from lmsconf.planner.diff import KeyedNames
@@ -49,10 +49,8 @@ from lmsconf.planner.kind import Kind, ManifestEntry
 from lmsconf.planner.live_names import LiveNames
 from lmsconf.planner.manifest_entries import EntryBody
 from lmsconf.planner.matching import match_named
-from lmsconf.planner.undo.hooks import EntryOf
 
 if TYPE_CHECKING:
-    from lmsconf.kinds.user.types import PersonRow
     from lmsconf.planner.lints import LintContext
     from lmsconf.planner.reading import ReadContext
 
@@ -195,28 +193,6 @@ class CustomFieldKind(Kind[CustomFieldSpec, FieldRow]):
         from lmsconf.kinds.custom_field.undo import whole_form
 
         return whole_form(row)
-
-    def parts(self, row: FieldRow) -> Sequence[ChoiceRow]:
-        """Its choices."""
-        return row.choices
-
-    def rows_destroyed_with(self, snapshot: Snapshot, changes: Iterable[Change]) -> Iterator[PersonRow]:
-        """The people who answered a deleted field or choice, with these answers."""
-        from lmsconf.kinds.custom_field.undo import people_losing_answers
-
-        return people_losing_answers(snapshot, changes)
-
-    def entries_beside(self, before: PlanContext, change: Change, row: FieldRow) -> Iterator[EntryOf]:
-        """The lost answers of people."""
-        from lmsconf.kinds.custom_field.undo import lost_answer_entries
-
-        return lost_answer_entries(before, change, row)
-
-    def used_since(self, live: PlanContext, change: Change, row: FieldRow, plan: Plan) -> str | None:
-        """Answers that the run did not give."""
-        from lmsconf.kinds.custom_field.undo import answered_since
-
-        return answered_since(live, row, plan)
 
     parts_key = "choices"
     graph_shape = "parallelogram"

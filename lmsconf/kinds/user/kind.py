@@ -34,7 +34,7 @@ from lmsconf.kinds.user.types import (
     declared_row,
     parse_person_row,
 )
-from lmsconf.model.address import Address, RemoteId
+from lmsconf.model.address import Address
 from lmsconf.model.api import Api
 from lmsconf.model.calls import Call, Step
 from lmsconf.model.canonical_json import Json
@@ -74,8 +74,6 @@ class UserKind(Kind[PersonSpec, PersonRow]):
     }
     row_types = (PersonRow, AdminRow, HolderRow)
     list_operation = USERS
-    is_read_first = True
-    is_declared_once = True
     operations = (
         "users.list",
         "users.extended-info",
@@ -209,21 +207,6 @@ class UserKind(Kind[PersonSpec, PersonRow]):
 
         return whole_form(planning, row)
 
-    def uncreate(self, change: Change, id: RemoteId | None) -> Mapping[str, Json] | None:
-        """Archive the account, without administrator rights, which archiving rules out."""
-        from lmsconf.kinds.user.undo import archived_instead
-
-        return archived_instead(change)
-
-    def not_restorable(self, planning: PlanContext, key: str, value: Json, part: str | None = None) -> str | None:
-        """An empty name or language, and an answer or a metadata key where the service takes none away."""
-        from lmsconf.kinds.user.undo import why_not_emptied
-
-        return None if value else why_not_emptied(planning, key, part)
-
-    # Other systems manage people, and a graph with a node for each is unreadable.
-    exported_by_default = False
-    in_graph = False
     name_key = "email"
     time_keys = MappingProxyType({_DATE: False})
     references = REFERENCES

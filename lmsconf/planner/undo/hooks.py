@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from typing import Final, Generic, NamedTuple, TypeVar
 
-from lmsconf.model.address import Address, RemoteId
+from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.forms import Form
-from lmsconf.model.plan import Change, Plan
-from lmsconf.model.snapshot import HasName, ListedRow, NamedRow, Snapshot
+from lmsconf.model.snapshot import NamedRow
 from lmsconf.planner.context import BeforeAfter, Deletion, PlanContext
 
 Row = TypeVar("Row", bound=NamedRow)
@@ -54,30 +53,3 @@ class Undoable(Generic[Row]):
         """Return every key of a live resource that was read, as plans show it."""
         at = Address.of(self.name, self.normalize_name(row.name))
         return dict(self.state_before_delete(planning, Deletion(address=at, row=row, absent=None)).before or {})
-
-    def parts(self, row: Row) -> Iterable[HasName]:
-        """Return the parts of a live resource, such as choices, that have ids of their own."""
-        return ()
-
-    def rows_destroyed_with(self, snapshot: Snapshot, changes: Iterable[Change]) -> Iterator[ListedRow]:
-        """Yield rows of any kind with values that are destroyed by these changes without a change of their own."""
-        return iter(())
-
-    def entries_beside(self, before: PlanContext, change: Change, row: Row) -> Iterator[EntryOf]:
-        """Yield entries of other resources that restore what a change destroyed along with its own resource."""
-        return iter(())
-
-    def used_since(self, live: PlanContext, change: Change, row: Row, plan: Plan) -> str | None:
-        """Return what others have put into a resource that the plan created, in words; None if nothing."""
-        return None
-
-    def uncreate(self, change: Change, id: RemoteId | None) -> Mapping[str, Json] | None:
-        """Return the entry that undoes a creation where the resource cannot be deleted; None where it can."""
-        return None
-
-    def not_restorable(self, planning: PlanContext, key: str, value: Json, part: str | None = None) -> str | None:
-        """Return why the service does not take the earlier value of a key, or of a part of it, back; None if it does.
-
-        part: the key below `key`; that of a custom field with its id, as in the drafts of an undo.
-        """
-        return None

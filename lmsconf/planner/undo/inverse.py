@@ -14,6 +14,8 @@ from typing import Any, Final
 from msgspec import Struct
 
 from lmsconf.errors import Problem, Severity, SourceLocation
+from lmsconf.kinds.custom_field.undo import lost_answer_entries
+from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json, sha256
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, FixedSource, Manifests
@@ -142,9 +144,9 @@ class _Inversion:
         for change in self.times.run.plan.changes:
             kind = self.times.kinds[change.address.kind]
             row = self.times.row_before(kind, change.id)
-            if row is None or not self._is_back(kind, change, drafts, back):
+            if kind.name != CUSTOM_FIELD or row is None or not self._is_back(kind, change, drafts, back):
                 continue
-            for other_name, body in kind.entries_beside(self.times.before, change, row):
+            for other_name, body in lost_answer_entries(self.times.before, change, row):
                 other = self.times.kinds[other_name]
                 draft = self._value_beside(change, other, body)
                 if draft is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from lmsconf.kinds.custom_field.types import parts_of
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.forms import form_to_json
@@ -95,9 +96,9 @@ class Times:
                 continue
             if change.action is Action.DELETE:
                 self._then.add(kind, kind.normalize_name(row.name), id)
-            live = {normalize_name(part.name): part.id for part in kind.parts(now)}
+            live = {normalize_name(part.name): part.id for part in parts_of(now)}
             ids = {*live.values()}
-            for part in kind.parts(row):
+            for part in parts_of(row):
                 name = normalize_name(part.name)
                 if (part.id not in ids and name in live) or (change.action is Action.DELETE and name in live):
                     self._then.add_part(id, name, live[name])
