@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from lmsconf.errors import LmsconfError, Problem, Severity
 from lmsconf.export.declared_rows import DeclaredRows, find_declared_rows
-from lmsconf.export.manifest_files import order_kinds, render_files, unexportable_line
+from lmsconf.export.manifest_files import entries_of, order_kinds, render_files, unexportable_line
 from lmsconf.export.verify_empty_plan import EmptyPlanCheck, deletes_undeclared
 from lmsconf.kinds.shared.kind_names import USER
 from lmsconf.kinds.user.export import unread_value_notes
@@ -78,7 +78,7 @@ def export_snapshot(
     live = _live_names(snapshot, kinds, policy, call_templates)
     declared = find_declared_rows(existing_manifests, snapshot, kinds, policy, call_templates)
     check = EmptyPlanCheck(kinds, existing_manifests, policy.timezone, planned)
-    rows = [row for kind in wanted for row in kind.to_entries(live)]
+    rows = [row for kind in wanted for row in entries_of(kind, live)]
     new = [row for row in rows if row.id not in declared.ids.get(row.address.kind, ())]
     managed = [row for row in new if not matches_patterns(str(row.address), policy.leave_alone)]
     check.skipped.extend(row for row in managed if isinstance(row, UnexportableRow))

@@ -8,12 +8,14 @@ from typing import Final, TypeVar, cast
 
 from msgspec import Struct, field
 
-from lmsconf.kinds.content_target.export import group_by_content
+from lmsconf.kinds.content_target.export import assignment_entries, group_by_content
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET
+from lmsconf.kinds.user.export import person_entries
 from lmsconf.manifest.edit.yaml_text import escape_for_comment, format_entry_lines
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import casefold_name
 from lmsconf.planner.kind import AnyKind
+from lmsconf.planner.live_names import LiveNames
 from lmsconf.planner.manifest_entries import EntryBody, ExportedEntry, UnexportableRow
 
 Item = TypeVar("Item", ExportedEntry, UnexportableRow)
@@ -25,6 +27,17 @@ _SHOWN: Final = 20
 def order_kinds(kinds: Mapping[str, AnyKind]) -> list[AnyKind]:
     """Return the kinds in the order of their sections in manifests: those that are not usually exported last."""
     return sorted(kinds.values(), key=lambda kind: kind.is_person)
+
+
+def entries_of(kind: AnyKind, live: LiveNames) -> Iterator[ExportedEntry | UnexportableRow]:
+    """Yield the manifest entry of every live row of a kind, or the reason why it has none."""
+    if kind.is_person:
+        yield from person_entries(live)
+    elif kind.name == CONTENT_TARGET:
+        yield from assignment_entries(live)
+    else:
+        for row in live.snapshot.of(kind.name).rows:
+            yield live.exported_entry(kind.name, row, kind.entry_body(live, row))
 
 
 def render_files(

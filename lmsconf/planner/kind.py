@@ -12,12 +12,12 @@ from msgspec import Struct
 from lmsconf.errors import Problem
 from lmsconf.model.address import Address
 from lmsconf.model.api import Api, ListOperation
-from lmsconf.model.calls import CallIndex, Step
+from lmsconf.model.calls import Call, Step
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, SourceMap
 from lmsconf.model.forms import Form, form_to_json
 from lmsconf.model.names import normalize_name
-from lmsconf.model.plan import FULL_UNDO, Action, Change, Undo
+from lmsconf.model.plan import FULL_UNDO, Change, Undo
 from lmsconf.model.snapshot import HasId, ListedRow, Listing, Row, Snapshot
 from lmsconf.planner.context import (
     BeforeAfter,
@@ -29,18 +29,14 @@ from lmsconf.planner.context import (
     Similarity,
     Spec,
 )
-from lmsconf.planner.grant_verification import AccessHooks
-from lmsconf.planner.kind_readback import KindReadback
+from lmsconf.planner.grant_verification import GrantVerification
 from lmsconf.planner.live_names import LiveNames
 from lmsconf.planner.manifest_entries import (
     EntryBody,
     EntryItems,
-    ExportedEntry,
     PartReferences,
     Trail,
-    UnexportableRow,
 )
-from lmsconf.planner.undo.hooks import Undoable
 
 BOX: Final = "box"
 """The usual shape of a node in a graph."""
@@ -63,13 +59,14 @@ class ManifestEntry(Struct, frozen=True, kw_only=True):
     report: Callable[[Problem], None]
 
 
-class Kind(Undoable[Row], AccessHooks[Spec], KindReadback[Spec, Row], ABC, Generic[Spec, Row]):
+class Kind(ABC, Generic[Spec, Row]):
     """A kind of resource, with all code specific to it. Spec: what an entry declares. Row: a live resource as read.
 
     name: the first part of its addresses. section: the manifest key of its entries. noun, plural: its display names.
     rank: kinds of a lower rank are planned first, because others reference them.
     is_relation: it only links other resources, so that deleting one counts as a removal, not a deletion.
     schema, absent_schema: the JSON Schema of an entry in its section, and under `absent`.
+    row_types: those that snapshot files hold for this kind, one per listing, in their order there.
     list_operation: the operation that lists its resources; None if there is no listing of them all.
     ownership_schema: the JSON Schema of its section under `ownership`; None: they are never deleted, so never owned.
     is_person: its resources are people: their names are e-mails, and their values personal data.
@@ -97,6 +94,7 @@ class Kind(Undoable[Row], AccessHooks[Spec], KindReadback[Spec, Row], ABC, Gener
     schema: Mapping[str, Json]
     absent_schema: Mapping[str, Json]
     row_type: type[Row]
+    row_types: tuple[type[ListedRow], ...]
     list_operation: ListOperation | None = None
     ownership_schema: Mapping[str, Json] | None = {"$ref": "#/$defs/owned"}
     is_person: bool = False
@@ -153,10 +151,6 @@ class Kind(Undoable[Row], AccessHooks[Spec], KindReadback[Spec, Row], ABC, Gener
         """Record facts for other kinds, and check the kind as a whole. Called once, when all kinds are compared."""
         return
 
-    def action(self, planning: PlanContext, match: Match[Spec, Row]) -> Action:
-        """Return how a live resource that differs is changed: by an update or a replacement."""
-        return Action.UPDATE
-
     @abstractmethod
     def plan_steps(self, planning: PlanContext, match: Match[Spec, Row], sides: BeforeAfter) -> list[Step]:
         """Return the calls that change the resource from `before` to `after`."""
@@ -164,6 +158,14 @@ class Kind(Undoable[Row], AccessHooks[Spec], KindReadback[Spec, Row], ABC, Gener
     @abstractmethod
     def plan_delete(self, planning: PlanContext, deletion: Deletion[Row]) -> list[Step]:
         """Return the calls that delete the resource."""
+
+    def grant_verification(self, call: Call) -> GrantVerification | None:
+        """Return how the effect of a call that grants access is verified; None for any other call."""
+        return None
+
+    def revokes_access(self, call: Call) -> bool:
+        """Return whether a call takes away access, so that the grants it depends on are verified before it is sent."""
+        return False
 
     def undo_extent(
         self, planning: PlanContext, subject: Match[Spec, Row] | Deletion[Row] | SideEffect, sides: BeforeAfter
@@ -183,11 +185,6 @@ class Kind(Undoable[Row], AccessHooks[Spec], KindReadback[Spec, Row], ABC, Gener
         """Return the form in which the names of resources are compared."""
         return normalize_name(text)
 
-    def to_entries(self, live: LiveNames) -> Iterator[ExportedEntry | UnexportableRow]:
-        """Yield the manifest entry of every live row, or the reason why it has none."""
-        for row in live.snapshot.of(self.name).rows:
-            yield live.exported_entry(self.name, row, self.entry_body(live, row))
-
     def entry_body(self, live: LiveNames, row: Row) -> EntryBody:
         """Return the keys of a row's entry beside name and id, without default values."""
         form = self.live_form(live.planning, row)
@@ -198,19 +195,6 @@ class Kind(Undoable[Row], AccessHooks[Spec], KindReadback[Spec, Row], ABC, Gener
     def entry_team(self, body: Mapping[str, Json], field: str, teams: Mapping[Address, str]) -> str | None:
         """Return the one value of a custom field that an exported entry is about. teams: those of other entries."""
         return None
-
-    def replay_entry(self, change: Change, form: Mapping[str, Json], calls: CallIndex) -> Mapping[str, Json]:
-        """Return the manifest entry that makes a planned change again, with the live resource pinned by its id.
-
-        form: its state after the change, or before a deletion. calls: those of the plan.
-        """
-        if change.action is Action.DELETE:
-            return {self.name_key: form[self.name_key], "id": change.id}
-        return form if change.id is None else {**form, "id": change.id}
-
-    def lost_rights(self, change: Change) -> Iterator[str]:
-        """Yield in words what an update takes from a protected resource, other than its name and items of its lists."""
-        return iter(())
 
     def required_listings(self, reading: ReadContext) -> frozenset[str]:
         """Return the kinds whose listings must be read if manifests, ownership or the selection cover this kind."""
@@ -244,15 +228,6 @@ class Kind(Undoable[Row], AccessHooks[Spec], KindReadback[Spec, Row], ABC, Gener
         Raises Rejected for a row that is not live any more.
         """
         return kept.of(self.name)
-
-    def contradicted_listings(self, snapshot: Snapshot) -> Iterator[tuple[str, str]]:
-        """Yield the other listings that lack what live resources of this kind reference, each with the reason."""
-        return iter(())
-
-    @property
-    def row_types(self) -> tuple[type[ListedRow], ...]:
-        """The row types that snapshot files hold for this kind, one per listing, in their order there."""
-        return (self.row_type,)
 
     def named_emails(self, entry: DesiredResource[Spec] | DeleteEntry[Any]) -> Iterable[str]:
         """Return the e-mails that an entry names, in no order, beyond the name of a person that it declares."""
@@ -294,3 +269,8 @@ def required_keys(kind: AnyKind) -> frozenset[str]:
     """Return the keys that every entry has: they identify its resource."""
     required = kind.schema["required"]
     return frozenset(map(str, required)) if isinstance(required, list) else frozenset()
+
+
+def is_named(kind: AnyKind) -> bool:
+    """Return whether resources are created with names that tell them apart: no relations, and no people."""
+    return not kind.is_relation and not kind.is_person

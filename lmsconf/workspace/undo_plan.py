@@ -33,6 +33,7 @@ from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.context import PlanContext
 from lmsconf.planner.kind import AnyKind, ManifestEntry, required_keys
 from lmsconf.planner.plan import DraftPlan, draft_plan
+from lmsconf.planner.plan_as_manifests import replay_entry
 from lmsconf.planner.undo.inverse import CONFLICT, LIMITED, Inverse, invert, run_source
 from lmsconf.planner.undo.run import RunToUndo
 from lmsconf.planner.undo.times import Times, named_context
@@ -131,12 +132,12 @@ def _read_for(reader: WorkspaceReader, run: RunToUndo, policy: Policy) -> Manife
             _join(bodies, other, entry)
         if change.action is Action.CREATE and not kind.is_person:
             id = run.created_id(change)
-            body = kind.replay_entry(replace(change, action=Action.DELETE, id=id), _form(change.after), CallIndex())
+            body = replay_entry(kind, replace(change, action=Action.DELETE, id=id), _form(change.after), CallIndex())
             known = {key: value for key, value in body.items() if value is not None}
             absent.extend(kind.parse_absent(_entry(run, known)))
         rows = [row for row in run.before.rows(FieldRow) if row.id == change.id and kind.name == CUSTOM_FIELD]
-        for entry_of in (one for row in rows for one in lost_answer_entries(before, change, row)):
-            _join(bodies, entry_of.kind, entry_of.body)
+        for entry in (one for row in rows for one in lost_answer_entries(before, change, row)):
+            _join(bodies, USER, entry)
     declared: list[DesiredResource[Any]] = []
     for (name, _), body in bodies.items():
         kind = all_kinds()[name]
@@ -152,10 +153,10 @@ def _compared(kind: AnyKind, run: RunToUndo, change: Change) -> Iterator[tuple[s
     if change.action is Action.DELETE:
         yield kind.name, _form(change.before)
     elif change.action is not Action.CREATE:
-        yield kind.name, kind.replay_entry(own, _form(change.before), CallIndex())
+        yield kind.name, replay_entry(kind, own, _form(change.before), CallIndex())
     elif kind.is_person:
         archived = {**_form(change.after), **archived_instead(change)}
-        yield kind.name, kind.replay_entry(replace(own, id=run.created_id(change)), archived, CallIndex())
+        yield kind.name, replay_entry(kind, replace(own, id=run.created_id(change)), archived, CallIndex())
 
 
 def _join(bodies: dict[tuple[str, str], dict[str, Json]], kind: str, entry: Mapping[str, Json]) -> None:

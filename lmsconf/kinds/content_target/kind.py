@@ -16,7 +16,6 @@ from lmsconf.errors import Problem
 from lmsconf.kinds.content_target.audiences import live_entry
 from lmsconf.kinds.content_target.export import (
     REFERENCES,
-    assignment_entries,
 )
 from lmsconf.kinds.content_target.matching import match_assignments
 from lmsconf.kinds.content_target.parse import (
@@ -24,30 +23,28 @@ from lmsconf.kinds.content_target.parse import (
     parse_absent_assignments,
     parse_assignments,
 )
-from lmsconf.kinds.content_target.replacement_parse import replay_keys
 from lmsconf.kinds.content_target.schema import ABSENT_SCHEMA, SCHEMA
 from lmsconf.kinds.content_target.steps import (
     assignment_deletion,
     assignment_steps,
     assignment_verification,
     parse_live_window,
+    update_action,
 )
 from lmsconf.kinds.content_target.types import (
     AUDIENCES,
     AssignmentSpec,
     ContentRow,
     TargetRow,
-    assignment_address,
     declared_entry,
     is_window_declarable,
-    lost_access,
     people_named,
 )
 from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, EDITS
 from lmsconf.kinds.shared.manifest_entries import partial_undo
 from lmsconf.model.address import Address
 from lmsconf.model.api import Api
-from lmsconf.model.calls import Call, CallIndex, Step
+from lmsconf.model.calls import Call, Step
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.plan import FULL_UNDO, Action, Change, Undo, UndoLevel
@@ -55,8 +52,7 @@ from lmsconf.model.snapshot import HasId, ListedRow, Listing, Snapshot
 from lmsconf.planner.context import BeforeAfter, Deletion, Match, MatchResult, PlanContext, SideEffect
 from lmsconf.planner.grant_verification import GrantVerification
 from lmsconf.planner.kind import Kind, ManifestEntry
-from lmsconf.planner.live_names import LiveNames
-from lmsconf.planner.manifest_entries import EntryItems, ExportedEntry, UnexportableRow
+from lmsconf.planner.manifest_entries import EntryItems
 
 if TYPE_CHECKING:
     from lmsconf.planner.lints import LintContext
@@ -165,11 +161,6 @@ class ContentTargetKind(Kind[AssignmentSpec, TargetRow]):
             form["content"] = {"name": spec.content, "id": row.content}
         return BeforeAfter(before=form, after=None)
 
-    def action(self, planning: PlanContext, match: Match[AssignmentSpec, TargetRow]) -> Action:
-        """An update, or a replacement under the dialect `content-targets.on-existing: recreate`."""
-        recreate = planning.call_templates.behaviour("content-targets.on-existing") == "recreate"
-        return Action.REPLACE if recreate else Action.UPDATE
-
     def plan_steps(
         self, planning: PlanContext, match: Match[AssignmentSpec, TargetRow], sides: BeforeAfter
     ) -> list[Step]:
@@ -186,9 +177,7 @@ class ContentTargetKind(Kind[AssignmentSpec, TargetRow]):
         row = subject.row if isinstance(subject, Match | Deletion) else None
         if row is not None and not is_window_declarable(row):
             return Undo(level=UndoLevel.NONE, reason="no manifest can declare its window")
-        stays = isinstance(subject, Match) and (
-            subject.row is None or self.action(planning, subject) is not Action.REPLACE
-        )
+        stays = isinstance(subject, Match) and (subject.row is None or update_action(planning) is not Action.REPLACE)
         return FULL_UNDO if stays else partial_undo("the assignment comes back with another id and without progress")
 
     def plan_delete(self, planning: PlanContext, deletion: Deletion[TargetRow]) -> list[Step]:
@@ -203,10 +192,6 @@ class ContentTargetKind(Kind[AssignmentSpec, TargetRow]):
         """Deletions."""
         return call.operation == "content-targets.delete"
 
-    def replaced(self, declared: DesiredResource[AssignmentSpec]) -> Sequence[Address]:
-        """The assignments of the content under `replaces` to the same audience."""
-        return [assignment_address(one.content, declared.spec.audience) for one in declared.spec.replaces]
-
     entry_items = EntryItems("assign_to", "audience", "content")
     time_keys = MappingProxyType({"visible_from": False, "visible_until": True})
     references = REFERENCES
@@ -218,19 +203,6 @@ class ContentTargetKind(Kind[AssignmentSpec, TargetRow]):
             case [audience, *_]:
                 return teams.get(audience_from(audience))
         return None
-
-    def to_entries(self, live: LiveNames) -> Iterator[ExportedEntry | UnexportableRow]:
-        """Yield every assignment, each with one audience."""
-        return assignment_entries(live)
-
-    def replay_entry(self, change: Change, form: Mapping[str, Json], calls: CallIndex) -> Mapping[str, Json]:
-        """The form itself; of a deletion, content and audience."""
-        entry = {key: form[key] for key in ("content", "assign_to")} if change.action is Action.DELETE else form
-        return {**entry, **replay_keys(change, calls)}
-
-    def lost_rights(self, change: Change) -> Iterator[str]:
-        """Yield the flag, and the part of the window that is cut off."""
-        return lost_access(change)
 
     def required_listings(self, reading: ReadContext) -> frozenset[str]:
         """The audiences."""
@@ -251,12 +223,6 @@ class ContentTargetKind(Kind[AssignmentSpec, TargetRow]):
         from lmsconf.kinds.content_target.read import reread_assignments
 
         return reread_assignments(api, kept, changes)
-
-    def contradicted_listings(self, snapshot: Snapshot) -> Iterator[tuple[str, str]]:
-        """Listings of groups that are empty, although content is assigned to groups."""
-        from lmsconf.kinds.content_target.read import find_empty_group_listings
-
-        return find_empty_group_listings(snapshot)
 
     def named_emails(self, entry: DesiredResource[AssignmentSpec] | DeleteEntry[Any]) -> Iterator[str]:
         """Yield the e-mail of an audience that is a person."""

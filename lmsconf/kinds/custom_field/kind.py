@@ -14,7 +14,7 @@ from lmsconf.api.spec.listings import CUSTOM_FIELDS
 from lmsconf.errors import Problem
 from lmsconf.kinds.custom_field.choices import register_choices
 from lmsconf.kinds.custom_field.diff import diff_field, live_field_form
-from lmsconf.kinds.custom_field.export import field_entry_body, replay_field_entry
+from lmsconf.kinds.custom_field.export import field_entry_body
 from lmsconf.kinds.custom_field.lost_answers import field_undo, record_deletions
 from lmsconf.kinds.custom_field.migration import (
     MIGRATE,
@@ -37,11 +37,11 @@ from lmsconf.kinds.shared.manifest_entries import ABSENT_NAMED, desired_resource
 from lmsconf.kinds.shared.renames import find_rename_cycles
 from lmsconf.model.address import Address
 from lmsconf.model.api import Api
-from lmsconf.model.calls import Call, CallIndex, Step
+from lmsconf.model.calls import Call, Step
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.forms import Form
-from lmsconf.model.plan import Action, Change, Undo
+from lmsconf.model.plan import Change, Undo
 from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.planner.context import BeforeAfter, Deletion, Match, MatchResult, PlanContext, SideEffect, Similarity
 from lmsconf.planner.diff import KeyedNames
@@ -64,6 +64,7 @@ class CustomFieldKind(Kind[CustomFieldSpec, FieldRow]):
     plural = "custom fields"
     rank = 0
     row_type = FieldRow
+    row_types = (FieldRow,)
     list_operation = CUSTOM_FIELDS
     limit = MOST_FIELDS
     operations = (
@@ -183,29 +184,12 @@ class CustomFieldKind(Kind[CustomFieldSpec, FieldRow]):
         """Deletions of a field: the copies of its answers, if there are any, are verified before."""
         return call.operation == "custom-fields.delete"
 
-    def replaced(self, declared: DesiredResource[CustomFieldSpec]) -> Sequence[Address]:
-        """The field whose answers move to this one."""
-        migration = declared.spec.migrate
-        return () if migration is None else [Address.of(CUSTOM_FIELD, migration.source)]
-
-    def whole_form(self, planning: PlanContext, row: FieldRow) -> Form:
-        """With its flags, and its choices in live order."""
-        from lmsconf.kinds.custom_field.undo import whole_form
-
-        return whole_form(row)
-
     parts_key = "choices"
     graph_shape = "parallelogram"
 
     def entry_body(self, live: LiveNames, row: FieldRow) -> EntryBody:
         """Its type, choices in live order, description and flags."""
         return field_entry_body(row)
-
-    def replay_entry(self, change: Change, form: Mapping[str, Json], calls: CallIndex) -> Mapping[str, Json]:
-        """The field with every choice that it keeps pinned, as the call that replaces it sends them."""
-        if change.action is Action.DELETE and MIGRATE in form:
-            return {**super().replay_entry(change, form, calls), MIGRATE: form[MIGRATE]}
-        return replay_field_entry(change, super().replay_entry(change, form, calls), calls)
 
     def required_listings(self, reading: ReadContext) -> frozenset[str]:
         """The smart groups, whose conditions reference fields."""

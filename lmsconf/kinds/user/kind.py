@@ -20,10 +20,10 @@ from lmsconf.kinds.custom_field.migration import active_migrations
 from lmsconf.kinds.shared.kind_names import ADMIN, CUSTOM_FIELD, HOLDERS, USER
 from lmsconf.kinds.shared.manifest_entries import delete_entry, parse_about, parse_names, parse_only_in, parse_pins
 from lmsconf.kinds.user.diff import diff_person
-from lmsconf.kinds.user.export import PART_REFERENCES, REFERENCES, only_text, person_entries
+from lmsconf.kinds.user.export import PART_REFERENCES, REFERENCES, only_text
 from lmsconf.kinds.user.parse import find_contradictions, parse_person
 from lmsconf.kinds.user.people_directory import register_planned_people
-from lmsconf.kinds.user.rights import admin_grant_verification, refuse_admin_lockout, revoked_rights
+from lmsconf.kinds.user.rights import admin_grant_verification, refuse_admin_lockout
 from lmsconf.kinds.user.schema import ABSENT_SCHEMA, SCHEMA
 from lmsconf.kinds.user.steps import person_steps
 from lmsconf.kinds.user.types import (
@@ -31,7 +31,6 @@ from lmsconf.kinds.user.types import (
     HolderRow,
     PersonRow,
     PersonSpec,
-    declared_row,
     parse_person_row,
 )
 from lmsconf.model.address import Address
@@ -39,15 +38,12 @@ from lmsconf.model.api import Api
 from lmsconf.model.calls import Call, Step
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
-from lmsconf.model.forms import Form
 from lmsconf.model.names import normalize_email
 from lmsconf.model.plan import Change, Undo
 from lmsconf.model.snapshot import HasId, ListedRow, Listing, Snapshot
 from lmsconf.planner.context import BeforeAfter, Deletion, Match, MatchResult, PlanContext, SideEffect
 from lmsconf.planner.grant_verification import GrantVerification
 from lmsconf.planner.kind import Kind, ManifestEntry
-from lmsconf.planner.live_names import LiveNames
-from lmsconf.planner.manifest_entries import ExportedEntry, UnexportableRow
 from lmsconf.planner.matching import match_declared, refuse_taken_names
 
 if TYPE_CHECKING:
@@ -151,14 +147,6 @@ class UserKind(Kind[PersonSpec, PersonRow]):
         register_planned_people(planning, matched)
         return matched
 
-    def compared_row(
-        self, planning: PlanContext, subject: Match[PersonSpec, PersonRow] | Deletion[PersonRow]
-    ) -> PersonRow | None:
-        """Return the row with the declared attributes alone: a reading of everything has those of everybody."""
-        if isinstance(subject, Deletion) or subject.row is None:
-            return subject.row
-        return declared_row(subject.row, subject.declared.spec)
-
     def diff(self, planning: PlanContext, match: Match[PersonSpec, PersonRow]) -> BeforeAfter | None:
         """Compare the declared keys; None, with problems reported, if the person cannot be created or compared."""
         return diff_person(planning, match)
@@ -201,12 +189,6 @@ class UserKind(Kind[PersonSpec, PersonRow]):
         """Archiving, and taking away administrator or manager rights, whose path ends in `false`."""
         return call.operation == "users.archive" or call.path.endswith("/false")
 
-    def whole_form(self, planning: PlanContext, row: PersonRow) -> Form:
-        """Every value that was read."""
-        from lmsconf.kinds.user.undo import whole_form
-
-        return whole_form(planning, row)
-
     name_key = "email"
     time_keys = MappingProxyType({_DATE: False})
     references = REFERENCES
@@ -220,14 +202,6 @@ class UserKind(Kind[PersonSpec, PersonRow]):
         """The person's answer."""
         answers = body.get("answers")
         return only_text(answers.get(field)) if isinstance(answers, dict) else None
-
-    def to_entries(self, live: LiveNames) -> Iterator[ExportedEntry | UnexportableRow]:
-        """Yield every person, with the values that were read."""
-        return person_entries(live)
-
-    def lost_rights(self, change: Change) -> Iterator[str]:
-        """Yield the rights that are revoked, and access."""
-        return revoked_rights(change)
 
     def required_listings(self, reading: ReadContext) -> frozenset[str]:
         """The custom fields, if answers are declared."""

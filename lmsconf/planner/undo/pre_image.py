@@ -7,13 +7,13 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from lmsconf.kinds.custom_field.lost_answers import MOST_KEPT
 from lmsconf.kinds.custom_field.undo import people_losing_answers
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.plan import Plan
 from lmsconf.model.rows import row_to_json
 from lmsconf.model.snapshot import Listing, Snapshot
-from lmsconf.planner.kind import AnyKind
-from lmsconf.planner.undo.hooks import MOST_KEPT
+from lmsconf.planner.kind import AnyKind, is_named
 
 _PART: Final = "only what a run changed was kept"
 
@@ -37,7 +37,7 @@ def pre_image(kinds: Mapping[str, AnyKind], plan: Plan, snapshot: Snapshot) -> S
     for kind in kinds.values():
         for row_type in kind.row_types:
             rows = snapshot.rows(row_type)
-            wanted = (row for row in rows if kind.is_named or row.id in ids or row.id in texts)
+            wanted = (row for row in rows if is_named(kind) or row.id in ids or row.id in texts)
             kept[row_type.listing] = {row.id: row for row in wanted}
         if kind.is_person:
             people = kept[kind.row_type.listing]
