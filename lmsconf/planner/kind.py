@@ -73,6 +73,7 @@ class Kind(ABC, Generic[Spec, Row]):
     listing_nouns: further listings that it reads → their display names, singular and plural.
     example: an address that hints show; a name without a kind is taken for one of the first kind that has an example.
     reports_people: its job reports the people in the rows that it compares, so that not all people need to be listed.
+    normalize_name: the form in which its names are compared.
     name_key: the key of an entry that holds its name. parts_key: that of the list of its parts, such as choices.
     time_keys: keys that hold times → whether a bare date means the end of the day.
     entry_items: how one entry declares several resources; None if each entry declares one.
@@ -102,6 +103,7 @@ class Kind(ABC, Generic[Spec, Row]):
     example: str = ""
     reports_people: bool = False
     name_key: str = "name"
+    normalize_name: Callable[[str], str] = staticmethod(normalize_name)
     parts_key: str | None = None
     time_keys: Mapping[str, bool] = {}
     entry_items: EntryItems | None = None
@@ -180,10 +182,6 @@ class Kind(ABC, Generic[Spec, Row]):
     def similarity(self, planning: PlanContext, form: Form) -> Similarity | None:
         """Return the content by which a renamed resource is detected; None if renames need no detection."""
         return None
-
-    def normalize_name(self, text: str) -> str:
-        """Return the form in which the names of resources are compared."""
-        return normalize_name(text)
 
     def entry_body(self, live: LiveNames, row: Row) -> EntryBody:
         """Return the keys of a row's entry beside name and id, without default values."""

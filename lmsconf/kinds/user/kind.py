@@ -190,13 +190,10 @@ class UserKind(Kind[PersonSpec, PersonRow]):
         return call.operation == "users.archive" or call.path.endswith("/false")
 
     name_key = "email"
+    normalize_name = staticmethod(normalize_email)
     time_keys = MappingProxyType({_DATE: False})
     references = REFERENCES
     part_references = PART_REFERENCES
-
-    def normalize_name(self, text: str) -> str:
-        """Return the e-mail without surrounding blanks, with case folded."""
-        return normalize_email(text)
 
     def entry_team(self, body: Mapping[str, Json], field: str, teams: Mapping[Address, str]) -> str | None:
         """The person's answer."""
