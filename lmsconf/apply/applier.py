@@ -36,6 +36,7 @@ from lmsconf.errors import ApiError, LmsconfError, Problem, ProblemsFound, Sever
 from lmsconf.journal.journal_reader import seen_values
 from lmsconf.journal.journal_writer import Journal
 from lmsconf.kinds import all_kinds
+from lmsconf.kinds.smart_group.compare_members import compare_members
 from lmsconf.model.address import Address
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.outcomes import ApplyReport, CallOutcome, is_already_accepted
@@ -176,8 +177,7 @@ class Applier(PlanReplayer, Struct, frozen=True, kw_only=True):
             return verification
         try:
             with self.connection.worker_pool(self.parallelism) as pool:
-                api = self.connection.reader(pool)
-                more = [one for kind in all_kinds().values() for one in kind.compare_prediction(api, plan)]
+                more = [*compare_members(self.connection.reader(pool), plan)]
         except ApiError as error:
             # What was applied is verified; only who is in a group now was not read.
             message = f"who is in the changed groups now was not read: {error.message}"
@@ -208,7 +208,7 @@ class Applier(PlanReplayer, Struct, frozen=True, kw_only=True):
                 resolver,
                 grants=grants_to_verify(plan, kinds),
                 hints=hints_on_updates(plan),
-                late=late_checks(plan, kinds, lambda: self._replayed(plan)),
+                late=late_checks(plan, lambda: self._replayed(plan)),
                 first_calls=first_calls,
             )
             run = run_calls(

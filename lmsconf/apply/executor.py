@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from lmsconf.api import pagination
 from lmsconf.api.pagination import ListingSchema, PageRequests
 from lmsconf.api.spec import path_segment_problem
+from lmsconf.api.spec.listings import CUSTOM_FIELDS
 from lmsconf.api.worker_pool import WorkerPool
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest
 from lmsconf.apply.first_calls import FirstCalls
@@ -25,12 +26,15 @@ from lmsconf.errors import (
     WriteOutcomeUnknown,
     shorten,
 )
+from lmsconf.kinds.custom_field.steps import REFUSED_IN_USE, choices_created_by, ids_of_field
 from lmsconf.kinds.shared.call_placeholders import fill_refs_in_body, fill_refs_in_path
+from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD
+from lmsconf.model.address import Ref, text_of_id
 from lmsconf.model.api import ListOperation
-from lmsconf.model.calls import Call
+from lmsconf.model.calls import Call, is_creation
 from lmsconf.model.canonical_json import Json
 from lmsconf.planner.grant_verification import GrantVerification
-from lmsconf.planner.kind import AnyKind
+from lmsconf.planner.kind import AnyKind, listed_name
 
 if TYPE_CHECKING:
     from lmsconf.api.client import Client
@@ -107,9 +111,9 @@ class CallExecutor:
         if check := self._grants.get(call.id):
             verify_grant(client, sent, check, self._resolver)
         kind = self._kinds[call.address.kind]
-        learnt = kind.ids_from_response(call.address, call.operation, response)
+        learnt = _ids_in(call, kind, response)
         listing = kind.list_operation
-        if listing is None or kind.created_refs(call) <= learnt.keys():
+        if listing is None or _created_refs(call) <= learnt.keys():
             return learnt
         return {**learnt, **self._resolver.poll_for_ids(lambda: _find_created_ids(client, call, kind, listing))}
 
@@ -146,13 +150,12 @@ class CallExecutor:
             return missing
         if not refused.is_forbidden:
             return refused.restated(Rejected, self._hints[call.id]) if call.id in self._hints else refused
-        kind = self._kinds[call.address.kind]
-        if call.operation in kind.refused_in_use and kind.list_operation is not None:
+        if call.operation in REFUSED_IN_USE:
             try:
-                client.call(kind.list_operation.name)
+                client.call(CUSTOM_FIELDS.name)
             except Unauthorized as unauthorized:
                 return unauthorized
-            return refused.restated(ResourceInUse, kind.refused_in_use[call.operation])
+            return refused.restated(ResourceInUse, REFUSED_IN_USE[call.operation])
         hint = "This token can read but has no permission for this call. Use one that has."
         return refused.restated(Unauthorized, hint)
 
@@ -165,16 +168,31 @@ def _usable(call: Call, learnt: Learnt) -> Learnt:
     return learnt
 
 
+def _ids_in(call: Call, kind: AnyKind, answer: Json) -> Learnt:
+    """Return the ids in the response to a call: that of a created resource, as its listing has it."""
+    if kind.name == CUSTOM_FIELD:
+        return ids_of_field(call.address, answer)
+    key = kind.list_operation.id if kind.list_operation is not None and is_creation(call.operation) else None
+    id = text_of_id(answer.get(key)) if key is not None and isinstance(answer, dict) else None
+    return {Ref(call.address): id} if id else {}
+
+
+def _created_refs(call: Call) -> frozenset[Ref]:
+    """Return what a call creates whose ids later calls may need: they are looked up if the response lacks them."""
+    choices = choices_created_by(call) if call.address.kind == CUSTOM_FIELD else frozenset()
+    return choices | {Ref(call.address)} if call.creates else choices
+
+
 def _find_created_ids(client: Client, call: Call, kind: AnyKind, listing: ListOperation) -> Learnt:
     """Find the ids of a creation with an unreadable response by its name. Raises DuplicateResource."""
-    matches = [row for row in _live(client, listing) if kind.listed_name(row) == call.address.name]
+    matches = [row for row in _live(client, listing) if listed_name(kind, row) == call.address.name]
     if len(matches) > 1:
         raise DuplicateResource(
             f"{call.address} is live more than once, with the ids {', '.join(str(row[listing.id]) for row in matches)}",
             hint="Delete the one that is not in use, and plan again.",
             operation=call.operation,
         )
-    return kind.ids_from_response(call.address, call.operation, matches[0]) if matches else {}
+    return _ids_in(call, kind, matches[0]) if matches else {}
 
 
 def _live(client: Client, operation: ListOperation) -> list[dict[str, Json]]:

@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from lmsconf.errors import NoEffect
+from lmsconf.kinds.content_target.steps import replacement_verification
 from lmsconf.model.plan import Plan
 from lmsconf.planner.grant_verification import GrantVerification, SentCall
 from lmsconf.planner.kind import AnyKind
@@ -32,10 +33,9 @@ def grants_to_verify(plan: Plan, kinds: Mapping[str, AnyKind]) -> dict[str, Gran
     strictly = {need for call in changing for need in call.needs}
     checks: dict[str, GrantVerification] = {}
     for call in (one for one in plan.calls if one.id in needed):
-        kind = kinds[call.address.kind]
-        check = kind.grant_verification(call)
+        check = kinds[call.address.kind].grant_verification(call)
         if check is None and call.id in strictly:
-            check = kind.replacement_verification(call)
+            check = replacement_verification(call)
         if check is not None:
             checks[call.id] = check
     return checks

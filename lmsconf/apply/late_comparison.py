@@ -7,13 +7,13 @@ sent only if nothing that it depends on is left to do.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver
 from lmsconf.errors import Problem, ProblemsFound, StalePlan
+from lmsconf.kinds.custom_field.migration import is_migrated
 from lmsconf.model.calls import Call
 from lmsconf.model.plan import Action, Plan
-from lmsconf.planner.kind import AnyKind
 
 Replay = Callable[[], Plan]
 """Plan the changes of the plan again, on the workspace as it is now."""
@@ -22,13 +22,9 @@ LateCheck = Callable[[AmbiguousWriteResolver], None]
 _HINT = "Plan again and review it: what is done stays, and the rest is planned again."
 
 
-def late_checks(plan: Plan, kinds: Mapping[str, AnyKind], replay: Replay) -> dict[str, LateCheck]:
+def late_checks(plan: Plan, replay: Replay) -> dict[str, LateCheck]:
     """Return the checks of the deletions that depend on other calls and that people can invalidate, by call id."""
-    deleted = {
-        change.address
-        for change in plan.changes
-        if change.action is Action.DELETE and kinds[change.address.kind].is_compared_again(change)
-    }
+    deleted = {change.address for change in plan.changes if change.action is Action.DELETE and is_migrated(change)}
     return {call.id: _check(call, replay) for call in plan.calls if call.address in deleted and call.needs}
 
 

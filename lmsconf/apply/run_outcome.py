@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from lmsconf.apply.scheduler import RunResult
 from lmsconf.errors import ExitCode, LmsconfError, Terminated, Unauthorized, WrongAssumption
-from lmsconf.kinds import all_kinds
+from lmsconf.kinds.content_target.steps import ON_EXISTING
+from lmsconf.kinds.shared.kind_names import CONTENT_TARGET
 from lmsconf.model.outcomes import CallOutcome, CallStatus
-from lmsconf.model.plan import Action, Change, Plan
-
-
-def _hint_on_update(change: Change) -> str | None:
-    """The hint of the kind for an update that is refused."""
-    return all_kinds()[change.address.kind].update_hint if change.action is Action.UPDATE else None
+from lmsconf.model.plan import Action, Plan
 
 
 def hints_on_updates(plan: Plan) -> dict[str, str]:
-    """The hint for each call of an update whose kind has one, by call id."""
-    hints = {change.address: hint for change in plan.changes if (hint := _hint_on_update(change))}
-    return {call.id: hints[call.address] for call in plan.calls if call.address in hints}
+    """The hint for each call of an update of an assignment, by call id."""
+    updated = {
+        one.address for one in plan.changes if one.action is Action.UPDATE and one.address.kind == CONTENT_TARGET
+    }
+    return {call.id: ON_EXISTING for call in plan.calls if call.address in updated}
 
 
 def exit_code(run: RunResult, converged: bool | None) -> ExitCode:

@@ -48,6 +48,7 @@ from lmsconf.journal.pending_writes import PendingWrites, wait_for_pending_write
 from lmsconf.journal.run_chain import Retention
 from lmsconf.journal.workspace_lock import hold_lock
 from lmsconf.kinds import all_kinds
+from lmsconf.kinds.custom_field.lost_answers import MOST_KEPT
 from lmsconf.model.blockers import refuse_blocked
 from lmsconf.model.calls import Call
 from lmsconf.model.declarations import Manifests
@@ -57,7 +58,6 @@ from lmsconf.model.progress import Report
 from lmsconf.model.recorded_run import undo_command
 from lmsconf.model.scope import VerifyMode
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.planner.undo.hooks import MOST_KEPT
 from lmsconf.planner.undo.pre_image import count_destroyed, pre_image
 from lmsconf.project.settings import Settings
 from lmsconf.support.interrupts import Interrupts
@@ -273,7 +273,7 @@ def _journal(
     environ = os.environ if options.environ is None else options.environ
     commit = manifests_commit(settings, plan.manifests_files, plan.manifests_digest, environ)
     kinds = all_kinds()
-    if kept is not None and (number := count_destroyed(kinds, plan, kept)) > MOST_KEPT:
+    if kept is not None and (number := count_destroyed(plan, kept)) > MOST_KEPT:
         progress.note(
             f"The answers of {number:,} people are deleted; those of {MOST_KEPT:,} are kept for `plan --undo`."
         )

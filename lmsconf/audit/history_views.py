@@ -9,6 +9,7 @@ from typing import Final
 from lmsconf.audit.history import ChangeResult, History, RecordedChange
 from lmsconf.documents.change_values import change_json
 from lmsconf.documents.document import TOOL, render_json
+from lmsconf.kinds.shared.kind_names import resource_title
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.plan import Action
 from lmsconf.model.recorded_run import JournalHeader
@@ -16,7 +17,7 @@ from lmsconf.model.time_formats import format_utc
 from lmsconf.render.change_summary import KeyChange, key_changes
 from lmsconf.render.escape import escape_terminal
 from lmsconf.render.plan_wording import annotation_lines
-from lmsconf.render.resource_wording import count_noun, resource_title
+from lmsconf.render.resource_wording import count_noun
 
 FORMAT: Final = "lmsconf.history/1"
 _ACTIONS: Final = {

@@ -16,6 +16,7 @@ from lmsconf.documents import plan_file, report_file
 from lmsconf.errors import Problem
 from lmsconf.journal.line_codec import decode_lines, encode_line
 from lmsconf.kinds import all_kinds
+from lmsconf.kinds.content_target.types import is_about_people
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.outcomes import ApplyReport, CallOutcome
@@ -75,7 +76,7 @@ class CopyMask:
         if isinstance(text := entry.get("address"), str):
             masked["address"] = str(self._mask.mask_value(Address.parse(text)))
             # The id of an assignment to a person is the person's.
-            masked |= {"id": None} if "id" in entry and _names_person(text) else {}
+            masked |= {"id": None} if "id" in entry and is_about_people(Address.parse(text)) else {}
         return masked
 
     def _text_of(self, value: Json) -> Json:
@@ -98,7 +99,7 @@ class CopyMask:
         )
 
     def _outcome(self, outcome: CallOutcome) -> CallOutcome:
-        id = None if _names_person(str(outcome.address)) else outcome.id
+        id = None if is_about_people(outcome.address) else outcome.id
         return replace(outcome, reason=self._maybe(outcome.reason), hint=self._maybe(outcome.hint), id=id)
 
     def _problem(self, problem: Problem) -> Problem:
@@ -109,12 +110,6 @@ class CopyMask:
 
     def _scrub(self, text: str) -> str:
         return text if self._known is None else self._known.sub(HIDDEN, text)
-
-
-def _names_person(address: str) -> bool:
-    at = Address.parse(address)
-    kind = all_kinds().get(at.kind)
-    return kind is not None and kind.is_about_people(at)
 
 
 def _personal_texts(plan: Plan) -> Iterator[str]:

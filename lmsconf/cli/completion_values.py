@@ -63,10 +63,10 @@ def people(context: CommandContext, incomplete: str) -> list[Item]:
 
 def contents(context: CommandContext, incomplete: str) -> list[Item]:
     """The content that manifests assign."""
-    from lmsconf.kinds import all_kinds
+    from lmsconf.kinds.shared.kind_names import CONTENT_TARGET
 
-    relations = ((all_kinds()[resource.address.kind], resource) for resource in _manifests(context).declared)
-    return _beginning(incomplete, (kind.graph_node(one).name for kind, one in relations if kind.is_relation))
+    declared = _manifests(context).declared
+    return _beginning(incomplete, (one.spec.content for one in declared if one.address.kind == CONTENT_TARGET))
 
 
 def sections(context: CommandContext, incomplete: str) -> list[Item]:

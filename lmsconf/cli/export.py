@@ -35,7 +35,7 @@ class _KindOption(click.Option):
 
         kinds = order_kinds(all_kinds())
         *sections, last = [kind.section for kind in kinds]
-        unusual = " and ".join(kind.section for kind in kinds if not kind.exported_by_default)
+        unusual = " and ".join(kind.section for kind in kinds if kind.is_person)
         self.help = f"Export only this kind: {', '.join(sections)} or {last}. Without it, all but {unusual}."
         return super().get_help_record(ctx)
 

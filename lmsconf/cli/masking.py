@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from lmsconf.api.spec import ApiSpec
 from lmsconf.errors import Problem
 from lmsconf.kinds import all_kinds
+from lmsconf.kinds.content_target.types import is_about_people
 from lmsconf.model.access import ConditionResult
 from lmsconf.model.address import Address
 from lmsconf.model.calls import Call
@@ -116,7 +117,7 @@ class PeopleMask:
         if isinstance(value, ConditionResult) and value.answer:
             value = replace(value, answer=(HIDDEN,))
         about = getattr(value, "address", None)
-        if not isinstance(about, Address) or not _is_about_people(about):
+        if not isinstance(about, Address) or not is_about_people(about):
             return self._fields(value)
         if _is_of_people(about.kind):
             return self._person(value)
@@ -172,15 +173,9 @@ class PeopleMask:
         path = call.path
         if values:
             path = template.format_map(dict(zip(parameters, values.groups(), strict=True)) | {"userId": HIDDEN})
-        names_people = bool(call.people) or "userId" in parameters or _is_about_people(call.address)
+        names_people = bool(call.people) or "userId" in parameters or is_about_people(call.address)
         body = self._hidden(call.body) if names_people else call.body
         return replace(call, path=path, body=body)
-
-
-def _is_about_people(address: Address) -> bool:
-    """Whether the address is of a person, or names one."""
-    kind = all_kinds().get(address.kind)
-    return kind is not None and kind.is_about_people(address)
 
 
 def _is_of_people(name: str) -> bool:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from lmsconf.kinds.content_target.parse import item_addresses
 from lmsconf.manifest.edit.lists import remove_key, require_literal, set_key
 from lmsconf.manifest.edit.text_buffer import unescape_variables
 from lmsconf.manifest.edit.tree_builder import UNCHANGED, Mapping, Node, Scalar, Sequence
 from lmsconf.manifest.edit.yaml_editor import EditRefused, YamlEditor
 from lmsconf.manifest.expand.windows import WINDOW
+from lmsconf.model.address import EVERYBODY
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.drift import DriftFinding
 from lmsconf.planner.kind import AnyKind
@@ -25,14 +27,15 @@ def set_item_key(editor: YamlEditor, kind: AnyKind, items: EntryItems, item: Nod
         _refuse_window(editor, item, key)
     alone = isinstance(siblings, Sequence) and len(siblings.items) == 1
     own = isinstance(item, Mapping) and item.get(key) is not None
-    long = kind.expand_item(unescape_variables(item.text)) if isinstance(item, Scalar) else None
+    is_everybody = isinstance(item, Scalar) and unescape_variables(item.text) == EVERYBODY
     if block.get(key) is not None and alone and not own:
         _set(editor, block, key, live, default=None)
     elif isinstance(item, Mapping):
         _set(editor, item, key, live, default=default)
-    elif long is not None:
+    elif is_everybody:
         editor.refuse_shared(item)
-        item.replacement = {**(item.replacement if isinstance(item.replacement, dict) else long), key: live}
+        long = item.replacement if isinstance(item.replacement, dict) else {EVERYBODY: True}
+        item.replacement = {**long, key: live}
     else:
         raise _elsewhere(editor, "this", items, item)
 
@@ -67,7 +70,7 @@ def remove_item(editor: YamlEditor, items: EntryItems, item: Node) -> None:
         block.parent.commented = True
 
 
-def find_absent_item(editor: YamlEditor, kind: AnyKind, items: EntryItems, entry: Node, finding: DriftFinding) -> Node:
+def find_absent_item(editor: YamlEditor, items: EntryItems, entry: Node, finding: DriftFinding) -> Node:
     """Return the item that a finding is about in an entry under `absent`. Raises EditRefused."""
     subjects = require_literal(editor, _get(entry, items.subject), entry)
     if isinstance(subjects, Sequence) and len(subjects.items) > 1:
@@ -75,7 +78,7 @@ def find_absent_item(editor: YamlEditor, kind: AnyKind, items: EntryItems, entry
         raise EditRefused(f"this entry declares several {items.subject}s", editor.location_of(entry), hint)
     body = {items.subject: unescape_variables(subjects.value())}
     for item in require_literal(editor, _get(entry, items.key), entry).children():
-        if finding.address in kind.item_addresses(body, unescape_variables(item.value())):
+        if finding.address in item_addresses(body, unescape_variables(item.value())):
             return item
     raise _elsewhere(editor, "its", items, entry)
 

@@ -10,8 +10,10 @@ from msgspec.structs import replace
 
 from lmsconf.errors import LmsconfError, Problem, Severity
 from lmsconf.export.declared_rows import DeclaredRows, find_declared_rows
-from lmsconf.export.manifest_files import order_kinds, render_files, unexportable_line
+from lmsconf.export.manifest_files import entries_of, order_kinds, render_files, unexportable_line
 from lmsconf.export.verify_empty_plan import EmptyPlanCheck, deletes_undeclared
+from lmsconf.kinds.shared.kind_names import USER
+from lmsconf.kinds.user.export import unread_value_notes
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import Manifests
@@ -63,7 +65,7 @@ def export_snapshot(
     cannot be planned.
     """
     ordered = order_kinds(kinds)
-    names = [kind.name for kind in ordered if kind.exported_by_default] if only_kinds is None else only_kinds
+    names = [kind.name for kind in ordered if not kind.is_person] if only_kinds is None else only_kinds
     _refuse_parts(snapshot, names)
     wanted = [kind for kind in ordered if kind.name in names]
     policy = replace(policy, only=(), excluded=(), additive=False)
@@ -76,7 +78,7 @@ def export_snapshot(
     live = _live_names(snapshot, kinds, policy, call_templates)
     declared = find_declared_rows(existing_manifests, snapshot, kinds, policy, call_templates)
     check = EmptyPlanCheck(kinds, existing_manifests, policy.timezone, planned)
-    rows = [row for kind in wanted for row in kind.to_entries(live)]
+    rows = [row for kind in wanted for row in entries_of(kind, live)]
     new = [row for row in rows if row.id not in declared.ids.get(row.address.kind, ())]
     managed = [row for row in new if not matches_patterns(str(row.address), policy.leave_alone)]
     check.skipped.extend(row for row in managed if isinstance(row, UnexportableRow))
@@ -89,7 +91,7 @@ def export_snapshot(
         problems=(
             *_first(_skipped(check.skipped)),
             *_first(_notes(entries)),
-            *(note for kind in wanted for note in kind.export_notes(of_kind[kind.name], snapshot)),
+            *unread_value_notes(of_kind.get(USER, ()), snapshot),
             *_first(_losses(plan)),
         ),
         left_alone=len(new) - len(managed),

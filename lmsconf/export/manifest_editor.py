@@ -134,7 +134,7 @@ class ManifestEditor(Struct):
         page, node = self._node(finding, source)
         kind = self.kinds[finding.address.kind]
         if kind.entry_items is not None:
-            remove_item(page, kind.entry_items, find_absent_item(page, kind, kind.entry_items, node, finding))
+            remove_item(page, kind.entry_items, find_absent_item(page, kind.entry_items, node, finding))
         else:
             _remove(page, node)
 

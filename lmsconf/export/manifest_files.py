@@ -8,10 +8,15 @@ from typing import Final, TypeVar, cast
 
 from msgspec import Struct, field
 
+from lmsconf.kinds.content_target.export import assignment_entries, group_by_content
+from lmsconf.kinds.shared.kind_names import CONTENT_TARGET
+from lmsconf.kinds.user.export import person_entries
 from lmsconf.manifest.edit.yaml_text import escape_for_comment, format_entry_lines
 from lmsconf.model.canonical_json import Json
+from lmsconf.model.names import casefold_name
 from lmsconf.planner.kind import AnyKind
-from lmsconf.planner.manifest_entries import ExportedEntry, UnexportableRow
+from lmsconf.planner.live_names import LiveNames
+from lmsconf.planner.manifest_entries import EntryBody, ExportedEntry, UnexportableRow
 
 Item = TypeVar("Item", ExportedEntry, UnexportableRow)
 
@@ -21,7 +26,18 @@ _SHOWN: Final = 20
 
 def order_kinds(kinds: Mapping[str, AnyKind]) -> list[AnyKind]:
     """Return the kinds in the order of their sections in manifests: those that are not usually exported last."""
-    return sorted(kinds.values(), key=lambda kind: not kind.exported_by_default)
+    return sorted(kinds.values(), key=lambda kind: kind.is_person)
+
+
+def entries_of(kind: AnyKind, live: LiveNames) -> Iterator[ExportedEntry | UnexportableRow]:
+    """Yield the manifest entry of every live row of a kind, or the reason why it has none."""
+    if kind.is_person:
+        yield from person_entries(live)
+    elif kind.name == CONTENT_TARGET:
+        yield from assignment_entries(live)
+    else:
+        for row in live.snapshot.of(kind.name).rows:
+            yield live.exported_entry(kind.name, row, kind.entry_body(live, row))
 
 
 def render_files(
@@ -48,12 +64,21 @@ def _file(kind: AnyKind, entries: Sequence[ExportedEntry], missing: Sequence[Une
     lines += ["", f"{kind.section}:"]
     blocks = [
         [*(f"  # {escape_for_comment(note)}" for note in notes), *format_entry_lines(body, "  ")]
-        for body, notes in kind.arrange_entries(entries)
+        for body, notes in _arranged(kind, entries)
     ]
     between = _any_long(blocks)
     for number, block in enumerate(blocks):
         lines += [*([""] if number and between else []), *block]
     return "\n".join(lines) + "\n"
+
+
+def _arranged(kind: AnyKind, entries: Iterable[ExportedEntry]) -> Iterator[EntryBody]:
+    """Yield the whole entries of an exported file, sorted for reading and lookup; of each content, one entry."""
+    if kind.name == CONTENT_TARGET:
+        yield from group_by_content(entries)
+        return
+    for entry in sorted(entries, key=lambda entry: (casefold_name(entry.address.name), entry.id)):
+        yield EntryBody(entry.body, entry.notes)
 
 
 def _any_long(blocks: Sequence[Sequence[str]]) -> bool:

@@ -10,6 +10,7 @@ from typing import Final
 from msgspec import Struct
 
 from lmsconf.errors import LmsconfError, UsageError
+from lmsconf.export.manifest_files import entries_of
 from lmsconf.manifest.schemas import declares_choices
 from lmsconf.model.address import Address
 from lmsconf.model.names import casefold_name, did_you_mean, normalize_name, quote_name
@@ -73,7 +74,7 @@ def teams_of(rule: TeamRule, entries: Iterable[ExportedEntry], kinds: Mapping[st
 
 def live_entries(live: LiveNames, kinds: Mapping[str, AnyKind]) -> list[ExportedEntry]:
     """Return the entries of everything that is live, of kinds that are not exported too."""
-    return [row for kind in kinds.values() for row in kind.to_entries(live) if isinstance(row, ExportedEntry)]
+    return [row for kind in kinds.values() for row in entries_of(kind, live) if isinstance(row, ExportedEntry)]
 
 
 def split_by_team(entries: Iterable[ExportedEntry], teams: Mapping[Address, str]) -> dict[str, Sequence[ExportedEntry]]:
@@ -101,7 +102,7 @@ def _prefix(entry: ExportedEntry, kind: AnyKind, separator: str) -> str | None:
     value = next(iter(entry.body.values()))
     name = value.get("name") if isinstance(value, dict) else value
     before, found, after = str(name).partition(separator)
-    return before.strip() if found and after.strip() and kind.exported_by_default else None
+    return before.strip() if found and after.strip() and not kind.is_person else None
 
 
 def _folder(team: str, taken: Collection[str]) -> str:

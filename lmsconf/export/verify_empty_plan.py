@@ -15,6 +15,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation
+from lmsconf.kinds.content_target.export import content_id_of_target
+from lmsconf.kinds.shared.kind_names import CONTENT_TARGET
 from lmsconf.manifest import conflicts
 from lmsconf.manifest.validation.check import SchemaValidator
 from lmsconf.manifest.yaml.nodes import escaped_texts
@@ -22,7 +24,7 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DesiredResource, Manifests
 from lmsconf.model.plan import Action, Change, Plan
 from lmsconf.model.text_limits import is_representable
-from lmsconf.planner.kind import AnyKind, ManifestEntry
+from lmsconf.planner.kind import AnyKind, ManifestEntry, required_keys
 from lmsconf.planner.manifest_entries import ExportedEntry, UnexportableRow
 from lmsconf.planner.planned_resources import OWNED
 
@@ -31,6 +33,7 @@ _IDENTITY: Final = frozenset({"id", "only_in"})
 """Keys that an entry that has them cannot do without, beside the required ones."""
 _WHOLE: Final = ""
 """Key of a fault that concerns a whole entry."""
+_CONFLICT: Final = "of the same content, an assignment that cannot be declared would be deleted"
 
 
 _UNREPRESENTABLE: Final = "it contains characters that a manifest must not contain"
@@ -122,15 +125,14 @@ class EmptyPlanCheck(Struct):
 
     def _owned(self, plan: Plan, entries: Sequence[ExportedEntry]) -> Iterator[RejectedKey]:
         """Yield the entries that, declared, make the plan delete owned live rows that cannot be declared."""
-        deleted: defaultdict[str, list[str]] = defaultdict(list)
-        for change in plan.changes:
-            if deletes_undeclared(change) and change.id is not None:
-                deleted[change.address.kind].append(change.id)
+        contents = {
+            content_id_of_target(change.id)
+            for change in plan.changes
+            if change.address.kind == CONTENT_TARGET and change.id is not None and deletes_undeclared(change)
+        }
         for number, entry in enumerate(entries):
-            kind = entry.address.kind
-            conflict = self.kinds[kind].export_conflict(entry.id, deleted[kind]) if deleted[kind] else None
-            if conflict is not None:
-                yield RejectedKey(number, _WHOLE, conflict)
+            if entry.address.kind == CONTENT_TARGET and content_id_of_target(entry.id) in contents:
+                yield RejectedKey(number, _WHOLE, _CONFLICT)
 
     def _without(self, entries: Sequence[ExportedEntry], faults: Iterable[RejectedKey]) -> list[ExportedEntry]:
         """Return the entries without their faulty keys; an entry with nothing left is moved to `skipped`."""
@@ -141,8 +143,8 @@ class EmptyPlanCheck(Struct):
         for number, entry in enumerate(entries):
             keys = by_number.get(number, {})
             kind = self.kinds[entry.address.kind]
-            needed = kind.required_keys | _IDENTITY | {_WHOLE}
-            is_whole = bool(keys) and kind.omitted_means_default
+            needed = required_keys(kind) | _IDENTITY | {_WHOLE}
+            is_whole = bool(keys) and kind.name == CONTENT_TARGET
             if is_whole or keys.keys() & needed or keys.keys() - entry.body.keys():
                 self.skipped.append(
                     UnexportableRow(address=entry.address, id=entry.id, reason=next(iter(keys.values())))

@@ -12,6 +12,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lmsconf.errors import Problem
+from lmsconf.kinds.content_target.access_tests import parse_test
 from lmsconf.manifest import conflicts
 from lmsconf.manifest.expand.expander import EntryExpander
 from lmsconf.manifest.expand.for_each import ExpandedEntry, ForEachExpander
@@ -319,7 +320,7 @@ class _Loading(Struct):
         plain = cast(Map, plain_texts(body))
         entry = core.ManifestEntry(body=plain, places=places, timezone=self.timezone, report=self.problems.append)
         if section.is_test:
-            self.tests.extend(filter(None, [section.kind.parse_test(entry)]))
+            self.tests.extend(filter(None, [parse_test(entry)]))
         elif section.is_absent:
             self.absent.extend(section.kind.parse_absent(entry))
         else:

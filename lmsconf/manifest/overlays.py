@@ -11,6 +11,7 @@ from typing import Any, TypeAlias, cast
 
 from msgspec import Struct, field
 
+from lmsconf.kinds.content_target.parse import item_addresses
 from lmsconf.manifest.schemas import identifying_key
 from lmsconf.manifest.sections import Section
 from lmsconf.manifest.yaml.nodes import KeyPath
@@ -88,7 +89,7 @@ def without_replaced_items(
             listed = [
                 item
                 for item in cast("list[Json]", body[items.key])
-                if not addresses.isdisjoint(section.kind.item_addresses(one, item))
+                if not addresses.isdisjoint(item_addresses(one, item))
             ]
             if listed:
                 yield section, {**one, items.key: listed}, kept

@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Final, cast
 
+from lmsconf.kinds.content_target.access_tests import TEST_SCHEMA
+from lmsconf.kinds.shared.kind_names import CONTENT_TARGET
 from lmsconf.manifest.expand.conditions import CHOICES, CONDITIONS, EXCEPT, USE
 from lmsconf.manifest.expand.for_each import FOR_EACH, FOR_EACH_SCHEMA
 from lmsconf.manifest.expand.sets import ALLOW_EMPTY, CONDITION_SETS, PEOPLE_SETS, SET, WINDOWS
@@ -115,7 +117,7 @@ def sheet_entry_schema(kind: AnyKind) -> dict[str, Json] | None:
 
     What it says beside the file holds for each row, as beside the items of an entry.
     """
-    if kind.entry_items is None or not kind.has_sheets:
+    if kind.entry_items is None:
         return None
     own = (kind.entry_items.subject, kind.entry_items.key)
     defaults = {key: part for key, part in properties(kind.schema).items() if key not in own}
@@ -147,10 +149,10 @@ def _any_entry_schema(kind: AnyKind) -> dict[str, Json]:
 
 def test_entry_schema(kind: AnyKind) -> dict[str, Json] | None:
     """Return the schema of one entry under `tests`, with `for_each` allowed; None for a kind without tests."""
-    if kind.test_schema is None:
+    if kind.name != CONTENT_TARGET:
         return None
-    forms = cast("list[Schema]", kind.test_schema["oneOf"])
-    return {**kind.test_schema, "oneOf": [_may_repeat(form) for form in forms]}
+    forms = cast("list[Schema]", TEST_SCHEMA["oneOf"])
+    return {**TEST_SCHEMA, "oneOf": [_may_repeat(form) for form in forms]}
 
 
 def set_schemas(kinds: Mapping[str, AnyKind]) -> Mapping[str, Mapping[str, Json]]:

@@ -13,6 +13,7 @@ from collections.abc import Set as AbstractSet
 from typing import Final, NamedTuple
 
 from lmsconf.errors import Problem, shorten
+from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, spellings, split_address
 from lmsconf.model.address import Address, decode_typed, shell_quoted
 from lmsconf.model.names import exact_pattern, matches_pattern, nearest_names, normalize_name
 from lmsconf.planner.kind import AnyKind
@@ -45,12 +46,11 @@ def canonical_pattern(text: str, kinds: Mapping[str, AnyKind]) -> str:
     if not slash:
         return pattern
     if kind is None:
-        of_catalog = (kind.catalog_pattern(word, rest) for kind in kinds.values())
-        return next((known for known in of_catalog if known is not None), pattern)
-    rest = kind.normalize_pattern(rest)
-    inner = kind.audience_in(Address(kind.name, rest))
-    if inner:
-        rest = rest.removesuffix(inner) + canonical_pattern(inner, kinds)
+        return f"{CONTENT_TARGET}/{rest} -> *" if word == CONTENT else pattern
+    if kind.is_person:
+        rest = rest.casefold()
+    if parts := split_address(Address(kind.name, rest)):
+        rest = rest.removesuffix(parts[1]) + canonical_pattern(parts[1], kinds)
     return f"{kind.name}/{rest}"
 
 
@@ -98,7 +98,7 @@ def _meant(text: str, kinds: Mapping[str, AnyKind], known: Iterable[Address]) ->
         {
             address
             for address in known
-            if address.kind in kinds and not spelled[address.kind].isdisjoint(kinds[address.kind].spellings(address))
+            if (kind := kinds.get(address.kind)) and not spelled[kind.name].isdisjoint(spellings(address, kind.noun))
         }
     )
 

@@ -7,6 +7,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from lmsconf.kinds.shared.kind_names import split_address
 from lmsconf.model.access import (
     AnswerCount,
     AnswerState,
@@ -128,9 +129,8 @@ def parse_audience(text: str, kinds: Mapping[str, AnyKind]) -> tuple[Address, ..
     typed = canonical_pattern(text, kinds)
     word, slash, rest = typed.partition("/")
     if slash and rest and word in kinds:
-        named = kinds[word].audience_in(Address.parse(typed))
-        if named is not None:
-            return parse_audience(named, kinds)
+        if parts := split_address(Address.parse(typed)):
+            return parse_audience(parts[1], kinds)
         return (Address.of(word, unescape(rest)),)
     if slash or not typed:
         raise report_error("audience/address", f"{text} is not the address of an audience", _AUDIENCE_HINT)

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET
 from lmsconf.model.address import Address
 from lmsconf.model.declarations import DesiredResource
 from lmsconf.model.dependency_graph import DependencyGraph, Edge, EdgeType
@@ -25,12 +26,13 @@ def build_graph(kinds: Mapping[str, AnyKind], declared: Iterable[DesiredResource
     left_out: Counter[EdgeType] = Counter()
     for declaration in declared:
         kind = kinds[declaration.address.kind]
-        if not kind.in_graph:
+        if kind.is_person:
             continue
-        own[kind.graph_node(declaration)] = kind.graph_shape
-        for edge in kind.graph_edges(declaration):
+        node, on = _node(kind, declaration)
+        own[node] = kind.graph_shape
+        for edge in on:
             target = kinds.get(edge.on.kind)
-            if target is None or target.in_graph:
+            if target is None or not target.is_person:
                 edges.add(edge)
             elif kind.is_relation:
                 left_out[EdgeType(kind.noun, target.plural)] += 1
@@ -43,3 +45,11 @@ def build_graph(kinds: Mapping[str, AnyKind], declared: Iterable[DesiredResource
         shapes=shapes,
         left_out=left_out,
     )
+
+
+def _node(kind: AnyKind, declared: DesiredResource[Any]) -> tuple[Address, list[Edge]]:
+    """Return the node of a declaration, and the edges from it; an assignment is an edge from content to audience."""
+    if kind.name == CONTENT_TARGET:
+        content = Address.of(CONTENT, declared.spec.content)
+        return content, [Edge(content, declared.spec.audience, declared.spec.mandatory)]
+    return declared.address, [Edge(declared.address, other) for other in kind.dependencies(declared)]

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Generic, NamedTuple
+from collections.abc import Callable, Collection, Mapping
+from typing import NamedTuple
 
 from msgspec import Struct
 
-from lmsconf.model.address import Address
 from lmsconf.model.api import GetRequest
-from lmsconf.model.calls import Call
-from lmsconf.model.declarations import DesiredResource
-from lmsconf.model.plan import Change
-from lmsconf.planner.context import Spec
 
 
 class SentCall(Struct, frozen=True):
@@ -42,27 +37,3 @@ class GrantVerification(NamedTuple):
     visible: Callable[[GetRequest, SentCall], Collection[str]]
     missing: str
     spared: str = "nobody is removed"
-
-
-class AccessHooks(Generic[Spec]):
-    """The part of Kind about calls that give access and take it. By default a kind does neither."""
-
-    def grant_verification(self, call: Call) -> GrantVerification | None:
-        """Return how the effect of a call that grants access is verified; None for any other call."""
-        return None
-
-    def revokes_access(self, call: Call) -> bool:
-        """Return whether a call takes away access, so that the grants it depends on are verified before it is sent."""
-        return False
-
-    def replaced(self, declared: DesiredResource[Spec]) -> Sequence[Address]:
-        """Return the live resources that a declaration takes the place of: a plan of it changes them, too."""
-        return ()
-
-    def replacement_verification(self, call: Call) -> GrantVerification | None:
-        """Return how a call without `grant_verification` is verified if the change of a replaced resource needs it."""
-        return None
-
-    def is_compared_again(self, change: Change) -> bool:
-        """Return whether a deletion is planned again right before its call: people may change what it rests on."""
-        return False

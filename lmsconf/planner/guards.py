@@ -10,6 +10,9 @@ from math import inf
 from typing import Final
 
 from lmsconf.errors import Problem
+from lmsconf.kinds.content_target.types import lost_access
+from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, USER
+from lmsconf.kinds.user.rights import revoked_rights
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.effects import count_people
@@ -187,9 +190,16 @@ def _harm(kind: AnyKind, change: Change) -> str | None:
         renamed = next((field for field in change.fields if field.path.startswith(f"{kind.parts_key}.")), None)
         if renamed is not None:
             return f"rename its choice {renamed.before}"
-        if lost := list(dict.fromkeys(kind.lost_rights(change))):
+        if lost := list(dict.fromkeys(_lost_rights(change))):
             return f"revoke {' and '.join(lost)}"
         taken = next((field for field in change.fields if field.removed), None)
         if taken is not None:
             return f"remove {len(taken.removed)} of its {taken.path}"
     return None
+
+
+def _lost_rights(change: Change) -> Iterator[str]:
+    """Yield in words what an update takes from a protected resource, other than its name and items of its lists."""
+    if change.address.kind == USER:
+        return revoked_rights(change)
+    return lost_access(change) if change.address.kind == CONTENT_TARGET else iter(())

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import tzinfo
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias
 
 from msgspec import Struct
 
 from lmsconf.errors import Problem
-from lmsconf.model.address import Address, Ref, RemoteId, text_of_id
+from lmsconf.model.address import Address
 from lmsconf.model.api import Api, ListOperation
-from lmsconf.model.calls import Call, CallIndex, Step, is_creation
+from lmsconf.model.calls import Call, Step
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, SourceMap
-from lmsconf.model.dependency_graph import Edge
-from lmsconf.model.drift import LastEdit
 from lmsconf.model.forms import Form, form_to_json
-from lmsconf.model.names import casefold_name, normalize_name, quote_if_ambiguous
-from lmsconf.model.plan import FULL_UNDO, Action, Change, Plan, Undo
+from lmsconf.model.names import normalize_name
+from lmsconf.model.plan import FULL_UNDO, Change, Undo
 from lmsconf.model.snapshot import HasId, ListedRow, Listing, Row, Snapshot
 from lmsconf.planner.context import (
     BeforeAfter,
@@ -31,30 +29,22 @@ from lmsconf.planner.context import (
     Similarity,
     Spec,
 )
-from lmsconf.planner.grant_verification import AccessHooks
-from lmsconf.planner.kind_readback import KindReadback
+from lmsconf.planner.grant_verification import GrantVerification
 from lmsconf.planner.live_names import LiveNames
 from lmsconf.planner.manifest_entries import (
     EntryBody,
     EntryItems,
-    ExportedEntry,
     PartReferences,
     Trail,
-    UnexportableRow,
 )
-from lmsconf.planner.undo.hooks import Undoable
 
 BOX: Final = "box"
 """The usual shape of a node in a graph."""
 
 if TYPE_CHECKING:
-    from lmsconf.model.access_tests import AccessTest
-    from lmsconf.planner.access_state import AccessQuery, AccessState
-    from lmsconf.planner.effects import PredictedEffects
     from lmsconf.planner.lints import LintContext
-    from lmsconf.planner.plan import DraftPlan
     from lmsconf.planner.reading import ReadContext
-    from lmsconf.planner.redaction import Entry, LivePerson, RedactionContext, Report, RestoreContext
+    from lmsconf.planner.redaction import Entry, RedactionContext, Report, RestoreContext
 
 
 class ManifestEntry(Struct, frozen=True, kw_only=True):
@@ -69,36 +59,28 @@ class ManifestEntry(Struct, frozen=True, kw_only=True):
     report: Callable[[Problem], None]
 
 
-class Kind(Undoable[Row], AccessHooks[Spec], KindReadback[Spec, Row], ABC, Generic[Spec, Row]):
+class Kind(ABC, Generic[Spec, Row]):
     """A kind of resource, with all code specific to it. Spec: what an entry declares. Row: a live resource as read.
 
     name: the first part of its addresses. section: the manifest key of its entries. noun, plural: its display names.
     rank: kinds of a lower rank are planned first, because others reference them.
     is_relation: it only links other resources, so that deleting one counts as a removal, not a deletion.
     schema, absent_schema: the JSON Schema of an entry in its section, and under `absent`.
+    row_types: those that snapshot files hold for this kind, one per listing, in their order there.
     list_operation: the operation that lists its resources; None if there is no listing of them all.
-    refused_in_use: the operations that the service refuses with 403 while the resource is in use → the hint then.
-    update_hint: the hint if the service refuses an update; None for the usual one.
     ownership_schema: the JSON Schema of its section under `ownership`; None: they are never deleted, so never owned.
     is_person: its resources are people: their names are e-mails, and their values personal data.
     listing_nouns: further listings that it reads → their display names, singular and plural.
-    title_keys: the keys of a resource whose values its title contains.
     example: an address that hints show; a name without a kind is taken for one of the first kind that has an example.
     reports_people: its job reports the people in the rows that it compares, so that not all people need to be listed.
-    is_read_first: its listing has the most pages, so that reading a workspace starts with it.
-    exported_by_default: whether `export` without `--kind` contains it.
+    normalize_name: the form in which its names are compared.
     name_key: the key of an entry that holds its name. parts_key: that of the list of its parts, such as choices.
     time_keys: keys that hold times → whether a bare date means the end of the day.
-    omitted_means_default: whether a key that an entry omits has its default value, rather than being unmanaged.
     entry_items: how one entry declares several resources; None if each entry declares one.
-    has_sheets: whether entries are also read from tables, one for each row; needs `parse_item` and `item_forms`.
     references, part_references: kind → where manifests refer to its resources, and to their parts.
-    in_graph: whether graphs show its resources. graph_shape: how, in the words of DOT.
-    is_declared_once: of declarations in manifests and in their base, only that of the manifests decides what to read.
+    graph_shape: how graphs show its resources, in the words of DOT.
     operations: the API operations that read and change its resources; its manifests depend on their dialect keys.
     limit: the most resources that a workspace can hold; None if there is no limit.
-    test_schema: the schema of an entry under `tests`, of the kind that gives access to content; None for any other.
-    catalogs: listings of what its manifests name and no kind manages, by the kind in addresses.
 
     All methods are pure, except that those of planning record facts in the PlanContext. A kind overrides what it needs:
     the defaults fit resources without relations that are updated in place.
@@ -113,32 +95,23 @@ class Kind(Undoable[Row], AccessHooks[Spec], KindReadback[Spec, Row], ABC, Gener
     schema: Mapping[str, Json]
     absent_schema: Mapping[str, Json]
     row_type: type[Row]
+    row_types: tuple[type[ListedRow], ...]
     list_operation: ListOperation | None = None
-    refused_in_use: Mapping[str, str] = {}
-    update_hint: str | None = None
     ownership_schema: Mapping[str, Json] | None = {"$ref": "#/$defs/owned"}
     is_person: bool = False
     listing_nouns: Mapping[str, tuple[str, str]] = {}
-    title_keys: frozenset[str] = frozenset({"name"})
     example: str = ""
     reports_people: bool = False
-    is_read_first: bool = False
-    exported_by_default: bool = True
     name_key: str = "name"
+    normalize_name: Callable[[str], str] = staticmethod(normalize_name)
     parts_key: str | None = None
     time_keys: Mapping[str, bool] = {}
-    omitted_means_default: bool = False
     entry_items: EntryItems | None = None
-    has_sheets: bool = False
     references: Mapping[str, Sequence[Trail]] = {}
     part_references: Mapping[str, Sequence[PartReferences]] = {}
-    in_graph: bool = True
     graph_shape: str = BOX
-    is_declared_once: bool = False
     operations: Sequence[str] = ()
     limit: int | None = None
-    test_schema: Mapping[str, Json] | None = None
-    catalogs: Mapping[str, ListOperation] = {}
 
     @abstractmethod
     def parse(self, entry: ManifestEntry) -> Iterator[DesiredResource[Spec]]:
@@ -147,10 +120,6 @@ class Kind(Undoable[Row], AccessHooks[Spec], KindReadback[Spec, Row], ABC, Gener
     @abstractmethod
     def parse_absent(self, entry: ManifestEntry) -> Iterator[DeleteEntry[Any]]:
         """Yield the resources that one entry under `absent` declares to be deleted."""
-
-    def parse_test(self, entry: ManifestEntry) -> AccessTest | None:
-        """Return the test of an entry under `tests`; None after reporting a problem. Needed with a `test_schema`."""
-        raise NotImplementedError
 
     def check_declarations(
         self, declared: Sequence[DesiredResource[Spec]], everything: Mapping[str, Sequence[DesiredResource[Any]]]
@@ -184,10 +153,6 @@ class Kind(Undoable[Row], AccessHooks[Spec], KindReadback[Spec, Row], ABC, Gener
         """Record facts for other kinds, and check the kind as a whole. Called once, when all kinds are compared."""
         return
 
-    def action(self, planning: PlanContext, match: Match[Spec, Row]) -> Action:
-        """Return how a live resource that differs is changed: by an update or a replacement."""
-        return Action.UPDATE
-
     @abstractmethod
     def plan_steps(self, planning: PlanContext, match: Match[Spec, Row], sides: BeforeAfter) -> list[Step]:
         """Return the calls that change the resource from `before` to `after`."""
@@ -196,17 +161,19 @@ class Kind(Undoable[Row], AccessHooks[Spec], KindReadback[Spec, Row], ABC, Gener
     def plan_delete(self, planning: PlanContext, deletion: Deletion[Row]) -> list[Step]:
         """Return the calls that delete the resource."""
 
+    def grant_verification(self, call: Call) -> GrantVerification | None:
+        """Return how the effect of a call that grants access is verified; None for any other call."""
+        return None
+
+    def revokes_access(self, call: Call) -> bool:
+        """Return whether a call takes away access, so that the grants it depends on are verified before it is sent."""
+        return False
+
     def undo_extent(
         self, planning: PlanContext, subject: Match[Spec, Row] | Deletion[Row] | SideEffect, sides: BeforeAfter
     ) -> Undo:
         """Return how much of a change a later plan can undo. Called after `finalize` of every kind."""
         return FULL_UNDO
-
-    def ids_from_response(self, at: Address, operation: str, answer: Json) -> dict[Ref, str]:
-        """Return the ids in the response to a call; by default that of a created resource, as its listing has it."""
-        key = self.list_operation.id if self.list_operation is not None and is_creation(operation) else None
-        id = text_of_id(answer.get(key)) if key is not None and isinstance(answer, dict) else None
-        return {Ref(at): id} if id else {}
 
     def live_form(self, planning: PlanContext, row: Row) -> Form:
         """Return the state of a live resource, as far as it was read, to detect renames."""
@@ -216,33 +183,6 @@ class Kind(Undoable[Row], AccessHooks[Spec], KindReadback[Spec, Row], ABC, Gener
         """Return the content by which a renamed resource is detected; None if renames need no detection."""
         return None
 
-    def audience_in(self, address: Address) -> str | None:
-        """Return the audience that an address of this kind names beside something else, as text; None if none."""
-        return None
-
-    def listed_name(self, row: Mapping[str, Json]) -> str:
-        """Return the name in the address of a row of `list_operation`; empty if the row has none."""
-        return self.normalize_name(str(row.get(self.name_key) or ""))
-
-    def created_refs(self, call: Call) -> frozenset[Ref]:
-        """Return what a call creates whose ids later calls may need: they are looked up if the response lacks them."""
-        return frozenset({Ref(call.address)}) if call.creates and self.list_operation is not None else frozenset()
-
-    @property
-    def required_keys(self) -> frozenset[str]:
-        """The keys that every entry has: they identify its resource."""
-        required = self.schema["required"]
-        return frozenset(map(str, required)) if isinstance(required, list) else frozenset()
-
-    def normalize_name(self, text: str) -> str:
-        """Return the form in which the names of resources are compared."""
-        return normalize_name(text)
-
-    def to_entries(self, live: LiveNames) -> Iterator[ExportedEntry | UnexportableRow]:
-        """Yield the manifest entry of every live row, or the reason why it has none."""
-        for row in live.snapshot.of(self.name).rows:
-            yield live.exported_entry(self.name, row, self.entry_body(live, row))
-
     def entry_body(self, live: LiveNames, row: Row) -> EntryBody:
         """Return the keys of a row's entry beside name and id, without default values."""
         form = self.live_form(live.planning, row)
@@ -250,89 +190,9 @@ class Kind(Undoable[Row], AccessHooks[Spec], KindReadback[Spec, Row], ABC, Gener
             {key: form_to_json(form[key]) for key in form if key != self.name_key and form[key] is not None}
         )
 
-    def arrange_entries(self, entries: Iterable[ExportedEntry]) -> Iterator[EntryBody]:
-        """Yield the whole entries of an exported file, sorted for reading and lookup."""
-        for entry in sorted(entries, key=lambda entry: (casefold_name(entry.address.name), entry.id)):
-            yield EntryBody(entry.body, entry.notes)
-
     def entry_team(self, body: Mapping[str, Json], field: str, teams: Mapping[Address, str]) -> str | None:
         """Return the one value of a custom field that an exported entry is about. teams: those of other entries."""
         return None
-
-    def export_notes(self, entries: Sequence[ExportedEntry], snapshot: Snapshot) -> Iterator[Problem]:
-        """Yield notes on what the exported entries lack because the snapshot does not hold it."""
-        return iter(())
-
-    def export_conflict(self, id: str, deleted: Collection[str]) -> str | None:
-        """Return why declaring a live row would delete others that are owned and cannot be declared; None if not."""
-        return None
-
-    def absent_entry(self, declared: DesiredResource[Spec], workspace: str) -> Json:
-        """Return the entry under `absent` that deletes a declared resource in a workspace."""
-        id = declared.pin(workspace)
-        return declared.address.name if id is None else {self.name_key: declared.address.name, "id": id}
-
-    def item_addresses(self, entry: Mapping[str, Json], item: Json) -> list[Address]:
-        """Return the resources that one of the `entry_items` of an entry declares."""
-        return []
-
-    def parse_item(self, text: str) -> dict[str, Json] | None:
-        """Return the item of `entry_items` that a cell of a table names; None if it has none of the `item_forms`."""
-        return None
-
-    def item_forms(self, text: str) -> Sequence[str]:
-        """Return how a cell names an item, given a text that names none."""
-        return ()
-
-    def expand_item(self, item: Json) -> dict[str, Json] | None:
-        """Return the mapping that an item of `entry_items` written as one word is short for; None if there is none."""
-        return None
-
-    def replay_entry(self, change: Change, form: Mapping[str, Json], calls: CallIndex) -> Mapping[str, Json]:
-        """Return the manifest entry that makes a planned change again, with the live resource pinned by its id.
-
-        form: its state after the change, or before a deletion. calls: those of the plan.
-        """
-        if change.action is Action.DELETE:
-            return {self.name_key: form[self.name_key], "id": change.id}
-        return form if change.id is None else {**form, "id": change.id}
-
-    def graph_node(self, declared: DesiredResource[Spec]) -> Address:
-        """Return the node of a declared resource in the graph of dependencies."""
-        return declared.address
-
-    def graph_edges(self, declared: DesiredResource[Spec]) -> list[Edge]:
-        """Return the edges from the node of a declared resource."""
-        return [Edge(declared.address, other) for other in self.dependencies(declared)]
-
-    def title(self, address: Address) -> str:
-        """Return the display name of a resource: `group/Sales`."""
-        return str(address)
-
-    def short_title(self, address: Address) -> str:
-        """Return the display name of a resource beside that of its kind: `Sales`."""
-        return quote_if_ambiguous(address.name)
-
-    def normalize_pattern(self, pattern: str) -> str:
-        """Return a shell pattern over names, corrected so that it can match the name in an address."""
-        return pattern
-
-    def spellings(self, address: Address) -> Iterator[str]:
-        """Yield the texts by which views name a resource, beside its address."""
-        short = self.short_title(address)
-        yield from (address.name, short, self.title(address), f"{self.noun} {short}", f"{address.name} ({self.noun})")
-
-    def catalog_pattern(self, catalog: str, name: str) -> str | None:
-        """Return the pattern of the addresses that name an item of one of its `catalogs`; None: of another catalog."""
-        return None
-
-    def lost_rights(self, change: Change) -> Iterator[str]:
-        """Yield in words what an update takes from a protected resource, other than its name and items of its lists."""
-        return iter(())
-
-    def is_about_people(self, address: Address) -> bool:
-        """Whether an address is of a person, or names one."""
-        return self.is_person
 
     def required_listings(self, reading: ReadContext) -> frozenset[str]:
         """Return the kinds whose listings must be read if manifests, ownership or the selection cover this kind."""
@@ -367,42 +227,6 @@ class Kind(Undoable[Row], AccessHooks[Spec], KindReadback[Spec, Row], ABC, Gener
         """
         return kept.of(self.name)
 
-    def contradicted_listings(self, snapshot: Snapshot) -> Iterator[tuple[str, str]]:
-        """Yield the other listings that lack what live resources of this kind reference, each with the reason."""
-        return iter(())
-
-    def last_edits(self, snapshot: Snapshot, zone: tzinfo | None) -> Mapping[RemoteId, LastEdit]:
-        """Return the last edit of each live resource, times in `zone`, as far as the service returns them."""
-        return {}
-
-    def predict_effects(self, draft: DraftPlan, reading: ReadContext | None) -> PredictedEffects | None:
-        """Return what a plan does to people; None for a kind that gives nobody access to anything.
-
-        reading: reads what the plan has not read; None for a plan made from a snapshot file. The policy says whether
-        effects are computed, and whether they name the people. May raise ApiError.
-        """
-        return None
-
-    def access_state(self, draft: DraftPlan, reading: ReadContext | None, query: AccessQuery) -> AccessState | None:
-        """Return who has what and who is in which audience, as far as asked; None for a kind that gives no access.
-
-        reading: as for `predict_effects`. May raise ApiError.
-        """
-        return None
-
-    def compare_prediction(self, api: Api, plan: Plan) -> Iterator[Problem]:
-        """Yield where the workspace after an apply is not as the effects of its plan predicted. May raise ApiError."""
-        return iter(())
-
-    @property
-    def row_types(self) -> tuple[type[ListedRow], ...]:
-        """The row types that snapshot files hold for this kind, one per listing, in their order there."""
-        return (self.row_type,)
-
-    def live_people(self, planning: PlanContext, declared: Sequence[DesiredResource[Spec]]) -> Iterable[LivePerson]:
-        """Return the people among its live resources, for redaction."""
-        return ()
-
     def named_emails(self, entry: DesiredResource[Spec] | DeleteEntry[Any]) -> Iterable[str]:
         """Return the e-mails that an entry names, in no order, beyond the name of a person that it declares."""
         return ()
@@ -432,3 +256,19 @@ AnyKind: TypeAlias = "Kind[Any, Any]"
 def in_snapshot_order(kinds: Iterable[AnyKind]) -> list[AnyKind]:
     """Return kinds in the order of snapshot files: those of people first, which the lists of the others refer to."""
     return sorted(kinds, key=lambda kind: not kind.is_person)
+
+
+def listed_name(kind: AnyKind, row: Mapping[str, Json]) -> str:
+    """Return the name in the address of a row of `list_operation`; empty if the row has none."""
+    return kind.normalize_name(str(row.get(kind.name_key) or ""))
+
+
+def required_keys(kind: AnyKind) -> frozenset[str]:
+    """Return the keys that every entry has: they identify its resource."""
+    required = kind.schema["required"]
+    return frozenset(map(str, required)) if isinstance(required, list) else frozenset()
+
+
+def is_named(kind: AnyKind) -> bool:
+    """Return whether resources are created with names that tell them apart: no relations, and no people."""
+    return not kind.is_relation and not kind.is_person

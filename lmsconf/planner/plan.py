@@ -10,6 +10,9 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation
+from lmsconf.kinds.manual_group.diff import with_listed_people
+from lmsconf.kinds.shared.kind_names import GROUP
+from lmsconf.kinds.user.types import declared_row
 from lmsconf.model.access_tests import AccessTest
 from lmsconf.model.address import Address
 from lmsconf.model.blockers import is_blocking
@@ -24,7 +27,7 @@ from lmsconf.model.snapshot import Snapshot
 from lmsconf.model.time_formats import format_utc
 from lmsconf.planner.assumptions import with_assumptions
 from lmsconf.planner.calls import order_calls
-from lmsconf.planner.context import CallTemplates, Deletion, Match, MatchResult, PlanContext
+from lmsconf.planner.context import CallTemplates, Match, MatchResult, PlanContext
 from lmsconf.planner.declaration_checks import refuse_expired_absent, refuse_left_alone, refuse_left_alone_renames
 from lmsconf.planner.effects import PredictedEffects
 from lmsconf.planner.guard_counts import count_for_guards
@@ -230,8 +233,16 @@ def _fingerprints(
 
 
 def _fingerprint(kind: AnyKind, planning: PlanContext, item: PlannedResource) -> str:
-    subject = item.subject
-    row = kind.compared_row(planning, subject) if isinstance(subject, Match | Deletion) else subject.row
+    """Return the digest of a row that is equal, however the workspace was read.
+
+    A reading of everything has the attributes of everybody, and archived people may be in the lists of groups alone.
+    """
+    subject, row = item.subject, item.subject.row
+    if isinstance(subject, Match) and subject.row is not None:
+        if kind.is_person:
+            row = declared_row(subject.row, subject.declared.spec)
+        elif kind.name == GROUP and subject.declared.spec.declares_people:
+            row = with_listed_people(planning, subject.row)
     return NOT_LIVE if row is None else sha256(row_to_json(row))
 
 

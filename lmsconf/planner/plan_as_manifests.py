@@ -9,11 +9,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from lmsconf.errors import LmsconfError, Problem, SourceLocation, StalePlan
+from lmsconf.kinds.content_target.replacement_parse import replay_keys
+from lmsconf.kinds.custom_field.export import replay_field_entry
+from lmsconf.kinds.custom_field.migration import MIGRATE
+from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD
 from lmsconf.model.address import RemoteId
 from lmsconf.model.calls import CallIndex
+from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, FixedSource, Manifests
-from lmsconf.model.plan import Action, Plan
-from lmsconf.planner.kind import AnyKind, ManifestEntry
+from lmsconf.model.plan import Action, Change, Plan
+from lmsconf.planner.kind import AnyKind, ManifestEntry, required_keys
 
 
 def plan_to_manifests(plan: Plan, kinds: Mapping[str, AnyKind]) -> Manifests:
@@ -30,10 +35,10 @@ def plan_to_manifests(plan: Plan, kinds: Mapping[str, AnyKind]) -> Manifests:
             continue
         kind = kinds[change.address.kind]
         side = change.before if change.action is Action.DELETE else change.after
-        if not isinstance(side, dict) or not kind.required_keys <= side.keys():
+        if not isinstance(side, dict) or not required_keys(kind) <= side.keys():
             hint = "Plan again, and apply that file unchanged."
             raise StalePlan(f"{change.address}: the plan describes it incompletely", hint=hint)
-        body = kind.replay_entry(change, side, calls)
+        body = replay_entry(kind, change, side, calls)
         places = FixedSource(change.source or SourceLocation(str(change.address)))
         entry = ManifestEntry(body=body, places=places, timezone=None, report=_refuse)
         if change.action is Action.DELETE:
@@ -46,6 +51,22 @@ def plan_to_manifests(plan: Plan, kinds: Mapping[str, AnyKind]) -> Manifests:
         files=plan.manifests_files,
         digest=plan.manifests_digest,
     )
+
+
+def replay_entry(kind: AnyKind, change: Change, form: Mapping[str, Json], calls: CallIndex) -> Mapping[str, Json]:
+    """Return the manifest entry that makes a planned change again, with the live resource pinned by its id.
+
+    form: its state after the change, or before a deletion. calls: those of the plan.
+    """
+    is_deleted = change.action is Action.DELETE
+    if kind.name == CONTENT_TARGET:
+        entry = {key: form[key] for key in ("content", "assign_to")} if is_deleted else form
+        return {**entry, **replay_keys(change, calls)}
+    if is_deleted:
+        moved = {MIGRATE: form[MIGRATE]} if kind.name == CUSTOM_FIELD and MIGRATE in form else {}
+        return {kind.name_key: form[kind.name_key], "id": change.id, **moved}
+    entry = form if change.id is None else {**form, "id": change.id}
+    return replay_field_entry(change, entry, calls) if kind.name == CUSTOM_FIELD else entry
 
 
 def people_ids(plan: Plan, kinds: Mapping[str, AnyKind]) -> frozenset[RemoteId]:

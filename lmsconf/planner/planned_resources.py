@@ -7,6 +7,8 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from lmsconf.kinds.content_target.steps import update_action
+from lmsconf.kinds.shared.kind_names import CONTENT_TARGET
 from lmsconf.model.address import Address, shell_quoted
 from lmsconf.model.calls import Step
 from lmsconf.model.forms import form_to_json
@@ -49,7 +51,9 @@ def planned_resources(
             sides = reduced
             if sides.before == sides.after:
                 continue
-        action = Action.CREATE if match.row is None else kind.action(planning, match)
+        action = Action.CREATE if match.row is None else Action.UPDATE
+        if match.row is not None and kind.name == CONTENT_TARGET:
+            action = update_action(planning)
         address = _kept_address(kind, match, sides) if planning.policy.additive else match.address
         out.append(PlannedResource(address=address, subject=match, sides=sides, action=action))
     for deletion in result.deletions:

@@ -25,14 +25,14 @@ class Declarations(NamedTuple):
         return declared, [entry for entry in self.absent if entry.address.kind == kind]
 
     def merge(self, other: Declarations, kinds: Mapping[str, AnyKind]) -> Declarations:
-        """Return the entries of both; of a kind with `is_declared_once`, only this one's where both have an address.
+        """Return the entries of both; of a person, only this one's where both have an address.
 
         An earlier name is an address too: otherwise the other's entry would match the resource that this one renames.
         """
         declared_once = {
             address
             for one in self.declared
-            if kinds[one.address.kind].is_declared_once
+            if kinds[one.address.kind].is_person
             for address in (one.address, *(Address.of(one.address.kind, name) for name in one.previously))
         }
         more = [resource for resource in other.declared if resource.address not in declared_once]

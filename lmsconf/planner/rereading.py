@@ -48,7 +48,7 @@ def reread(api: Api, kinds: Mapping[str, AnyKind], kept: Snapshot, changes: Sequ
         # A row is gone, or a single row lacks what its listing has: the listings decide, and word what is wrong.
         return None
     listings = {name: listing for name, listing in results.items() if isinstance(listing, Listing)}
-    return mark_contradicted(replace(kept, listings={**kept.listings, **listings}), kinds)
+    return mark_contradicted(replace(kept, listings={**kept.listings, **listings}))
 
 
 def changes_of(kind: str, changes: Sequence[Change]) -> list[Change]:

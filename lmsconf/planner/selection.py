@@ -8,6 +8,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from lmsconf.errors import Problem
+from lmsconf.kinds.content_target.types import assignment_address
+from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD
 from lmsconf.model.address import Address
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.names import matches_pattern
@@ -40,7 +42,7 @@ class Selection:
         self._patterns: dict[str, tuple[ResolvedPattern, ...]] = {}
         if policy.only or policy.excluded:
             earlier = (address for resource in declared for address in _earlier_addresses(resource))
-            replaced = (address for resource in declared for address in kinds[resource.address.kind].replaced(resource))
+            replaced = (address for resource in declared for address in _replaced(resource))
             own = (*(resource.address for resource in declared), *(entry.address for entry in absent), *replaced)
             self._known = list(dict.fromkeys((*own, *earlier, *live)))
             given = {"--only": policy.only, "--except": policy.excluded}
@@ -57,14 +59,14 @@ class Selection:
     def _add_needs(self, declared: Mapping[Address, DesiredResource[Any]]) -> None:
         todo = list(_meant(declared, self.only))
         for address, one in declared.items():
-            if any(_fits(old, self.only) for old in self._kinds[address.kind].replaced(one)):
+            if any(_fits(old, self.only) for old in _replaced(one)):
                 todo.append(address)
         while todo:
             address = todo.pop()
             if address not in self._needed and address in declared:
                 self._needed.add(address)
                 kind = self._kinds[address.kind]
-                self._needed.update(kind.replaced(declared[address]))
+                self._needed.update(_replaced(declared[address]))
                 todo.extend(kind.dependencies(declared[address]))
 
     def __call__(self, address: Address) -> bool:
@@ -121,3 +123,11 @@ def _added(before: object, after: object) -> object:
         return KeyedNames({**before.names, **new})
     joined = getattr(before, "joined", None)
     return joined(after) if callable(joined) else before
+
+
+def _replaced(declared: DesiredResource[Any]) -> Sequence[Address]:
+    """Return the live resources that a declaration takes the place of: a plan of it changes them, too."""
+    spec, kind = declared.spec, declared.address.kind
+    if kind == CONTENT_TARGET:
+        return [assignment_address(one.content, spec.audience) for one in spec.replaces]
+    return [Address.of(kind, spec.migrate.source)] if kind == CUSTOM_FIELD and spec.migrate is not None else ()

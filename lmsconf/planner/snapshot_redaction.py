@@ -15,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.errors import Problem
+from lmsconf.kinds.shared.kind_names import USER
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.names import normalize_email
 from lmsconf.model.snapshot import HasId, Listing, Snapshot, SnapshotRedaction
@@ -29,8 +30,10 @@ _NOT_WHOLE: Final = "it was not read completely"
 
 def redact_snapshot(planning: PlanContext, manifests: Manifests, kinds: Mapping[str, AnyKind]) -> Snapshot:
     """Return the context's snapshot, redacted to the people named by the manifests."""
+    from lmsconf.kinds.user.redact import live_people
+
     declared = {name: [entry for entry in manifests.declared if entry.address.kind == name] for name in kinds}
-    people = [person for name, kind in kinds.items() for person in kind.live_people(planning, declared[name])]
+    people = [*live_people(planning.snapshot, declared[USER])]
     quoted = frozenset(normalize_email(address) for text in _texts(manifests) for address in EMAIL.findall(text))
     named = named_people(manifests, kinds)
     redaction = RedactionContext(planning, declared, people, named=named, quoted=quoted)

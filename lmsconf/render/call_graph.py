@@ -9,9 +9,10 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
+from lmsconf.kinds.shared.kind_names import resource_title, short_title
 from lmsconf.model.calls import Call
 from lmsconf.model.plan import Plan
-from lmsconf.render.resource_wording import count_kind, count_noun, resource_title, short_title
+from lmsconf.render.resource_wording import count_kind, count_noun
 
 MAX_NODES = 300
 """The maximum number of boxes in the graph; above it, boxes are resources, or kinds, instead of calls."""

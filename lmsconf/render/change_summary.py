@@ -16,6 +16,7 @@ from typing import NamedTuple, Protocol
 from msgspec import Struct
 
 from lmsconf.errors import Problem, Severity
+from lmsconf.kinds.shared.kind_names import title_keys
 from lmsconf.model.address import Address
 from lmsconf.model.blockers import allowances
 from lmsconf.model.canonical_json import Json
@@ -31,7 +32,6 @@ from lmsconf.render.resource_wording import (
     flatten_keys,
     format_item,
     format_value,
-    title_keys,
 )
 
 

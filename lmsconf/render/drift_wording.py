@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from lmsconf.kinds.shared.kind_names import resource_title
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.drift import (
     DriftCause,
@@ -17,7 +18,7 @@ from lmsconf.model.drift import (
 )
 from lmsconf.model.scope import count_skipped_people
 from lmsconf.render.plan_wording import escape_base_name, skipped_people_clause
-from lmsconf.render.resource_wording import MAX_SHOWN_ITEMS, count_kind, format_item, format_value, resource_title
+from lmsconf.render.resource_wording import MAX_SHOWN_ITEMS, count_kind, format_item, format_value
 
 SIGNS: Final = {
     DriftState.CHANGED: "~",

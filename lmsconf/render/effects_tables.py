@@ -10,10 +10,10 @@ from typing import Final
 
 from msgspec import Struct
 
+from lmsconf.kinds.shared.kind_names import resource_title
 from lmsconf.model.address import Address
 from lmsconf.model.effects import Basis, CauseCount, ContentEffects, Effects, GroupEffects
 from lmsconf.render.effects_wording import GROUP_NOUNS, NOT_KNOWN, cause_counts, format_count, sort_contents
-from lmsconf.render.resource_wording import resource_title
 
 _CONTENT_COLUMNS: Final = {
     "before": "before",

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
+from lmsconf.kinds.shared.kind_names import resource_title, short_title
 from lmsconf.model.address import Address
 from lmsconf.model.effects import (
     AccessChange,
@@ -27,7 +28,7 @@ from lmsconf.model.effects import (
     PredictedTotals,
 )
 from lmsconf.model.plan import Change, Plan
-from lmsconf.render.resource_wording import count_noun, resource_title, short_title
+from lmsconf.render.resource_wording import count_noun
 
 EFFECTS_HEADING: Final = "Effects on people"
 NOT_KNOWN: Final = "not known"

@@ -17,6 +17,7 @@ from lmsconf.documents.effect_values import counts_json
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.documents.plan_values import summary_json, without_keys
 from lmsconf.errors import Problem, Severity
+from lmsconf.kinds.shared.kind_names import resource_title
 from lmsconf.model.blockers import Blocker, blockers
 from lmsconf.model.calls import Call
 from lmsconf.model.canonical_json import Json
@@ -31,7 +32,7 @@ from lmsconf.render.drift_wording import drift_summary, finding_headline
 from lmsconf.render.json import drift_summary_json, finding_json
 from lmsconf.render.plan_wording import plan_summary
 from lmsconf.render.progress_wording import count_text
-from lmsconf.render.resource_wording import count_kind, count_noun, resource_title
+from lmsconf.render.resource_wording import count_kind, count_noun
 
 FORMAT: Final = 1
 """The version of the events. Keys and types may be added to it; another number is for anything else."""

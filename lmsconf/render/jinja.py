@@ -22,6 +22,7 @@ from jinja2.ext import Extension
 from markupsafe import Markup
 
 from lmsconf.documents.plan_values import request_body_json
+from lmsconf.kinds.shared import kind_names
 from lmsconf.model import blockers
 from lmsconf.render import (
     apply_wording,
@@ -40,7 +41,7 @@ from lmsconf.render.size_limit import NAME_SIZE, truncate
 _FOLDER: Final = Path(__file__).parent / "templates"
 _WORDING: Final[tuple[ModuleType, ...]] = (
     *(apply_wording, change_summary, drift_wording, effects_tables, effects_wording, fleet_wording),
-    *(plan_wording, rehearsal_wording, resource_wording),
+    *(plan_wording, rehearsal_wording, resource_wording, kind_names),
 )
 
 

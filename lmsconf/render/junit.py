@@ -14,12 +14,13 @@ from typing import Final
 from msgspec import Struct
 
 from lmsconf.errors import Problem, SourceLocation
+from lmsconf.kinds.shared.kind_names import resource_title
 from lmsconf.model.address import Address
 from lmsconf.model.drift import DriftFinding, DriftReport
 from lmsconf.render import drift_wording
 from lmsconf.render.escape import escape_xml
 from lmsconf.render.plan_wording import format_problem
-from lmsconf.render.resource_wording import kind_plural, resource_title
+from lmsconf.render.resource_wording import kind_plural
 
 REST: Final = "manifests and workspace"
 """The suite of errors that concern no declared resource."""

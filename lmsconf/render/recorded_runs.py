@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Final
 
 from lmsconf.documents.document import TOOL, render_json
+from lmsconf.kinds.shared.kind_names import resource_title
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.recorded_run import CallState, RecordedCall, RecordedRun, RunEnding, undo_command
@@ -14,7 +15,7 @@ from lmsconf.model.scope import VerifyMode
 from lmsconf.model.time_formats import format_utc
 from lmsconf.render.apply_wording import describe_call
 from lmsconf.render.escape import escape_terminal
-from lmsconf.render.resource_wording import count_noun, resource_title
+from lmsconf.render.resource_wording import count_noun
 
 FORMAT: Final = "lmsconf.runs/1"
 _COUNTED: Final = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from lmsconf.kinds.shared.kind_names import resource_title
 from lmsconf.model.blockers import blockers
 from lmsconf.model.outcomes import CallStatus
 from lmsconf.model.plan import Change, Plan
@@ -17,7 +18,7 @@ from lmsconf.model.rehearsal import (
 )
 from lmsconf.model.time_formats import duration_in_words
 from lmsconf.render.plan_wording import ACTION_SIGNS, ACTION_WORDS
-from lmsconf.render.resource_wording import count_noun, resource_title
+from lmsconf.render.resource_wording import count_noun
 
 HEADING = "Rehearsal on a twin of the workspace"
 NOT_THE_SERVICE = (

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from lmsconf.kinds import all_kinds
-from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import quote_if_ambiguous
 from lmsconf.model.plan import UnmanagedResources
@@ -51,24 +50,6 @@ def kind_nouns(kind: str) -> tuple[str, str]:
     words = kind.replace("_", " ")
     read = (known.listing_nouns[kind] for known in all_kinds().values() if kind in known.listing_nouns)
     return next(read, (words, f"{words}s"))
-
-
-def resource_title(address: Address) -> str:
-    """Return the display name of a resource: `group/Sales`, `assignment of GDPR basics to group/Sales`."""
-    kind = all_kinds().get(address.kind)
-    return kind.title(address) if kind else str(address)
-
-
-def short_title(address: Address) -> str:
-    """Return the display name without the kind, for use beside it: `Sales`, `GDPR basics to group/Sales`."""
-    kind = all_kinds().get(address.kind)
-    return kind.short_title(address) if kind else quote_if_ambiguous(address.name)
-
-
-def title_keys(address: Address) -> frozenset[str]:
-    """Return the keys of a resource whose values its title contains."""
-    kind = all_kinds().get(address.kind)
-    return kind.title_keys if kind else frozenset({"name"})
 
 
 def format_value(value: Json) -> str:

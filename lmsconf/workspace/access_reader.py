@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from lmsconf.errors import LmsconfError, Problem, ProblemsFound
+from lmsconf.errors import Problem, ProblemsFound
 from lmsconf.kinds import all_kinds
+from lmsconf.kinds.content_target.effects.state import read_access_state
 from lmsconf.model.access import ReportHeader
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.effects import Basis
@@ -16,7 +17,6 @@ from lmsconf.model.progress import Report
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.access_state import AccessQuery, AccessState
 from lmsconf.planner.plan import DraftPlan, draft_plan
-from lmsconf.planner.reading import ReadContext
 from lmsconf.workspace.reader import WorkspaceReader, reads_needed
 
 
@@ -42,7 +42,7 @@ def read_people_view(
     draft, failed = _draft(workspace, usable, snapshot, policy)
     with workspace.connection.worker_pool(workspace.parallelism, progress) as pool:
         reading.api = workspace.connection.reader(pool)
-        state = _state(draft, reading, query)
+        state = read_access_state(draft, reading, query)
     return PeopleView(state, _header(draft, sent + reading.api.requests, (*problems, *failed)))
 
 
@@ -59,13 +59,6 @@ def _draft(
 def _plan(workspace: WorkspaceReader, manifests: Manifests, snapshot: Snapshot, policy: Policy) -> DraftPlan:
     kinds, templates = all_kinds(), workspace.call_templates
     return draft_plan(kinds, manifests, snapshot, policy, templates, created_at=workspace.now())
-
-
-def _state(draft: DraftPlan, reading: ReadContext, query: AccessQuery) -> AccessState:
-    for kind in all_kinds().values():
-        if (state := kind.access_state(draft, reading, query)) is not None:
-            return state
-    raise LmsconfError("no kind of resource gives access to content")
 
 
 def _header(draft: DraftPlan, requests: int, problems: tuple[Problem, ...]) -> ReportHeader:

@@ -13,6 +13,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.errors import Problem, Severity
+from lmsconf.kinds.content_target.export import absent_assignment_entry
+from lmsconf.kinds.shared.kind_names import CONTENT_TARGET
 from lmsconf.manifest.edit.yaml_text import format_inline
 from lmsconf.model.blockers import is_blocking
 from lmsconf.model.canonical_json import Json
@@ -126,7 +128,13 @@ def find_orphaned_resources(
 
 def _absent_line(kind: AnyKind, declared: DesiredResource[Any], workspace: str) -> str:
     """Return the `absent` section that deletes one resource in a workspace, such as `absent: {groups: [Sales]}`."""
-    return f"absent: {format_inline({kind.section: [kind.absent_entry(declared, workspace)]})}"
+    id = declared.pin(workspace)
+    entry: Json
+    if kind.name == CONTENT_TARGET:
+        entry = absent_assignment_entry(declared.spec, workspace)
+    else:
+        entry = declared.address.name if id is None else {kind.name_key: declared.address.name, "id": id}
+    return f"absent: {format_inline({kind.section: [entry]})}"
 
 
 def _declared_rows(

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from lmsconf.errors import Problem, ProblemsFound
 from lmsconf.kinds import all_kinds
 from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
+from lmsconf.kinds.shared.kind_names import CONTENT_TARGET
 from lmsconf.model.address import Address
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.drift import DriftReport
@@ -136,10 +137,9 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
 
         Lints look at what the plan and its effects have read.
         """
-        predictions = (kind.predict_effects(draft, reading) for kind in all_kinds().values())
-        predicted = next((prediction for prediction in predictions if prediction is not None), None)
-        if predicted is None:
-            return with_lints(draft.plan, lint_plan(all_kinds(), draft, {}))
+        from lmsconf.kinds.content_target.effects.prediction import predict_effects_of_plan
+
+        predicted = predict_effects_of_plan(draft, reading)
         requests = 0 if reading is None else reading.api.requests
         effects = replace(predicted.effects, requests=requests)
         plan = with_effects(draft.plan, replace(predicted, effects=effects), draft.planning.policy)
@@ -199,6 +199,7 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
         reads_all: bool = False,
     ) -> DriftReport:
         """Compare manifests with a snapshot. reads_all: the snapshot holds the whole workspace."""
+        from lmsconf.kinds.content_target.last_edits import last_edits
         from lmsconf.planner.drift import make_drift
         from lmsconf.planner.drift_findings import DriftInputs
 
@@ -217,7 +218,7 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
         declared = [resource for resource in manifests.declared if resource.applies_in(policy.workspace)]
         inputs = DriftInputs(
             applied=None if base is None else self._applied(base, snapshot, compares),
-            edits={kind.name: kind.last_edits(snapshot, policy.timezone) for kind in all_kinds().values()},
+            edits={CONTENT_TARGET: last_edits(snapshot, policy.timezone)},
             broken=broken,
             needs={one.address: all_kinds()[one.address.kind].dependencies(one) for one in declared},
             renamed=renamed,

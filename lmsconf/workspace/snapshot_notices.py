@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from lmsconf.errors import Problem, Severity
 from lmsconf.kinds import all_kinds
+from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET
 from lmsconf.model.plan import Plan
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.kind import in_snapshot_order
@@ -55,7 +56,8 @@ def _nouns() -> dict[str, tuple[str, str]]:
     """Return the singular and plural of the rows of each listing that is counted for users."""
     nouns: dict[str, tuple[str, str]] = {}
     for kind in in_snapshot_order(all_kinds().values()):
-        nouns |= {listing: kind.listing_nouns[listing] for listing in kind.catalogs}
+        if kind.name == CONTENT_TARGET:
+            nouns[CONTENT] = kind.listing_nouns[CONTENT]
         nouns[kind.row_type.listing] = kind.noun, kind.plural
     return nouns
 

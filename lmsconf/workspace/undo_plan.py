@@ -16,6 +16,10 @@ from lmsconf.errors import LmsconfError, Problem, ProblemsFound
 from lmsconf.journal.journal_reader import read_runs
 from lmsconf.journal.kept_documents import kept_before, kept_plan
 from lmsconf.kinds import all_kinds
+from lmsconf.kinds.custom_field.types import FieldRow
+from lmsconf.kinds.custom_field.undo import answers_taken, lost_answer_entries
+from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, USER
+from lmsconf.kinds.user.undo import archived_instead, with_declared_values
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.calls import CallIndex, is_creation
 from lmsconf.model.canonical_json import Json
@@ -27,8 +31,9 @@ from lmsconf.model.progress import Report
 from lmsconf.model.recorded_run import CallState, RecordedRun
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.context import PlanContext
-from lmsconf.planner.kind import AnyKind, ManifestEntry
+from lmsconf.planner.kind import AnyKind, ManifestEntry, required_keys
 from lmsconf.planner.plan import DraftPlan, draft_plan
+from lmsconf.planner.plan_as_manifests import replay_entry
 from lmsconf.planner.undo.inverse import CONFLICT, LIMITED, Inverse, invert, run_source
 from lmsconf.planner.undo.run import RunToUndo
 from lmsconf.planner.undo.times import Times, named_context
@@ -109,11 +114,9 @@ def plan_undo(reader: WorkspaceReader, run: RunToUndo, policy: Policy, progress:
 
 
 def _limited(planning: PlanContext, snapshot: Snapshot, inverse: Inverse) -> Snapshot:
-    """Return the snapshot with what the declarations of an undo alone would have read."""
-    for kind in all_kinds().values():
-        declared = [resource for resource in inverse.manifests.declared if resource.address.kind == kind.name]
-        snapshot = kind.limit_rows(planning, snapshot, declared)
-    return snapshot
+    """Return the snapshot with what the declarations of an undo alone would have read: of people, declared values."""
+    people = [resource for resource in inverse.manifests.declared if resource.address.kind == USER]
+    return with_declared_values(planning, snapshot, people)
 
 
 def _read_for(reader: WorkspaceReader, run: RunToUndo, policy: Policy) -> Manifests:
@@ -127,19 +130,19 @@ def _read_for(reader: WorkspaceReader, run: RunToUndo, policy: Policy) -> Manife
             continue
         for other, entry in _compared(kind, run, change):
             _join(bodies, other, entry)
-        if change.action is Action.CREATE and kind.uncreate(change, None) is None:
+        if change.action is Action.CREATE and not kind.is_person:
             id = run.created_id(change)
-            body = kind.replay_entry(replace(change, action=Action.DELETE, id=id), _form(change.after), CallIndex())
+            body = replay_entry(kind, replace(change, action=Action.DELETE, id=id), _form(change.after), CallIndex())
             known = {key: value for key, value in body.items() if value is not None}
             absent.extend(kind.parse_absent(_entry(run, known)))
-        rows = [row for row in run.before.rows(kind.row_type) if row.id == change.id]
-        for entry_of in (one for row in rows for one in kind.entries_beside(before, change, row)):
-            _join(bodies, entry_of.kind, entry_of.body)
+        rows = [row for row in run.before.rows(FieldRow) if row.id == change.id and kind.name == CUSTOM_FIELD]
+        for entry in (one for row in rows for one in lost_answer_entries(before, change, row)):
+            _join(bodies, USER, entry)
     declared: list[DesiredResource[Any]] = []
     for (name, _), body in bodies.items():
         kind = all_kinds()[name]
         # What a relation is between decides what is read; its values may be such as no manifest can declare.
-        keys = kind.required_keys if kind.is_relation else body.keys()
+        keys = required_keys(kind) if kind.is_relation else body.keys()
         declared.extend(kind.parse(_entry(run, {key: body[key] for key in keys})))
     return Manifests(declared=tuple(declared), absent=tuple(absent))
 
@@ -150,12 +153,10 @@ def _compared(kind: AnyKind, run: RunToUndo, change: Change) -> Iterator[tuple[s
     if change.action is Action.DELETE:
         yield kind.name, _form(change.before)
     elif change.action is not Action.CREATE:
-        yield kind.name, kind.replay_entry(own, _form(change.before), CallIndex())
-    elif (instead := kind.uncreate(change, None)) is not None:
-        yield (
-            kind.name,
-            kind.replay_entry(replace(own, id=run.created_id(change)), {**_form(change.after), **instead}, CallIndex()),
-        )
+        yield kind.name, replay_entry(kind, own, _form(change.before), CallIndex())
+    elif kind.is_person:
+        archived = {**_form(change.after), **archived_instead(change)}
+        yield kind.name, replay_entry(kind, replace(own, id=run.created_id(change)), archived, CallIndex())
 
 
 def _join(bodies: dict[tuple[str, str], dict[str, Json]], kind: str, entry: Mapping[str, Json]) -> None:
@@ -190,13 +191,13 @@ def _refused(inverse: Inverse, found: ProblemsFound) -> Iterator[tuple[Address, 
 
 def _beyond(inverse: Inverse, draft: DraftPlan) -> Iterator[tuple[Address, str]]:
     """Yield the changes of the run whose undo would touch what others have done since, with the reason."""
-    kinds, planning = all_kinds(), draft.planning
+    planning = draft.planning
     for change in draft.plan.changes:
         cause = inverse.origins.get(change.goes_with) if change.goes_with is not None else None
         if cause is not None and change.address not in inverse.origins:
             yield cause.address, f"it is left alone, because {change.address}, which is not of the run, depends on it"
     for address, origin in inverse.origins.items():
-        reason = kinds[address.kind].takes_beside(planning, address, origin)
+        reason = answers_taken(planning, address, origin) if address.kind == CUSTOM_FIELD else None
         if reason is not None:
             yield origin.address, f"it is left alone, because {reason}"
     for call in draft.plan.calls:

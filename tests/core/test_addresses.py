@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from laws.hypothesis_profile import tried
 
 from lmsconf.kinds import all_kinds
-from lmsconf.kinds.content_target.types import assignment_address, split_address
+from lmsconf.kinds.content_target.types import assignment_address
+from lmsconf.kinds.shared.kind_names import resource_title, split_address
 from lmsconf.model.address import Address
 from lmsconf.model.names import matches_pattern, normalize_name
 from lmsconf.planner.address_patterns import (
@@ -24,7 +25,6 @@ from lmsconf.planner.address_patterns import (
     unresolved_problem,
 )
 from lmsconf.render.escape import escape_terminal
-from lmsconf.render.resource_wording import resource_title
 
 EVERYONE: Final = Address("everyone", "")
 AUDIENCES = ("group", "smart_group", "user")

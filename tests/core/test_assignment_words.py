@@ -17,10 +17,9 @@ from lmsconf.kinds.content_target.types import (
     kind_from_target_type,
     may_be_for,
     parse_target_row,
-    split_address,
     unresolved_audience_label,
 )
-from lmsconf.kinds.shared.kind_names import EVERYONE, GROUP, SMART_GROUP, USER
+from lmsconf.kinds.shared.kind_names import EVERYONE, GROUP, SMART_GROUP, USER, split_address
 from lmsconf.model.address import Address, RemoteId
 
 C, T = RemoteId("c-1"), RemoteId("t-1")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import date
@@ -62,10 +62,6 @@ class Waiting(Plain):
     def read(self, reading: ReadContext) -> Listing[Row] | None:
         return Listing(rows=tuple(Row(row.id, f"of {row.name}") for row in reading.wait_for_listing("door").rows))
 
-    def contradicted_listings(self, snapshot: Snapshot) -> Iterator[tuple[str, str]]:
-        if "door" in snapshot.listings:
-            yield "door", "one is locked and not among them"
-
 
 class Late(Plain):
     """A kind whose job asks that of doors for something else, when that has ended already."""
@@ -124,13 +120,12 @@ def test_what_a_covered_kind_needs_is_read() -> None:
     for kinds in ((Plain("door", DOORS), Waiting("lock", None)), (Waiting("lock", None), Plain("door", DOORS))):
         snapshot = read(api, *kinds, owned=["lock"])
         assert [row.name for row in snapshot.of("lock").rows] == ["of Front"]
-    assert snapshot.of("door").incomplete == "one is locked and not among them"
 
 
 def test_the_largest_listing_is_asked_for_first() -> None:
     """Reading begins with the kind whose listing has the most pages, in any order of kinds."""
     locks = Plain("lock", LOCKS)
-    locks.is_read_first = True
+    locks.is_person = True
     for kinds in ((Plain("door", DOORS), locks), (locks, Plain("door", DOORS))):
         api = OneByOne(doors=[], locks=[])
         read(api, *kinds, owned=["door", "lock"])

@@ -49,6 +49,7 @@ class ToyKind(Kind[None, ToyRow]):
     name = "toy"
     rank = 9
     row_type = ToyRow
+    row_types = (ToyRow,)
 
 
 ToyKind.__abstractmethods__ = frozenset()  # nothing is parsed or planned here

@@ -9,7 +9,7 @@ import pytest
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.kinds.custom_field.export import field_entry_body
-from lmsconf.kinds.custom_field.kind import CustomFieldKind
+from lmsconf.kinds.custom_field.steps import ids_of_field
 from lmsconf.kinds.custom_field.types import parse_field_row
 from lmsconf.kinds.shared.answer_rows import AnswerRow
 from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
@@ -79,8 +79,8 @@ def test_only_whole_choices_of_an_answer_are_learnt() -> None:
         "customFieldId": "f",
         "choices": [{"choiceId": "c", "name": "A"}, {"name": "B"}, {"choiceId": "d"}, 5],
     }
-    assert CustomFieldKind().ids_from_response(at, "custom-fields.create", answer) == {Ref(at): "f", Ref(at, "A"): "c"}
-    assert CustomFieldKind().ids_from_response(at, "custom-fields.create", []) == {}
+    assert ids_of_field(at, answer) == {Ref(at): "f", Ref(at, "A"): "c"}
+    assert ids_of_field(at, []) == {}
 
 
 class CatalogEntry(NamedTuple):

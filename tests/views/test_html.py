@@ -14,12 +14,12 @@ from drift_samples import DRIFTS
 from large_plans import large
 from msgspec.structs import replace
 
+from lmsconf.kinds.shared.kind_names import resource_title
 from lmsconf.model.address import Address
 from lmsconf.model.plan import Action, ChangeOrigin, NoLongerDeclared, Plan
 from lmsconf.render import apply_html, drift_html, plan_html
 from lmsconf.render.call_graph import MAX_NODES
 from lmsconf.render.plan_wording import ACTION_WORDS, plan_summary
-from lmsconf.render.resource_wording import resource_title
 
 PAGES = {
     **{f"plan-{name}": plan_html(plan) for name, plan in PLANS.items()},

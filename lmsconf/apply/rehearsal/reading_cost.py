@@ -15,7 +15,8 @@ from lmsconf.api.concurrent_reader import query_key
 from lmsconf.api.pagination import ListingSchema
 from lmsconf.api.spec.assumed_keys import ADD_MODE
 from lmsconf.api.spec.listings import CATALOG, MANUAL_GROUPS, SMART_GROUPS, USERS
-from lmsconf.kinds import all_kinds
+from lmsconf.kinds.shared.kind_names import USER
+from lmsconf.kinds.user.types import needs_single_read
 from lmsconf.model.api import ListOperation
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import Manifests
@@ -90,7 +91,7 @@ def read_first_pages(
         + (0 if of_people else of_groups)
         + (smart.pages + smart.count)
         + (contents.pages + contents.count)
-        + sum(kind.single_reads(manifests.declared) for kind in all_kinds().values())
+        + sum(one.address.kind == USER and needs_single_read(one.spec) for one in manifests.declared)
     )
     return ReadingCost(requests=requests, rate=workspace.connection.rate), answered
 

@@ -18,8 +18,11 @@ from lmsconf.apply.rehearsal.twin import CannotRehearse, Twin, open_twin
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.documents.snapshot_file import snapshot_digest
 from lmsconf.errors import Problem
-from lmsconf.kinds import all_kinds
-from lmsconf.model.address import RemoteId
+from lmsconf.kinds.manual_group.read import parse_user_ids
+from lmsconf.kinds.shared.kind_names import SMART_GROUP
+from lmsconf.kinds.smart_group.compare_members import read_members
+from lmsconf.model.address import Address, RemoteId
+from lmsconf.model.api import Api
 from lmsconf.model.canonical_json import Json, canonical_json
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.outcomes import ApplyReport, CallStatus
@@ -156,12 +159,11 @@ class _Rehearsing:
 
     def _groups(self, report: ApplyReport, remaining: tuple[Change, ...]) -> Iterator[RehearsedGroup]:
         """Yield the groups whose membership the plan changes, with the members that they have on the twin now."""
-        kinds = all_kinds()
         deleted = {change.address for change in self._plan.changes if change.action is Action.DELETE}
         deleted -= {change.address for change in remaining}
         ids = {change.address: change.id for change in self._plan.changes if change.id is not None}
         made = {outcome.address: RemoteId(outcome.id) for outcome in report.outcomes if outcome.id is not None}
-        wanted = [one for one in self._plan.effects.groups if kinds[one.address.kind].has_members]
+        wanted = self._plan.effects.groups
         if not wanted:
             return
         with self._twin.applier.connection.worker_pool(1) as pool:
@@ -171,8 +173,7 @@ class _Rehearsing:
             for group in wanted:
                 members: Set[RemoteId] | None = frozenset()
                 if group.address not in deleted:
-                    kind, id = kinds[group.address.kind], ids.get(group.address) or made.get(group.address)
-                    members = kind.live_members(api, group.address.name, id)
+                    members = _live_members(api, group.address, ids.get(group.address) or made.get(group.address))
                 yield RehearsedGroup(
                     address=group.address,
                     before=group.before,
@@ -220,3 +221,14 @@ def _outcome(
     if remaining or any(problem.is_error for problem in problems):
         return RehearsalOutcome.NOT_CONVERGED
     return RehearsalOutcome.SUCCESS
+
+
+def _live_members(api: Api, group: Address, id: RemoteId | None) -> frozenset[RemoteId] | None:
+    """Return the ids of the members that the service lists, archived people among them; None if the group is not there.
+
+    id: None for a smart group that is found by its name alone. Raises ApiError.
+    """
+    if group.kind == SMART_GROUP:
+        return read_members(api, group.name, id)
+    # A service may have several manual groups of a name.
+    return None if id is None else parse_user_ids(api.get("manual-groups.members", path={"groupId": id}))

@@ -15,16 +15,18 @@ from msgspec import Struct
 
 from lmsconf import __version__
 from lmsconf.api.spec import ApiSpec
+from lmsconf.api.spec.listings import CATALOG
 from lmsconf.doctor.diagnose.dialect_assumptions import list_dialect_assumptions
 from lmsconf.doctor.diagnose.page_size import check_page_size, measure_page_sizes
 from lmsconf.doctor.diagnose.token_expiry import check_token_expiry
 from lmsconf.doctor.findings import CheckResult, DoctorReport, Health
 from lmsconf.errors import ApiError, LmsconfError, ProblemsFound
 from lmsconf.kinds import all_kinds
+from lmsconf.kinds.shared.kind_names import CONTENT
 from lmsconf.model.api import Api, ListedRows, ListOperation
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_name
-from lmsconf.planner.kind import AnyKind
+from lmsconf.planner.kind import AnyKind, listed_name
 from lmsconf.project.settings import Settings
 from lmsconf.workspace.project_manifests import load_manifests
 
@@ -150,9 +152,8 @@ def _names(reader: Api) -> Iterable[CheckResult]:
 
 def _listings() -> dict[str, ListOperation]:
     """The list operations of all kinds and of what their manifests name, by the kind in addresses."""
-    kinds = all_kinds().values()
-    own = {kind.name: kind.list_operation for kind in kinds if kind.list_operation is not None}
-    return own | {name: operation for kind in kinds for name, operation in kind.catalogs.items()}
+    own = {kind.name: kind.list_operation for kind in all_kinds().values() if kind.list_operation is not None}
+    return {**own, CONTENT: CATALOG}
 
 
 def _twice(kind: str, listing: ListOperation, rows: ListedRows) -> Iterable[str]:
@@ -160,7 +161,7 @@ def _twice(kind: str, listing: ListOperation, rows: ListedRows) -> Iterable[str]
     ids: defaultdict[str, list[str]] = defaultdict(list)
     known = all_kinds().get(kind)
     for row in rows.rows:
-        name = normalize_name(str(row.get("name") or "")) if known is None else known.listed_name(row)
+        name = normalize_name(str(row.get("name") or "")) if known is None else listed_name(known, row)
         ids[name].append(str(row[listing.id]))
     for name, same in sorted(ids.items()):
         if len(same) > 1:

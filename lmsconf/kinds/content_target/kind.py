@@ -6,80 +6,56 @@ no due date; `visible_until` hides the content (API specification, Content Targe
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from datetime import tzinfo
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-from lmsconf.api.spec.listings import CATALOG
 from lmsconf.errors import Problem
-from lmsconf.kinds.content_target.access_tests import TEST_SCHEMA, parse_test
 from lmsconf.kinds.content_target.audiences import live_entry
 from lmsconf.kinds.content_target.export import (
     REFERENCES,
-    absent_assignment_entry,
-    assignment_entries,
-    content_id_of_target,
-    group_by_content,
 )
-from lmsconf.kinds.content_target.last_edits import last_edits
 from lmsconf.kinds.content_target.matching import match_assignments
 from lmsconf.kinds.content_target.parse import (
-    audience_forms,
     audience_from,
-    audience_from_text,
     parse_absent_assignments,
     parse_assignments,
 )
-from lmsconf.kinds.content_target.replacement_parse import replay_keys
 from lmsconf.kinds.content_target.schema import ABSENT_SCHEMA, SCHEMA
 from lmsconf.kinds.content_target.steps import (
-    ON_EXISTING,
     assignment_deletion,
     assignment_steps,
     assignment_verification,
     parse_live_window,
-    replacement_verification,
+    update_action,
 )
 from lmsconf.kinds.content_target.types import (
     AUDIENCES,
     AssignmentSpec,
     ContentRow,
     TargetRow,
-    assignment_address,
-    contents_of,
     declared_entry,
     is_window_declarable,
-    lost_access,
     people_named,
-    split_address,
 )
-from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, EDITS, USER
+from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, EDITS
 from lmsconf.kinds.shared.manifest_entries import partial_undo
-from lmsconf.model.access_tests import AccessTest
-from lmsconf.model.address import EVERYBODY, Address, RemoteId
-from lmsconf.model.api import Api, ListOperation
-from lmsconf.model.calls import Call, CallIndex, Step
+from lmsconf.model.address import Address
+from lmsconf.model.api import Api
+from lmsconf.model.calls import Call, Step
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
-from lmsconf.model.dependency_graph import Edge
-from lmsconf.model.drift import LastEdit
-from lmsconf.model.names import quote_if_ambiguous
 from lmsconf.model.plan import FULL_UNDO, Action, Change, Undo, UndoLevel
 from lmsconf.model.snapshot import HasId, ListedRow, Listing, Snapshot
 from lmsconf.planner.context import BeforeAfter, Deletion, Match, MatchResult, PlanContext, SideEffect
 from lmsconf.planner.grant_verification import GrantVerification
 from lmsconf.planner.kind import Kind, ManifestEntry
-from lmsconf.planner.live_names import LiveNames
-from lmsconf.planner.manifest_entries import EntryBody, EntryItems, ExportedEntry, UnexportableRow
+from lmsconf.planner.manifest_entries import EntryItems
 
 if TYPE_CHECKING:
-    from lmsconf.planner.access_state import AccessQuery, AccessState
-    from lmsconf.planner.effects import PredictedEffects
     from lmsconf.planner.lints import LintContext
-    from lmsconf.planner.plan import DraftPlan
     from lmsconf.planner.reading import ReadContext
     from lmsconf.planner.redaction import Entry, RedactionContext, Report, RestoreContext
 
@@ -104,10 +80,7 @@ class ContentTargetKind(Kind[AssignmentSpec, TargetRow]):
         CONTENT: ("content", "contents"),
         EDITS: ("assignment with its last edit", "assignments with their last edits"),
     }
-    title_keys = frozenset({"content", "assign_to"})
     example = "content_target/GDPR basics -> everyone"
-    update_hint = ON_EXISTING
-    catalogs: Mapping[str, ListOperation] = {CONTENT: CATALOG}
     operations = (
         "users.list",
         "users.extended-info",
@@ -121,7 +94,6 @@ class ContentTargetKind(Kind[AssignmentSpec, TargetRow]):
     row_types = (ContentRow, TargetRow)
     schema = SCHEMA
     absent_schema = ABSENT_SCHEMA
-    test_schema = TEST_SCHEMA
 
     def parse(self, entry: ManifestEntry) -> Iterator[DesiredResource[AssignmentSpec]]:
         """Yield one assignment for each content and audience of the entry; report bad times."""
@@ -189,11 +161,6 @@ class ContentTargetKind(Kind[AssignmentSpec, TargetRow]):
             form["content"] = {"name": spec.content, "id": row.content}
         return BeforeAfter(before=form, after=None)
 
-    def action(self, planning: PlanContext, match: Match[AssignmentSpec, TargetRow]) -> Action:
-        """An update, or a replacement under the dialect `content-targets.on-existing: recreate`."""
-        recreate = planning.call_templates.behaviour("content-targets.on-existing") == "recreate"
-        return Action.REPLACE if recreate else Action.UPDATE
-
     def plan_steps(
         self, planning: PlanContext, match: Match[AssignmentSpec, TargetRow], sides: BeforeAfter
     ) -> list[Step]:
@@ -210,9 +177,7 @@ class ContentTargetKind(Kind[AssignmentSpec, TargetRow]):
         row = subject.row if isinstance(subject, Match | Deletion) else None
         if row is not None and not is_window_declarable(row):
             return Undo(level=UndoLevel.NONE, reason="no manifest can declare its window")
-        stays = isinstance(subject, Match) and (
-            subject.row is None or self.action(planning, subject) is not Action.REPLACE
-        )
+        stays = isinstance(subject, Match) and (subject.row is None or update_action(planning) is not Action.REPLACE)
         return FULL_UNDO if stays else partial_undo("the assignment comes back with another id and without progress")
 
     def plan_delete(self, planning: PlanContext, deletion: Deletion[TargetRow]) -> list[Step]:
@@ -227,17 +192,7 @@ class ContentTargetKind(Kind[AssignmentSpec, TargetRow]):
         """Deletions."""
         return call.operation == "content-targets.delete"
 
-    def replaced(self, declared: DesiredResource[AssignmentSpec]) -> Sequence[Address]:
-        """The assignments of the content under `replaces` to the same audience."""
-        return [assignment_address(one.content, declared.spec.audience) for one in declared.spec.replaces]
-
-    def replacement_verification(self, call: Call) -> GrantVerification | None:
-        """Any assignment is verified by reading those of the content."""
-        return replacement_verification(call)
-
-    omitted_means_default = True
     entry_items = EntryItems("assign_to", "audience", "content")
-    has_sheets = True
     time_keys = MappingProxyType({"visible_from": False, "visible_until": True})
     references = REFERENCES
     graph_shape = "note"
@@ -248,88 +203,6 @@ class ContentTargetKind(Kind[AssignmentSpec, TargetRow]):
             case [audience, *_]:
                 return teams.get(audience_from(audience))
         return None
-
-    def to_entries(self, live: LiveNames) -> Iterator[ExportedEntry | UnexportableRow]:
-        """Yield every assignment, each with one audience."""
-        return assignment_entries(live)
-
-    def arrange_entries(self, entries: Iterable[ExportedEntry]) -> Iterator[EntryBody]:
-        """Yield one entry for each content, with all its audiences."""
-        return group_by_content(entries)
-
-    def export_conflict(self, id: str, deleted: Collection[str]) -> str | None:
-        """An owning project deletes the other assignments of the content."""
-        same = content_id_of_target(id) in map(content_id_of_target, deleted)
-        return "of the same content, an assignment that cannot be declared would be deleted" if same else None
-
-    def absent_entry(self, declared: DesiredResource[AssignmentSpec], workspace: str) -> Json:
-        """Content and audience."""
-        return absent_assignment_entry(declared.spec, workspace)
-
-    def item_addresses(self, entry: Mapping[str, Json], item: Json) -> list[Address]:
-        """The assignments of the contents to one audience."""
-        return [assignment_address(name, audience_from(item)) for name, _ in contents_of(entry["content"])]
-
-    def parse_item(self, text: str) -> dict[str, Json] | None:
-        """The audience that `group: Sales`, or its address, names."""
-        return audience_from_text(text)
-
-    def item_forms(self, text: str) -> Sequence[str]:
-        """The ways to write an audience; those that the text may mean, if it lacks only the word before the name."""
-        return audience_forms(text)
-
-    def expand_item(self, item: Json) -> dict[str, Json] | None:
-        """The word `everyone` is short for `{everyone: true}`."""
-        return {EVERYBODY: True} if item == EVERYBODY else None
-
-    def replay_entry(self, change: Change, form: Mapping[str, Json], calls: CallIndex) -> Mapping[str, Json]:
-        """The form itself; of a deletion, content and audience."""
-        entry = {key: form[key] for key in ("content", "assign_to")} if change.action is Action.DELETE else form
-        return {**entry, **replay_keys(change, calls)}
-
-    def parse_test(self, entry: ManifestEntry) -> AccessTest | None:
-        """Parse a statement about who has what."""
-        return parse_test(entry)
-
-    def graph_node(self, declared: DesiredResource[AssignmentSpec]) -> Address:
-        """The content."""
-        return Address.of(CONTENT, declared.spec.content)
-
-    def graph_edges(self, declared: DesiredResource[AssignmentSpec]) -> list[Edge]:
-        """From the content to the audience."""
-        return [Edge(self.graph_node(declared), declared.spec.audience, declared.spec.mandatory)]
-
-    def title(self, address: Address) -> str:
-        """`assignment of GDPR basics to group/Sales`."""
-        return f"{self.noun} of {self.short_title(address)}" if split_address(address) else str(address)
-
-    def short_title(self, address: Address) -> str:
-        """`GDPR basics to group/Sales`."""
-        parts = split_address(address)
-        return f"{quote_if_ambiguous(parts[0])} to {parts[1]}" if parts else super().short_title(address)
-
-    def audience_in(self, address: Address) -> str | None:
-        """Return the audience of an assignment: `smart_group/Sales Nordics`."""
-        parts = split_address(address)
-        return parts[1] if parts else None
-
-    def spellings(self, address: Address) -> Iterator[str]:
-        """Also the content alone, and as graphs label it."""
-        yield from super().spellings(address)
-        if parts := split_address(address):
-            yield from (parts[0], f"{parts[0]} ({CONTENT})")
-
-    def catalog_pattern(self, catalog: str, name: str) -> str | None:
-        """All assignments of a content: `content_target/GDPR basics -> *`."""
-        return f"{self.name}/{name} -> *" if catalog == CONTENT else None
-
-    def lost_rights(self, change: Change) -> Iterator[str]:
-        """Yield the flag, and the part of the window that is cut off."""
-        return lost_access(change)
-
-    def is_about_people(self, address: Address) -> bool:
-        """Whether the audience is a person."""
-        return f" -> {USER}/" in address.text
 
     def required_listings(self, reading: ReadContext) -> frozenset[str]:
         """The audiences."""
@@ -350,28 +223,6 @@ class ContentTargetKind(Kind[AssignmentSpec, TargetRow]):
         from lmsconf.kinds.content_target.read import reread_assignments
 
         return reread_assignments(api, kept, changes)
-
-    def predict_effects(self, draft: DraftPlan, reading: ReadContext | None) -> PredictedEffects | None:
-        """Assignments decide who has what: all changes of a plan are looked at for those that they rest on."""
-        from lmsconf.kinds.content_target.effects.prediction import predict_effects_of_plan
-
-        return predict_effects_of_plan(draft, reading)
-
-    def access_state(self, draft: DraftPlan, reading: ReadContext | None, query: AccessQuery) -> AccessState | None:
-        """Assignments decide who has what."""
-        from lmsconf.kinds.content_target.effects.state import read_access_state
-
-        return read_access_state(draft, reading, query)
-
-    def contradicted_listings(self, snapshot: Snapshot) -> Iterator[tuple[str, str]]:
-        """Listings of groups that are empty, although content is assigned to groups."""
-        from lmsconf.kinds.content_target.read import find_empty_group_listings
-
-        return find_empty_group_listings(snapshot)
-
-    def last_edits(self, snapshot: Snapshot, zone: tzinfo | None) -> Mapping[RemoteId, LastEdit]:
-        """The last edits as listed with the targets."""
-        return last_edits(snapshot, zone)
 
     def named_emails(self, entry: DesiredResource[AssignmentSpec] | DeleteEntry[Any]) -> Iterator[str]:
         """Yield the e-mail of an audience that is a person."""

@@ -139,3 +139,8 @@ def _moment(
     body, place = (audience, (*at, key)) if key in audience else (entry.body, (key,))
     value = body.get(key)
     return None if value is None else parse_time(entry, value, place, end_of_day=end_of_day)
+
+
+def item_addresses(entry: Mapping[str, Json], audience: Json) -> list[Address]:
+    """Return the assignments of the contents of an entry to one of its audiences."""
+    return [assignment_address(name, audience_from(audience)) for name, _ in contents_of(entry["content"])]

@@ -29,7 +29,6 @@ from lmsconf.kinds.content_target.types import (
     kind_from_target_type,
     may_be_for,
     parse_content_row,
-    split_address,
     unnamed_content,
 )
 from lmsconf.kinds.manual_group.kind import KIND as GROUPS
@@ -44,6 +43,7 @@ from lmsconf.kinds.shared.kind_names import (
     SMART_GROUP,
     UNNAMED_TARGETS,
     USER,
+    split_address,
 )
 from lmsconf.kinds.smart_group.kind import KIND as SMART_GROUPS
 from lmsconf.model.address import RemoteId

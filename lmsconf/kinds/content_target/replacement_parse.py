@@ -9,8 +9,8 @@ from typing import Final
 from msgspec.structs import replace
 
 from lmsconf.errors import Problem
-from lmsconf.kinds.content_target.types import AssignmentSpec, Replacement, contents_of, split_address
-from lmsconf.kinds.shared.kind_names import CONTENT_TARGET
+from lmsconf.kinds.content_target.types import AssignmentSpec, Replacement, contents_of
+from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, split_address
 from lmsconf.kinds.shared.manifest_entries import parse_time
 from lmsconf.kinds.shared.times import format_time
 from lmsconf.model.address import Address

@@ -26,6 +26,7 @@ from lmsconf.model.api import GetRequest
 from lmsconf.model.calls import Call, Step
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DesiredResource, pin_in
+from lmsconf.model.plan import Action
 from lmsconf.model.time_formats import format_request_time, parse_response_time, time_format_of
 from lmsconf.planner.context import GRANTED, Deletion, Match, PlanContext
 from lmsconf.planner.grant_verification import GrantVerification, SentCall
@@ -180,3 +181,9 @@ def _targets(get: GetRequest, sent: SentCall) -> frozenset[RemoteId]:
 
 
 _IS_ASSIGNED: Final = GrantVerification(_target, _targets, "the content is not assigned")
+
+
+def update_action(planning: PlanContext) -> Action:
+    """Return how an assignment is changed: a replacement under the dialect `content-targets.on-existing: recreate`."""
+    recreate = planning.call_templates.behaviour("content-targets.on-existing") == "recreate"
+    return Action.REPLACE if recreate else Action.UPDATE

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime, tzinfo
 from typing import Any, Final
@@ -13,7 +12,7 @@ from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, EVERYONE, G
 from lmsconf.kinds.shared.manifest_entries import parse_pins
 from lmsconf.kinds.shared.response_json import optional_text, require_text, text_or_none
 from lmsconf.kinds.shared.times import format_time
-from lmsconf.model.address import Address, RemoteId, escape, unescape
+from lmsconf.model.address import Address, RemoteId, escape
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, pin_in
 from lmsconf.model.forms import Form
@@ -24,8 +23,6 @@ from lmsconf.model.time_formats import parse_response_time
 
 AUDIENCES: Final = {"group": GROUP, "smart_group": SMART_GROUP, "user": USER}
 """Manifest key of an audience → kind."""
-_PARTS: Final = re.compile(r"((?:\\(?: -> |.)|(?! -> )[^\\])*) -> (.*)", re.DOTALL)
-"""Content and audience of an address; either name may contain an escaped ` -> `."""
 
 
 class ContentRow(Struct, frozen=True):
@@ -144,12 +141,6 @@ def assignment_address(content: str, audience: Address) -> Address:
     return Address(CONTENT_TARGET, f"{escape(content)} -> {audience}")
 
 
-def split_address(address: Address) -> tuple[str, str] | None:
-    """Return the content's name and the audience's address; None if the address is not that of an assignment."""
-    parts = _PARTS.fullmatch(address.text)
-    return (unescape(parts[1]), parts[2]) if parts else None
-
-
 def people_named(entry: DesiredResource[AssignmentSpec] | DeleteEntry[Any]) -> Iterator[str]:
     """Yield the e-mail of an audience that is a person."""
     if isinstance(entry.spec, AssignmentSpec) and entry.spec.audience.kind == USER:
@@ -241,3 +232,8 @@ def _is_shorter(window: FieldChange) -> bool:
     except ValueError:
         return True
     return after > before if window.path == "visible_from" else after < before
+
+
+def is_about_people(address: Address) -> bool:
+    """Return whether an address is of a person, or of an assignment to one."""
+    return address.kind == USER or (address.kind == CONTENT_TARGET and f" -> {USER}/" in address.text)

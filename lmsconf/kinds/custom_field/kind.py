@@ -7,14 +7,14 @@ use (API specification, Custom Fields).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from lmsconf.api.spec.listings import CUSTOM_FIELDS
 from lmsconf.errors import Problem
 from lmsconf.kinds.custom_field.choices import register_choices
 from lmsconf.kinds.custom_field.diff import diff_field, live_field_form
-from lmsconf.kinds.custom_field.export import field_entry_body, replay_field_entry
+from lmsconf.kinds.custom_field.export import field_entry_body
 from lmsconf.kinds.custom_field.lost_answers import field_undo, record_deletions
 from lmsconf.kinds.custom_field.migration import (
     MIGRATE,
@@ -27,25 +27,21 @@ from lmsconf.kinds.custom_field.migration import (
 from lmsconf.kinds.custom_field.parse import parse_field
 from lmsconf.kinds.custom_field.schema import SCHEMA
 from lmsconf.kinds.custom_field.steps import (
-    REFUSED_IN_USE,
-    choices_created_by,
     count_slots,
     field_deletion,
     field_steps,
 )
-from lmsconf.kinds.custom_field.types import MOST_FIELDS, ChoiceRow, CustomFieldSpec, FieldRow, parse_field_row
+from lmsconf.kinds.custom_field.types import MOST_FIELDS, CustomFieldSpec, FieldRow, parse_field_row
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, SMART_GROUP
 from lmsconf.kinds.shared.manifest_entries import ABSENT_NAMED, desired_resource_by_name
 from lmsconf.kinds.shared.renames import find_rename_cycles
-from lmsconf.kinds.shared.response_json import id_in_response
-from lmsconf.model.address import Address, Ref
+from lmsconf.model.address import Address
 from lmsconf.model.api import Api
-from lmsconf.model.calls import Call, CallIndex, Step
+from lmsconf.model.calls import Call, Step
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.forms import Form
-from lmsconf.model.names import normalize_name
-from lmsconf.model.plan import Action, Change, Plan, Undo
+from lmsconf.model.plan import Change, Undo
 from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.planner.context import BeforeAfter, Deletion, Match, MatchResult, PlanContext, SideEffect, Similarity
 from lmsconf.planner.diff import KeyedNames
@@ -53,10 +49,8 @@ from lmsconf.planner.kind import Kind, ManifestEntry
 from lmsconf.planner.live_names import LiveNames
 from lmsconf.planner.manifest_entries import EntryBody
 from lmsconf.planner.matching import match_named
-from lmsconf.planner.undo.hooks import EntryOf
 
 if TYPE_CHECKING:
-    from lmsconf.kinds.user.types import PersonRow
     from lmsconf.planner.lints import LintContext
     from lmsconf.planner.reading import ReadContext
 
@@ -70,8 +64,8 @@ class CustomFieldKind(Kind[CustomFieldSpec, FieldRow]):
     plural = "custom fields"
     rank = 0
     row_type = FieldRow
+    row_types = (FieldRow,)
     list_operation = CUSTOM_FIELDS
-    refused_in_use = REFUSED_IN_USE
     limit = MOST_FIELDS
     operations = (
         "custom-fields.list",
@@ -182,71 +176,13 @@ class CustomFieldKind(Kind[CustomFieldSpec, FieldRow]):
         """A field or choice that is created again has another id and no answers."""
         return field_undo(planning, subject.address)
 
-    def ids_from_response(self, at: Address, operation: str, answer: Json) -> dict[Ref, str]:
-        """The ids of a field and its choices; both calls return the whole field (API specification, Custom Fields)."""
-        if not isinstance(answer, dict):
-            return {}
-        ids = id_in_response(at, answer, "customFieldId") or id_in_response(at, answer, "id")
-        choices = answer.get("choices")
-        for choice in choices if isinstance(choices, list) else []:
-            if isinstance(choice, dict) and "choiceId" in choice and "name" in choice:
-                ids[Ref(at, normalize_name(str(choice["name"])))] = str(choice["choiceId"])
-        return ids
-
     def plan_delete(self, planning: PlanContext, deletion: Deletion[FieldRow]) -> list[Step]:
         """One DELETE, after the last smart group stops referencing the field."""
         return field_deletion(planning, deletion)
 
-    def created_refs(self, call: Call) -> frozenset[Ref]:
-        """A created field, and the new choices of a created or replaced one."""
-        return super().created_refs(call) | choices_created_by(call)
-
     def revokes_access(self, call: Call) -> bool:
         """Deletions of a field: the copies of its answers, if there are any, are verified before."""
         return call.operation == "custom-fields.delete"
-
-    def is_compared_again(self, change: Change) -> bool:
-        """A field whose answers are copied: people may answer it until it is deleted."""
-        return isinstance(change.before, dict) and MIGRATE in change.before
-
-    def replaced(self, declared: DesiredResource[CustomFieldSpec]) -> Sequence[Address]:
-        """The field whose answers move to this one."""
-        migration = declared.spec.migrate
-        return () if migration is None else [Address.of(CUSTOM_FIELD, migration.source)]
-
-    def whole_form(self, planning: PlanContext, row: FieldRow) -> Form:
-        """With its flags, and its choices in live order."""
-        from lmsconf.kinds.custom_field.undo import whole_form
-
-        return whole_form(row)
-
-    def parts(self, row: FieldRow) -> Sequence[ChoiceRow]:
-        """Its choices."""
-        return row.choices
-
-    def rows_destroyed_with(self, snapshot: Snapshot, changes: Iterable[Change]) -> Iterator[PersonRow]:
-        """The people who answered a deleted field or choice, with these answers."""
-        from lmsconf.kinds.custom_field.undo import people_losing_answers
-
-        return people_losing_answers(snapshot, changes)
-
-    def entries_beside(self, before: PlanContext, change: Change, row: FieldRow) -> Iterator[EntryOf]:
-        """The lost answers of people."""
-        from lmsconf.kinds.custom_field.undo import lost_answer_entries
-
-        return lost_answer_entries(before, change, row)
-
-    def used_since(self, live: PlanContext, change: Change, row: FieldRow, plan: Plan) -> str | None:
-        """Answers that the run did not give."""
-        from lmsconf.kinds.custom_field.undo import answered_since
-
-        return answered_since(live, row, plan)
-
-    def takes_beside(self, planning: PlanContext, address: Address, origin: Change) -> str | None:
-        """Answers that others have given since the run."""
-        from lmsconf.kinds.custom_field.undo import answers_taken
-
-        return answers_taken(planning, address, origin)
 
     parts_key = "choices"
     graph_shape = "parallelogram"
@@ -254,12 +190,6 @@ class CustomFieldKind(Kind[CustomFieldSpec, FieldRow]):
     def entry_body(self, live: LiveNames, row: FieldRow) -> EntryBody:
         """Its type, choices in live order, description and flags."""
         return field_entry_body(row)
-
-    def replay_entry(self, change: Change, form: Mapping[str, Json], calls: CallIndex) -> Mapping[str, Json]:
-        """The field with every choice that it keeps pinned, as the call that replaces it sends them."""
-        if change.action is Action.DELETE and MIGRATE in form:
-            return {**super().replay_entry(change, form, calls), MIGRATE: form[MIGRATE]}
-        return replay_field_entry(change, super().replay_entry(change, form, calls), calls)
 
     def required_listings(self, reading: ReadContext) -> frozenset[str]:
         """The smart groups, whose conditions reference fields."""

@@ -25,10 +25,12 @@ from lmsconf.model.names import normalize_name
 from lmsconf.model.plan import FULL_UNDO, GuardCount, Undo, UndoLevel
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.context import MatchResult, PlanContext
-from lmsconf.planner.undo.hooks import MOST_KEPT
 
 _UNREADABLE: Final = "answers have an unknown format"
 Answers: TypeAlias = "Mapping[RemoteId, AnswersRow]"
+
+MOST_KEPT: Final = 20_000
+"""Of how many people the answers are kept that a run deletes, at most."""
 
 
 class FieldOrChoiceDeletion(Struct, frozen=True):

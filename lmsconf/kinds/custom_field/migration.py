@@ -19,6 +19,7 @@ from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, SourceMap
 from lmsconf.model.names import did_you_mean, list_names, normalize_name, quote_name
+from lmsconf.model.plan import Change
 from lmsconf.planner.context import PlanContext
 from lmsconf.planner.kind import ManifestEntry
 
@@ -226,3 +227,8 @@ def _problem(one: Field, code: str, message: str, hint: str, key: str) -> Proble
         source=one.places.at(MIGRATE, key),
         address=str(one.address),
     )
+
+
+def is_migrated(change: Change) -> bool:
+    """Return whether the answers of a field to be deleted are copied: people may answer it until it is deleted."""
+    return isinstance(change.before, dict) and MIGRATE in change.before

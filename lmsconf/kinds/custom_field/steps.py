@@ -20,8 +20,10 @@ from lmsconf.kinds.custom_field.migration import ActiveMigration, active_migrati
 from lmsconf.kinds.custom_field.types import FLAGS, MOST_FIELDS, CustomFieldSpec, FieldRow
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, SMART_GROUP
 from lmsconf.kinds.shared.renames import free_name_ref, freed_name_ref, temporary_name, uses_temporary_name
+from lmsconf.kinds.shared.response_json import id_in_response
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.calls import Call, Step
+from lmsconf.model.canonical_json import Json
 from lmsconf.model.forms import Form
 from lmsconf.model.names import normalize_name
 from lmsconf.planner.context import SLOT, BeforeAfter, Deletion, Match, MatchResult, PlanContext
@@ -332,3 +334,15 @@ def choices_created_by(call: Call) -> frozenset[Ref]:
 _IN_USE: Final = "It may be in use: remove it from the conditions that name it, apply, and apply again."
 REFUSED_IN_USE: Final = {"custom-fields.replace": _IN_USE, "custom-fields.delete": _IN_USE}
 """The operations that the service refuses for a field in use → the hint then."""
+
+
+def ids_of_field(at: Address, answer: Json) -> dict[Ref, str]:
+    """Return the ids of a field and its choices; calls return the whole field (API specification, Custom Fields)."""
+    if not isinstance(answer, dict):
+        return {}
+    ids = id_in_response(at, answer, "customFieldId") or id_in_response(at, answer, "id")
+    choices = answer.get("choices")
+    for choice in choices if isinstance(choices, list) else []:
+        if isinstance(choice, dict) and "choiceId" in choice and "name" in choice:
+            ids[Ref(at, normalize_name(str(choice["name"])))] = str(choice["choiceId"])
+    return ids

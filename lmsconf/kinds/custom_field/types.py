@@ -104,3 +104,8 @@ def parse_field_row(data: Mapping[str, Json]) -> FieldRow:
         description=require_text(data, "description") if data.get("description") else None,
         **{key: cast("bool | None", data.get(wire_name)) for key, wire_name in FLAGS.items()},
     )
+
+
+def parts_of(row: object) -> tuple[ChoiceRow, ...]:
+    """Return the parts of a live resource that have ids of their own: the choices of a field."""
+    return row.choices if isinstance(row, FieldRow) else ()

@@ -17,7 +17,6 @@ from lmsconf.model.names import normalize_email, normalize_name
 from lmsconf.model.plan import Action, Change, Plan
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.context import PlanContext
-from lmsconf.planner.undo.hooks import EntryOf
 
 _SEVERAL: Final = "MULTI_SELECT"
 
@@ -80,7 +79,7 @@ def _picked(answer: AnswerRow, field: FieldRow, choices: frozenset[str] | None) 
     ]
 
 
-def lost_answer_entries(before: PlanContext, change: Change, row: FieldRow) -> Iterator[EntryOf]:
+def lost_answer_entries(before: PlanContext, change: Change, row: FieldRow) -> Iterator[Mapping[str, Json]]:
     """Yield an entry for each person whose answer to a field, or whose choice, a run deleted."""
     choices = _deleted_choices(row, change)
     if choices is not None and not choices:
@@ -91,7 +90,7 @@ def lost_answer_entries(before: PlanContext, change: Change, row: FieldRow) -> I
             if answer.field in (normalize_name(row.name), row.id):
                 value = _value(answer, row, choices)
                 if value:
-                    yield EntryOf(USER, {"email": person.name, "id": person.id, "answers": {field: value}})
+                    yield {"email": person.name, "id": person.id, "answers": {field: value}}
 
 
 def _value(answer: AnswerRow, field: FieldRow, choices: frozenset[str] | None) -> Json:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from lmsconf.api.spec.listings import MANUAL_GROUPS
 from lmsconf.errors import Problem
-from lmsconf.kinds.manual_group.diff import diff_group, state_before_deletion, with_listed_people
+from lmsconf.kinds.manual_group.diff import diff_group, state_before_deletion
 from lmsconf.kinds.manual_group.steps import ADDITION_CHECKS, LIST_OPERATIONS, group_deletion, group_steps
 from lmsconf.kinds.manual_group.types import (
     FEWEST_MEMBERS,
@@ -32,7 +32,7 @@ from lmsconf.kinds.shared.people_lists import PeopleList, parse_people_list, peo
 from lmsconf.kinds.shared.renames import find_rename_cycles
 from lmsconf.kinds.user.export import people_list_trails, people_lists_body, team_of_people
 from lmsconf.kinds.user.people_directory import people_addresses, people_directory, people_display_names
-from lmsconf.model.address import Address, RemoteId
+from lmsconf.model.address import Address
 from lmsconf.model.api import Api
 from lmsconf.model.calls import Call, Step
 from lmsconf.model.canonical_json import Json
@@ -64,6 +64,7 @@ class ManualGroupKind(Kind[ManualGroupSpec, GroupRow]):
     rank = 2
     reports_people = True
     row_type = GroupRow
+    row_types = (GroupRow,)
     example = "group/Sales"
     list_operation = MANUAL_GROUPS
     operations = (
@@ -83,7 +84,6 @@ class ManualGroupKind(Kind[ManualGroupSpec, GroupRow]):
         "content-targets.list",
         "content-targets.delete",
     )
-    has_members = True
     schema = entry_schema(
         {
             **NAMED,
@@ -140,13 +140,6 @@ class ManualGroupKind(Kind[ManualGroupSpec, GroupRow]):
     ) -> MatchResult[ManualGroupSpec, GroupRow]:
         """Match by name."""
         return match_named(planning, GroupRow, self.noun, declared, absent)
-
-    def compared_row(
-        self, planning: PlanContext, subject: Match[ManualGroupSpec, GroupRow] | Deletion[GroupRow]
-    ) -> GroupRow | None:
-        """Return the row with listed people alone: archived ones may be in the lists of groups, and in no other."""
-        reads_people = isinstance(subject, Match) and subject.declared.spec.declares_people
-        return with_listed_people(planning, subject.row) if reads_people and subject.row else subject.row
 
     def diff(self, planning: PlanContext, match: Match[ManualGroupSpec, GroupRow]) -> BeforeAfter | None:
         """Compare name, and members and managers where declared; record people who leave a group."""
@@ -235,12 +228,6 @@ class ManualGroupKind(Kind[ManualGroupSpec, GroupRow]):
         from lmsconf.kinds.manual_group.read import can_reread_groups
 
         return can_reread_groups(kept, changes)
-
-    def live_members(self, api: Api, name: str, id: RemoteId | None) -> frozenset[RemoteId] | None:
-        """The members of the group with that id; a service may have several of a name."""
-        from lmsconf.kinds.manual_group.read import parse_user_ids
-
-        return None if id is None else parse_user_ids(api.get("manual-groups.members", path={"groupId": id}))
 
     def reread(self, api: Api, kept: Snapshot, changes: Sequence[Change]) -> Listing[GroupRow]:
         """Members and managers of the touched groups, and the listing where a name is given."""

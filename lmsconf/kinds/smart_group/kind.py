@@ -37,14 +37,14 @@ from lmsconf.kinds.smart_group.steps import smart_group_deletion, smart_group_st
 from lmsconf.kinds.smart_group.types import SmartGroupRow, SmartGroupSpec, parse_listed_row
 from lmsconf.kinds.user.people_directory import people_addresses
 from lmsconf.kinds.user.people_list_steps import list_additions_verification
-from lmsconf.model.address import Address, RemoteId
+from lmsconf.model.address import Address
 from lmsconf.model.api import Api
 from lmsconf.model.calls import Call, Step
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.forms import Form
 from lmsconf.model.names import normalize_name
-from lmsconf.model.plan import FULL_UNDO, Change, Plan, Undo
+from lmsconf.model.plan import FULL_UNDO, Change, Undo
 from lmsconf.model.snapshot import HasId, ListedRow, Listing, Snapshot
 from lmsconf.planner.context import BeforeAfter, Deletion, Match, MatchResult, PlanContext, SideEffect, Similarity
 from lmsconf.planner.grant_verification import GrantVerification
@@ -69,7 +69,7 @@ class SmartGroupKind(Kind[SmartGroupSpec, SmartGroupRow]):
     rank = 3
     reports_people = True
     row_type = SmartGroupRow
-    has_members = True
+    row_types = (SmartGroupRow,)
     list_operation = SMART_GROUPS
     operations = (
         "users.list",
@@ -248,24 +248,6 @@ class SmartGroupKind(Kind[SmartGroupSpec, SmartGroupRow]):
         from lmsconf.kinds.smart_group.read import reread_smart_groups
 
         return reread_smart_groups(api, kept, changes)
-
-    def live_members(self, api: Api, name: str, id: RemoteId | None) -> frozenset[RemoteId] | None:
-        """The members that the service computes from the conditions."""
-        from lmsconf.kinds.smart_group.compare_members import read_members
-
-        return read_members(api, name, id)
-
-    def compare_prediction(self, api: Api, plan: Plan) -> Iterator[Problem]:
-        """The numbers of members, which the service computes from the conditions."""
-        from lmsconf.kinds.smart_group.compare_members import compare_members
-
-        return compare_members(api, plan)
-
-    def contradicted_listings(self, snapshot: Snapshot) -> Iterator[tuple[str, str]]:
-        """Fields in conditions that are not listed."""
-        from lmsconf.kinds.smart_group.read import find_unlisted_fields
-
-        return find_unlisted_fields(snapshot)
 
     def redact_rows(self, redaction: RedactionContext, row_type: type[ListedRow]) -> Iterable[HasId]:
         """Count the undeclared people in lists."""

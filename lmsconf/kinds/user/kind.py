@@ -20,10 +20,10 @@ from lmsconf.kinds.custom_field.migration import active_migrations
 from lmsconf.kinds.shared.kind_names import ADMIN, CUSTOM_FIELD, HOLDERS, USER
 from lmsconf.kinds.shared.manifest_entries import delete_entry, parse_about, parse_names, parse_only_in, parse_pins
 from lmsconf.kinds.user.diff import diff_person
-from lmsconf.kinds.user.export import PART_REFERENCES, REFERENCES, only_text, person_entries, unread_value_notes
+from lmsconf.kinds.user.export import PART_REFERENCES, REFERENCES, only_text
 from lmsconf.kinds.user.parse import find_contradictions, parse_person
 from lmsconf.kinds.user.people_directory import register_planned_people
-from lmsconf.kinds.user.rights import admin_grant_verification, refuse_admin_lockout, revoked_rights
+from lmsconf.kinds.user.rights import admin_grant_verification, refuse_admin_lockout
 from lmsconf.kinds.user.schema import ABSENT_SCHEMA, SCHEMA
 from lmsconf.kinds.user.steps import person_steps
 from lmsconf.kinds.user.types import (
@@ -31,29 +31,24 @@ from lmsconf.kinds.user.types import (
     HolderRow,
     PersonRow,
     PersonSpec,
-    declared_row,
-    needs_single_read,
     parse_person_row,
 )
-from lmsconf.model.address import Address, RemoteId
+from lmsconf.model.address import Address
 from lmsconf.model.api import Api
 from lmsconf.model.calls import Call, Step
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
-from lmsconf.model.forms import Form
 from lmsconf.model.names import normalize_email
 from lmsconf.model.plan import Change, Undo
 from lmsconf.model.snapshot import HasId, ListedRow, Listing, Snapshot
 from lmsconf.planner.context import BeforeAfter, Deletion, Match, MatchResult, PlanContext, SideEffect
 from lmsconf.planner.grant_verification import GrantVerification
 from lmsconf.planner.kind import Kind, ManifestEntry
-from lmsconf.planner.live_names import LiveNames
-from lmsconf.planner.manifest_entries import ExportedEntry, UnexportableRow
 from lmsconf.planner.matching import match_declared, refuse_taken_names
 
 if TYPE_CHECKING:
     from lmsconf.planner.reading import ReadContext
-    from lmsconf.planner.redaction import Entry, LivePerson, RedactionContext, Report, RestoreContext
+    from lmsconf.planner.redaction import Entry, RedactionContext, Report, RestoreContext
 
 _DATE: Final = "custom_archive_date"
 
@@ -75,8 +70,6 @@ class UserKind(Kind[PersonSpec, PersonRow]):
     }
     row_types = (PersonRow, AdminRow, HolderRow)
     list_operation = USERS
-    is_read_first = True
-    is_declared_once = True
     operations = (
         "users.list",
         "users.extended-info",
@@ -154,18 +147,6 @@ class UserKind(Kind[PersonSpec, PersonRow]):
         register_planned_people(planning, matched)
         return matched
 
-    def single_reads(self, declared: Sequence[DesiredResource[Any]]) -> int:
-        """One for each person whose language or applications are declared."""
-        return sum(resource.address.kind == USER and needs_single_read(resource.spec) for resource in declared)
-
-    def compared_row(
-        self, planning: PlanContext, subject: Match[PersonSpec, PersonRow] | Deletion[PersonRow]
-    ) -> PersonRow | None:
-        """Return the row with the declared attributes alone: a reading of everything has those of everybody."""
-        if isinstance(subject, Deletion) or subject.row is None:
-            return subject.row
-        return declared_row(subject.row, subject.declared.spec)
-
     def diff(self, planning: PlanContext, match: Match[PersonSpec, PersonRow]) -> BeforeAfter | None:
         """Compare the declared keys; None, with problems reported, if the person cannot be created or compared."""
         return diff_person(planning, match)
@@ -208,64 +189,16 @@ class UserKind(Kind[PersonSpec, PersonRow]):
         """Archiving, and taking away administrator or manager rights, whose path ends in `false`."""
         return call.operation == "users.archive" or call.path.endswith("/false")
 
-    def whole_form(self, planning: PlanContext, row: PersonRow) -> Form:
-        """Every value that was read."""
-        from lmsconf.kinds.user.undo import whole_form
-
-        return whole_form(planning, row)
-
-    def limit_rows(
-        self, planning: PlanContext, snapshot: Snapshot, declared: Sequence[DesiredResource[Any]]
-    ) -> Snapshot:
-        """Declared values only: others of a person are not read."""
-        from lmsconf.kinds.user.undo import with_declared_values
-
-        return with_declared_values(planning, snapshot, declared)
-
-    def uncreate(self, change: Change, id: RemoteId | None) -> Mapping[str, Json] | None:
-        """Archive the account, without administrator rights, which archiving rules out."""
-        from lmsconf.kinds.user.undo import archived_instead
-
-        return archived_instead(change)
-
-    def not_restorable(self, planning: PlanContext, key: str, value: Json, part: str | None = None) -> str | None:
-        """An empty name or language, and an answer or a metadata key where the service takes none away."""
-        from lmsconf.kinds.user.undo import why_not_emptied
-
-        return None if value else why_not_emptied(planning, key, part)
-
-    # Other systems manage people, and a graph with a node for each is unreadable.
-    exported_by_default = False
-    in_graph = False
     name_key = "email"
+    normalize_name = staticmethod(normalize_email)
     time_keys = MappingProxyType({_DATE: False})
     references = REFERENCES
     part_references = PART_REFERENCES
-
-    def normalize_name(self, text: str) -> str:
-        """Return the e-mail without surrounding blanks, with case folded."""
-        return normalize_email(text)
 
     def entry_team(self, body: Mapping[str, Json], field: str, teams: Mapping[Address, str]) -> str | None:
         """The person's answer."""
         answers = body.get("answers")
         return only_text(answers.get(field)) if isinstance(answers, dict) else None
-
-    def to_entries(self, live: LiveNames) -> Iterator[ExportedEntry | UnexportableRow]:
-        """Yield every person, with the values that were read."""
-        return person_entries(live)
-
-    def export_notes(self, entries: Sequence[ExportedEntry], snapshot: Snapshot) -> Iterator[Problem]:
-        """Yield a note on the people whose language or applications were not read."""
-        return unread_value_notes(entries, snapshot)
-
-    def normalize_pattern(self, pattern: str) -> str:
-        """Also in lower case, as the e-mails of addresses are."""
-        return super().normalize_pattern(pattern).casefold()
-
-    def lost_rights(self, change: Change) -> Iterator[str]:
-        """Yield the rights that are revoked, and access."""
-        return revoked_rights(change)
 
     def required_listings(self, reading: ReadContext) -> frozenset[str]:
         """The custom fields, if answers are declared."""
@@ -294,14 +227,6 @@ class UserKind(Kind[PersonSpec, PersonRow]):
         from lmsconf.kinds.user.read import reread_people
 
         return reread_people(api, kept, changes)
-
-    def live_people(
-        self, planning: PlanContext, declared: Sequence[DesiredResource[PersonSpec]]
-    ) -> Iterator[LivePerson]:
-        """Return all people of the snapshot."""
-        from lmsconf.kinds.user import redact
-
-        return redact.live_people(planning.snapshot, declared)
 
     def named_emails(self, entry: DesiredResource[PersonSpec] | DeleteEntry[Any]) -> Iterator[str]:
         """Yield the earlier e-mails of a person."""

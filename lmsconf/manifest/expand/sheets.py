@@ -8,6 +8,7 @@ from typing import Final, cast
 from msgspec.structs import replace
 
 from lmsconf.errors import Problem, Severity, SourceLocation, shorten
+from lmsconf.kinds.content_target.parse import audience_forms, audience_from_text
 from lmsconf.manifest.expand.sets import ALLOW_EMPTY
 from lmsconf.manifest.expand.table import Table, UnusableTable
 from lmsconf.manifest.expand.table_files import FILE, TableFiles, selection_text
@@ -44,7 +45,6 @@ class SheetEntries:
     """Write out one entry for each row of a table, for a kind whose entries have items."""
 
     def __init__(self, kind: AnyKind, tables: TableFiles, report: Callable[[Problem], None]) -> None:
-        self._kind = kind
         self._items = cast(EntryItems, kind.entry_items)
         self._keys = item_keys(kind)
         self._tables = tables
@@ -127,7 +127,7 @@ class SheetEntries:
             for name in (subject, noun)
             if not values[name] and (at := marks[name])
         ]
-        item = self._kind.parse_item(values[noun]) if values[noun] else None
+        item = audience_from_text(values[noun]) if values[noun] else None
         if values[noun] and item is None:
             problems.append(self._unknown_item(values[noun], source.where(marks[noun])))
         own: dict[str, Json] = {}
@@ -154,7 +154,7 @@ class SheetEntries:
         return whole
 
     def _unknown_item(self, text: str, where: SourceLocation) -> Problem:
-        forms = self._kind.item_forms(shorten(text))
+        forms = audience_forms(shorten(text))
         hint = f"Write {', '.join(forms[:-1])} or {forms[-1]}." if len(forms) > 1 else f"Write {forms[0]}."
         return _problem(self._items.noun, f'"{shorten(text)}" names no {self._items.noun}', hint, where)
 

@@ -1,6 +1,5 @@
 """Undo a run: what it changed, as declarations that change it back, for the normal planner.
 
-hooks      what a kind knows about undoing its changes; part of the base class Kind
 run        the recorded run: its plan, what became of its calls, and the workspace as it was
 pre_image  the part of a snapshot that a plan changes or destroys, kept when it is applied
 names      references in entries ⇄ ids, so that names which changed since are followed

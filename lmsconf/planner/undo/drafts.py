@@ -10,11 +10,15 @@ from typing import Any, Final
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from lmsconf.kinds.custom_field.types import parts_of
+from lmsconf.kinds.custom_field.undo import answered_since
+from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD
+from lmsconf.kinds.user.undo import archived_instead, why_not_emptied
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_name
 from lmsconf.model.plan import Change
-from lmsconf.planner.kind import AnyKind
+from lmsconf.planner.kind import AnyKind, required_keys
 from lmsconf.planner.undo.merge import (
     EXCLUDE,
     INCLUDE,
@@ -88,19 +92,21 @@ class Drafter:
         if row is None:
             return None
         live = times.body_now(kind, row)
-        other = kind.uncreate(change, row.id)
+        other = archived_instead(change) if kind.is_person else None
         for key, value in made.items():
             if not self._is_as_made(change, key, value, live.get(key), other):
                 self._conflict(change, key, None, value, live.get(key))
                 return None
-        reason = self._filled_since(kind, made, live) or kind.used_since(times.live, change, row, times.run.plan)
+        reason = self._filled_since(kind, made, live)
+        if reason is None and kind.name == CUSTOM_FIELD:
+            reason = answered_since(times.live, row, times.run.plan)
         if reason is not None:
             self._tell(change, ALL, f"it is not deleted: {reason}")
             return None
         if other is not None:
             return Draft(change=change, kind=kind, id=row.id, body=dict(other))
         if kind.is_relation:
-            keys = {key: made[key] for key in kind.required_keys}
+            keys = {key: made[key] for key in required_keys(kind)}
             return Draft(change=change, kind=kind, id=None, body=keys, absent=True, whole=True)
         return Draft(change=change, kind=kind, id=row.id, absent=True)
 
@@ -135,7 +141,7 @@ class Drafter:
     def _related_row(self, kind: AnyKind, body: Mapping[str, Json]) -> Any:
         """Return the live relation between the same resources."""
         for row, live in self._relations(kind).get(_relation_key(kind, body), ()):
-            if all(alike(body.get(key), live.get(key)) for key in kind.required_keys):
+            if all(alike(body.get(key), live.get(key)) for key in required_keys(kind)):
                 return row
         return None
 
@@ -229,7 +235,7 @@ class Drafter:
                 draft.body[key] = values
             return
         value = restored(before, made, live)
-        reason = draft.kind.not_restorable(self._times.live, key, before) if value is not NoValue.NOTHING else None
+        reason = None if value is NoValue.NOTHING else self._not_restorable(draft, key, before)
         if value is NoValue.CONFLICT:
             self._conflict(draft.change, key, before, made, live)
         elif reason is not None:
@@ -247,10 +253,14 @@ class Drafter:
             self._conflict(draft.change, key, {part: before}, {part: made}, {part: live})
         if isinstance(value, NoValue):
             return {}
-        if reason := draft.kind.not_restorable(self._times.live, key, before, part):
+        if reason := self._not_restorable(draft, key, before, part):
             self._tell(draft.change, key, f"a part of {key} is left as it is: {reason}")
             return {}
         return {part: before}
+
+    def _not_restorable(self, draft: Draft, key: str, value: Json, part: str | None = None) -> str | None:
+        """Return why the service does not take an empty value of a person back; None if it takes the value."""
+        return why_not_emptied(self._times.live, key, part) if draft.kind.is_person and not value else None
 
     def _list(self, draft: Draft, key: str, live: Json) -> None:
         """Include the people that the run removed and that are not in the list again; exclude those that it added."""
@@ -275,12 +285,12 @@ class Drafter:
     def _parts(self, draft: Draft, then: Any, row: Any) -> None:
         """Add the list of parts: the live ones with their ids, without those of the run, with those it removed."""
         change, kind, key = draft.change, draft.kind, str(draft.kind.parts_key)
-        before = {part.id: normalize_name(part.name) for part in kind.parts(then)}
+        before = {part.id: normalize_name(part.name) for part in parts_of(then)}
         renames = dict(renamed_parts(kind, change))
         added = {normalize_name(str(item)) for one in change.fields if one.path == key for item in one.added}
         removed = {normalize_name(str(item)) for one in change.fields if one.path == key for item in one.removed}
         names: dict[str, str] = {}
-        for part in kind.parts(row):
+        for part in parts_of(row):
             now, was = normalize_name(part.name), before.get(part.id)
             if was is None and now in added:
                 continue
@@ -294,7 +304,7 @@ class Drafter:
         missing = [name for id, name in before.items() if id not in names and name in removed]
         taken = [name for name in missing if name in names.values()]
         again = [name for name in missing if name not in taken]
-        live = {part.id: normalize_name(part.name) for part in kind.parts(row)}
+        live = {part.id: normalize_name(part.name) for part in parts_of(row)}
         if names == live and not again:
             return
         listed: Body = {id: {"name": name, "id": id} for id, name in names.items()}
@@ -337,7 +347,7 @@ def _relation_key(kind: AnyKind, body: Mapping[str, Json]) -> str:
     def named(value: Json) -> Json:
         return value["name"] if isinstance(value, dict) and "name" in value else value
 
-    return json.dumps([named(body.get(key)) for key in sorted(kind.required_keys)])
+    return json.dumps([named(body.get(key)) for key in sorted(required_keys(kind))])
 
 
 def takes_part_lists(kind: AnyKind, key: str) -> bool:

@@ -12,7 +12,7 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import casefold_name
 from lmsconf.model.plan import Action, Change, Undo, UndoLevel
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.planner.kind import AnyKind
+from lmsconf.planner.kind import AnyKind, is_named
 from lmsconf.planner.undo.names import map_references
 from lmsconf.planner.undo.vocabulary import renamed_to
 
@@ -22,7 +22,7 @@ def with_undo_limits(kinds: Mapping[str, AnyKind], snapshot: Snapshot, changes: 
     names = _NamesInUse(snapshot)
     limited = [_limited_by_name(kinds[change.address.kind], names, change) for change in changes]
     lost = {_address_before(kinds, one) for one in limited if one.undo.level is UndoLevel.NONE and one.id is not None}
-    lost = {address for address in lost if kinds[address.kind].is_named}
+    lost = {address for address in lost if is_named(kinds[address.kind])}
     return tuple(_limited_by_references(kinds, change, lost) if lost else change for change in limited)
 
 
@@ -45,7 +45,7 @@ class _NamesInUse:
 
 
 def _limited_by_name(kind: AnyKind, names: _NamesInUse, change: Change) -> Change:
-    if not kind.is_named or change.id is None:
+    if not is_named(kind) or change.id is None:
         return change
     name = _address_before({kind.name: kind}, change).name
     if change.action is Action.DELETE and _has_parts_that_look_alike(kind, change):

@@ -14,6 +14,8 @@ from typing import Any, Final
 from msgspec import Struct
 
 from lmsconf.errors import Problem, Severity, SourceLocation
+from lmsconf.kinds.custom_field.undo import lost_answer_entries
+from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, USER
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json, sha256
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, FixedSource, Manifests
@@ -142,14 +144,13 @@ class _Inversion:
         for change in self.times.run.plan.changes:
             kind = self.times.kinds[change.address.kind]
             row = self.times.row_before(kind, change.id)
-            if row is None or not self._is_back(kind, change, drafts, back):
+            if kind.name != CUSTOM_FIELD or row is None or not self._is_back(kind, change, drafts, back):
                 continue
-            for other_name, body in kind.entries_beside(self.times.before, change, row):
-                other = self.times.kinds[other_name]
-                draft = self._value_beside(change, other, body)
+            for body in lost_answer_entries(self.times.before, change, row):
+                draft = self._value_beside(change, self.times.kinds[USER], body)
                 if draft is None:
                     continue
-                known = out.setdefault((other_name, draft.id, None), draft)
+                known = out.setdefault((USER, draft.id, None), draft)
                 if known is not draft:
                     known.body = _merged(known.body, draft.body)
         return list(out.values())

@@ -7,12 +7,13 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from lmsconf.kinds.custom_field.lost_answers import MOST_KEPT
+from lmsconf.kinds.custom_field.undo import people_losing_answers
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.plan import Plan
 from lmsconf.model.rows import row_to_json
 from lmsconf.model.snapshot import Listing, Snapshot
-from lmsconf.planner.kind import AnyKind
-from lmsconf.planner.undo.hooks import MOST_KEPT
+from lmsconf.planner.kind import AnyKind, is_named
 
 _PART: Final = "only what a run changed was kept"
 
@@ -24,7 +25,8 @@ def pre_image(kinds: Mapping[str, AnyKind], plan: Plan, snapshot: Snapshot) -> S
     content only those that are referred to.
     """
     ids = {change.id for change in plan.changes if change.id is not None}
-    destroyed = {row.id: row for row in _destroyed(kinds, plan, snapshot)}
+    lost = sorted(people_losing_answers(snapshot, plan.changes), key=lambda row: row.id)
+    destroyed = {row.id: row for row in lost[:MOST_KEPT]}
     texts = {part for call in plan.calls for part in call.path.split("/")}
     texts.update(_texts([_json(call.body) for call in plan.calls]))
     for kind in kinds.values():
@@ -35,7 +37,7 @@ def pre_image(kinds: Mapping[str, AnyKind], plan: Plan, snapshot: Snapshot) -> S
     for kind in kinds.values():
         for row_type in kind.row_types:
             rows = snapshot.rows(row_type)
-            wanted = (row for row in rows if kind.is_named or row.id in ids or row.id in texts)
+            wanted = (row for row in rows if is_named(kind) or row.id in ids or row.id in texts)
             kept[row_type.listing] = {row.id: row for row in wanted}
         if kind.is_person:
             people = kept[kind.row_type.listing]
@@ -46,14 +48,9 @@ def pre_image(kinds: Mapping[str, AnyKind], plan: Plan, snapshot: Snapshot) -> S
     return replace(snapshot, listings=listings)
 
 
-def count_destroyed(kinds: Mapping[str, AnyKind], plan: Plan, snapshot: Snapshot) -> int:
+def count_destroyed(plan: Plan, snapshot: Snapshot) -> int:
     """Return of how many people values are destroyed without a change of their own."""
-    return sum(len([*kind.rows_destroyed_with(snapshot, plan.changes)]) for kind in kinds.values())
-
-
-def _destroyed(kinds: Mapping[str, AnyKind], plan: Plan, snapshot: Snapshot) -> list[Any]:
-    rows = [row for kind in kinds.values() for row in kind.rows_destroyed_with(snapshot, plan.changes)]
-    return sorted(rows, key=lambda row: row.id)[:MOST_KEPT]
+    return len([*people_losing_answers(snapshot, plan.changes)])
 
 
 def _joined(row: Any, destroyed: Any) -> Any:

@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from lmsconf.kinds.custom_field.types import FieldRow, parts_of
+from lmsconf.kinds.custom_field.undo import whole_form as field_form
+from lmsconf.kinds.user.types import PersonRow
+from lmsconf.kinds.user.undo import whole_form as person_form
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.forms import form_to_json
@@ -12,7 +16,7 @@ from lmsconf.model.names import normalize_name
 from lmsconf.model.plan import Action, Change
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.planner.context import CallTemplates, PlanContext
+from lmsconf.planner.context import CallTemplates, Deletion, PlanContext
 from lmsconf.planner.kind import AnyKind
 from lmsconf.planner.undo.names import plain_id
 from lmsconf.planner.undo.run import RunToUndo
@@ -95,9 +99,9 @@ class Times:
                 continue
             if change.action is Action.DELETE:
                 self._then.add(kind, kind.normalize_name(row.name), id)
-            live = {normalize_name(part.name): part.id for part in kind.parts(now)}
+            live = {normalize_name(part.name): part.id for part in parts_of(now)}
             ids = {*live.values()}
-            for part in kind.parts(row):
+            for part in parts_of(row):
                 name = normalize_name(part.name)
                 if (part.id not in ids and name in live) or (change.action is Action.DELETE and name in live):
                     self._then.add_part(id, name, live[name])
@@ -136,5 +140,12 @@ def named_context(kinds: Kinds, snapshot: Snapshot, policy: Policy, call_templat
 
 
 def _body(kind: AnyKind, planning: PlanContext, row: Any) -> Body:
-    body = form_to_json(kind.whole_form(planning, row))
+    if isinstance(row, PersonRow):
+        form = person_form(planning, row)
+    elif isinstance(row, FieldRow):
+        form = field_form(row)
+    else:
+        at = Address.of(kind.name, kind.normalize_name(row.name))
+        form = dict(kind.state_before_delete(planning, Deletion(address=at, row=row, absent=None)).before or {})
+    body = form_to_json(form)
     return body if isinstance(body, dict) else {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Mapping
 from typing import Any
 
+from lmsconf.kinds.custom_field.types import parts_of
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_name
 from lmsconf.model.plan import Action, Change
@@ -36,7 +37,7 @@ class Vocabulary:
         for kind, row in _rows(kinds, planning):
             own = deleted_id if (kind.name, row.id) in deleted else str
             made.add(kind, shown_name(kind, planning, row), own(row.id))
-            for part in kind.parts(row):
+            for part in parts_of(row):
                 made.add_part(own(row.id), part.name, own(part.id))
         return made
 
@@ -51,7 +52,7 @@ class Vocabulary:
                 continue
             made.add(kind, renamed_to(kind, change) or shown_name(kind, before, row), row.id)
             renames = dict(renamed_parts(kind, change))
-            for part in kind.parts(row):
+            for part in parts_of(row):
                 name = normalize_name(part.name)
                 made.add_part(row.id, renames.get(name, name), part.id)
         for change in run.plan.changes:

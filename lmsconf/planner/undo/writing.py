@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from lmsconf.kinds.custom_field.types import parts_of
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_name
 from lmsconf.planner.kind import AnyKind
@@ -89,4 +90,4 @@ class EntryWriter:
         known = self._times.kinds[kind]
         for row in (self._times.row_before(known, owner), self._times.row_now(known, owner)):
             if row is not None:
-                yield from known.parts(row)
+                yield from parts_of(row)

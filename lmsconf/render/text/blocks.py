@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from lmsconf.errors import Problem
+from lmsconf.kinds.shared.kind_names import resource_title, title_keys
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.plan import Action, Change, FieldChange
@@ -18,14 +19,7 @@ from lmsconf.render.plan_wording import (
     describe_undo_limit,
     format_problem,
 )
-from lmsconf.render.resource_wording import (
-    SERVICE_DEFAULT,
-    flatten_keys,
-    format_item,
-    format_value,
-    resource_title,
-    title_keys,
-)
+from lmsconf.render.resource_wording import SERVICE_DEFAULT, flatten_keys, format_item, format_value
 
 SHOWN_ADDRESSES = 10
 """Maximum number of listed resources that the plan does not change; changed resources are all listed."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from lmsconf.errors import ExitCode
+from lmsconf.kinds.shared.kind_names import resource_title
 from lmsconf.model.blockers import Blocker
 from lmsconf.model.fleet import FleetAction, FleetReport, SharedChanges, SharedFailure, group_blocked, group_failures
 from lmsconf.render.escape import escape_terminal
@@ -23,7 +24,6 @@ from lmsconf.render.fleet_wording import (
     workspace_count,
 )
 from lmsconf.render.plan_wording import RELAXED_HEADING
-from lmsconf.render.resource_wording import resource_title
 from lmsconf.render.text.blocks import change_lines, join_blocks, problem_lines
 
 _NAMES: Final = 6

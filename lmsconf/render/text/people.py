@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from lmsconf.kinds.shared.kind_names import resource_title
 from lmsconf.model.access import (
     AccessRoute,
     AnswerState,
@@ -19,7 +20,7 @@ from lmsconf.model.effects import Basis
 from lmsconf.model.names import quote_if_ambiguous
 from lmsconf.render.escape import escape_terminal
 from lmsconf.render.plan_wording import workspace_line
-from lmsconf.render.resource_wording import count_noun, format_condition, resource_title
+from lmsconf.render.resource_wording import count_noun, format_condition
 from lmsconf.render.text.blocks import join_blocks
 
 NOT_KNOWN = "not known"

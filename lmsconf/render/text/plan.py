@@ -10,6 +10,7 @@ from itertools import groupby
 
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import Problem
+from lmsconf.kinds.shared.kind_names import resource_title
 from lmsconf.model.address import Address
 from lmsconf.model.blockers import CONSENT_LEAD, blockers, consent_command
 from lmsconf.model.outcomes import ApplyReport, CallOutcome, CallStatus
@@ -35,7 +36,7 @@ from lmsconf.render.plan_wording import (
     scope_sentences,
     workspace_line,
 )
-from lmsconf.render.resource_wording import count_listed_rows, count_noun, count_unmanaged, resource_title
+from lmsconf.render.resource_wording import count_listed_rows, count_noun, count_unmanaged
 from lmsconf.render.text.blocks import change_lines, indent_lines, join_blocks, problem_lines, unchanged_lines
 from lmsconf.render.text.effects import effects_lines, effects_reminder
 from lmsconf.render.text.rehearsal import rehearsal_blocks, rehearsal_reminder
