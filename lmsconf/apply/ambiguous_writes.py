@@ -129,6 +129,10 @@ class AmbiguousWriteResolver(Struct, frozen=True, kw_only=True):
         """Yield for each check of an acknowledged write, until the time is over in which it may not be visible yet."""
         return self._poll_times(self.patience)
 
+    def poll_lost(self) -> Iterator[None]:
+        """Yield for each check of a write without a response, until the time is over in which it may still arrive."""
+        return self._poll_times(self.seconds)
+
     def poll_for_ids(self, find: Callable[[], Learnt]) -> Learnt:
         """Call `find` until it returns ids, and return them; empty when the time is over."""
         for _ in self._poll_times(self.seconds):

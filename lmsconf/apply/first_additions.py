@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from lmsconf.api.spec.assumed_keys import ADD_MODE, BATCH
-from lmsconf.errors import ApiError, Rejected, WriteOutcomeUnknown, WrongAssumption
+from lmsconf.errors import ApiError, InvalidResponse, Rejected, WriteOutcomeUnknown, WrongAssumption
 from lmsconf.kinds.shared.response_json import id_set, require_object
 from lmsconf.planner.grant_verification import SentCall
 
@@ -59,6 +59,9 @@ class ComparedList:
         one, others = (replace(self.sent, body=self._naming(people)) for people in (first, self._added - first))
         try:
             self._client.send(one.call.method, one.path, body=one.body, operation=one.call.operation)
+        except (WriteOutcomeUnknown, InvalidResponse):
+            # It may still arrive, and a service may refuse people who are in the list.
+            next((True for _ in self._resolver.poll_lost() if first <= self._listed()), False)
         except ApiError:
             return None  # The call itself meets the same, and tells what it is.
         rest = ComparedList(self._client, others, self._resolver)
