@@ -17,8 +17,8 @@ from lmsconf.api.spec.value_encoding import ANSWERS, OMITTED, answer_value_key, 
 from lmsconf.apply.dialect_hint import dialect_hint
 from lmsconf.apply.scheduler import RunResult
 from lmsconf.errors import Problem
+from lmsconf.model.calls import CallStatus
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.outcomes import CallStatus
 from lmsconf.model.plan import Action, Change, FieldChange, Plan
 
 _SHOWN: Final = 3

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import TypeAlias
 
-from lmsconf.model.outcomes import CallOutcome, CallStatus
+from lmsconf.model.calls import CallStatus
+from lmsconf.model.outcomes import CallOutcome
 from lmsconf.model.progress import RateLimit, Report, RunProgress
 
 Phase: TypeAlias = Callable[[str], AbstractContextManager[Report]]

@@ -6,7 +6,8 @@ from lmsconf.apply.scheduler import RunResult
 from lmsconf.errors import ExitCode, LmsconfError, Terminated, Unauthorized, WrongAssumption
 from lmsconf.kinds.content_target.steps import ON_EXISTING
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET
-from lmsconf.model.outcomes import CallOutcome, CallStatus
+from lmsconf.model.calls import CallStatus
+from lmsconf.model.outcomes import CallOutcome
 from lmsconf.model.plan import Action, Plan
 
 

@@ -50,9 +50,9 @@ from lmsconf.journal.workspace_lock import hold_lock
 from lmsconf.kinds import all_kinds
 from lmsconf.kinds.custom_field.lost_answers import MOST_KEPT
 from lmsconf.model.blockers import refuse_blocked
-from lmsconf.model.calls import Call
+from lmsconf.model.calls import Call, CallStatus
 from lmsconf.model.declarations import Manifests
-from lmsconf.model.outcomes import ApplyReport, CallOutcome, CallStatus
+from lmsconf.model.outcomes import ApplyReport, CallOutcome
 from lmsconf.model.plan import Plan
 from lmsconf.model.progress import Report
 from lmsconf.model.recorded_run import undo_command

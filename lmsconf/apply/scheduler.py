@@ -27,8 +27,8 @@ from lmsconf.errors import (
     WrongAssumption,
 )
 from lmsconf.model.address import Ref
-from lmsconf.model.calls import Call
-from lmsconf.model.outcomes import CallOutcome, CallStatus
+from lmsconf.model.calls import Call, CallStatus
+from lmsconf.model.outcomes import CallOutcome
 from lmsconf.model.plan import Plan
 from lmsconf.support.interrupts import Interrupts
 

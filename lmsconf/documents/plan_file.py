@@ -52,7 +52,7 @@ from lmsconf.model.canonical_json import Json, sha256
 from lmsconf.model.plan import Plan
 
 if TYPE_CHECKING:
-    from lmsconf.model.rehearsal import Rehearsal
+    from lmsconf.model.plan import Rehearsal
 
 FORMAT = "lmsconf.plan/1"
 _ANY_PLAN = "lmsconf.plan/"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from lmsconf.documents.change_values import change_from_json, change_json, problem_from_json, problem_json
 from lmsconf.documents.document import JsonObjectReader, string_list
 from lmsconf.model.address import Address
+from lmsconf.model.calls import CallStatus
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.effects import Basis
-from lmsconf.model.outcomes import CallStatus
-from lmsconf.model.rehearsal import (
+from lmsconf.model.plan import (
     FailedCall,
     Rehearsal,
     RehearsalOutcome,

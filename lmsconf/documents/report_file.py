@@ -17,8 +17,9 @@ from lmsconf.documents.document import (
 from lmsconf.documents.effect_values import predicted_from_json, predicted_json
 from lmsconf.errors import StalePlan
 from lmsconf.model.address import Address
+from lmsconf.model.calls import CallStatus
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.outcomes import ApplyReport, CallOutcome, CallStatus
+from lmsconf.model.outcomes import ApplyReport, CallOutcome
 from lmsconf.model.scope import VerifiedScope, VerifyMode
 
 FORMAT = "lmsconf.apply/1"

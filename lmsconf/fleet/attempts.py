@@ -21,7 +21,8 @@ from lmsconf.errors import StalePlan
 from lmsconf.journal.journal_reader import read_headers
 from lmsconf.journal.workspace_lock import WorkspaceLocked
 from lmsconf.model.blockers import refuse_blocked
-from lmsconf.model.outcomes import ApplyReport, CallStatus
+from lmsconf.model.calls import CallStatus
+from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Plan
 from lmsconf.project.settings import Settings
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
 from operator import itemgetter
 
 from msgspec import Struct, field
@@ -41,6 +42,15 @@ class Step(Struct, frozen=True, kw_only=True):
     may_be_refused: bool = False
     revokes: bool = False
     people: tuple[str, ...] = ()
+
+
+class CallStatus(StrEnum):
+    """The result of a call. `blocked`: a call that it needs failed. `not_attempted`: the run stopped before it."""
+
+    DONE = "done"
+    FAILED = "failed"
+    BLOCKED = "blocked"
+    NOT_ATTEMPTED = "not_attempted"
 
 
 class Call(Struct, frozen=True, kw_only=True):

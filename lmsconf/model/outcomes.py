@@ -3,26 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from enum import StrEnum
 
 from msgspec import Struct
 
 from lmsconf.errors import Problem
 from lmsconf.model.address import Address
-from lmsconf.model.calls import is_creation
+from lmsconf.model.calls import CallStatus, is_creation
 from lmsconf.model.effects import PredictedTotals
 from lmsconf.model.plan import Action, Change
 from lmsconf.model.scope import VerifiedScope
 from lmsconf.support.structs import equal_but_for
-
-
-class CallStatus(StrEnum):
-    """The result of a call. `blocked`: a call that it needs failed. `not_attempted`: the run stopped before it."""
-
-    DONE = "done"
-    FAILED = "failed"
-    BLOCKED = "blocked"
-    NOT_ATTEMPTED = "not_attempted"
 
 
 class CallOutcome(Struct, frozen=True, kw_only=True):

@@ -2,6 +2,8 @@
 
 FieldChange, Change     the difference between a declared and a live resource, for reviewers
 GuardCount, GuardResult what the guards count, and whether a limit is exceeded
+Rehearsal               what the plan's own calls did on a twin of the workspace in memory. A twin is not the service:
+                        what it shows holds as far as the service behaves as the dialect assumes
 Plan                    changes, calls, and everything else that a reviewer needs
 """
 
@@ -9,20 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from lmsconf.errors import Problem, SourceLocation
 from lmsconf.model.address import Address, RemoteId
-from lmsconf.model.calls import Call
+from lmsconf.model.calls import Call, CallStatus
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.effects import EFFECTS_OFF, Effects
+from lmsconf.model.effects import EFFECTS_OFF, Basis, Effects
 from lmsconf.model.scope import EVERYTHING, PlanScope
 from lmsconf.support.structs import equal_but_for
-
-if TYPE_CHECKING:
-    from lmsconf.model.rehearsal import Rehearsal
 
 
 class RenameCandidate(Struct, frozen=True, kw_only=True):
@@ -219,6 +217,101 @@ class PlanSummary(Struct, frozen=True, kw_only=True):
     @property
     def changes(self) -> int:
         return self.create + self.update + self.replace + self.delete
+
+
+class RehearsalOutcome(StrEnum):
+    """SUCCESS: every call was done, and the second plan is empty. REFUSED: the twin refused a call, or answered none.
+
+    NOT_CONVERGED: every call was done, and the second plan still has changes or errors.
+    """
+
+    SUCCESS = "success"
+    REFUSED = "refused"
+    NOT_CONVERGED = "not_converged"
+
+
+class RehearsalReceipt(Struct, frozen=True, kw_only=True):
+    """Proof, inside a plan file, of what was rehearsed. at: when, in UTC.
+
+    plan_digest: of the plan whose calls were sent. snapshot_digest: of the snapshot file that the twin was made of.
+    """
+
+    plan_digest: str
+    snapshot_digest: str
+    outcome: RehearsalOutcome
+    at: str
+    tool: str
+
+
+class FailedCall(Struct, frozen=True, kw_only=True):
+    """A call that was not done on the twin. reason: the twin's answer; hint: the fix."""
+
+    call: str
+    address: Address
+    operation: str
+    status: CallStatus
+    reason: str | None
+    hint: str | None
+
+
+class RehearsedAssumption(Struct, frozen=True, kw_only=True):
+    """A dialect key that the plan's calls rely on, its value, and whether the project file declares it."""
+
+    key: str
+    value: str
+    operations: tuple[str, ...]
+    declared: bool
+
+
+class RehearsedGroup(Struct, frozen=True, kw_only=True):
+    """The active members of a group: predicted by the effects of the plan, and reached on the twin; None: not known."""
+
+    address: Address
+    before: int | None
+    predicted: int | None
+    reached: int | None
+    basis: Basis
+
+    @property
+    def differs(self) -> bool:
+        """Whether both numbers are known and not equal."""
+        return self.predicted is not None and self.reached is not None and self.predicted != self.reached
+
+
+class RehearsalPace(Struct, frozen=True, kw_only=True):
+    """How long an apply would take. requests: of the rehearsed apply, with its checks and reading back.
+
+    rate: requests a second, None if not known. is_limit: it is `--max-rate`, and not a limit that the service showed.
+    """
+
+    requests: int
+    rate: float | None = None
+    is_limit: bool = False
+
+    @property
+    def seconds(self) -> float | None:
+        """The time of the requests at this rate; None if the rate is not known."""
+        return None if self.rate is None else self.requests / self.rate
+
+
+class Rehearsal(Struct, frozen=True, kw_only=True):
+    """A rehearsed plan.
+
+    taken_at: when the workspace was read. calls: how many the plan has; done: how many were done on the twin.
+    failed: the others. remaining: the changes of the second plan. problems: errors of the second plan, and where the
+    twin is not as predicted.
+    """
+
+    receipt: RehearsalReceipt
+    taken_at: str
+    calls: int
+    done: int
+    failed: tuple[FailedCall, ...]
+    remaining: tuple[Change, ...]
+    problems: tuple[Problem, ...]
+    assumptions: tuple[RehearsedAssumption, ...]
+    groups: tuple[RehearsedGroup, ...]
+    pace: RehearsalPace
 
 
 class Plan(Struct, frozen=True, kw_only=True):

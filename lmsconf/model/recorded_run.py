@@ -9,8 +9,7 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
-from lmsconf.model.calls import is_creation
-from lmsconf.model.outcomes import CallStatus
+from lmsconf.model.calls import CallStatus, is_creation
 from lmsconf.model.scope import VerifyMode
 
 

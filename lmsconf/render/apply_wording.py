@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from lmsconf.errors import ExitCode
-from lmsconf.model.outcomes import ApplyReport, CallOutcome, CallStatus
+from lmsconf.model.calls import CallStatus
+from lmsconf.model.outcomes import ApplyReport, CallOutcome
 from lmsconf.model.recorded_run import RecordedCall
 from lmsconf.model.scope import VerifyMode
 from lmsconf.render.plan_wording import skipped_people_clause

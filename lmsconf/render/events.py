@@ -19,11 +19,11 @@ from lmsconf.documents.plan_values import summary_json, without_keys
 from lmsconf.errors import Problem, Severity
 from lmsconf.kinds.shared.kind_names import resource_title
 from lmsconf.model.blockers import Blocker, blockers
-from lmsconf.model.calls import Call
+from lmsconf.model.calls import Call, CallStatus
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.drift import DriftFinding, DriftReport
-from lmsconf.model.outcomes import ApplyReport, CallOutcome, CallStatus
+from lmsconf.model.outcomes import ApplyReport, CallOutcome
 from lmsconf.model.plan import Action, Change, Plan
 from lmsconf.model.progress import RunProgress
 from lmsconf.model.snapshot import Snapshot

@@ -10,10 +10,10 @@ from typing import Final, NamedTuple
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import Problem, SourceLocation
 from lmsconf.model.address import Address
-from lmsconf.model.calls import Call
+from lmsconf.model.calls import Call, CallStatus
 from lmsconf.model.drift import DriftFinding, DriftReport, DriftState
 from lmsconf.model.fleet import FleetAction, FleetReport, group_blocked, group_failures
-from lmsconf.model.outcomes import ApplyReport, CallOutcome, CallStatus
+from lmsconf.model.outcomes import ApplyReport, CallOutcome
 from lmsconf.model.plan import Action, Change, Plan
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.render.apply_wording import STATUS_TITLES

@@ -18,12 +18,12 @@ from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import Problem
 from lmsconf.model.address import Address
 from lmsconf.model.blockers import Blocker
+from lmsconf.model.calls import CallStatus
 from lmsconf.model.drift import DriftFinding, DriftReport, DriftState
 from lmsconf.model.effects import Effects
 from lmsconf.model.fleet import FleetReport, SharedChanges, group_blocked, group_failures
-from lmsconf.model.outcomes import ApplyReport, CallStatus
-from lmsconf.model.plan import Change, Plan, UnmanagedResources
-from lmsconf.model.rehearsal import Rehearsal
+from lmsconf.model.outcomes import ApplyReport
+from lmsconf.model.plan import Change, Plan, Rehearsal, UnmanagedResources
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.render import plan_wording, rehearsal_wording
 from lmsconf.render.apply_wording import REMAINING_CHANGES_HEADING, STATUS_TITLES, other_changes_heading

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 from lmsconf.kinds.shared.kind_names import resource_title
 from lmsconf.model.blockers import blockers
-from lmsconf.model.outcomes import CallStatus
-from lmsconf.model.plan import Change, Plan
-from lmsconf.model.rehearsal import (
+from lmsconf.model.calls import CallStatus
+from lmsconf.model.plan import (
+    Change,
     FailedCall,
+    Plan,
     Rehearsal,
     RehearsalOutcome,
     RehearsalPace,

@@ -17,8 +17,8 @@ from lmsconf.errors import ExitCode, Problem, SourceLocation
 from lmsconf.journal.journal_reader import find_run
 from lmsconf.journal.kept_documents import kept_report_text, report_path
 from lmsconf.journal.line_codec import decode_lines, encode_line
+from lmsconf.model.calls import CallStatus
 from lmsconf.model.canonical_json import sha256_of_bytes
-from lmsconf.model.outcomes import CallStatus
 
 NAMES = re.compile(rb"canary", re.IGNORECASE)
 GROUPS = """

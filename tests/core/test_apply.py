@@ -14,8 +14,8 @@ from lmsconf.apply.phases import CallCounter
 from lmsconf.apply.scheduler import Learnt, RunResult, run_calls
 from lmsconf.errors import DuplicateResource, LmsconfError, Rejected, Unauthorized, Unreachable, WriteOutcomeUnknown
 from lmsconf.model.address import Address, Ref
-from lmsconf.model.calls import Call
-from lmsconf.model.outcomes import CallOutcome, CallStatus
+from lmsconf.model.calls import Call, CallStatus
+from lmsconf.model.outcomes import CallOutcome
 from lmsconf.model.plan import Plan
 from lmsconf.model.progress import RateLimit, RunProgress
 

@@ -25,16 +25,14 @@ from lmsconf.model.plan import (
     GuardCount,
     GuardResult,
     Plan,
-    SettingChange,
-    Undo,
-    UndoLevel,
-    UnmanagedResources,
-)
-from lmsconf.model.rehearsal import (
     Rehearsal,
     RehearsalOutcome,
     RehearsalPace,
     RehearsalReceipt,
+    SettingChange,
+    Undo,
+    UndoLevel,
+    UnmanagedResources,
 )
 from lmsconf.model.scope import PlanScope
 

@@ -11,8 +11,9 @@ from lmsconf.documents import report_file
 from lmsconf.documents.document import add_seal, render_json
 from lmsconf.errors import LmsconfError, Problem, StalePlan
 from lmsconf.model.address import Address
+from lmsconf.model.calls import CallStatus
 from lmsconf.model.canonical_json import sha256
-from lmsconf.model.outcomes import ApplyReport, CallOutcome, CallStatus
+from lmsconf.model.outcomes import ApplyReport, CallOutcome
 from lmsconf.model.scope import VerifiedScope, VerifyMode
 
 REPORT = ApplyReport(

@@ -18,17 +18,16 @@ from lmsconf.kinds import all_kinds
 from lmsconf.kinds.manual_group.types import GroupRow
 from lmsconf.kinds.user.types import PersonRow
 from lmsconf.model.address import Address, RemoteId
-from lmsconf.model.calls import Call
+from lmsconf.model.calls import Call, CallStatus
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.drift import ManagedShare
 from lmsconf.model.effects import Basis
 from lmsconf.model.forms import form_to_json, sort_items
 from lmsconf.model.names import confusable_skeleton, did_you_mean_email, nearest_name, normalize_name
-from lmsconf.model.outcomes import ApplyReport, CallOutcome, CallStatus
-from lmsconf.model.plan import Action, Change, Plan, UndoLevel
+from lmsconf.model.outcomes import ApplyReport, CallOutcome
+from lmsconf.model.plan import Action, Change, Plan, RehearsalPace, RehearsedGroup, UndoLevel
 from lmsconf.model.policy import Policy
 from lmsconf.model.recorded_run import CallState, RecordedRun
-from lmsconf.model.rehearsal import RehearsalPace, RehearsedGroup
 from lmsconf.model.scope import VerifiedScope, VerifyMode
 from lmsconf.model.settings_changes import IN_USE, diff_settings
 from lmsconf.model.snapshot import Listing, Snapshot

@@ -17,7 +17,8 @@ from lmsconf.api.worker_pool import WorkerPool
 from lmsconf.apply.ambiguous_writes import WaitClock
 from lmsconf.apply.applier import Applier
 from lmsconf.errors import ExitCode, ProblemsFound
-from lmsconf.model.outcomes import ApplyReport, CallStatus
+from lmsconf.model.calls import CallStatus
+from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.progress import Report
 from lmsconf.project.settings import load_settings
 from lmsconf.sandbox.transport import Sandbox

@@ -14,9 +14,8 @@ from lmsconf.documents.plan_file import dumps, loads
 from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound, StalePlan
 from lmsconf.kinds.user.types import PersonRow
 from lmsconf.model.blockers import blockers
-from lmsconf.model.calls import Call
+from lmsconf.model.calls import Call, CallStatus
 from lmsconf.model.effects import Basis
-from lmsconf.model.outcomes import CallStatus
 from lmsconf.model.plan import Action, Plan
 from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.project_manifests import load_manifests

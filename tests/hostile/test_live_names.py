@@ -20,9 +20,9 @@ from lmsconf.errors import ExitCode, Problem, Severity, SourceLocation
 from lmsconf.kinds import all_kinds
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.blockers import Blocker, BlockerType
-from lmsconf.model.calls import Call
+from lmsconf.model.calls import Call, CallStatus
 from lmsconf.model.fleet import FleetAction, FleetEntry, FleetIndex, FleetReport, SharedChanges
-from lmsconf.model.outcomes import ApplyReport, CallOutcome, CallStatus
+from lmsconf.model.outcomes import ApplyReport, CallOutcome
 from lmsconf.model.plan import Action, Change, FieldChange, GuardCount, GuardResult, Plan, UnmanagedResources
 from lmsconf.model.progress import RunProgress
 from lmsconf.model.recorded_run import CallState, JournalHeader, RecordedCall, RecordedRun, RunEnding

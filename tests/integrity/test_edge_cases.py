@@ -23,8 +23,8 @@ from lmsconf.errors import ExitCode, InvalidResponse
 from lmsconf.kinds import all_kinds
 from lmsconf.kinds.smart_group.types import parse_condition_row
 from lmsconf.model.address import Address, Ref
-from lmsconf.model.calls import Call
-from lmsconf.model.outcomes import ApplyReport, CallStatus
+from lmsconf.model.calls import Call, CallStatus
+from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Plan
 from lmsconf.model.policy import GuardLimits
 from lmsconf.project.settings import Settings, load_settings

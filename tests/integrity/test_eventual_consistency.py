@@ -17,8 +17,8 @@ from lmsconf.api.spec import ApiSpec
 from lmsconf.apply.ambiguous_writes import WaitClock
 from lmsconf.apply.applier import Applier
 from lmsconf.errors import ExitCode
-from lmsconf.model.calls import Call
-from lmsconf.model.outcomes import ApplyReport, CallStatus
+from lmsconf.model.calls import Call, CallStatus
+from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.scope import VerifyMode
 from lmsconf.project.settings import load_settings
 from lmsconf.sandbox.transport import Sandbox

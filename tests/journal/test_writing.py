@@ -18,8 +18,8 @@ from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import ExitCode, LmsconfError
 from lmsconf.journal.journal_reader import parse_journal
 from lmsconf.journal.journal_writer import Journal
-from lmsconf.model.calls import Call
-from lmsconf.model.outcomes import CallOutcome, CallStatus
+from lmsconf.model.calls import Call, CallStatus
+from lmsconf.model.outcomes import CallOutcome
 from lmsconf.model.progress import RunProgress
 from lmsconf.model.recorded_run import CallState
 from lmsconf.support.redaction import register_secret

@@ -12,7 +12,7 @@ from laws.random_manifests import ALL, RandomManifests, wishes
 from laws.random_workspaces import RandomWorkspace
 from laws.sandbox_project import Raw, SandboxProject
 from lmsconf.errors import ExitCode
-from lmsconf.model.outcomes import CallStatus
+from lmsconf.model.calls import CallStatus
 from lmsconf.model.plan import Plan
 
 Both = tuple[RandomWorkspace, RandomManifests]

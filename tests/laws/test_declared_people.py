@@ -15,7 +15,7 @@ from laws.hypothesis_profile import tried
 from laws.random_manifests import RandomManifests
 from laws.random_workspaces import RandomWorkspace
 from laws.sandbox_project import SandboxProject
-from lmsconf.model.outcomes import CallStatus
+from lmsconf.model.calls import CallStatus
 
 FIELDS: Final = (
     {"name": "Dept", "type": "CHOICE", "choices": ["A", "B", "C"]},

@@ -14,7 +14,7 @@ from laws.hypothesis_profile import tried
 from laws.random_manifests import RandomManifests, wishes
 from laws.random_workspaces import RandomWorkspace
 from laws.sandbox_project import Raw, open_stage
-from lmsconf.model.outcomes import CallStatus
+from lmsconf.model.calls import CallStatus
 from lmsconf.sandbox.faults import Fault, FaultScript
 
 MISHAPS = st.sampled_from(

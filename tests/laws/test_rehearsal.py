@@ -21,8 +21,9 @@ from lmsconf.apply.rehearsal.rehearse import RehearsalOptions, rehearse_on
 from lmsconf.apply.rehearsal.twin import open_twin
 from lmsconf.documents import snapshot_file
 from lmsconf.documents.plan_file import dumps, loads, plan_digest
-from lmsconf.model.outcomes import ApplyReport, CallStatus
-from lmsconf.model.rehearsal import Rehearsal, RehearsalOutcome
+from lmsconf.model.calls import CallStatus
+from lmsconf.model.outcomes import ApplyReport
+from lmsconf.model.plan import Rehearsal, RehearsalOutcome
 from lmsconf.model.snapshot import Snapshot
 
 Both = tuple[RandomWorkspace, RandomManifests]

@@ -16,8 +16,8 @@ from laws.random_workspaces import Field, Group, RandomWorkspace
 from laws.sandbox_project import open_stage
 from laws.test_rehearsal import by_name, rehearsed
 from lmsconf.kinds.custom_field.types import MOST_FIELDS
-from lmsconf.model.outcomes import CallStatus
-from lmsconf.model.rehearsal import RehearsalOutcome
+from lmsconf.model.calls import CallStatus
+from lmsconf.model.plan import RehearsalOutcome
 
 Entry = dict[str, Any]
 CASES: Final = 50

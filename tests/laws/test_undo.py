@@ -24,8 +24,9 @@ from laws.sandbox_project import Raw, SandboxProject, open_stage
 from lmsconf.journal.journal_reader import find_run
 from lmsconf.journal.run_chain import Retention
 from lmsconf.kinds import all_kinds
+from lmsconf.model.calls import CallStatus
 from lmsconf.model.names import normalize_name
-from lmsconf.model.outcomes import ApplyReport, CallStatus
+from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Change, Plan, UndoLevel
 from lmsconf.planner.undo.pre_image import pre_image
 from lmsconf.sandbox.faults import Fault, FaultScript

@@ -21,9 +21,8 @@ from lmsconf.apply.lock_names import LockHeldElsewhere, LockLost
 from lmsconf.apply.remote_lock import LockManager
 from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound, Unauthorized
 from lmsconf.model.address import Address
-from lmsconf.model.calls import Call
+from lmsconf.model.calls import Call, CallStatus
 from lmsconf.model.names import LOCK_PREFIX
-from lmsconf.model.outcomes import CallStatus
 from lmsconf.project.settings import LockSettings, load_settings
 from lmsconf.sandbox.faults import ALWAYS, Fault, FaultScript
 from lmsconf.sandbox.serve import serve

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from lmsconf.errors import Problem
 from lmsconf.model.address import Address
+from lmsconf.model.calls import CallStatus
 from lmsconf.model.effects import Basis
-from lmsconf.model.outcomes import CallStatus
-from lmsconf.model.plan import Change
-from lmsconf.model.rehearsal import (
+from lmsconf.model.plan import (
+    Change,
     FailedCall,
     Rehearsal,
     RehearsalOutcome,

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from test_html import Page
 
 from lmsconf.model.address import Address
-from lmsconf.model.outcomes import CallStatus
+from lmsconf.model.calls import CallStatus
 from lmsconf.model.plan import Action, Plan
 from lmsconf.render import FLEET_VIEWS, apply_html, drift_html, plan_html
 from lmsconf.render.html import MOST_ROWS

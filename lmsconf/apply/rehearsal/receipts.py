@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from lmsconf.errors import StalePlan
-from lmsconf.model.plan import Plan
-from lmsconf.model.rehearsal import RehearsalOutcome
+from lmsconf.model.plan import Plan, RehearsalOutcome
 
 _AGAIN = "Rehearse it with: lmsconf plan --rehearse --out FILE. Review and apply that file."
 

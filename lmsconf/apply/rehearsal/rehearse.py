@@ -23,13 +23,15 @@ from lmsconf.kinds.shared.kind_names import SMART_GROUP
 from lmsconf.kinds.smart_group.compare_members import read_members
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.api import Api
+from lmsconf.model.calls import CallStatus
 from lmsconf.model.canonical_json import Json, canonical_json
 from lmsconf.model.declarations import Manifests
-from lmsconf.model.outcomes import ApplyReport, CallStatus
-from lmsconf.model.plan import Action, Change, Plan
-from lmsconf.model.policy import Policy
-from lmsconf.model.rehearsal import (
+from lmsconf.model.outcomes import ApplyReport
+from lmsconf.model.plan import (
+    Action,
+    Change,
     FailedCall,
+    Plan,
     Rehearsal,
     RehearsalOutcome,
     RehearsalPace,
@@ -37,6 +39,7 @@ from lmsconf.model.rehearsal import (
     RehearsedAssumption,
     RehearsedGroup,
 )
+from lmsconf.model.policy import Policy
 from lmsconf.model.scope import VerifyMode
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.assumptions import calls_by_key

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from lmsconf.model.plan import Plan
-from lmsconf.model.rehearsal import FailedCall, Rehearsal
+from lmsconf.model.plan import FailedCall, Plan, Rehearsal
 from lmsconf.render.escape import escape_terminal
 from lmsconf.render.rehearsal_wording import (
     ASSUMPTIONS_HEADING,
