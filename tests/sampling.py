@@ -64,10 +64,13 @@ def of_today(cases: Iterable[T], parts: int = PARTS, name: str = "") -> list[T]:
     return list(cases) if WHOLE else _turn(list(cases), NUMBER, parts, name)
 
 
-def schedules_of_today(cases: Sequence[T], name: str) -> list[T]:
-    """The same of schedules: every day a thirtieth, in .ci/run a third, which SIMULATION chooses by its remainder."""
+def schedules_of_today(cases: Sequence[T], name: str, parts: int = THIRDS) -> list[T]:
+    """The same of schedules: every day a thirtieth, in .ci/run a third, which SIMULATION chooses by its remainder.
+
+    parts: how many commits in a row play all of them in .ci/run, if not three.
+    """
     if THIRD is not None:
-        return _turn(cases, THIRD, THIRDS, name)
+        return _turn(cases, int(_SIMULATION) % parts, parts, name)
     return of_today(cases, THIRDS * PARTS, name)
 
 

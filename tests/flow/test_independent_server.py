@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 from stranger.choices import Choices
 from stranger.project import FIRST, Case, Open, opening
 from stranger.server import IndependentServer

@@ -17,7 +17,7 @@ CHANGED = "content_targets: [{{content: GDPR basics, assign_to: [{{group: Coache
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("seed", schedules_of_today(SEEDS, "unprobed"))
+@pytest.mark.parametrize("seed", schedules_of_today(SEEDS, "unprobed", parts=10))
 def test_a_service_is_found_out_without_a_probe(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After each stop the lines that it says are pasted, and the next run goes on: at most six rounds to an empty plan.
 
