@@ -52,7 +52,7 @@ class ConcurrentReader:
         self._everything = whole_rows
         self._answered = {} if answered is None else answered
         self._pool = pool
-        self._most_queued = 2 * pool.parallelism
+        self._most_queued = pool.parallelism
         self._spec = spec or ApiSpec.default()
 
     @property

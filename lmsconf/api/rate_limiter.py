@@ -26,6 +26,8 @@ _GROWTH: Final = 1.008
 """Factor on a learnt rate with each response, so that a rate that is too low is found out."""
 _BACK: Final = 1.5
 """The same until a rate is measured, and up to the rate before refusals without a response between them."""
+_SETTLED: Final = 3.0
+"""Seconds after the first wait before responses count for the average: some requests were sent before it."""
 _NOTICED: Final = 1.0
 """Seconds of sleep after which a waiting request looks, at the earliest, whether its turn comes sooner."""
 _TOLD_EVERY: Final = 60.0
@@ -67,6 +69,7 @@ class RateLimiter:
         self._answered: deque[float] = deque(maxlen=_REMEMBERED)
         self._refusals: deque[_Refusal] = deque()
         self._begun: _Refusal | None = None
+        self._limited_since: float | None = None
         self.on_wait: Callable[[], None] = lambda: None
 
     def wait_turn(self, seconds_left: Callable[[], float]) -> bool:
@@ -102,6 +105,10 @@ class RateLimiter:
             return
         with self._lock:
             self._responses += 1
+            now = self._clock()
+            self._limited_since = self._limited_since or now
+            if now - self._limited_since < _SETTLED:
+                self._begun = _Refusal(now, self._responses)
             if self._learnt is None:
                 return
             self._learnt = min(self._learnt * _BACK, max(self._learnt, self._before_refusals) * _GROWTH)

@@ -25,10 +25,7 @@ LEFT = re.compile(r"([\d,]+) left, about (?:(\d+) hours?)? ?(?:(\d+) minutes?)? 
 def test_a_plan_takes_as_long_as_its_requests_and_tells_it_in_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, resources: int, rate: float, burst: float, tells: bool
 ) -> None:
-    """At most 1.1 times requests / rate; after a third of them the estimate is within a fifth of what it then takes.
-
-    Requests have no priority: pages that tell how many more there are wait between those of fan-outs.
-    """
+    """At most 1.1 times requests / rate; after a tenth of them the estimate is within a fifth of what it then takes."""
     project = tmp_path / "project"
     make_project(project, values_of(Size.of(resources)))
     lines: list[tuple[float, int, str]] = []
@@ -46,7 +43,7 @@ def test_a_plan_takes_as_long_as_its_requests_and_tells_it_in_time(
     requests = faults.answered
     assert took <= 1.1 * requests / rate
     assert faults.refused <= requests / 5
-    after = [(at, LEFT.search(line)) for at, done, line in lines if done >= max(requests / 3, burst + 20)]
+    after = [(at, LEFT.search(line)) for at, done, line in lines if done >= max(requests / 10, burst + 20)]
     assert after
     for at, match in after:
         assert match is not None

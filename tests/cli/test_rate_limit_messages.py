@@ -74,9 +74,7 @@ def test_once_a_minute_the_rate_and_what_is_left_are_told(
     told = limits(err)
     assert 3 <= len(told) <= 6
     assert {match[1] for match in told} == {"Reading the workspace"}
-    rates = [float(match[2]) for match in told]
-    assert all(0.4 <= rate <= 0.6 for rate in rates[1:]), err
-    assert 0.4 <= rates[0] <= 0.7, err  # Ten requests at once and 30 more in the first minute.
+    assert all(0.4 <= float(match[2]) <= 0.6 for match in told)
     assert all(seconds_of(match) == pytest.approx(int(match[4]) / 0.5, rel=0.2) for match in told)
     left = [int(match[4]) for match in told]
     assert left == sorted(left, reverse=True)
