@@ -288,10 +288,12 @@ class FirstCalls:
                 self._note_right(keys - values.keys() - _OF_OTHERS)
                 if not values:
                     return None
-            elif not values and keys & {ON_EXISTING, CLEAR_TIME} and not search.creates and is_named:
+            elif (
+                not values and search.tried_all and keys & {ON_EXISTING, CLEAR_TIME} and not search.creates and is_named
+            ):
                 # The parts have the right names, and every way to write them was tried.
                 values = {ON_EXISTING: "recreate"}
-            elif not values and keys <= _CLEARING | {OMITTED}:
+            elif not values and search.tried_all and keys <= _CLEARING | {OMITTED}:
                 # The call is right in all else, and every form that may clear an answer was tried.
                 values = dict.fromkeys(sorted(keys & _CLEARING), NEVER_CLEARED)
             elif not values:

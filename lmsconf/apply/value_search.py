@@ -205,6 +205,11 @@ class ValueSearch:
         return None
 
     @property
+    def tried_all(self) -> bool:
+        """Whether every value was tried: the run was not interrupted, and there were not too many."""
+        return not self._is_enough
+
+    @property
     def _is_enough(self) -> bool:
         return len(self._reached_with) == _MOST or self._resolver.stop_waiting.is_set()
 

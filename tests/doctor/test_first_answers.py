@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from lmsconf.api.spec import ApiSpec
+from lmsconf.apply import value_search
 from lmsconf.sandbox.service import SandboxResponse, SandboxService, json_response
 
 from .conftest import Open
@@ -158,6 +159,19 @@ def test_an_answer_that_no_form_clears_is_foretold_by_the_next_plan(open_clinic:
     code, out = clinic.run("apply", "--auto-approve")
     assert code == 4, out + clinic.err
     assert "cannot be cleared, because the service refuses it" in out + clinic.err
+
+
+def test_nothing_is_said_of_forms_that_were_not_tried(open_clinic: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a search ends before every form was tried, it is not known that the service never clears."""
+    clinic = declaring(open_clinic, {f"{ANSWERS}.clear-choice": "refused"}, MOVES)
+    assert clinic.run("apply", "--auto-approve")[0] == 0, clinic.err
+    (clinic.folder / "manifests" / "all.yaml").write_text(CLEARS, encoding="utf-8")
+    monkeypatch.setattr(value_search, "_MOST", 2)
+    code, out = clinic.run("apply", "--auto-approve")
+    told = out + clinic.err
+    assert code != 0, told
+    assert f"{ANSWERS}.clear-choice: refused" not in told
+    assert "Check the dialect keys" in told
 
 
 def test_the_values_of_all_stops_are_one_block_to_paste(open_clinic: Open) -> None:

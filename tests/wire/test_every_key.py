@@ -139,7 +139,7 @@ THE_SERVICES_OWN = {
     "users.update-metadata.mode": "a call says what its caller says; what becomes of the rest is for the service",
     "custom-fields.in-use": "it decides what is refused, and a refusal is raised as it comes",
     WHO: "it decides what is refused, and a refusal is raised as it comes",
-    MANAGED: "a call takes the right alone; what goes with it is for the service",
+    MANAGED: "the call is the same; the key says what the service does beside it",
     "smart-groups.system-condition.alone": "it decides who is a member; the answer tells who is",
     "smart-groups.system-condition.with-choices": "it decides who is a member; the answer tells who is",
     "content-targets.on-existing": "a call is one request; whoever replaces an assignment deletes it first",
