@@ -99,8 +99,8 @@ def audience(
     from lmsconf.documents.access_values import audience_json
     from lmsconf.kinds import all_kinds
     from lmsconf.model.names import normalize_name
+    from lmsconf.planner.access_reports import audience_report, find_audience, parse_audience
     from lmsconf.planner.access_state import AccessQuery
-    from lmsconf.planner.audience_reports import audience_report, find_audience, parse_audience
     from lmsconf.render.people_csv import audience_csv
     from lmsconf.render.text.people import audience_text
 

@@ -27,10 +27,9 @@ from msgspec.structs import replace
 from lmsconf.documents.document import TOOL, JsonObjectReader
 from lmsconf.documents.fleet_file import entry_from_json
 from lmsconf.errors import ExitCode, LmsconfError, Problem, Terminated, UsageError
-from lmsconf.fleet.dask_worker import AGAIN, run_tasks
+from lmsconf.fleet.dask_worker import AGAIN, ProjectDigests, digest_json, other_project, run_tasks
 from lmsconf.fleet.fleet_run import Lost
 from lmsconf.fleet.local_engine import ended_problem
-from lmsconf.fleet.project_digest import ProjectDigests, digest_json, other_project
 from lmsconf.fleet.task_process import interrupt_run
 from lmsconf.fleet.tasks import FleetTask, plan_path, result_files, task_json, with_part_of_rate
 from lmsconf.model.canonical_json import Json

@@ -13,9 +13,9 @@ plan, planned_resources, diff
 declaration_checks           declarations that a plan refuses: expired, or left alone by the project file
 calls, ordering              changes → calls in dependency order
 rename_detection             creations that may be live resources under a new name
-audiences, effects, effect_rows
+audiences, effects
                              who has which content, before and after; what a plan changes in that, and who is affected
-access_state, access_reports, audience_reports, access_tests
+access_state, access_reports, access_tests
                              what one person has and why, who is in an audience, and the tests of manifests
 lints                        what is valid and probably not meant: the lints of all kinds, at their levels
 guard_counts, guards         what a plan deletes and revokes, and which limits that exceeds
@@ -23,7 +23,7 @@ drift, drift_findings        a plan of all manifests → drift
 plan_as_manifests            a plan's changes → declarations again
 read_scope, reading          which listings a plan needs, read concurrently into a snapshot
 rereading                    what a plan touches, read again by id into a copy of an earlier snapshot
-redaction, snapshot_redaction
+redaction
                              snapshots without the people that no manifest names
 dependency_graph             declarations → the graph of what they depend on
 """

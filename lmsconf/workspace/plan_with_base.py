@@ -16,7 +16,7 @@ from lmsconf.model.progress import Report
 from lmsconf.model.settings_changes import diff_settings
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.plan import draft_plan, make_plan
-from lmsconf.planner.snapshot_redaction import drop_unknown_people, restore_snapshot
+from lmsconf.planner.redaction import drop_unknown_people, restore_snapshot
 from lmsconf.workspace.base_comparison import (
     BaseManifests,
     ManifestsVersion,

@@ -79,7 +79,7 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
 
     def redact_snapshot(self, snapshot: Snapshot, manifests: Manifests | None) -> Snapshot:
         """The snapshot reduced to the people that the manifests name."""
-        from lmsconf.planner.snapshot_redaction import redact_snapshot
+        from lmsconf.planner.redaction import redact_snapshot
 
         planning = PlanContext(snapshot, self.settings.policy, self.call_templates, lambda _: True)
         return redact_snapshot(planning, manifests or Manifests(), all_kinds())
@@ -249,7 +249,7 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
 
     def plan_offline(self, manifests: Manifests, policy: Policy, snapshot: Snapshot) -> Plan:
         """Plan against a snapshot file; the plan can be shown, not applied."""
-        from lmsconf.planner.snapshot_redaction import drop_unknown_people, restore_snapshot
+        from lmsconf.planner.redaction import drop_unknown_people, restore_snapshot
 
         refuse_errors(manifests)
         live = restore_snapshot(snapshot, manifests, all_kinds())

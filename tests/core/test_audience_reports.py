@@ -12,8 +12,8 @@ from lmsconf.kinds import all_kinds
 from lmsconf.model.access import AnswerCount, AnswerState, AudienceMember, AudienceReport, ConditionResult, ReportHeader
 from lmsconf.model.address import EVERYBODY, Address, RemoteId
 from lmsconf.model.effects import Basis
+from lmsconf.planner.access_reports import audience_report, find_audience, parse_audience
 from lmsconf.planner.access_state import AccessState, FieldAnswers, NamedField, PlacedAssignment
-from lmsconf.planner.audience_reports import audience_report, find_audience, parse_audience
 from lmsconf.planner.audiences import Audience
 
 HEADER = ReportHeader(

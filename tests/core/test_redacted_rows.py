@@ -21,8 +21,15 @@ from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.planner.context import PlanContext
 from lmsconf.planner.kind import Kind
-from lmsconf.planner.redaction import LivePerson, RedactionContext, RestoreContext, UnnamedRow
-from lmsconf.planner.snapshot_redaction import drop_unknown_people, redact_snapshot, restore_snapshot
+from lmsconf.planner.redaction import (
+    LivePerson,
+    RedactionContext,
+    RestoreContext,
+    UnnamedRow,
+    drop_unknown_people,
+    redact_snapshot,
+    restore_snapshot,
+)
 
 TEXT = "ask ada@acme.example or Bob@acme.example"
 

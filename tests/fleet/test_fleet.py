@@ -15,7 +15,7 @@ from json_schemas import schema_validator
 from on_terminal import at_terminal
 
 from fleet.fleet_project import PROJECT, Fleet
-from lmsconf.fleet.label_selector import parse_selector
+from lmsconf.fleet.fleet_run import parse_selector
 from lmsconf.fleet.tasks import FleetTask, task_json
 from lmsconf.fleet.worker import BOUND
 from lmsconf.model.fleet import FleetAction

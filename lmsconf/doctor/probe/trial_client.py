@@ -11,7 +11,7 @@ from lmsconf.api.concurrent_reader import ConcurrentReader
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.candidate_values import Value, candidate_values
 from lmsconf.api.worker_pool import WorkerPool
-from lmsconf.doctor.findings import DialectLesson, LessonVerdict
+from lmsconf.doctor.report import DialectLesson, LessonVerdict
 from lmsconf.errors import InvalidResponse, ProblemsFound, Rejected, WriteOutcomeUnknown
 from lmsconf.model.canonical_json import Json
 

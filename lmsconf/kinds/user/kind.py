@@ -171,7 +171,7 @@ class UserKind(Kind[PersonSpec, PersonRow]):
         sides: BeforeAfter,
     ) -> Undo:
         """Return how far the change can be reverted: a created account can only be archived."""
-        from lmsconf.kinds.user.undo import person_undo
+        from lmsconf.kinds.undo import person_undo
 
         return person_undo(planning, sides, subject.row if isinstance(subject.row, PersonRow) else None)
 
