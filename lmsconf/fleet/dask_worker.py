@@ -13,15 +13,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.documents.document import TOOL, JsonObjectReader
 from lmsconf.errors import LmsconfError, Problem
 from lmsconf.fleet.task_process import TaskProcess, TaskProcesses, is_interrupted
-from lmsconf.fleet.tasks import FleetTask, begun_plans, plan_path, task_from_json
+from lmsconf.fleet.tasks import FleetTask, begun_plans, plan_path, to_path
 from lmsconf.journal.journal_folder import ensure_folder
 from lmsconf.manifest.file_set import ManifestFileReader, UnreadableFile
 from lmsconf.model.canonical_json import Json, sha256
@@ -60,39 +61,60 @@ class _Batch(NamedTuple):
     attempts: list[Path]
 
 
+class DaskJob(Struct, frozen=True, kw_only=True):
+    """What travels for one task. project: the digest of the coordinator's. plan: the plan file to apply."""
+
+    project: ProjectDigest
+    task: FleetTask
+    plan: str | None = None
+
+
+class DaskBatch(Struct, frozen=True, kw_only=True):
+    """The document of a batch. root: the project's folder on the worker. seconds: after which no other task begins.
+
+    jobs: each as JSON, since a worker of another version may not be able to read it.
+    """
+
+    tool: Any
+    run: str
+    root: str
+    time_limit: float | None
+    seconds: float | None
+    jobs: tuple[msgspec.Raw, ...]
+
+
 def run_tasks(document: str) -> str:
     """Run the tasks of a batch from `lmsconf.fleet.dask_engine`; return their results in the same order, as JSON."""
     from distributed import get_worker
 
     began, worker = time.monotonic(), get_worker()
-    given = JsonObjectReader(json.loads(document))
-    seconds = given.maybe("seconds", lambda key: float(given.text(key)))
-    root, run = Path(given.text("root")).absolute(), given.text("run")
-    jobs = given.each("jobs", lambda job: job)
-    same = given.object("tool") == TOOL
+    given = msgspec.json.decode(document, type=DaskBatch)
+    root = Path(given.root).absolute()
     with (
         TemporaryDirectory(prefix="lmsconf-", dir=worker.local_directory) as folder,
-        TaskProcesses(root, run) as processes,
+        TaskProcesses(root, given.run) as processes,
     ):
         batch = _Batch(
             root=root,
-            run=run,
-            limit=given.maybe("time_limit", lambda key: float(given.text(key))),
-            end=None if seconds is None else began + seconds,
+            run=given.run,
+            limit=given.time_limit,
+            end=None if given.seconds is None else began + given.seconds,
             goes_on=lambda: worker.status.name not in _ENDING,
             scratch=Path(folder),
             differing={},
             processes=processes,
             attempts=[],
         )
-        results: list[Json] = [*_results(batch, jobs)] if same else [_other_version() for _ in jobs]
+        results: list[Json] = (
+            [*_results(batch, given.jobs)] if given.tool == TOOL else [_other_version() for _ in given.jobs]
+        )
         # If the results are lost with this worker from here on, the next attempt waits as if journals were missing.
         for file in batch.attempts:
             file.unlink(missing_ok=True)
     return json.dumps({"seconds": str(time.monotonic() - began), "results": results})
 
 
-def _results(batch: _Batch, jobs: tuple[JsonObjectReader, ...]) -> Iterator[dict[str, Json]]:
+def _results(batch: _Batch, jobs: tuple[msgspec.Raw, ...]) -> Iterator[dict[str, Json]]:
     """Yield the result of each task. The process works on the next one while a result is read."""
     before: Callable[[], dict[str, Json]] | None = None
     for job in jobs:
@@ -116,12 +138,13 @@ class _BegunTask(NamedTuple):
     end: float | None
 
 
-def _begun_or_refused(batch: _Batch, job: JsonObjectReader) -> _BegunTask | dict[str, Json]:
+def _begun_or_refused(batch: _Batch, raw: msgspec.Raw) -> _BegunTask | dict[str, Json]:
     """Give a task to the process; return the reason instead where it is not begun."""
     begun: list[_BegunTask] = []
 
     def begin() -> dict[str, Json]:
-        refusal = _refusal(batch, job)
+        job = msgspec.json.decode(raw, type=DaskJob, dec_hook=to_path)
+        refusal = _refusal(batch, job.project)
         if refusal is None:
             begun.append(_begin(batch, job))
         return refusal or {}
@@ -140,7 +163,7 @@ def _safely(work: Callable[[], dict[str, Json]]) -> dict[str, Json]:
         return _refused("fleet/lost", f"the worker failed with {type(error).__name__}")
 
 
-def _refusal(batch: _Batch, job: JsonObjectReader) -> dict[str, Json] | None:
+def _refusal(batch: _Batch, wanted: ProjectDigest) -> dict[str, Json] | None:
     """Return why a task is not begun; None if it can be."""
     if is_interrupted(batch.run):
         return _refused("interrupted", "the run was interrupted")
@@ -149,20 +172,19 @@ def _refusal(batch: _Batch, job: JsonObjectReader) -> dict[str, Json] | None:
     if not (batch.root / FILE).is_file():
         hint = "Name its folder on the workers with --worker-project."
         return _refused("fleet/worker-project", f"the worker has no project in {batch.root}", hint)
-    wanted = digest_from_json(job.reader("project"))
     if wanted not in batch.differing:
         batch.differing[wanted] = differing_files(batch.root, wanted)
     differing = batch.differing[wanted]
     return _problem(other_project(differing)) if differing else None
 
 
-def _begin(batch: _Batch, job: JsonObjectReader) -> _BegunTask:
+def _begin(batch: _Batch, job: DaskJob) -> _BegunTask:
     """Give a task to the process."""
-    task = replace(task_from_json(job.reader("task")), out=batch.scratch)
-    if job.has("plan"):
-        write_atomically(plan_path(batch.scratch, task.workspace), job.text("plan"), durable=False)
+    task = replace(job.task, out=batch.scratch)
+    if job.plan is not None:
+        write_atomically(plan_path(batch.scratch, task.workspace), job.plan, durable=False)
         task = _attempted(task, batch.root, batch.run)
-    process = batch.processes.get(job.reader("project").text("settings"))
+    process = batch.processes.get(job.project.settings)
     process.send(task)
     late = None if batch.limit is None else time.monotonic() + batch.limit
     ends = [late] if task.action is FleetAction.APPLY else [late, batch.end]
@@ -295,26 +317,6 @@ class ProjectDigests:
         if names not in self._known:
             self._known[names] = _digest(self._root, names)
         return self._known[names]
-
-
-def digest_json(digest: ProjectDigest) -> dict[str, Json]:
-    """Return a digest as JSON."""
-    return {
-        "files": list(digest.files),
-        "folders": list(digest.folders),
-        "settings": digest.settings,
-        "manifests": digest.manifests,
-    }
-
-
-def digest_from_json(at: JsonObjectReader) -> ProjectDigest:
-    """Return the digest that `digest_json` wrote. Raises ValueError for any other value."""
-    return ProjectDigest(
-        files=at.texts("files"),
-        folders=at.texts("folders"),
-        settings=at.text("settings"),
-        manifests=at.text("manifests"),
-    )
 
 
 def differing_files(root: Path, wanted: ProjectDigest) -> tuple[str, ...]:

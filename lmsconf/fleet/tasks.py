@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
+import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
@@ -19,7 +20,6 @@ from lmsconf.apply.applier import Applier
 from lmsconf.apply.lock_names import LockHeldElsewhere
 from lmsconf.apply.safe_apply import ApplyOptions, ApplyProgress, PlanSource, PreparedPlan, apply_safely
 from lmsconf.documents import report_file
-from lmsconf.documents.document import JsonObjectReader
 from lmsconf.documents.effect_values import counts_json
 from lmsconf.documents.plan_file import dumps, loads, plan_digest
 from lmsconf.errors import ExitCode, LmsconfError, Problem, ProblemsFound, StalePlan
@@ -85,40 +85,19 @@ def with_part_of_rate(task: FleetTask, processes: int) -> FleetTask:
     return task if task.max_rate is None else replace(task, max_rate=max(0.01, task.max_rate / processes))
 
 
-def task_json(task: FleetTask) -> dict[str, Json]:
-    """Return a task as JSON. It holds no secret."""
-    return {
-        "workspace": task.workspace,
-        "action": task.action.value,
-        "out": None if task.out is None else str(task.out),
-        "digest": task.digest,
-        "parallelism": task.parallelism,
-        "max_rate": None if task.max_rate is None else str(task.max_rate),
-        "effects": task.effects,
-        "meta": dict(task.meta),
-        "base": task.base,
-        "trusted": list(task.trusted),
-        "attempt": task.attempt,
-        "has_journals": task.has_journals,
-    }
+def task_json(task: FleetTask) -> bytes:
+    """Return a task as JSON, in one line. It holds no secret."""
+    return msgspec.json.encode(task, enc_hook=str)
 
 
-def task_from_json(at: JsonObjectReader) -> FleetTask:
+def task_from_json(text: str | bytes) -> FleetTask:
     """Return the task that `task_json` wrote. Raises ValueError for any other value."""
-    return FleetTask(
-        workspace=at.text("workspace"),
-        action=FleetAction(at.text("action")),
-        out=at.maybe("out", lambda key: Path(at.text(key))),
-        digest=at.maybe("digest", at.text),
-        parallelism=at.number("parallelism"),
-        max_rate=at.maybe("max_rate", lambda key: float(at.text(key))),
-        effects=at.flag("effects"),
-        meta=at.text_map("meta"),
-        base=at.maybe("base", at.text),
-        trusted=at.texts("trusted"),
-        attempt=at.number("attempt"),
-        has_journals=at.flag("has_journals"),
-    )
+    return msgspec.json.decode(text, type=FleetTask, dec_hook=to_path)
+
+
+def to_path(_: type, value: str) -> Path:
+    """Decode a path, the one type of a task that JSON does not have."""
+    return Path(value)
 
 
 class TaskRunner:

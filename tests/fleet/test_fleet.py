@@ -301,7 +301,7 @@ def test_a_bound_worker_ends_with_its_stdin(fleet: Fleet) -> None:
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, process_group=0) as worker:
         assert worker.stdin is not None
         assert worker.stdout is not None
-        worker.stdin.write((json.dumps(task_json(task)) + "\n").encode() * 200)
+        worker.stdin.write((task_json(task) + b"\n") * 200)
         worker.stdin.flush()
         worker.stdout.readline()
         worker.stdin.close()
