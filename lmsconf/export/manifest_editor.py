@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Mapping as MappingOf
 from datetime import tzinfo
 from pathlib import Path
@@ -13,7 +13,6 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lmsconf.errors import Problem, SourceLocation
-from lmsconf.export.accept_drift import rename_part_references, rename_references
 from lmsconf.kinds.content_target.parse import item_addresses
 from lmsconf.kinds.shared.times import format_shortest_time
 from lmsconf.manifest.edit.lists import (
@@ -41,7 +40,7 @@ from lmsconf.model.names import normalize_name
 from lmsconf.model.time_formats import parse_response_time
 from lmsconf.planner.drift_findings import TAKE_OVER
 from lmsconf.planner.kind import AnyKind
-from lmsconf.planner.manifest_entries import EntryItems
+from lmsconf.planner.manifest_entries import ANY, KEYS, EntryItems, Trail
 from lmsconf.support.atomic_files import read_text
 
 
@@ -345,3 +344,63 @@ def _block(page: YamlEditor, items: EntryItems, item: Node) -> Mapping:
 
 def _elsewhere(page: YamlEditor, which: str, items: EntryItems, node: Node) -> EditRefused:
     return EditRefused(f"{which} {items.noun} is not written out here", page.location_of(node))
+
+
+def rename_references(
+    editors: Iterable[YamlEditor], kinds: MappingOf[str, AnyKind], kind: str, old: str, new: str
+) -> None:
+    """Rename a resource in every reference to it."""
+    trails = [trail for other_kind in kinds.values() for trail in other_kind.references.get(kind, ())]
+    for page, node in _reached(editors, trails):
+        _rename_node(page, node, old, new, kinds[kind].normalize_name)
+
+
+def rename_part_references(
+    editors: Iterable[YamlEditor], kinds: MappingOf[str, AnyKind], address: Address, old: str, new: str
+) -> None:
+    """Rename a part of a resource, such as a choice of a field, in every reference to it."""
+    editors = list(editors)
+    for kind in kinds.values():
+        for reference in kind.part_references.get(address.kind, ()):
+            for page, node in _reached(editors, [reference.at]):
+                if reference.owner is not None and not _names(node, reference.owner, address.name):
+                    continue
+                above = () if reference.owner is not None else (address.name,)
+                for item in (item for part in reference.parts for item in _below(node, (*above, *part))):
+                    _rename_node(page, item, old, new, normalize_name)
+
+
+def _names(node: Node, key: str, name: str) -> bool:
+    """Whether the value of a key of the node is a name."""
+    value = node.get(key) if isinstance(node, Mapping) else None
+    return value is not None and choice_key(unescape_variables(value.value())) == name
+
+
+def _rename_node(page: YamlEditor, node: Node, old: str, new: str, same: Callable[[str], str]) -> None:
+    if isinstance(node, Scalar) and same(str(unescape_variables(node.text))) == same(old):
+        replace_value(page, node, escape_variables(new))
+
+
+def _reached(pages: Iterable[YamlEditor], trails: Iterable[Trail]) -> Iterator[tuple[YamlEditor, Node]]:
+    trails = list(trails)
+    for page in pages:
+        for root in page.roots:
+            for trail in trails:
+                yield from ((page, node) for node in _below(root, trail))
+
+
+def _below(node: Node, trail: Trail) -> Iterator[Node]:
+    """Yield every node that a path matches; an alias is not followed, since its target is matched itself."""
+    if not trail:
+        yield node
+        return
+    step, rest = trail[0], trail[1:]
+    if step == KEYS and isinstance(node, Mapping):
+        yield from (pair.key for pair in node.pairs)
+    elif step == ANY and isinstance(node, Sequence):
+        for item in node.items:
+            yield from _below(item, rest)
+    elif isinstance(node, Mapping):
+        for pair in node.pairs:
+            if step in (ANY, normalize_name(pair.key.text)):
+                yield from _below(pair.value, rest)
