@@ -1,4 +1,4 @@
-"""AccessState → what one person has and why, and who is in one audience: numbers, answers to a field, and members."""
+"""What one person has and why, and who is in one audience: numbers, answers to a field, and members."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from lmsconf.errors import Problem, ProblemsFound
+from lmsconf.kinds.content_target.effects.state import FieldAnswers, PlacedAssignment, PlacedSide, WorkspaceAccess
 from lmsconf.kinds.shared.kind_names import split_address
 from lmsconf.model.access import (
     AccessRoute,
@@ -32,7 +33,6 @@ from lmsconf.model.names import (
     normalize_email,
     normalize_name,
 )
-from lmsconf.planner.access_state import AccessState, FieldAnswers, PlacedAssignment, PlacedSide
 from lmsconf.planner.address_patterns import AMBIGUOUS, canonical_pattern
 from lmsconf.planner.audiences import Audience, Bits, access_of, positions_of
 from lmsconf.planner.effects import weakest_basis
@@ -42,7 +42,7 @@ KEEP: Final = "keep"
 NONE: Final = "none"
 
 
-def person_access(state: AccessState, header: ReportHeader, email: str, content: str | None) -> PersonAccess:
+def person_access(state: WorkspaceAccess, header: ReportHeader, email: str, content: str | None) -> PersonAccess:
     """Return what a person has, and why; only of one content if it is named, then with every assignment of it.
 
     Raises ProblemsFound for an unknown or archived person, or an unknown content.
@@ -75,7 +75,7 @@ def person_access(state: AccessState, header: ReportHeader, email: str, content:
     )
 
 
-def find_person(state: AccessState, email: str) -> int:
+def find_person(state: WorkspaceAccess, email: str) -> int:
     """Return the position of a person who is active. Raises ProblemsFound for anybody else."""
     position = state.person(email)
     active = state.active_before | state.active_after
@@ -102,7 +102,7 @@ def report_error(code: str, message: str, hint: str | None) -> ProblemsFound:
     return ProblemsFound([Problem(code=code, message=message, hint=hint)])
 
 
-def judged_header(state: AccessState, header: ReportHeader, bases: Iterable[Basis]) -> ReportHeader:
+def judged_header(state: WorkspaceAccess, header: ReportHeader, bases: Iterable[Basis]) -> ReportHeader:
     """Return the header with how far the report can be trusted, and why."""
     basis = Basis.UNKNOWN if state.incomplete else weakest_basis(bases)
     reasons = () if basis is Basis.EXACT else tuple(dict.fromkeys((*state.incomplete, *state.reasons)))
@@ -121,7 +121,7 @@ def _leads(route: AccessRoute) -> bool:
 
 
 def _content(
-    state: AccessState, name: str, id: RemoteId, placed: Sequence[PlacedAssignment], position: int, *, planned: bool
+    state: WorkspaceAccess, name: str, id: RemoteId, placed: Sequence[PlacedAssignment], position: int, *, planned: bool
 ) -> PersonContent:
     bit = 1 << position
     known = not state.incomplete
@@ -137,7 +137,7 @@ def _content(
     )
 
 
-def _held(state: AccessState, sides: Sequence[PlacedSide], bit: Bits) -> HeldContent | None:
+def _held(state: WorkspaceAccess, sides: Sequence[PlacedSide], bit: Bits) -> HeldContent | None:
     """Return what a person has through assignments; None if an assignment that is not over is not known."""
     there = [(terms, people) for exists, terms, people in sides if exists]
     current = [(terms, people) for terms, people in there if terms is None or not terms.window.is_over(state.now)]
@@ -160,7 +160,7 @@ def change_between(before: HeldContent, after: HeldContent) -> str:
     return words.get((before.word, after.word), changed).value
 
 
-def _route(state: AccessState, placed: PlacedAssignment, position: int, *, planned: bool) -> AccessRoute:
+def _route(state: WorkspaceAccess, placed: PlacedAssignment, position: int, *, planned: bool) -> AccessRoute:
     conditions = state.conditions(placed.audience, position)
     before, after = (
         _route_side(state, side, position, results)
@@ -171,13 +171,13 @@ def _route(state: AccessState, placed: PlacedAssignment, position: int, *, plann
     )
 
 
-def _time(state: AccessState, bound: int | None) -> str | None:
+def _time(state: WorkspaceAccess, bound: int | None) -> str | None:
     """Return a bound of a window as ISO 8601, in the project's time zone."""
     return None if bound is None else state.format_time(bound)
 
 
 def _route_side(
-    state: AccessState, side: PlacedSide, position: int, conditions: Sequence[ConditionResult]
+    state: WorkspaceAccess, side: PlacedSide, position: int, conditions: Sequence[ConditionResult]
 ) -> RouteSide | None:
     exists, terms, people = side
     if not exists:
@@ -207,7 +207,7 @@ _AUDIENCE_HINT: Final = "Write it as plans print it: group/Sales, smart_group/Sa
 
 
 def audience_report(
-    state: AccessState, header: ReportHeader, address: Address, by: str | None, *, members: bool
+    state: WorkspaceAccess, header: ReportHeader, address: Address, by: str | None, *, members: bool
 ) -> AudienceReport:
     """Return who is in an audience. by: the field to count answers of. members: whether to name the people.
 
@@ -240,7 +240,7 @@ def _count(people: Bits | None) -> int | None:
     return None if people is None else people.bit_count()
 
 
-def _find_audience(state: AccessState, address: Address) -> Audience:
+def _find_audience(state: WorkspaceAccess, address: Address) -> Audience:
     if address.kind not in state.audience_kinds:
         raise report_error("audience/address", f"{address} is not an audience", _AUDIENCE_HINT)
     audience = state.audience(address)
@@ -250,7 +250,7 @@ def _find_audience(state: AccessState, address: Address) -> Audience:
     return audience
 
 
-def _members(state: AccessState, before: Bits | None, after: Bits | None) -> Iterator[AudienceMember]:
+def _members(state: WorkspaceAccess, before: Bits | None, after: Bits | None) -> Iterator[AudienceMember]:
     """Yield everybody who is in an audience on a side that is known, sorted by e-mail."""
     positions = positions_of((before or 0) | (after or 0))
     members = (
@@ -264,7 +264,7 @@ def _has(people: Bits | None, position: int) -> bool | None:
     return None if people is None else bool(people >> position & 1)
 
 
-def _answers(state: AccessState, by: str, before: Bits | None, after: Bits | None) -> Iterator[AnswerCount]:
+def _answers(state: WorkspaceAccess, by: str, before: Bits | None, after: Bits | None) -> Iterator[AnswerCount]:
     """Yield the counts of each choice, of no answer, and of answers that are not known."""
     field = state.field(by)
     if field is None:
@@ -342,7 +342,7 @@ def _audience_in_words(text: str, kinds: Mapping[str, AnyKind]) -> Address | Non
     return None
 
 
-def find_audience(state: AccessState, text: str, candidates: Sequence[Address]) -> Address:
+def find_audience(state: WorkspaceAccess, text: str, candidates: Sequence[Address]) -> Address:
     """Return the audience among the candidates that a text may mean. Raises ProblemsFound unless exactly one is there.
 
     A candidate alone is returned as it is, so that `audience_report` says what is wrong with it.
@@ -358,7 +358,7 @@ def find_audience(state: AccessState, text: str, candidates: Sequence[Address]) 
     raise report_error("audience/unknown", f"no audience is called {text}", _nearest(state, text) or _AUDIENCE_HINT)
 
 
-def _nearest(state: AccessState, name: str, kind: str | None = None) -> str | None:
+def _nearest(state: WorkspaceAccess, name: str, kind: str | None = None) -> str | None:
     """Return a hint with the audiences of that name in other kinds, or else the nearest; kind: that of the address."""
     kinds = sorted(state.audience_kinds - {EVERYBODY})
     same = [Address.of(one, name) for one in kinds if one != kind and name in state.audience_names(one)]

@@ -8,14 +8,14 @@ from msgspec.structs import replace
 
 from lmsconf.errors import Problem, ProblemsFound
 from lmsconf.kinds import all_kinds
-from lmsconf.kinds.content_target.effects.state import read_access_state
+from lmsconf.kinds.content_target.effects.query import AccessQuery
+from lmsconf.kinds.content_target.effects.state import WorkspaceAccess, read_access_state
 from lmsconf.model.access import ReportHeader
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.effects import Basis
 from lmsconf.model.policy import Policy
 from lmsconf.model.progress import Report
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.planner.access_state import AccessQuery, AccessState
 from lmsconf.planner.plan import DraftPlan, draft_plan
 from lmsconf.workspace.reader import WorkspaceReader, reads_needed
 
@@ -23,7 +23,7 @@ from lmsconf.workspace.reader import WorkspaceReader, reads_needed
 class PeopleView(NamedTuple):
     """Answers about people, and the header of a report made from them."""
 
-    state: AccessState
+    state: WorkspaceAccess
     header: ReportHeader
 
 
