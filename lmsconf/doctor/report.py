@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import Final
 
-from msgspec import Struct, field
+from msgspec import Struct, field, to_builtins
 
 from lmsconf.api.spec.candidate_values import Value
 from lmsconf.documents.document import TOOL, render_json
@@ -141,7 +141,7 @@ def doctor_json(report: DoctorReport) -> str:
             "format": FORMAT,
             "tool": TOOL,
             "workspace": {"name": report.workspace, "url": report.url, "people": report.people},
-            "checks": [_finding_json(finding) for finding in report.findings],
+            "checks": to_builtins(report.findings),
             "assumptions": [_assumption_json(assumption) for assumption in report.assumptions],
             "probe": None if report.probe is None else _probe_json(report.probe),
             "exit": int(report.exit_code),
@@ -230,40 +230,23 @@ def _next(probe: ProbeResult) -> Iterator[str]:
         yield "The project file states all that was learnt already."
 
 
-def _finding_json(finding: CheckResult) -> Json:
-    return {"check": finding.check, "health": finding.health.value, "message": finding.message, "hint": finding.hint}
-
-
 def _assumption_json(assumption: DialectAssumption) -> Json:
     where = assumption.source
-    source: Json = None if where is None else {"file": where.file, "line": where.line, "column": where.column}
-    operations: list[Json] = [*assumption.operations]
     return {
         "key": assumption.key,
         "value": assumption.value,
         "default": assumption.default,
         "known": assumption.known,
         "overridden": assumption.overridden,
-        "operations": operations,
-        "source": source,
+        "operations": to_builtins(assumption.operations),
+        "source": None if where is None else {"file": where.file, "line": where.line, "column": where.column},
     }
 
 
 def _probe_json(probe: ProbeResult) -> Json:
-    leftovers: list[Json] = [*probe.leftovers]
-    remaining: list[Json] = [*probe.remaining]
-    undone: list[Json] = [*probe.undone]
-    return {
-        "lessons": [_lesson_json(lesson) for lesson in probe.lessons],
-        "leftovers": leftovers,
-        "remaining": remaining,
-        "undone": undone,
-        "written": dict(probe.written),
-    }
-
-
-def _lesson_json(lesson: DialectLesson) -> Json:
-    verdict = {LessonVerdict.CONFIRMED: "confirmed", LessonVerdict.FOUND: "found", LessonVerdict.UNKNOWN: "unknown"}[
-        lesson.verdict
+    """Return a probe as JSON, in which what is not learnt has the verdict `unknown`."""
+    names = {LessonVerdict.UNKNOWN: "unknown"}
+    lessons: list[Json] = [
+        {**to_builtins(one), "verdict": names.get(one.verdict, one.verdict.value)} for one in probe.lessons
     ]
-    return {"key": lesson.key, "verdict": verdict, "value": lesson.value, "reason": lesson.reason}
+    return {**to_builtins(probe), "lessons": lessons}

@@ -25,10 +25,10 @@ from lmsconf.api.spec.value_encoding import (
     clear_answer_key,
     encode_answer,
 )
-from lmsconf.doctor.probe.live_rows import Field, parse_field
 from lmsconf.doctor.probe.scratch_objects import PREFIX
 from lmsconf.doctor.probe.trial_client import TrialClient, WriteResult
 from lmsconf.errors import LmsconfError, Rejected
+from lmsconf.kinds.custom_field.types import FieldRow, parse_field_row
 from lmsconf.kinds.shared.answer_rows import AnswerRow, try_parse_answers
 from lmsconf.model.canonical_json import Json, sha256
 from lmsconf.model.names import normalize_name
@@ -52,14 +52,14 @@ class PersonBackup(Struct, frozen=True):
     date: int | None
     metadata: Mapping[str, str]
     answers: tuple[AnswerRow, ...] | None
-    fields: tuple[Field, ...]
+    fields: tuple[FieldRow, ...]
 
     @classmethod
     def take(cls, client: TrialClient, person: str) -> PersonBackup:
         """Read the person's current state. Raises Rejected if the service does not show single people."""
         user = cast("dict[str, Json]", client.reader.get("users.get", path={"userId": person}))
         listed = client.reader.rows(CUSTOM_FIELDS).rows
-        fields = tuple(parse_field(row) for row in listed)
+        fields = tuple(parse_field_row(row) for row in listed)
         date, metadata = user.get("customArchiveDate"), user.get("metadata")
         return cls(
             id=person,
@@ -185,7 +185,7 @@ class PersonBackup(Struct, frozen=True):
             if attempt().accepted and done(self.retake(client)):
                 return
 
-    def _send_cleared(self, client: TrialClient, field: Field, trying: Mapping[str, Value]) -> WriteResult:
+    def _send_cleared(self, client: TrialClient, field: FieldRow, trying: Mapping[str, Value]) -> WriteResult:
         cleared = encode_answer(ApiSpec({**client.words, **trying}).behaviour, field.type, None)
         return self.send_answers(client, {field.id: cleared}, trying)
 
@@ -210,19 +210,19 @@ def _answered(person: PersonBackup) -> set[str]:
     return {answer.field for answer in person.answers or ()}
 
 
-def _picked(field: Field, answer: AnswerRow) -> list[PickedChoice]:
+def _picked(field: FieldRow, answer: AnswerRow) -> list[PickedChoice]:
     names = {str(choice.id): choice.name for choice in field.choices}
     return [PickedChoice(id, names[id]) for id in sorted(answer.choices)]
 
 
-def _repeatable(answers: tuple[AnswerRow, ...] | None, fields: tuple[Field, ...]) -> tuple[AnswerRow, ...] | None:
+def _repeatable(answers: tuple[AnswerRow, ...] | None, fields: tuple[FieldRow, ...]) -> tuple[AnswerRow, ...] | None:
     """The answers with choice ids, which some services show as names; None if one could not be sent again."""
     by_name = {normalize_name(field.name): field for field in fields}
     rows = [_with_ids(answer, by_name.get(answer.field)) for answer in answers or ()]
     return None if answers is None or None in rows else tuple(row for row in rows if row)
 
 
-def _with_ids(answer: AnswerRow, field: Field | None) -> AnswerRow | None:
+def _with_ids(answer: AnswerRow, field: FieldRow | None) -> AnswerRow | None:
     """An answer in a form that can be sent again; None if that form is unknown."""
     if field is None:
         return answer
@@ -234,7 +234,7 @@ def _with_ids(answer: AnswerRow, field: Field | None) -> AnswerRow | None:
     return AnswerRow(answer.field, frozenset(ids[choice] for choice in answer.picked), None)
 
 
-def _ids(field: Field) -> dict[str, str]:
+def _ids(field: FieldRow) -> dict[str, str]:
     """The id of each choice, by name and by id."""
     names = {choice.name: str(choice.id) for choice in field.choices}
     return {**names, **{id: id for id in names.values()}}
