@@ -304,9 +304,9 @@ def _connected(scheduler: DaskScheduler) -> Iterator[Any]:
     try:
         client = Client(scheduler.address, set_as_default=False, name="lmsconf")
     except (OSError, ValueError, TypeError) as error:
-        hint = "Check the address, that it runs, and the certificates in Dask's configuration."
         raise SchedulerUnavailable(
-            f"the Dask scheduler {scheduler.address} cannot be reached: {type(error).__name__}", hint=hint
+            f"the Dask scheduler {scheduler.address} cannot be reached: {type(error).__name__}",
+            hint="Check the address, that it runs, and the certificates in Dask's configuration.",
         ) from error
     with client:
         try:
