@@ -8,10 +8,7 @@ staleness                    whether a plan still fits the workspace
 scheduler, executor          calls in dependency order, concurrently, until Ctrl-C; one call over the connection
 phases                       the phases of an apply, and their progress
 ambiguous_writes             whether a write without a response was carried out
-grant_verification           verifies that grants took effect before any revocation is sent
-late_comparison              plans a deletion again right before its call, where people can change what it rests on
 run_outcome                  exit code of a run, changes without effect
 remote_lock                  a lock in the workspace, against runs on other machines
-lock_lease, lock_names       the lease of a run's own lock; the name of a lock's group
 verification                 plans again after a run, and reports differences
 """

@@ -11,12 +11,9 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, WaitClock
-from lmsconf.apply.dialect_hint import wrong_assumptions
-from lmsconf.apply.executor import CallExecutor
+from lmsconf.apply.executor import CallExecutor, grants_to_verify, late_checks
 from lmsconf.apply.first_calls import FirstCalls
-from lmsconf.apply.grant_verification import grants_to_verify
-from lmsconf.apply.late_comparison import late_checks
-from lmsconf.apply.not_as_planned import no_effect_problem
+from lmsconf.apply.not_as_planned import no_effect_problem, wrong_assumptions
 from lmsconf.apply.phases import CallCounter, Phase, unreported
 from lmsconf.apply.replanning import PlanReplayer
 from lmsconf.apply.run_outcome import exit_code, hints_on_updates, unattempted_calls

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Final, Protocol
 
-from lmsconf.api.spec.candidate_values import Value, joint_values, other_values
-from lmsconf.api.spec.listings import CUSTOM_FIELDS
+from lmsconf.api.spec.assumed_keys import Value, joint_values, other_values
+from lmsconf.api.spec.operations import CUSTOM_FIELDS
 from lmsconf.api.spec.value_encoding import (
     ANSWERS,
     OMITTED,

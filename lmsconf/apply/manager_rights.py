@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from msgspec.structs import replace
 
-from lmsconf.api.spec.assumed_keys import MANAGED_GROUPS, WHO_CAN_MANAGE
-from lmsconf.api.spec.candidate_values import Value, likeliest
+from lmsconf.api.spec.assumed_keys import MANAGED_GROUPS, WHO_CAN_MANAGE, Value, likeliest
 from lmsconf.api.spec.operations import load_api_description
-from lmsconf.apply.dialect_hint import dialect_hint
 from lmsconf.apply.first_additions import ComparedList
+from lmsconf.apply.not_as_planned import dialect_hint
 from lmsconf.errors import ApiError, Rejected, WriteOutcomeUnknown, WrongAssumption
 from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
 from lmsconf.kinds.shared.response_json import object_list, require_object

@@ -101,7 +101,7 @@ class Project(Struct, frozen=True):
             if base is not None:
                 before = load_base(base, self.settings, policy, self.environ, trusted=trust_project)
             if rehearse:
-                from lmsconf.apply.rehearsal.rehearsed_plan import RehearsalRequest, rehearsed_plan
+                from lmsconf.apply.rehearsal.rehearse import RehearsalRequest, rehearsed_plan
 
                 request = RehearsalRequest(policy=policy, base=before, max_rate=self.max_rate)
                 return rehearsed_plan(reader, request, manifests, lambda _: reader.snapshot(progress, manifests))

@@ -38,7 +38,7 @@ from msgspec.structs import replace
 from lmsconf.apply.ambiguous_writes import WaitClock
 from lmsconf.apply.applier import Applier
 from lmsconf.apply.phases import unreported
-from lmsconf.apply.rehearsal.receipts import refuse_unrehearsed
+from lmsconf.apply.rehearsal.rehearse import refuse_unrehearsed
 from lmsconf.apply.remote_lock import LockManager
 from lmsconf.apply.scheduler import Begin
 from lmsconf.documents.plan_file import plan_digest
@@ -62,6 +62,7 @@ from lmsconf.planner.undo.pre_image import count_destroyed, pre_image
 from lmsconf.project.settings import Settings
 from lmsconf.support.interrupts import Interrupts
 from lmsconf.workspace.connection import Connection, RateLimiters
+from lmsconf.workspace.project_manifests import manifests_commit
 
 if TYPE_CHECKING:
     from lmsconf.api.client import Exchange
@@ -266,8 +267,6 @@ def _journal(
     settings: Settings, plan: Plan, options: ApplyOptions, kept: Snapshot | None, progress: ApplyProgress
 ) -> Journal:
     """Open the journal, and keep the plan beside it, with what it changes and destroys as it is now."""
-    from lmsconf.workspace.manifests_commit import manifests_commit  # needs subprocess, which is slow to import
-
     # The embedded workspace is in this process: no call of an earlier one can still take effect.
     retention = Retention(keep=settings.kept_runs, settle=0.0 if settings.workspace.embedded else settings.settle)
     environ = os.environ if options.environ is None else options.environ

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from lmsconf.apply.rehearsal.reading_cost import ReadingCost, read_first_pages
-from lmsconf.apply.rehearsal.rehearsed_plan import RehearsalRequest, rehearsed_plan
+from lmsconf.apply.rehearsal.rehearse import RehearsalRequest, rehearsed_plan
 from lmsconf.cli.events import CommandEvents
 from lmsconf.cli.output_streams import show_progress, write_stderr
 from lmsconf.cli.planning import load_valid_manifests, show_reading_progress

@@ -1,14 +1,65 @@
-"""The interface of a handler: a validated request, the context it works in, a page of a listing."""
+"""What a handler works with: a validated request, the context, error responses, API keys, applications and times.
+
+Instants are epoch milliseconds internally; the dialect's format or ISO 8601 in requests and responses. API keys are the
+credentials that the workspace accepts, three at most (API specification, Authentication).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import hashlib
+import hmac
+import json
+import re
+import secrets
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Final, TypeAlias, cast
 
 from msgspec import Struct
 
-from lmsconf.sandbox.api_refusal import bad_request, not_found
+from lmsconf.errors import LmsconfError
 from lmsconf.sandbox.store import Repository, encode_ids
+
+
+class Refusal(Exception):
+    """End a request with an error response and roll back its changes.
+
+    headers: additional response headers.
+    """
+
+    def __init__(self, status: int, code: str, message: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.message = message
+        self.headers = headers or {}
+
+
+def bad_request(message: str) -> Refusal:
+    """400: the request cannot be carried out as written."""
+    return Refusal(400, "bad_request", message)
+
+
+def unauthorized(message: str) -> Refusal:
+    """401: no valid credential."""
+    return Refusal(401, "unauthorized", message)
+
+
+def forbidden(message: str) -> Refusal:
+    """403: understood, but not allowed in the current state."""
+    return Refusal(403, "forbidden", message)
+
+
+def not_found(resource: str, id: str) -> Refusal:
+    """404: the path or the body names something that does not exist."""
+    return Refusal(404, "not_found", f"there is no {resource} {id!r}")
+
+
+def conflict(message: str) -> Refusal:
+    """409: it exists already."""
+    return Refusal(409, "conflict", message)
+
 
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 Entry: TypeAlias = "dict[str, Json]"
@@ -113,3 +164,87 @@ class RequestContext(Struct, frozen=True):
 
 Handler: TypeAlias = "Callable[[RequestContext, Request], Json]"
 """Carries out one operation. None: done, without a response body."""
+
+AT_MOST = 3
+
+
+class ApiKeys:
+    """The active keys. Only digests are stored, so no key can be shown a second time."""
+
+    def __init__(self, first: str) -> None:
+        self._digests = [_digest(first)]
+
+    def __len__(self) -> int:
+        return len(self._digests)
+
+    def create(self) -> str:
+        """Create a key, returned only here. Raises LmsconfError if three are active."""
+        if len(self._digests) >= AT_MOST:
+            raise LmsconfError(f"at most {AT_MOST} API keys can be active", hint="Revoke one of them first.")
+        made = secrets.token_urlsafe(24)
+        self._digests.append(_digest(made))
+        return made
+
+    def revoke(self, key: str) -> None:
+        """Revoke a key. Raises LmsconfError if it is not active."""
+        if not self.is_active(key):
+            raise LmsconfError("this API key is not active", hint="Only a key that is active can be revoked.")
+        self._digests.remove(_digest(key))
+
+    def is_active(self, key: str) -> bool:
+        """Whether this is an active key."""
+        digest = _digest(key)
+        return any(hmac.compare_digest(digest, known) for known in self._digests)
+
+
+def _digest(key: str) -> bytes:
+    return hashlib.sha256(key.encode()).digest()
+
+
+APPLICATIONS: Final = ("achievements", "analyse", "create", "learn", "follow-up")
+LEARNER: Final = ("learn",)
+
+
+def default_applications(*, admin: bool, manager: bool) -> tuple[str, ...]:
+    """The default applications of a new account: everyone learns, managers also follow up."""
+    return APPLICATIONS if admin else ("learn", "follow-up") if manager else LEARNER
+
+
+def encode_applications(applications: Iterable[str]) -> str:
+    """The applications as stored, in the specification's order."""
+    given = set(applications)
+    return json.dumps([application for application in APPLICATIONS if application in given])
+
+
+_ISO: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:?\d\d)", re.ASCII)
+_FORMS: Final = {
+    "iso-ms": re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", re.ASCII),
+    "iso-local": re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", re.ASCII),
+}
+"""The stricter forms of ISO 8601; the one without a zone is in UTC."""
+_DIGITS: Final = re.compile(r"-?\d{1,15}", re.ASCII)
+_TOO_FAR: Final = 10**15
+
+
+def parse_time(value: Json, format: str) -> int:
+    """Parse a time. Raises ValueError if it is not in that format."""
+    if format == "epoch-ms-number":
+        if isinstance(value, int) and abs(value) < _TOO_FAR:
+            return value
+    elif isinstance(value, str):
+        if format == "epoch-ms" and _DIGITS.fullmatch(value):
+            return int(value)
+        if format != "epoch-ms" and _FORMS.get(format, _ISO).fullmatch(value):
+            moment = datetime.fromisoformat(value)
+            return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+    raise ValueError(f"{value!r} is not a time in the form {format}")
+
+
+@lru_cache(maxsize=4096)  # most assignments share the start or the end of a month
+def format_time(instant: int, format: str) -> str:
+    """Format an instant: milliseconds if the dialect uses them, otherwise ISO 8601 in UTC, in the dialect's form."""
+    if format in ("epoch-ms", "epoch-ms-number"):
+        return str(instant)
+    timespec = "milliseconds" if format == "iso-ms" else "seconds"
+    text = datetime.fromtimestamp(instant / 1000, UTC).isoformat(timespec=timespec).removesuffix("+00:00")
+    return text if format == "iso-local" else text + "Z"

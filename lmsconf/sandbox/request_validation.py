@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Final, cast
 from urllib.parse import unquote_plus
 
 from lmsconf.api.spec import Operation, Schema
-from lmsconf.sandbox.api_refusal import bad_request
-from lmsconf.sandbox.request_context import Json, Request
+from lmsconf.sandbox.request_context import Json, Request, bad_request
 
 if TYPE_CHECKING:
     import fastjsonschema

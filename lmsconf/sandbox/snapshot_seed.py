@@ -13,12 +13,19 @@ from functools import cached_property, partial
 from typing import Final, NamedTuple, TypeAlias
 from unicodedata import normalize
 
-from lmsconf.sandbox.applications import default_applications, encode_applications
-from lmsconf.sandbox.handlers.accounts import FIRST_LANGUAGE
-from lmsconf.sandbox.handlers.content_targets import EVERYONE, USER
-from lmsconf.sandbox.handlers.time_format import parse_time
-from lmsconf.sandbox.request_context import GROUP, SMART_GROUP, RequestContext
-from lmsconf.sandbox.seed_entry import (
+from lmsconf.sandbox.handlers.content import EVERYONE, USER
+from lmsconf.sandbox.handlers.users import FIRST_LANGUAGE
+from lmsconf.sandbox.request_context import (
+    GROUP,
+    SMART_GROUP,
+    RequestContext,
+    default_applications,
+    encode_applications,
+    parse_time,
+)
+from lmsconf.sandbox.seed_rows import (
+    CONTENT_COLUMNS,
+    PERSON_COLUMNS,
     Entry,
     InvalidSeedValue,
     read_flag,
@@ -28,7 +35,6 @@ from lmsconf.sandbox.seed_entry import (
     read_text,
     read_texts,
 )
-from lmsconf.sandbox.seed_rows import CONTENT_COLUMNS, PERSON_COLUMNS
 from lmsconf.sandbox.store import Value
 
 FORMAT: Final = "lmsconf.snapshot/1"

@@ -6,11 +6,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import urlsplit
 
-from lmsconf.api.concurrent_reader import AnsweredRequests, ConcurrentReader
 from lmsconf.api.rate_limiter import RateLimiter
 from lmsconf.api.retry import Outage, RetryPolicy
 from lmsconf.api.spec import ApiSpec
-from lmsconf.api.worker_pool import InlineExecutor, WorkerPool
+from lmsconf.api.worker_pool import AnsweredRequests, ConcurrentReader, InlineExecutor, WorkerPool
 from lmsconf.errors import LmsconfError, Problem, ProblemsFound
 from lmsconf.project.settings import Settings
 from lmsconf.support.url_rules import host_problem
@@ -18,7 +17,7 @@ from lmsconf.support.url_rules import host_problem
 if TYPE_CHECKING:
     from lmsconf.api.client import Client, Exchange
     from lmsconf.model.progress import Report
-    from lmsconf.sandbox.transport import Sandbox
+    from lmsconf.sandbox.service import Sandbox
 
 
 RateLimiters: TypeAlias = "dict[tuple[str, float | None], RateLimiter]"
@@ -143,7 +142,7 @@ class Connection:
         if not chosen.embedded and hosts is not None and (wrong := host_problem(self.url, hosts)):
             raise HostNotAllowed(f"{_url_name(self.name)}: {wrong[0]}", hint=wrong[1])
         if chosen.embedded:
-            from lmsconf.sandbox.transport import Sandbox
+            from lmsconf.sandbox.service import Sandbox
 
             self._sandbox = Sandbox(chosen.database or ":memory:", spec=self.spec, seed=chosen.seed)
             self._token = "sandbox"  # noqa: S105  # the embedded workspace keeps no secret

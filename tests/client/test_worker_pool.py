@@ -14,9 +14,8 @@ import pytest
 from waiting import HANGS, awaited
 
 from lmsconf.api.client import Client
-from lmsconf.api.concurrent_reader import ConcurrentReader, query_key
-from lmsconf.api.spec.listings import USERS
-from lmsconf.api.worker_pool import WorkerPool
+from lmsconf.api.spec.operations import USERS
+from lmsconf.api.worker_pool import ConcurrentReader, WorkerPool, query_key
 from lmsconf.errors import LmsconfError, Rejected, Unreachable
 from lmsconf.model.api import Api, ListOperation, ReadArguments
 from lmsconf.model.canonical_json import Json

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from lmsconf.api.concurrent_reader import ConcurrentReader
+from lmsconf.api.worker_pool import ConcurrentReader
 from lmsconf.errors import ApiError
 from lmsconf.kinds.manual_group.types import GroupRow
 from lmsconf.model.address import RemoteId

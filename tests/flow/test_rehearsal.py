@@ -16,8 +16,7 @@ import yaml
 from flow.project import Project
 from flow.shell import Ran, lmsconf
 from lmsconf.apply.rehearsal import twin
-from lmsconf.sandbox.service import LoggedRequest
-from lmsconf.sandbox.transport import Sandbox
+from lmsconf.sandbox.service import LoggedRequest, Sandbox
 
 PEOPLE = [f"p{n}@x.example" for n in range(1, 8)]
 SEED: Mapping[str, Any] = {
@@ -60,7 +59,7 @@ def log(monkeypatch: pytest.MonkeyPatch) -> list[LoggedRequest]:
     def open(*arguments: Any, **options: Any) -> Sandbox:
         return Sandbox(*arguments, **({"on_log": seen.append} | options))
 
-    monkeypatch.setattr("lmsconf.sandbox.transport.Sandbox", open)
+    monkeypatch.setattr("lmsconf.sandbox.service.Sandbox", open)
     return seen
 
 

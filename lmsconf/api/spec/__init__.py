@@ -11,8 +11,13 @@ from typing import cast
 from urllib.parse import unquote
 
 from lmsconf.api.spec.dialect import Dialect
-from lmsconf.api.spec.operations import Operation, encode_path_segment, load_api_description, path_segment_problem
-from lmsconf.api.spec.property_names import Schema
+from lmsconf.api.spec.operations import (
+    Operation,
+    Schema,
+    encode_path_segment,
+    load_api_description,
+    path_segment_problem,
+)
 from lmsconf.errors import SourceLocation
 
 __all__ = ["ApiSpec", "Operation", "Schema", "encode_path_segment", "path_segment_problem"]

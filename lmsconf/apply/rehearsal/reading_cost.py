@@ -11,10 +11,10 @@ from typing import Final, cast
 
 from msgspec import Struct
 
-from lmsconf.api.concurrent_reader import query_key
 from lmsconf.api.pagination import ListingSchema
 from lmsconf.api.spec.assumed_keys import ADD_MODE
-from lmsconf.api.spec.listings import CATALOG, MANUAL_GROUPS, SMART_GROUPS, USERS
+from lmsconf.api.spec.operations import CATALOG, MANUAL_GROUPS, SMART_GROUPS, USERS
+from lmsconf.api.worker_pool import query_key
 from lmsconf.kinds.shared.kind_names import USER
 from lmsconf.kinds.user.types import needs_single_read
 from lmsconf.model.api import ListOperation

@@ -5,19 +5,19 @@ Guards and foretold refusals stop nothing here: the calls are sent as if they we
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
-from typing import Final
+from collections.abc import Callable, Iterator, Set
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf import __version__
-from lmsconf.api.spec.listings import USERS
+from lmsconf.api.spec.operations import USERS
 from lmsconf.apply.phases import Phase, unreported
 from lmsconf.apply.rehearsal.twin import CannotRehearse, Twin, open_twin
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.documents.snapshot_file import snapshot_digest
-from lmsconf.errors import Problem
+from lmsconf.errors import Problem, StalePlan
 from lmsconf.kinds.manual_group.read import parse_user_ids
 from lmsconf.kinds.shared.kind_names import SMART_GROUP
 from lmsconf.kinds.smart_group.compare_members import read_members
@@ -45,7 +45,36 @@ from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.assumptions import calls_by_key
 from lmsconf.planner.reading import keep_keys
 from lmsconf.project.settings import Settings
-from lmsconf.workspace.reader import reads_needed
+from lmsconf.workspace.plan_with_base import plan_with_base
+from lmsconf.workspace.reader import WorkspaceReader, reads_needed
+
+if TYPE_CHECKING:
+    from lmsconf.workspace.plan_with_base import BaseManifests
+
+_AGAIN = "Rehearse it with: lmsconf plan --rehearse --out FILE. Review and apply that file."
+
+
+def refuse_unrehearsed(plan: Plan, digest: str) -> None:
+    """Raise StalePlan unless the plan, with this digest, was rehearsed successfully.
+
+    The receipt is covered by the seal and the signature of the plan file, which loading it verifies.
+    """
+    if plan.rehearsal is None:
+        raise StalePlan("the plan was not rehearsed, and --require-rehearsal is given", hint=_AGAIN)
+    receipt = plan.rehearsal.receipt
+    if receipt.plan_digest != digest:
+        raise StalePlan(
+            f"the rehearsal in the file is of a plan with the digest {receipt.plan_digest}, and this one's is {digest}",
+            hint=_AGAIN,
+        )
+    if receipt.outcome is not RehearsalOutcome.SUCCESS:
+        words = {RehearsalOutcome.REFUSED: "some of its calls were refused"}
+        why = words.get(receipt.outcome, "a second plan on the twin was not empty")
+        raise StalePlan(
+            f"the rehearsal of the plan did not succeed: {why}",
+            hint="`lmsconf show FILE` shows what happened. Change the manifests, and rehearse again.",
+        )
+
 
 _SHOWN: Final = 5
 """How many resources are named that the twin plans otherwise; the others are counted."""
@@ -235,3 +264,38 @@ def _live_members(api: Api, group: Address, id: RemoteId | None) -> frozenset[Re
         return read_members(api, group.name, id)
     # A service may have several manual groups of a name.
     return None if id is None else parse_user_ids(api.get("manual-groups.members", path={"groupId": id}))
+
+
+class RehearsalRequest(Struct, frozen=True, kw_only=True):
+    """What is rehearsed, and how.
+
+    snapshot: the saved snapshot to plan on; None: the workspace is read. base: the manifests to compare with.
+    max_rate: requests a second, at most. phase: receives the progress.
+    """
+
+    policy: Policy
+    snapshot: Snapshot | None = None
+    base: BaseManifests | None = None
+    max_rate: float | None = None
+    phase: Phase = unreported
+
+
+def rehearsed_plan(
+    reader: WorkspaceReader,
+    request: RehearsalRequest,
+    manifests: Manifests,
+    read: Callable[[Manifests], Snapshot],
+) -> Plan:
+    """Return the plan of the manifests with its rehearsal. Raises CannotRehearse, and ProblemsFound like any plan.
+
+    read: reads the whole workspace, unless a snapshot is given.
+    """
+    live = read(manifests) if request.snapshot is None else request.snapshot
+    if request.base is None:
+        plan = reader.plan_offline(manifests, request.policy, live)
+    else:
+        plan = plan_with_base(reader, manifests, request.policy, request.base, snapshot=live)
+    plan = replace(plan, offline=request.snapshot is not None)
+    rate = None if request.snapshot is not None else reader.connection.rate
+    options = RehearsalOptions(rate=rate, is_limit=rate is not None and rate == request.max_rate, phase=request.phase)
+    return replace(plan, rehearsal=rehearse(plan, manifests, request.policy, live, reader.settings, options))

@@ -23,8 +23,8 @@ from lmsconf.model.names import escape_invisible
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.project.settings import Settings
 from lmsconf.sandbox.seed import fill_workspace
+from lmsconf.sandbox.service import Sandbox
 from lmsconf.sandbox.snapshot_seed import REDACTED
-from lmsconf.sandbox.transport import Sandbox
 from lmsconf.workspace.connection import Connection
 
 _TIME_FORMAT: Final = "content-targets.time-format"

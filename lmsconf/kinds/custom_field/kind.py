@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from lmsconf.api.spec.listings import CUSTOM_FIELDS
+from lmsconf.api.spec.operations import CUSTOM_FIELDS
 from lmsconf.errors import Problem
 from lmsconf.kinds.custom_field.choices import register_choices
 from lmsconf.kinds.custom_field.diff import diff_field, live_field_form

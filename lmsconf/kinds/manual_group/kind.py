@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from lmsconf.api.spec.listings import MANUAL_GROUPS
+from lmsconf.api.spec.operations import MANUAL_GROUPS
 from lmsconf.errors import Problem
 from lmsconf.kinds.manual_group.diff import diff_group, state_before_deletion
 from lmsconf.kinds.manual_group.steps import ADDITION_CHECKS, LIST_OPERATIONS, group_deletion, group_steps

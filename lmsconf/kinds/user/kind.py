@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from lmsconf.api.spec.listings import USERS
+from lmsconf.api.spec.operations import USERS
 from lmsconf.errors import Problem
 from lmsconf.kinds.custom_field.lost_answers import count_lost_answers
 from lmsconf.kinds.custom_field.migration import active_migrations

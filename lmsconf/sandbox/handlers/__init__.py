@@ -11,16 +11,16 @@ from lmsconf.sandbox.request_context import Handler
 
 _MODULES: Final[Mapping[str, tuple[str, ...]]] = {
     "analytics": ("analytics",),
-    "auth": ("authentication",),
-    "certificates": ("certificate_management",),
-    "content": ("content_catalog",),
-    "content-targets": ("content_targets",),
+    "auth": ("access",),
+    "certificates": ("certificates",),
+    "content": ("content",),
+    "content-targets": ("content",),
     "custom-fields": ("custom_fields",),
-    "manual-groups": ("manual_groups",),
-    "smart-groups": ("smart_groups",),
-    "user-access": ("user_access",),
-    "user-certificates": ("user_certificates",),
-    "users": ("users", "accounts", "custom_field_answers", "order_details"),
+    "manual-groups": ("groups",),
+    "smart-groups": ("groups",),
+    "user-access": ("access",),
+    "user-certificates": ("certificates",),
+    "users": ("users", "custom_fields"),
 }
 """First part of an operation's id → the modules with its handlers."""
 
