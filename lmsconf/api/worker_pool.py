@@ -6,9 +6,8 @@ its own (`ConcurrentReader.together`), so that no job waits for a thread. The po
 
 from __future__ import annotations
 
-import json
 import threading
-from collections.abc import Callable, Iterable, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import (
     FIRST_COMPLETED,
     FIRST_EXCEPTION,
@@ -19,7 +18,7 @@ from concurrent.futures import (
     wait,
 )
 from copy import copy
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from lmsconf.api.limits import MemoryQuota, fan_out_memory_limit
 from lmsconf.api.pagination import (
@@ -155,32 +154,14 @@ class WorkerPool:
                 self._progress(RunProgress(done=done, total=total, is_final=self._is_final, limit=self._limit()))
 
 
-AnsweredRequests: TypeAlias = "MutableMapping[tuple[str, str], Json]"
-"""Operation and query, as `query_key` writes it → a response that has come already."""
-
-
-def query_key(query: Mapping[str, Json]) -> str:
-    """Return a query as text: equal for equal queries."""
-    return json.dumps(query, sort_keys=True)
-
-
 class ConcurrentReader:
     """Implements `lmsconf.model.api.Api`. Raises ValueError for an operation that writes.
 
     whole_rows: rows are kept whole, not only the fields that a plan compares, so memory limits are higher.
-    answered: responses that have come already, each used once instead of its request.
     """
 
-    def __init__(
-        self,
-        pool: WorkerPool,
-        spec: ApiSpec | None = None,
-        *,
-        whole_rows: bool = False,
-        answered: AnsweredRequests | None = None,
-    ) -> None:
+    def __init__(self, pool: WorkerPool, spec: ApiSpec | None = None, *, whole_rows: bool = False) -> None:
         self._everything = whole_rows
-        self._answered = {} if answered is None else answered
         self._pool = pool
         self._most_queued = pool.parallelism
         self._spec = spec or ApiSpec.default()
@@ -282,11 +263,6 @@ class ConcurrentReader:
         is_expected: bool = False,
     ) -> Future[Json]:
         """Submit one request; return the future of its response. room: the memory quota it counts towards."""
-        if self._answered and not path and (key := (operation.id, query_key(query))) in self._answered:
-            ready: Future[Json] = Future()
-            ready.set_result(self._answered.pop(key))
-            self._pool.drop_expected(is_expected)
-            return ready
 
         def ask(client: Client) -> Json:
             answer = client.call(operation.id, path=path, query=query)

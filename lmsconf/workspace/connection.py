@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from lmsconf.api.rate_limiter import RateLimiter
 from lmsconf.api.retry import Outage, RetryPolicy
 from lmsconf.api.spec import ApiSpec
-from lmsconf.api.worker_pool import AnsweredRequests, ConcurrentReader, InlineExecutor, WorkerPool
+from lmsconf.api.worker_pool import ConcurrentReader, InlineExecutor, WorkerPool
 from lmsconf.errors import LmsconfError, Problem, ProblemsFound
 from lmsconf.project.settings import Settings
 from lmsconf.support.url_rules import host_problem
@@ -122,14 +122,9 @@ class Connection:
             self._rate_limiter.on_wait = pool.report_progress
         return pool
 
-    def reader(
-        self, pool: WorkerPool, *, everything: bool = False, answered: AnsweredRequests | None = None
-    ) -> ConcurrentReader:
-        """Return a read-only API over a pool. everything: whether all fields of each row are read.
-
-        answered: responses that this run has already; each is used once, instead of its request.
-        """
-        return ConcurrentReader(pool, self.spec, whole_rows=everything, answered=answered)
+    def reader(self, pool: WorkerPool, *, everything: bool = False) -> ConcurrentReader:
+        """Return a read-only API over a pool. everything: whether all fields of each row are read."""
+        return ConcurrentReader(pool, self.spec, whole_rows=everything)
 
     def _open(self) -> None:
         """Resolve the token, or open the sandbox, once.

@@ -35,7 +35,6 @@ from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.project_manifests import add_previous_names, refuse_errors, without_entries
 
 if TYPE_CHECKING:
-    from lmsconf.api.worker_pool import AnsweredRequests, ConcurrentReader, WorkerPool
     from lmsconf.planner.access_state import AccessQuery, AccessState
     from lmsconf.planner.drift_findings import AppliedBase
     from lmsconf.workspace.plan_with_base import BaseManifests, ManifestsVersion
@@ -65,19 +64,13 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
         """The current time in UTC, as documents show it."""
         return format_utc(self.clock())
 
-    def snapshot(
-        self,
-        progress: Report | None = None,
-        manifests: Manifests | None = None,
-        answered: AnsweredRequests | None = None,
-    ) -> Snapshot:
+    def snapshot(self, progress: Report | None = None, manifests: Manifests | None = None) -> Snapshot:
         """Read everything that manifests can declare.
 
         Language and applications need a request per person, and are read only where `manifests` declare them.
-        answered: first pages that were read already.
         """
         wanted = reads_needed(manifests or Manifests(), self.settings.policy)
-        return self.read(replace(wanted, everything=True), progress, answered)
+        return self.read(replace(wanted, everything=True), progress)
 
     def redact_snapshot(self, snapshot: Snapshot, manifests: Manifests | None) -> Snapshot:
         """The snapshot reduced to the people that the manifests name."""
@@ -86,12 +79,11 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
         planning = PlanContext(snapshot, self.settings.policy, self.call_templates, lambda _: True)
         return redact_snapshot(planning, manifests or Manifests(), all_kinds())
 
-    def read(
-        self, wanted: ReadScope, progress: Report | None = None, answered: AnsweredRequests | None = None
-    ) -> Snapshot:
+    def read(self, wanted: ReadScope, progress: Report | None = None) -> Snapshot:
+        """Read what is wanted."""
         with self.connection.worker_pool(self.parallelism, progress) as pool:
             snapshot = read_workspace(
-                self._api(pool, wanted, answered),
+                self.connection.reader(pool, everything=wanted.everything),
                 all_kinds(),
                 wanted,
                 self.call_templates,
@@ -100,11 +92,6 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
             )
         self.on_read(snapshot)
         return snapshot
-
-    def _api(self, pool: WorkerPool, wanted: ReadScope, answered: AnsweredRequests | None) -> ConcurrentReader:
-        if not answered:
-            return self.connection.reader(pool, everything=wanted.everything)
-        return self.connection.reader(pool, everything=wanted.everything, answered=answered)
 
     def plan(self, manifests: Manifests, policy: Policy, progress: Report | None = None) -> Plan:
         """Return what apply would do. Raises ProblemsFound if the manifests or the workspace do not allow a plan."""
