@@ -9,7 +9,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.apply.phases import Phase, unreported
+from lmsconf.apply.events import Phase, unreported
 from lmsconf.apply.staleness import find_foreign_changes, find_stale_resources
 from lmsconf.errors import Problem, ProblemsFound, StalePlan
 from lmsconf.kinds import all_kinds

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from lmsconf.apply.rehearsal.rehearse import RehearsalRequest, rehearsed_plan
+from lmsconf.apply.events import ApplyProgress
+from lmsconf.apply.rehearse import RehearsalRequest, rehearsed_plan
 from lmsconf.cli.events import CommandEvents
 from lmsconf.cli.output_streams import show_progress
 from lmsconf.cli.planning import load_valid_manifests, show_reading_progress
@@ -28,7 +29,7 @@ def rehearse_plan(workspace: WorkspaceReader, request: RehearsalRequest, events:
     """Return the plan of the manifests with its rehearsal, showing the progress."""
     return rehearsed_plan(
         workspace,
-        replace(request, phase=_shown_phase),
+        replace(request, progress=_TwinProgress()),
         load_valid_manifests(workspace, events),
         lambda manifests: _read(workspace, manifests, events),
     )
@@ -39,12 +40,15 @@ def _read(workspace: WorkspaceReader, manifests: Manifests, events: CommandEvent
         return workspace.snapshot(tell, manifests)
 
 
-@contextmanager
-def _shown_phase(label: str) -> Iterator[Report]:
-    # A twin answers at once: in a log, its progress would only be lines.
-    with show_progress(label=_LABEL, quiet=not sys.stderr.isatty()) as tell:
+class _TwinProgress(ApplyProgress):
+    """The phases of a rehearsal, as one progress bar."""
 
-        def report(progress: RunProgress) -> None:
-            tell(progress, _LABEL)
+    @contextmanager
+    def phase(self, label: str) -> Iterator[Report]:
+        # A twin answers at once: in a log, its progress would only be lines.
+        with show_progress(label=_LABEL, quiet=not sys.stderr.isatty()) as tell:
 
-        yield report
+            def report(progress: RunProgress) -> None:
+                tell(progress, _LABEL)
+
+            yield report

@@ -14,7 +14,7 @@ import yaml
 
 from flow.project import Project
 from flow.shell import Ran, lmsconf
-from lmsconf.apply.rehearsal import twin
+from lmsconf.apply import twin
 from lmsconf.sandbox.service import LoggedRequest, Sandbox
 
 PEOPLE = [f"p{n}@x.example" for n in range(1, 8)]

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Set
 from typing import TYPE_CHECKING, Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lmsconf import __version__
 from lmsconf.api.spec.operations import USERS
-from lmsconf.apply.phases import Phase, unreported
-from lmsconf.apply.rehearsal.twin import CannotRehearse, Twin, open_twin
+from lmsconf.apply.events import ApplyProgress
+from lmsconf.apply.twin import CannotRehearse, Twin, open_twin
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.documents.snapshot_file import snapshot_digest
 from lmsconf.errors import Problem, StalePlan
@@ -44,7 +44,6 @@ from lmsconf.model.scope import VerifyMode
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.assumptions import calls_by_key
 from lmsconf.planner.reading import keep_keys
-from lmsconf.project.settings import Settings
 from lmsconf.workspace.plan_with_base import plan_with_base
 from lmsconf.workspace.reader import WorkspaceReader, reads_needed
 
@@ -83,24 +82,12 @@ _SHOWN: Final = 5
 class RehearsalOptions(Struct, frozen=True, kw_only=True):
     """How a plan is rehearsed.
 
-    rate: requests a second that the service takes, as far as it is known. is_limit: it is `--max-rate`. phase: receives
-    the progress.
+    rate: requests a second that the service takes, as far as it is known. is_limit: it is `--max-rate`.
     """
 
     rate: float | None = None
     is_limit: bool = False
-    phase: Phase = unreported
-
-
-def rehearse(
-    plan: Plan, manifests: Manifests, policy: Policy, snapshot: Snapshot, settings: Settings, options: RehearsalOptions
-) -> Rehearsal:
-    """Rehearse a plan that was just made from these manifests and this snapshot, under this policy.
-
-    Raises CannotRehearse where no twin can be made of the snapshot, or where the twin gives another plan.
-    """
-    with open_twin(snapshot, settings, plan.created_at) as twin:
-        return rehearse_on(twin, plan, manifests, policy, snapshot, options)
+    progress: ApplyProgress = field(default_factory=ApplyProgress)
 
 
 def rehearse_on(
@@ -129,7 +116,7 @@ class _Rehearsing:
         """Rehearse the plan, and return what came of it."""
         self._refuse_other_plan()
         report = self._twin.applier.execute(
-            self._plan, meta={}, phase=self._options.phase, verify=VerifyMode.ALL, made_from=self._manifests
+            self._plan, meta={}, progress=self._options.progress, verify=VerifyMode.ALL, made_from=self._manifests
         )
         requests = self._twin.requests
         remaining, problems = self._second_plan(report)
@@ -166,7 +153,7 @@ class _Rehearsing:
     def _planned(self) -> tuple[Plan, tuple[Problem, ...]]:
         """Read the twin and plan the manifests on it."""
         applier = self._twin.applier
-        with self._options.phase("Reading") as progress:
+        with self._options.progress.phase("Reading") as progress:
             snapshot = applier.read(reads_needed(self._manifests, self._policy), progress)
         return applier.partial_plan(self._manifests, self._policy, snapshot)
 
@@ -270,14 +257,14 @@ class RehearsalRequest(Struct, frozen=True, kw_only=True):
     """What is rehearsed, and how.
 
     snapshot: the saved snapshot to plan on; None: the workspace is read. base: the manifests to compare with.
-    max_rate: requests a second, at most. phase: receives the progress.
+    max_rate: requests a second, at most.
     """
 
     policy: Policy
     snapshot: Snapshot | None = None
     base: BaseManifests | None = None
     max_rate: float | None = None
-    phase: Phase = unreported
+    progress: ApplyProgress = field(default_factory=ApplyProgress)
 
 
 def rehearsed_plan(
@@ -297,5 +284,8 @@ def rehearsed_plan(
         plan = plan_with_base(reader, manifests, request.policy, request.base, snapshot=live)
     plan = replace(plan, offline=request.snapshot is not None)
     rate = None if request.snapshot is not None else reader.connection.rate
-    options = RehearsalOptions(rate=rate, is_limit=rate is not None and rate == request.max_rate, phase=request.phase)
-    return replace(plan, rehearsal=rehearse(plan, manifests, request.policy, live, reader.settings, options))
+    options = RehearsalOptions(
+        rate=rate, is_limit=rate is not None and rate == request.max_rate, progress=request.progress
+    )
+    with open_twin(live, reader.settings, plan.created_at) as twin:
+        return replace(plan, rehearsal=rehearse_on(twin, plan, manifests, request.policy, live, options))
