@@ -1,6 +1,6 @@
 """API client, independent of manifests.
 
-service, sdk, endpoint_group Service: every operation of the API as a typed method; sdk is generated
+sdk, endpoint_group          Service: every operation of the API as a typed method; sdk is generated
 client, messages             one call: validated, sent, retried where safe, decoded, failures mapped to ApiError
 transport                    httpx within a deadline and a size limit; whether a request was delivered
 retry, rate_limiter, limits  retry policy, when to stop sending, rate of requests, size limits of responses
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from lmsconf.api.endpoint_group import LEFT_OUT
-    from lmsconf.api.service import Service
+    from lmsconf.api.sdk.service import Service
 
 __all__ = ["LEFT_OUT", "Service"]
 
@@ -22,7 +22,7 @@ __all__ = ["LEFT_OUT", "Service"]
 def __getattr__(name: str) -> object:
     """Import the public names on first access: importing httpx takes longer than most commands run."""
     if name == "Service":
-        from lmsconf.api.service import Service
+        from lmsconf.api.sdk.service import Service
 
         return Service
     if name == "LEFT_OUT":

@@ -71,8 +71,7 @@ def verify_grant(
     client: Client, sent: IssuedRequest, check: GrantVerification, resolver: AmbiguousWriteResolver
 ) -> None:
     """Poll until every id that the call grants is visible. Raises NoEffect when the time for that is over."""
-    route = client.spec.match_route(sent.call.method, sent.path)
-    call = SentCall(route[1] if route else {}, sent.body)
+    call = SentCall(sent.path_values(client.spec), sent.body)
     granted = frozenset(check.granted(call))
     missing: Collection[str] = granted
     for _ in resolver.poll_visibility():

@@ -161,8 +161,8 @@ class ComparedList:
 
     def _listed(self) -> frozenset[str]:
         """Return the user ids in the list."""
-        route = self._client.spec.match_route(self.sent.call.method, self.sent.path)
-        response = self._client.call(LISTS[self.sent.call.operation], path=route[1] if route else {})
+        path = self.sent.path_values(self._client.spec)
+        response = self._client.call(LISTS[self.sent.call.operation], path=path)
         return frozenset(map(str, id_set(require_object(response, "a list of people"), "userIds")))
 
 

@@ -178,7 +178,7 @@ class ComparedAnswers:
         check = all_kinds()[self._sent.call.address.kind].grant_verification(self._sent.call)
         if check is None:
             return ""
-        call = SentCall(_path(self._client, self._sent), self._sent.body)
+        call = SentCall(self._sent.path_values(self._client.spec), self._sent.body)
         granted = frozenset(check.granted(call))
         number = len(granted.difference(check.visible(self._client.call, call)))
         return check.missing.format(missing=number, granted=len(granted)) if number else ""
@@ -196,7 +196,7 @@ def _value(field: _Field, answer: AnswerRow) -> str | list[PickedChoice]:
 
 def _read(client: Client, sent: IssuedRequest) -> _Answers | None:
     """Return the answers of the person of a call; None if they cannot be read."""
-    person = require_object(client.call("users.get", path=_path(client, sent)), "a user")
+    person = require_object(client.call("users.get", path=sent.path_values(client.spec)), "a user")
     answers = try_parse_answers(person)
     return None if answers is None else {answer.field: answer for answer in answers}
 
@@ -204,11 +204,6 @@ def _read(client: Client, sent: IssuedRequest) -> _Answers | None:
 def _read_fields(client: Client) -> list[_Field]:
     data = require_object(client.call(CUSTOM_FIELDS.name), "the custom fields")
     return [_FIELD.parse_row(row) for row in object_list(data, CUSTOM_FIELDS.rows)]
-
-
-def _path(client: Client, sent: IssuedRequest) -> Mapping[str, str]:
-    route = client.spec.match_route(sent.call.method, sent.path)
-    return route[1] if route else {}
 
 
 def _number(answers: int) -> str:

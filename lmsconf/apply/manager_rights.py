@@ -115,8 +115,7 @@ class ComparedGroups:
         self, client: Client, sent: IssuedRequest, resolver: AmbiguousWriteResolver, removed: frozenset[str]
     ) -> None:
         self._client, self._sent, self._resolver = client, sent, resolver
-        route = client.spec.match_route(sent.call.method, sent.path)
-        self._id = route[1]["userId"] if route else ""
+        self._id = sent.path_values(client.spec).get("userId", "")
         person = _read(client, self._id)
         self._email, managed = str(person.get("email") or self._id), _managed(person)
         self._kept = {id: name for id, name in managed.items() if removed.isdisjoint(self._endings(id))}

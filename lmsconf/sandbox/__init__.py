@@ -3,8 +3,7 @@
 store                     schema, transactions and checkpoints; the only access to sqlite3
 request_validation        validates requests against the API description
 request_context           what a handler works with, its error responses, API keys, applications, times
-handlers/                 the operations, by subject
-unspecified_behaviour     its behaviour where the specification is silent
+handlers/                 the operations, by subject; behaviour where the specification is silent
 service                   request → validation → handler → response, without a network; an httpx transport
 faults                    scripted faults, from a file or from values
 serve                     a loopback port, with an HTML page

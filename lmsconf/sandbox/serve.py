@@ -8,9 +8,6 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from email.utils import formatdate
-from functools import lru_cache
-from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import TracebackType
@@ -99,9 +96,6 @@ LARGEST_BODY: Final = 32 * 1024 * 1024
 _NAMES: Final = (LOOPBACK, "localhost", "[::1]")
 """The host names of this machine. A request with any other Host header is rejected with 421."""
 _USUAL_PORT: Final = 80
-_MOST_HEADERS: Final = 100
-_LONGEST_HEADER: Final = 65536
-_REASONS: Final = {status.value: status.phrase for status in HTTPStatus}
 
 
 class Server:
@@ -189,58 +183,21 @@ class _HTTP(ThreadingHTTPServer):
             super().handle_error(request, address)
 
 
-@lru_cache(maxsize=1)
-def _http_date(second: int) -> str:
-    """Return a second since the epoch as the header Date has it."""
-    return formatdate(second, usegmt=True)
-
-
 class _Conversation(BaseHTTPRequestHandler):
     """One connection. Sends headers and body in one packet: two would wait for a delayed acknowledgement."""
 
     protocol_version = "HTTP/1.1"
-    server_version = "lmsconf-sandbox"
-    sys_version = ""
     wbufsize = 65536
     disable_nagle_algorithm = True
     server: _HTTP
-    raw_requestline: bytes
-
-    def parse_request(self) -> bool:
-        """Parse a request in its usual form; leave any other to the library.
-
-        The library's header parser is made for e-mail, and takes longer than most of the responses.
-        """
-        self._given: dict[str, str] = {}
-        words = self.raw_requestline.decode("iso-8859-1").split()
-        if len(words) != 3 or words[2] != self.protocol_version or words[1][:1] != "/" or words[1][:2] == "//":
-            usual = super().parse_request()
-            self._given = {name.lower(): value for name, value in self.headers.items()} if usual else {}
-            return usual
-        self.command, self.path, self.request_version = words
-        self.requestline = " ".join(words)
-        if not self._read_headers():
-            self.send_error(400, "the header of the request cannot be read")
-            return False
-        self.close_connection = self._given.get("connection", "").lower() == "close"
-        return self._given.get("expect", "").lower() != "100-continue" or self.handle_expect_100()
-
-    def _read_headers(self) -> bool:
-        """Read up to the empty line; False if there is none. Repeated headers are joined with a comma."""
-        self.close_connection = True
-        for _ in range(_MOST_HEADERS):
-            line = self.rfile.readline(_LONGEST_HEADER)
-            if line in (b"\r\n", b"\n"):
-                return True
-            name, colon, value = line.decode("iso-8859-1").partition(":")
-            if not colon or not line.endswith(b"\n") or name != name.strip() or not name:
-                return False
-            name, value = name.lower(), value.strip()
-            self._given[name] = f"{self._given[name]}, {value}" if name in self._given else value
-        return False
 
     def _serve(self) -> None:
-        headers = self._given
+        if self.headers.defects:
+            return self._give_up(400, "the header of the request cannot be read")
+        headers: dict[str, str] = {}
+        for name, value in self.headers.items():
+            name = name.lower()
+            headers[name] = f"{headers[name]}, {value}" if name in headers else value
         host = headers.get("host", "")
         if host.lower() not in self.server.names:
             # DNS rebinding: a web page whose host name resolves to this machine sends requests through a browser.
@@ -264,13 +221,16 @@ class _Conversation(BaseHTTPRequestHandler):
     do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _serve  # the method names that the library calls
 
     def _send(self, answer: SandboxResponse) -> None:
-        """Send a response. The library writes a header line by line, which takes longer than most of the responses."""
-        fields = {"Server": self.server_version, "Date": _http_date(int(time.time())), **answer.headers}
-        if self.close_connection:
-            fields["Connection"] = "close"
-        status = f"{self.protocol_version} {answer.status} {_REASONS.get(answer.status, '')}"
-        lines = [status, *(f"{name}: {value}" for name, value in fields.items()), "", ""]
-        self.wfile.write("\r\n".join(lines).encode("latin-1") + answer.body)
+        """Send a response."""
+        self.send_response(answer.status)
+        for name, value in (*answer.headers.items(), *([("Connection", "close")] if self.close_connection else [])):
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(answer.body)
+
+    def version_string(self) -> str:
+        """The header Server."""
+        return "lmsconf-sandbox"
 
     def _page(self) -> SandboxResponse:
         """The HTML page. It needs no credential, and shows the sandbox to every user of this machine."""
