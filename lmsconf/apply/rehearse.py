@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from lmsconf import __version__
 from lmsconf.api.spec.operations import USERS
 from lmsconf.apply.events import ApplyProgress
+from lmsconf.apply.staleness import change_hash
 from lmsconf.apply.twin import CannotRehearse, Twin, open_twin
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.documents.snapshot_file import snapshot_digest
@@ -24,7 +25,6 @@ from lmsconf.kinds.smart_group.compare_members import read_members
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.api import Api
 from lmsconf.model.calls import CallStatus
-from lmsconf.model.canonical_json import Json, canonical_json
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import (
@@ -205,18 +205,8 @@ class _Rehearsing:
 def _differs(before: dict[str, Change], now: dict[str, Change], address: str) -> bool:
     """Whether a change is not the same in both plans; the order of lists is that of responses, and means nothing."""
     both = [plan.get(address) for plan in (before, now)]
-    forms = [None if one is None else (one.action, _form(one.before), _form(one.after)) for one in both]
+    forms = [None if one is None else change_hash(one, ("action", "before", "after")) for one in both]
     return forms[0] != forms[1]
-
-
-def _form(value: Json) -> str:
-    return canonical_json(_unordered(value)).decode("utf-8", "surrogatepass")
-
-
-def _unordered(value: Json) -> Json:
-    if isinstance(value, list):
-        return sorted(map(_unordered, value), key=lambda one: str(canonical_json(one)))
-    return {key: _unordered(item) for key, item in value.items()} if isinstance(value, dict) else value
 
 
 def _failed_calls(report: ApplyReport) -> Iterator[FailedCall]:

@@ -10,17 +10,18 @@ A script is read from a YAML or JSON file: a list with one entry per fault, with
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Final, Literal, TypeAlias
 
-from msgspec import Struct, field
+from msgspec import Struct, convert, field
 
 from lmsconf.errors import ProblemsFound
 
-BodyCorruption: TypeAlias = 'Literal["truncated", "html"]'
+BodyCorruption: TypeAlias = Literal["truncated", "html"]
 ALWAYS: Final = 2**31
 """More than any script needs."""
 
@@ -109,7 +110,6 @@ class _PendingFault:
 
 _KEYS: Final = Fault.__struct_fields__
 _LONGEST_DELAY: Final = 3600.0
-_Entry = Mapping[str, object]  # every scalar is text
 
 
 def load_fault_script(path: Path) -> FaultScript:
@@ -142,59 +142,40 @@ def _fault(entry: object) -> Fault:
         raise ValueError("it is not a mapping")
     if unknown := [key for key in entry if key not in _KEYS]:
         raise ValueError(f"unknown key {unknown[0]!r}; there are {', '.join(_KEYS)}")
-    return Fault(
-        operation=str(entry.get("operation", "*")),
-        times=ALWAYS if entry.get("times") == "always" else _count(entry, "times", 1),
-        status=_status(entry),
-        headers=_headers(entry),
-        delay=_fraction(entry, "delay", 0.0, _LONGEST_DELAY),
-        cut=_flag(entry, "cut"),
-        lose_answer=_flag(entry, "lose_answer"),
-        spoil=_spoilt(entry),
-        stale=_flag(entry, "stale"),
-        after=_count(entry, "after", 0),
-        calls=frozenset(_calls(entry)),
-        chance=_fraction(entry, "chance", 1.0, 1.0),
-        seed=_count(entry, "seed", 0),
-    )
+    return convert({key: _READERS[key](key, entry[key]) for key in _KEYS if key in entry}, Fault)
 
 
-def _status(entry: _Entry) -> int | None:
-    status = _count(entry, "status", 0)
+def _status(key: str, value: object) -> int | None:
+    status = _whole(key, value)
     if status and not 200 <= status <= 599:
         raise ValueError(f"status is not an HTTP status: {status}")
     return status or None
 
 
-def _headers(entry: _Entry) -> dict[str, str]:
-    headers = entry.get("headers", {})
-    if not isinstance(headers, dict) or not all(isinstance(value, str) for value in headers.values()):
+def _headers(_: str, value: object) -> dict[str, str]:
+    if not isinstance(value, dict) or not all(isinstance(text, str) for text in value.values()):
         raise ValueError("headers is not a mapping of texts")
-    return {name.lower(): value for name, value in headers.items()}
+    return {name.lower(): text for name, text in value.items()}
 
 
-def _spoilt(entry: _Entry) -> BodyCorruption | None:
-    spoil = entry.get("spoil")
-    if spoil not in (None, "truncated", "html"):
-        raise ValueError(f"spoil is neither truncated nor html: {spoil}")
-    return spoil
+def _spoilt(_: str, value: object) -> object:
+    if value not in (None, "truncated", "html"):
+        raise ValueError(f"spoil is neither truncated nor html: {value}")
+    return value
 
 
-def _calls(entry: _Entry) -> Iterator[int]:
-    calls = entry.get("calls", [])
-    for call in calls if isinstance(calls, list) else [calls]:
-        yield _whole("calls", call)
+def _calls(key: str, value: object) -> list[int]:
+    return [_whole(key, call) for call in (value if isinstance(value, list) else [value])]
 
 
-def _flag(entry: _Entry, key: str) -> bool:
-    value = entry.get(key, "false")
+def _flag(key: str, value: object) -> bool:
     if value not in ("true", "false"):
         raise ValueError(f"{key} is neither true nor false: {value}")
     return value == "true"
 
 
-def _count(entry: _Entry, key: str, default: int) -> int:
-    return _whole(key, entry[key]) if key in entry else default
+def _times(key: str, value: object) -> int:
+    return ALWAYS if value == "always" else _whole(key, value)
 
 
 def _whole(key: str, value: object) -> int:
@@ -203,12 +184,26 @@ def _whole(key: str, value: object) -> int:
     return int(value)
 
 
-def _fraction(entry: _Entry, key: str, default: float, most: float) -> float:
-    text = str(entry.get(key, default))
+def _fraction(most: float, key: str, text: object) -> float:
     try:
-        value = float(text)
+        value = float(str(text))
     except ValueError:
         raise ValueError(f"{key} is not a number: {text}") from None
     if not 0 <= value <= most:
         raise ValueError(f"{key} is not from 0 to {most:g}: {text}")
     return value
+
+
+_READERS: Final[Mapping[str, Callable[[str, object], object]]] = {
+    "operation": lambda _, value: str(value),
+    "times": _times,
+    "status": _status,
+    "headers": _headers,
+    "delay": partial(_fraction, _LONGEST_DELAY),
+    **dict.fromkeys(("cut", "lose_answer", "stale"), _flag),
+    "spoil": _spoilt,
+    **dict.fromkeys(("after", "seed"), _whole),
+    "calls": _calls,
+    "chance": partial(_fraction, 1.0),
+}
+"""Key of an entry → what reads its value; it raises ValueError."""

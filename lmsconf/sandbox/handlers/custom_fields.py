@@ -9,7 +9,6 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Final, cast
 
-from lmsconf.sandbox.handlers import custom_fields
 from lmsconf.sandbox.request_context import (
     Entry,
     Handler,
@@ -189,6 +188,9 @@ def _entry(row: tuple[Value, ...], choices: list[Json]) -> Entry:
 _KEY: Final = "users.update-custom-field-choice"
 _TEXT_KEYS: Final = {"object": "text", "value": "value"}
 """Form of a text in an object → its key there."""
+_CHOICE_KEYS: Final = {"object": "choiceId", "object-id": "id", "object-list": "choiceIds"}
+"""Form of choices in an object → their key there."""
+_LIST_FORMS: Final = ("list", "name-list", "list-of-objects", "object-list")
 
 
 def update_answers(context: RequestContext, request: Request) -> None:
@@ -277,12 +279,9 @@ def _hyphenated(type: str) -> str:
 
 def _text(field: str, form: str, value: Json) -> str:
     """The text of an answer. Raises Refusal (400) for another form."""
-    if form == "list" and isinstance(value, list) and len(value) == 1:
-        text = value[0]
-    elif form in _TEXT_KEYS and isinstance(value, Mapping) and value.keys() == {_TEXT_KEYS[form]}:
-        text = value[_TEXT_KEYS[form]]
-    else:
-        text = value if form == "text" else None
+    text = _inside(value, _TEXT_KEYS[form]) if form in _TEXT_KEYS else value
+    if form == "list":
+        text = value[0] if isinstance(value, list) and len(value) == 1 else None
     if not isinstance(text, str):
         raise bad_request(f"custom field {field!r} takes a text, written as {form}")
     return text
@@ -290,17 +289,10 @@ def _text(field: str, form: str, value: Json) -> str:
 
 def _picked_choices(field: str, form: str, value: Json) -> list[str]:
     """The ids or names of the choices of an answer. Raises Refusal (400) for another form."""
-    found: Json = None
-    if form in ("list", "name-list"):
-        found = value
-    elif form in ("id", "name"):
-        found = [value]
-    elif form == "list-of-objects" and isinstance(value, list):
-        found = [_inside(one, "choiceId") for one in value]
-    elif form in ("object", "object-id"):
-        found = [_inside(value, "id" if form == "object-id" else "choiceId")]
-    elif form == "object-list":
-        found = _inside(value, "choiceIds")
+    held = _inside(value, _CHOICE_KEYS[form]) if form in _CHOICE_KEYS else value
+    found: Json = held if form in _LIST_FORMS else [held]
+    if form == "list-of-objects" and isinstance(found, list):
+        found = [_inside(one, "choiceId") for one in found]
     if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
         raise bad_request(f"the answer to custom field {field!r} must be written as {form}")
     return [str(one) for one in found]
@@ -317,5 +309,5 @@ HANDLERS: Final[Mapping[str, Handler]] = {
     "custom-fields.replace": replace,
     "custom-fields.delete": delete,
     "users.update-custom-field-choice": update_answers,
-    "users.custom-field-choice": custom_fields.list_fields,
+    "users.custom-field-choice": list_fields,
 }
