@@ -185,11 +185,11 @@ class EndpointGroup:
         answer = self._client.call(
             operation,
             path={name: _text(value) for name, value in (path or {}).items()},
-            query=cast("Mapping[str, Json]", _query_to_wire(spec, operation, query_values)),
+            query=cast("Mapping[str, Json]", _renamed(spec, operation, query_values, inward=False)),
             body=None if content is None else spec.body_to_wire(operation, **_body_to_wire(spec, operation, content)),
             headers={known.headers[name]: str(value) for name, value in header_values.items()},
         )
-        return _response_from_wire(spec, operation, known.response_names.from_wire(answer))
+        return _renamed(spec, operation, known.response_names.from_wire(answer), inward=True)
 
     def _in_batches(self, operation: str, *, path: Mapping[str, str | bool], body: Mapping[str, list[str]]) -> None:
         """Add people in batches of at most `manual-groups.add.batch` ids (dialect), one after the other.
@@ -291,11 +291,6 @@ def _text(value: str | bool) -> str:
     return value if isinstance(value, str) else str(value).lower()
 
 
-def _query_to_wire(spec: ApiSpec, operation: str, query: Values) -> Values:
-    """Return a query with its values in wire form."""
-    return cast("Values", _renamed(spec, operation, query, inward=False))
-
-
 def _body_to_wire(spec: ApiSpec, operation: str, body: Values) -> Values:
     """Return a body with its values in wire form. Raises ValueError for an invalid time."""
     values = dict(body)
@@ -306,11 +301,6 @@ def _body_to_wire(spec: ApiSpec, operation: str, body: Values) -> Values:
             if name in values:
                 values |= _time(spec, f"{operation}: {name}", name, values.pop(name))
     return cast("Values", _renamed(spec, operation, values, inward=False))
-
-
-def _response_from_wire(spec: ApiSpec, operation: str, response: object) -> object:
-    """Return a response with the canonical id of the group of all users."""
-    return _renamed(spec, operation, response, inward=True)
 
 
 def _time(spec: ApiSpec, name_in_errors: str, name: str, value: object) -> Mapping[str, Json]:

@@ -32,6 +32,7 @@ from lmsconf.sandbox.seed_rows import (
     read_text,
     read_texts,
     read_whole_number,
+    reserve_id,
 )
 from lmsconf.sandbox.store import Repository, Value
 
@@ -146,7 +147,7 @@ class SeedLoader:
             given.append(None)
             with self.collect_problems(section, place):
                 if "id" in entry:
-                    given[-1] = _new(read_text(entry, "id"), taken)
+                    given[-1] = reserve_id(read_text(entry, "id"), taken)
         made = iter(self._repository.new_ids(prefix, given.count(None), frozenset(taken)))
         return [(id or next(made), entry) for id, entry in zip(given, entries, strict=True)]
 
@@ -230,14 +231,6 @@ class SeedLoader:
 def _choice_ids(field: Mapping[str, Json]) -> dict[str, str]:
     choices = field.get("choices", [])
     return {one["name"]: one["choiceId"] for one in choices}  # type: ignore[union-attr,index,call-overload,misc]  # as checked
-
-
-def _new(id: str, taken: set[str]) -> str:
-    """Reserve an id."""
-    if not id or id in taken:
-        raise InvalidSeedValue(f"id {id!r} is a duplicate" if id else "id is empty")
-    taken.add(id)
-    return id
 
 
 def _only(ids: list[str], kind: str, name: str) -> str:

@@ -164,6 +164,14 @@ def read_mapping(entry: Entry, key: str) -> Entry:
     return value
 
 
+def reserve_id(id: str, taken: set[str]) -> str:
+    """Return an id, and add it to those that are taken. Raises InvalidSeedValue if it is one of them, or empty."""
+    if not id or id in taken:
+        raise InvalidSeedValue(f"id {id!r} is a duplicate" if id else "id is empty")
+    taken.add(id)
+    return id
+
+
 PERSON_COLUMNS: Final = (
     "people (id, email, first_name, last_name, admin, manager, archived_at, created_at, custom_archive_at, language, "
     "metadata, applications)"

@@ -34,6 +34,7 @@ from lmsconf.sandbox.seed_rows import (
     read_mappings,
     read_text,
     read_texts,
+    reserve_id,
 )
 from lmsconf.sandbox.store import Value
 
@@ -140,11 +141,7 @@ class _SnapshotLoader:
 
     def _new_id(self, listing: str, entry: Entry) -> str:
         """Return the id of an entry. Raises InvalidSeedValue if it is empty or a duplicate."""
-        id, taken = read_text(entry, "id"), self._ids.setdefault(listing, set())
-        if not id or id in taken:
-            raise InvalidSeedValue(f"id {id!r} is a duplicate" if id else "id is empty")
-        taken.add(id)
-        return id
+        return reserve_id(read_text(entry, "id"), self._ids.setdefault(listing, set()))
 
     def _known(self, listing: str, id: str) -> str:
         """Return the id of an entry that exists. Raises InvalidSeedValue."""

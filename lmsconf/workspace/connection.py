@@ -56,7 +56,8 @@ class Connection:
 
     max_rate: requests a second, at most. rate_limiters: those of earlier connections of this process, to go on with
     that of the host. retry: the retry policy, with its clock. only_reads: no client can write.
-    service: an embedded workspace that answers instead of the one that the settings name; it stays open.
+    service: an embedded workspace that answers instead of the one that the settings name; it stays open. is_given:
+    whether there is one.
     """
 
     def __init__(
@@ -84,7 +85,7 @@ class Connection:
         self._shared: Client | None = None
         self._sandbox: Sandbox | None = service
         self._token: str | None = None if service is None else "sandbox"
-        self._is_given = service is not None
+        self.is_given = service is not None
 
     def __enter__(self) -> Connection:
         return self
@@ -93,13 +94,8 @@ class Connection:
         self._outage.stop()
         if self._shared is not None:
             self._shared.close()
-        if self._sandbox is not None and not self._is_given:
+        if self._sandbox is not None and not self.is_given:
             self._sandbox.close_workspace()
-
-    @property
-    def is_given(self) -> bool:
-        """Whether an embedded workspace answers in place of the one that the settings name."""
-        return self._is_given
 
     @property
     def rate(self) -> float | None:

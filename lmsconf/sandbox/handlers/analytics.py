@@ -187,11 +187,6 @@ def _certificates(repository: Repository, content: str) -> Iterator[tuple[str, C
         yield str(person), CertificateDates(int(issued or 0), None if expires_at is None else int(expires_at))
 
 
-def find_people_by_answer(context: RequestContext, field: str, choices: Iterable[str]) -> set[str]:
-    """The ids of the people who answered a field with one of these choices."""
-    return set(context.repository.column(_ANSWERING, field, encode_ids(choices)))
-
-
 _COUNTS: Final = {
     "notStartedCount": NOT_STARTED,
     "inProgressCount": IN_PROGRESS,
@@ -303,11 +298,8 @@ def _people(context: RequestContext, request: Request) -> dict[str, tuple[Value,
     ):
         wanted.append(grouped)
     for attribute in request.body_objects("attributes"):
-        wanted.append(
-            find_people_by_answer(
-                context, cast(str, attribute["customFieldId"]), cast("list[str]", attribute["choices"])
-            )
-        )
+        field, choices = cast(str, attribute["customFieldId"]), cast("list[str]", attribute["choices"])
+        wanted.append(set(context.repository.column(_ANSWERING, field, encode_ids(choices))))
     rows = (
         context.repository.rows(_SOME_PEOPLE, encode_ids(set.intersection(*wanted)))
         if wanted

@@ -183,21 +183,11 @@ def _answers(context: RequestContext, people: list[str]) -> dict[Value, Entry]:
 
 
 def _groups(context: RequestContext, people: list[str]) -> Callable[[Value], Entry]:
-    """Return a function from a person, one of `people`, to their groups and those they manage."""
-    member_of, manager_of = _member_of(context, people), _manager_of(context, people)
+    """Return a function from a person, one of `people`, to their groups, manual ones first, and those they manage."""
+    ids = encode_ids(people)
+    member_of = _group_refs(context, context.repository.rows(_PUT_INTO, ids), compute_memberships(context, people))
+    manager_of = _group_refs(context, context.repository.rows(_MANAGED, ids), {})
     return lambda id: {"memberOfGroups": member_of.get(id, []), "managerOfGroups": manager_of.get(id, [])}
-
-
-def _manager_of(context: RequestContext, people: list[str]) -> dict[Value, list[Json]]:
-    """Person → the groups of both kinds that they manage."""
-    return _group_refs(context, context.repository.rows(_MANAGED, encode_ids(people)), {})
-
-
-def _member_of(context: RequestContext, people: list[str]) -> dict[Value, list[Json]]:
-    """Person → their groups, manual groups first."""
-    return _group_refs(
-        context, context.repository.rows(_PUT_INTO, encode_ids(people)), compute_memberships(context, people)
-    )
 
 
 def _group_refs(
