@@ -20,8 +20,7 @@ from lmsconf.api.messages import (
     prepare_request,
     prepare_unchecked_request,
 )
-from lmsconf.api.rate_limiter import RateLimiter
-from lmsconf.api.retry import NOT_NOW, TRANSIENT, Outage, RetryPolicy
+from lmsconf.api.retry import NOT_NOW, TRANSIENT, Outage, RateLimiter, RetryPolicy
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.transport import URL_NAME, HttpResponse, HttpTransport, RequestNotSent, ResponseLost
 from lmsconf.model.canonical_json import Json

@@ -15,14 +15,12 @@ from lmsconf.apply.events import ApplyProgress, CallCounter, Phase
 from lmsconf.apply.executor import CallExecutor, grants_to_verify, late_checks
 from lmsconf.apply.first_calls import FirstCalls
 from lmsconf.apply.not_as_planned import no_effect_problem, wrong_assumptions
-from lmsconf.apply.replanning import PlanReplayer
-from lmsconf.apply.scheduler import Begin, RunResult, run_calls
-from lmsconf.apply.value_search import ResourceTrials
-from lmsconf.apply.verification import (
+from lmsconf.apply.replanning import (
     NO_MANIFESTS,
     OTHER_MANIFESTS,
     TOUCHED_ONLY,
     UNDONE,
+    PlanReplayer,
     VerificationResult,
     exit_code,
     hints_on_updates,
@@ -30,6 +28,8 @@ from lmsconf.apply.verification import (
     unattempted_calls,
     verify_by_replanning,
 )
+from lmsconf.apply.scheduler import Begin, RunResult, run_calls
+from lmsconf.apply.value_search import ResourceTrials
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import ApiError, LmsconfError, Problem, ProblemsFound, Severity
 from lmsconf.journal.journal_reader import seen_values

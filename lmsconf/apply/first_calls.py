@@ -28,8 +28,7 @@ from lmsconf.api.spec.assumed_keys import (
 )
 from lmsconf.api.spec.value_encoding import ANSWERS, NEVER_CLEARED, OMITTED, clear_answer_key
 from lmsconf.apply.ambiguous_writes import is_left
-from lmsconf.apply.first_additions import LISTS, ComparedList, named_people
-from lmsconf.apply.first_answers import AnsweredFields, ComparedAnswers
+from lmsconf.apply.first_changes import LISTS, AnsweredFields, ComparedAnswers, ComparedList, named_people
 from lmsconf.apply.manager_rights import ManagerRightMissing, compared_along, wrong_along
 from lmsconf.apply.not_as_planned import dialect_lines
 from lmsconf.apply.scheduler import LAST

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from lmsconf.api.spec.assumed_keys import MANAGED_GROUPS, WHO_CAN_MANAGE, Value, likeliest
 from lmsconf.api.spec.operations import load_api_description
-from lmsconf.apply.first_additions import ComparedList
+from lmsconf.apply.first_changes import ComparedList
 from lmsconf.apply.not_as_planned import dialect_hint
 from lmsconf.errors import ApiError, Rejected, WriteOutcomeUnknown, WrongAssumption
 from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates

@@ -1,8 +1,7 @@
 """The embedded workspace: a learning platform on SQLite that follows the API specification exactly.
 
 store                     schema, transactions and checkpoints; the only access to sqlite3
-request_validation        validates requests against the API description
-request_context           what a handler works with, its error responses, API keys, applications, times
+request_context           validates requests against the API description; what a handler works with and answers
 handlers/                 the operations, by subject; behaviour where the specification is silent
 service                   request → validation → handler → response, without a network; an httpx transport
 faults                    scripted faults, from a file or from values

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import urlsplit
 
-from lmsconf.api.rate_limiter import RateLimiter
-from lmsconf.api.retry import Outage, RetryPolicy
+from lmsconf.api.retry import Outage, RateLimiter, RetryPolicy
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.worker_pool import ConcurrentReader, InlineExecutor, WorkerPool
 from lmsconf.errors import LmsconfError, Problem, ProblemsFound

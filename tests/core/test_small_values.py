@@ -11,8 +11,8 @@ from typing import cast
 import pytest
 
 from lmsconf.api.messages import decode
+from lmsconf.apply.replanning import exit_code
 from lmsconf.apply.scheduler import RunResult
-from lmsconf.apply.verification import exit_code
 from lmsconf.errors import ExitCode, Problem, Severity
 from lmsconf.kinds import all_kinds
 from lmsconf.kinds.manual_group.types import GroupRow

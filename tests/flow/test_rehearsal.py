@@ -14,7 +14,7 @@ import yaml
 
 from flow.project import Project
 from flow.shell import Ran, lmsconf
-from lmsconf.apply import twin
+from lmsconf.apply import rehearse
 from lmsconf.sandbox.service import LoggedRequest, Sandbox
 
 PEOPLE = [f"p{n}@x.example" for n in range(1, 8)]
@@ -53,7 +53,7 @@ def it(tmp_path: Path) -> Project:
 def log(monkeypatch: pytest.MonkeyPatch) -> list[LoggedRequest]:
     """The requests to the embedded workspace of the project; a twin, which has ids of its own, is not logged."""
     seen: list[LoggedRequest] = []
-    assert twin  # imported before, so that it keeps the class itself
+    assert rehearse  # imported before, so that it keeps the class itself
 
     def open(*arguments: Any, **options: Any) -> Sandbox:
         return Sandbox(*arguments, **({"on_log": seen.append} | options))

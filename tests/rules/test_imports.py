@@ -66,7 +66,7 @@ DOORS = {
         "sandbox/seed.py",
     },
     "jsonschema": {"manifest/validation/check.py"},
-    "fastjsonschema": {"manifest/validation/check.py", "api/endpoint_group.py", "sandbox/request_validation.py"},
+    "fastjsonschema": {"manifest/validation/check.py", "api/endpoint_group.py", "sandbox/request_context.py"},
     "deepdiff": {"planner/diff.py"},
     "sqlite3": {"sandbox/store.py"},
     "jinja2": {"render/jinja.py", "sandbox/serve.py"},
