@@ -18,7 +18,7 @@ from lmsconf.model.declarations import DeleteEntry, DesiredResource, SourceMap
 from lmsconf.model.forms import Form, form_to_json
 from lmsconf.model.names import normalize_name
 from lmsconf.model.plan import FULL_UNDO, Change, Undo
-from lmsconf.model.snapshot import HasId, ListedRow, Listing, Row, Snapshot
+from lmsconf.model.snapshot import ListedRow, Listing, Row, Snapshot
 from lmsconf.planner.context import (
     BeforeAfter,
     Deletion,
@@ -42,9 +42,7 @@ BOX: Final = "box"
 """The usual shape of a node in a graph."""
 
 if TYPE_CHECKING:
-    from lmsconf.planner.lints import LintContext
     from lmsconf.planner.reading import ReadContext
-    from lmsconf.planner.redaction import Entry, RedactionContext, Report, RestoreContext
 
 
 class ManifestEntry(Struct, frozen=True, kw_only=True):
@@ -125,10 +123,6 @@ class Kind(ABC, Generic[Spec, Row]):
         self, declared: Sequence[DesiredResource[Spec]], everything: Mapping[str, Sequence[DesiredResource[Any]]]
     ) -> Iterator[Problem]:
         """Yield problems between declarations, found without a snapshot; `everything` maps kind to declarations."""
-        return iter(())
-
-    def lints(self, context: LintContext) -> Iterator[Problem]:
-        """Yield the findings of this kind's lints, made by `lint_problem`. Nothing is requested or guessed."""
         return iter(())
 
     def dependencies(self, declared: DesiredResource[Spec]) -> list[Address]:
@@ -230,24 +224,6 @@ class Kind(ABC, Generic[Spec, Row]):
     def named_emails(self, entry: DesiredResource[Spec] | DeleteEntry[Any]) -> Iterable[str]:
         """Return the e-mails that an entry names, in no order, beyond the name of a person that it declares."""
         return ()
-
-    def redact_rows(self, redaction: RedactionContext, row_type: type[ListedRow]) -> Iterable[HasId]:
-        """Return the rows of one of its listings for a redacted snapshot.
-
-        A kind with ids of people in its rows overrides this, and so `restore`.
-        """
-        return map(redaction.redact_row, redaction.planning.snapshot.rows(row_type))
-
-    def restore_rows(self, restoring: RestoreContext, row_type: type[ListedRow]) -> Iterable[HasId]:
-        """Return the rows of one of its listings from a redacted snapshot, with a placeholder per counted person."""
-        return restoring.snapshot.rows(row_type)
-
-    def without_people(self, entry: Entry, new: frozenset[str], report: Report) -> Entry | None:
-        """Return an entry without people that a redacted snapshot does not know, each reported; None if it is of one.
-
-        new: their e-mails.
-        """
-        return entry
 
 
 AnyKind: TypeAlias = "Kind[Any, Any]"

@@ -94,7 +94,9 @@ def _by_kind(declared: Iterable[DesiredResource[Any]], policy: Policy) -> dict[s
 
 
 def _run(kinds: Mapping[str, AnyKind], context: LintContext, levels: Mapping[str, LintLevel]) -> list[Problem]:
-    findings = [finding for kind in kinds.values() for finding in kind.lints(context)]
+    from lmsconf.kinds.lints import lint_declarations  # it imports this module
+
+    findings = list(lint_declarations(context))
     for kind in kinds.values():
         if not kind.is_relation and not kind.is_person:
             for one in context.of(kind.name):

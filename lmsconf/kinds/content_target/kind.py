@@ -6,7 +6,7 @@ no due date; `visible_until` hides the content (API specification, Content Targe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -48,16 +48,14 @@ from lmsconf.model.calls import Call, Step
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.plan import FULL_UNDO, Action, Change, Undo, UndoLevel
-from lmsconf.model.snapshot import HasId, ListedRow, Listing, Snapshot
+from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.planner.context import BeforeAfter, Deletion, Match, MatchResult, PlanContext, SideEffect
 from lmsconf.planner.grant_verification import GrantVerification
 from lmsconf.planner.kind import Kind, ManifestEntry
 from lmsconf.planner.manifest_entries import EntryItems
 
 if TYPE_CHECKING:
-    from lmsconf.planner.lints import LintContext
     from lmsconf.planner.reading import ReadContext
-    from lmsconf.planner.redaction import Entry, RedactionContext, Report, RestoreContext
 
 
 class ContentTargetKind(Kind[AssignmentSpec, TargetRow]):
@@ -114,12 +112,6 @@ class ContentTargetKind(Kind[AssignmentSpec, TargetRow]):
         from lmsconf.kinds.content_target.replacement_checks import check_replacements  # few manifests replace
 
         return check_replacements(declared)
-
-    def lints(self, context: LintContext) -> Iterator[Problem]:
-        """Assignments without effect."""
-        from lmsconf.kinds.content_target.lints import lint_assignments
-
-        return lint_assignments(context)
 
     def dependencies(self, declared: DesiredResource[AssignmentSpec]) -> list[Address]:
         """Its audience."""
@@ -227,24 +219,6 @@ class ContentTargetKind(Kind[AssignmentSpec, TargetRow]):
     def named_emails(self, entry: DesiredResource[AssignmentSpec] | DeleteEntry[Any]) -> Iterator[str]:
         """Yield the e-mail of an audience that is a person."""
         return people_named(entry)
-
-    def redact_rows(self, redaction: RedactionContext, row_type: type[ListedRow]) -> Iterable[HasId]:
-        """Count the assignments to undeclared people."""
-        from lmsconf.kinds.content_target import redact
-
-        return redact.redact_rows(redaction) if row_type is TargetRow else super().redact_rows(redaction, row_type)
-
-    def restore_rows(self, restoring: RestoreContext, row_type: type[ListedRow]) -> Iterable[HasId]:
-        """Add the assignments to people who are only counted."""
-        from lmsconf.kinds.content_target import redact
-
-        return redact.restore_rows(restoring) if row_type is TargetRow else super().restore_rows(restoring, row_type)
-
-    def without_people(self, entry: Entry, new: frozenset[str], report: Report) -> Entry | None:
-        """Leave out people that a redacted snapshot does not know."""
-        from lmsconf.kinds.content_target import redact
-
-        return redact.drop_unknown_people(entry, new, report)
 
 
 KIND: Final = ContentTargetKind()

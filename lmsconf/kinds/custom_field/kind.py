@@ -51,7 +51,6 @@ from lmsconf.planner.manifest_entries import EntryBody
 from lmsconf.planner.matching import match_named
 
 if TYPE_CHECKING:
-    from lmsconf.planner.lints import LintContext
     from lmsconf.planner.reading import ReadContext
 
 
@@ -107,12 +106,6 @@ class CustomFieldKind(Kind[CustomFieldSpec, FieldRow]):
                     source=extra.source,
                     address=str(extra.address),
                 )
-
-    def lints(self, context: LintContext) -> Iterator[Problem]:
-        """A field that no condition uses while there is no room for another."""
-        from lmsconf.kinds.custom_field.lints import lint_fields
-
-        return lint_fields(context)
 
     def match(
         self,

@@ -40,7 +40,7 @@ from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.forms import Form
 from lmsconf.model.names import LOCK_PREFIX, normalize_name
 from lmsconf.model.plan import FULL_UNDO, Change, Undo
-from lmsconf.model.snapshot import HasId, ListedRow, Listing, Snapshot
+from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.planner.context import BeforeAfter, Deletion, Match, MatchResult, PlanContext, SideEffect, Similarity
 from lmsconf.planner.grant_verification import GrantVerification
 from lmsconf.planner.kind import Kind, ManifestEntry
@@ -49,9 +49,7 @@ from lmsconf.planner.manifest_entries import ANY, EntryBody
 from lmsconf.planner.matching import match_named
 
 if TYPE_CHECKING:
-    from lmsconf.planner.lints import LintContext
     from lmsconf.planner.reading import ReadContext
-    from lmsconf.planner.redaction import Entry, RedactionContext, Report, RestoreContext
 
 
 class ManualGroupKind(Kind[ManualGroupSpec, GroupRow]):
@@ -115,12 +113,6 @@ class ManualGroupKind(Kind[ManualGroupSpec, GroupRow]):
     def parse_absent(self, entry: ManifestEntry) -> Iterator[DeleteEntry[Any]]:
         """Yield the group that an `absent` entry deletes."""
         yield delete_entry_by_name(GROUP, entry)
-
-    def lints(self, context: LintContext) -> Iterator[Problem]:
-        """No active manager, and the members of another group."""
-        from lmsconf.kinds.manual_group.lints import lint_groups
-
-        return lint_groups(context)
 
     def dependencies(self, declared: DesiredResource[ManualGroupSpec]) -> list[Address]:
         """Its members and managers; the plan may create them."""
@@ -234,24 +226,6 @@ class ManualGroupKind(Kind[ManualGroupSpec, GroupRow]):
         from lmsconf.kinds.manual_group.read import reread_groups
 
         return reread_groups(api, kept, changes)
-
-    def redact_rows(self, redaction: RedactionContext, row_type: type[ListedRow]) -> Iterable[HasId]:
-        """Count the undeclared people in lists."""
-        from lmsconf.kinds.manual_group import redact
-
-        return redact.redact_rows(redaction)
-
-    def restore_rows(self, restoring: RestoreContext, row_type: type[ListedRow]) -> Iterable[HasId]:
-        """Add placeholders for the people who are only counted in lists."""
-        from lmsconf.kinds.manual_group import redact
-
-        return redact.restore_rows(restoring)
-
-    def without_people(self, entry: Entry, new: frozenset[str], report: Report) -> Entry | None:
-        """Leave out people that a redacted snapshot does not know."""
-        from lmsconf.kinds.manual_group import redact
-
-        return redact.drop_unknown_people(entry, new, report)
 
 
 KIND: Final = ManualGroupKind()

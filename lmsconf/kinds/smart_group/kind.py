@@ -45,7 +45,7 @@ from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.forms import Form
 from lmsconf.model.names import normalize_name
 from lmsconf.model.plan import FULL_UNDO, Change, Undo
-from lmsconf.model.snapshot import HasId, ListedRow, Listing, Snapshot
+from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.planner.context import BeforeAfter, Deletion, Match, MatchResult, PlanContext, SideEffect, Similarity
 from lmsconf.planner.grant_verification import GrantVerification
 from lmsconf.planner.kind import Kind, ManifestEntry
@@ -54,9 +54,7 @@ from lmsconf.planner.manifest_entries import EntryBody
 from lmsconf.planner.matching import match_named
 
 if TYPE_CHECKING:
-    from lmsconf.planner.lints import LintContext
     from lmsconf.planner.reading import ReadContext
-    from lmsconf.planner.redaction import Entry, RedactionContext, Report, RestoreContext
 
 
 class SmartGroupKind(Kind[SmartGroupSpec, SmartGroupRow]):
@@ -106,12 +104,6 @@ class SmartGroupKind(Kind[SmartGroupSpec, SmartGroupRow]):
     ) -> Iterator[Problem]:
         """Yield a problem for choices of a TEXT field, and for choices missing from a field's declared whole list."""
         return find_unknown_choices(declared, everything)
-
-    def lints(self, context: LintContext) -> Iterator[Problem]:
-        """Conditions that nobody or everybody meets, those of another smart group, and no active manager."""
-        from lmsconf.kinds.smart_group.lints import lint_smart_groups
-
-        return lint_smart_groups(context)
 
     def dependencies(self, declared: DesiredResource[SmartGroupSpec]) -> list[Address]:
         """The fields in its conditions, and its managers; the plan may create them."""
@@ -248,24 +240,6 @@ class SmartGroupKind(Kind[SmartGroupSpec, SmartGroupRow]):
         from lmsconf.kinds.smart_group.read import reread_smart_groups
 
         return reread_smart_groups(api, kept, changes)
-
-    def redact_rows(self, redaction: RedactionContext, row_type: type[ListedRow]) -> Iterable[HasId]:
-        """Count the undeclared people in lists."""
-        from lmsconf.kinds.smart_group import redact
-
-        return redact.redact_rows(redaction)
-
-    def restore_rows(self, restoring: RestoreContext, row_type: type[ListedRow]) -> Iterable[HasId]:
-        """Add placeholders for the people who are only counted in lists."""
-        from lmsconf.kinds.smart_group import redact
-
-        return redact.restore_rows(restoring)
-
-    def without_people(self, entry: Entry, new: frozenset[str], report: Report) -> Entry | None:
-        """Leave out people that a redacted snapshot does not know."""
-        from lmsconf.kinds.smart_group import redact
-
-        return redact.drop_unknown_people(entry, new, report)
 
 
 KIND: Final = SmartGroupKind()

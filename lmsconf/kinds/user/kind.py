@@ -9,7 +9,7 @@ all access, lost by archiving now or at a date.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -40,7 +40,7 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.names import normalize_email
 from lmsconf.model.plan import Change, Undo
-from lmsconf.model.snapshot import HasId, ListedRow, Listing, Snapshot
+from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.planner.context import BeforeAfter, Deletion, Match, MatchResult, PlanContext, SideEffect
 from lmsconf.planner.grant_verification import GrantVerification
 from lmsconf.planner.kind import Kind, ManifestEntry
@@ -48,7 +48,6 @@ from lmsconf.planner.matching import match_declared, refuse_taken_names
 
 if TYPE_CHECKING:
     from lmsconf.planner.reading import ReadContext
-    from lmsconf.planner.redaction import Entry, RedactionContext, Report, RestoreContext
 
 _DATE: Final = "custom_archive_date"
 
@@ -231,24 +230,6 @@ class UserKind(Kind[PersonSpec, PersonRow]):
     def named_emails(self, entry: DesiredResource[PersonSpec] | DeleteEntry[Any]) -> Iterator[str]:
         """Yield the earlier e-mails of a person."""
         return iter(entry.previously if isinstance(entry, DesiredResource) else ())
-
-    def redact_rows(self, redaction: RedactionContext, row_type: type[ListedRow]) -> Iterable[HasId]:
-        """Keep what is declared of people, and count undeclared admins."""
-        from lmsconf.kinds.user import redact
-
-        return redact.redact_rows(redaction, row_type)
-
-    def restore_rows(self, restoring: RestoreContext, row_type: type[ListedRow]) -> Iterable[HasId]:
-        """Restore the e-mails of named people, and add placeholders for those who are only counted."""
-        from lmsconf.kinds.user import redact
-
-        return redact.restore_rows(restoring, row_type)
-
-    def without_people(self, entry: Entry, new: frozenset[str], report: Report) -> Entry | None:
-        """Leave out people that a redacted snapshot does not know."""
-        from lmsconf.kinds.user import redact
-
-        return redact.drop_unknown_people(entry, new, report)
 
 
 def _nameable(planning: PlanContext, declared: Sequence[DesiredResource[PersonSpec]]) -> tuple[PersonRow, ...]:
