@@ -28,7 +28,7 @@ from lmsconf.model.declarations import DeleteEntry, DesiredResource, Manifests
 from lmsconf.model.names import normalize_email, normalize_name
 from lmsconf.model.snapshot import HasId, ListedRow, Listing, Snapshot, SnapshotRedaction
 from lmsconf.planner.context import PlanContext
-from lmsconf.planner.kind import AnyKind, in_snapshot_order
+from lmsconf.planner.kind import Kind, in_snapshot_order
 from lmsconf.planner.reading import emails_of
 from lmsconf.planner.redaction import (
     EMAIL,
@@ -47,7 +47,7 @@ _NOT_WHOLE: Final = "it was not read completely"
 """Replaces the reason of an incomplete listing, which may quote a response with people in it."""
 
 
-def redact_snapshot(planning: PlanContext, manifests: Manifests, kinds: Mapping[str, AnyKind]) -> Snapshot:
+def redact_snapshot(planning: PlanContext, manifests: Manifests, kinds: Mapping[str, Kind]) -> Snapshot:
     """Return the context's snapshot, redacted to the people named by the manifests."""
     declared = {name: [entry for entry in manifests.declared if entry.address.kind == name] for name in kinds}
     people = [*live_people(planning.snapshot, declared[USER])]
@@ -69,7 +69,7 @@ def redact_snapshot(planning: PlanContext, manifests: Manifests, kinds: Mapping[
     )
 
 
-def restore_snapshot(snapshot: Snapshot, manifests: Manifests, kinds: Mapping[str, AnyKind]) -> Snapshot:
+def restore_snapshot(snapshot: Snapshot, manifests: Manifests, kinds: Mapping[str, Kind]) -> Snapshot:
     """Return a redacted snapshot with the e-mails of named people restored, and a placeholder per counted person.
 
     A snapshot that is not redacted is returned unchanged.
@@ -88,7 +88,7 @@ def restore_snapshot(snapshot: Snapshot, manifests: Manifests, kinds: Mapping[st
     return replace(snapshot, listings=listings)
 
 
-def drop_unknown_people(snapshot: Snapshot, manifests: Manifests, kinds: Mapping[str, AnyKind]) -> Manifests:
+def drop_unknown_people(snapshot: Snapshot, manifests: Manifests, kinds: Mapping[str, Kind]) -> Manifests:
     """Return the manifests without people not named when a redacted snapshot was taken; each gives a warning.
 
     For a snapshot that is not redacted the manifests are returned unchanged.
@@ -110,7 +110,7 @@ def drop_unknown_people(snapshot: Snapshot, manifests: Manifests, kinds: Mapping
     )
 
 
-def named_people(manifests: Manifests, kinds: Mapping[str, AnyKind]) -> frozenset[str]:
+def named_people(manifests: Manifests, kinds: Mapping[str, Kind]) -> frozenset[str]:
     """Return the normalized e-mails of all people named by the manifests, earlier e-mails included."""
     return emails_of((*manifests.declared, *manifests.absent), kinds)
 
