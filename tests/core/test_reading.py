@@ -31,7 +31,7 @@ class Answers:
         self._failing, self.asked = failing, list[str]()
         self.requests = 0
 
-    def rows(self, operation: ListOperation, keep: object = None) -> ListedRows:
+    def rows(self, operation: ListOperation, **_: object) -> ListedRows:
         self.asked.append(operation.name)
         if operation.name == self._failing:
             raise ApiError("nothing today")
