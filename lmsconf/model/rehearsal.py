@@ -82,7 +82,7 @@ class RehearsalPace(Struct, frozen=True, kw_only=True):
     """
 
     requests: int
-    rate: float | None = None
+    rate: int | float | None = None
     is_limit: bool = False
 
     @property
@@ -107,5 +107,5 @@ class Rehearsal(Struct, frozen=True, kw_only=True):
     remaining: tuple[Change, ...]
     problems: tuple[Problem, ...]
     assumptions: tuple[RehearsedAssumption, ...]
-    groups: tuple[RehearsedGroup, ...]
+    memberships: tuple[RehearsedGroup, ...]
     pace: RehearsalPace
