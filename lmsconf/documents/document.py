@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Final, NoReturn, TypeVar, cast
+from typing import Final, NoReturn, TypeVar, cast
 
 import msgspec
 
@@ -76,7 +76,7 @@ def render_canonical_json(document: Mapping[str, Json]) -> str:
 
 def _value(value: Json | Iterator[Json]) -> Iterator[str]:
     """Yield the text of a value: a list in a line per item, anything else in one."""
-    if not isinstance(value, list | Iterator):
+    if not isinstance(value, list | tuple | Iterator):
         yield _compact(value)
         return
     before = "[\n"
@@ -120,8 +120,11 @@ def _refused(constant: str) -> NoReturn:
 
 
 def to_json(value: object) -> Json:
-    """Return a struct, or values of structs, as JSON: the keys in the order of the fields, an address as its text."""
-    return _with_lists(msgspec.to_builtins(value, str_keys=True, enc_hook=_plain))
+    """Return a struct, or values of structs, as JSON: the keys in the order of the fields, an address as its text.
+
+    A list of it may be a tuple: large plans are not copied once more.
+    """
+    return cast("Json", msgspec.to_builtins(value, str_keys=True, enc_hook=_plain))
 
 
 def object_json(value: msgspec.Struct) -> dict[str, Json]:
@@ -139,13 +142,6 @@ def _plain(value: object) -> object:
     if isinstance(value, Mapping):
         return dict(value)
     raise TypeError(f"JSON cannot hold a {type(value).__name__}")
-
-
-def _with_lists(value: Any) -> Json:  # what msgspec returns
-    """Return JSON with lists in place of tuples, which code that walks through JSON does not know."""
-    if isinstance(value, dict):
-        return {key: _with_lists(item) for key, item in value.items()}
-    return [_with_lists(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def from_json(value: Json, kind: type[Value], place: str = "") -> Value:
