@@ -7,7 +7,7 @@ can also be signed, with a key shared by those who plan and those who apply.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from lmsconf.documents.change_values import problem_json
 from lmsconf.documents.document import (
@@ -31,6 +31,8 @@ from lmsconf.documents.plan_values import (
     calls_from_json,
     changes_and_problems,
     plan_change_json,
+    rehearsal_from_json,
+    rehearsal_json,
     summary_json,
     unmanaged_json,
 )
@@ -48,9 +50,6 @@ from lmsconf.model.plan import (
     UnmanagedResources,
 )
 from lmsconf.model.scope import PlanScope
-
-if TYPE_CHECKING:
-    from lmsconf.model.rehearsal import Rehearsal
 
 FORMAT = "lmsconf.plan/1"
 _ANY_PLAN = "lmsconf.plan/"
@@ -179,8 +178,6 @@ def _document(plan: Plan, tool: Json) -> dict[str, Json]:
         settings = to_json(plan.settings_changed)
         document |= {"base": plan.base, "let_go": to_json(plan.let_go), "settings_changed": settings}
     if plan.rehearsal is not None:
-        from lmsconf.documents.rehearsal_values import rehearsal_json  # few plans are rehearsed
-
         document["rehearsal"] = rehearsal_json(plan.rehearsal)
     if plan.undo_of is not None:
         document["undo_of"] = to_json(plan.undo_of)
@@ -226,15 +223,9 @@ def _plan(at: JsonObjectReader) -> Plan:
         let_go=at.value("let_go", tuple[NoLongerDeclared, ...]) if at.has("let_go") else (),
         undo_of=at.value("undo_of", UndoneRun) if at.has("undo_of") else None,
         settings_changed=at.value("settings_changed", tuple[SettingChange, ...]) if at.has("settings_changed") else (),
-        rehearsal=_rehearsal(at.object("rehearsal")) if at.has("rehearsal") else None,
+        rehearsal=rehearsal_from_json(at.object("rehearsal")) if at.has("rehearsal") else None,
     )
 
 
 def _members(at: JsonObjectReader) -> list[str | None] | None:
     return at.value("predicted_members", list[str | None]) if at.has("predicted_members") else None
-
-
-def _rehearsal(value: dict[str, Json]) -> Rehearsal:
-    from lmsconf.documents.rehearsal_values import rehearsal_from_json
-
-    return rehearsal_from_json(value)

@@ -1,4 +1,4 @@
-"""The values within a plan file ⇄ JSON: changes, calls with their bodies, guards, selection, settings."""
+"""The values within a plan file ⇄ JSON: changes, calls with their bodies, its rehearsal."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from typing import cast
 from msgspec.structs import replace
 
 from lmsconf.documents.change_values import change_json, problem_json
-from lmsconf.documents.document import JsonObjectReader, object_json, without_keys
+from lmsconf.documents.document import JsonObjectReader, from_json, object_json, without_keys
 from lmsconf.errors import Problem
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.blockers import Blocker, blockers
 from lmsconf.model.calls import Call
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.plan import Change, Plan, UnmanagedResources
+from lmsconf.model.rehearsal import Rehearsal
 
 PAIRS = "$pairs"
 """Marks an object with keys that are ids not known yet: `{"$pairs": [[key, value], …]}`."""
@@ -94,3 +95,17 @@ def request_body_from_json(body: Json) -> object:
 
 def unmanaged_json(unmanaged: UnmanagedResources) -> Json:
     return {**object_json(unmanaged), "count": len(unmanaged.addresses) + unmanaged.left_alone}
+
+
+def rehearsal_json(rehearsal: Rehearsal) -> dict[str, Json]:
+    return {
+        **without_keys(object_json(rehearsal), "done"),
+        "calls": {"total": rehearsal.calls, "done": rehearsal.done},
+        "remaining": [change_json(change) for change in rehearsal.remaining],
+        "pace": {**object_json(rehearsal.pace), "seconds": rehearsal.pace.seconds},
+    }
+
+
+def rehearsal_from_json(value: dict[str, Json]) -> Rehearsal:
+    calls = JsonObjectReader(value).reader("calls")
+    return from_json({**value, "calls": calls.json("total"), "done": calls.json("done")}, Rehearsal, "rehearsal")
