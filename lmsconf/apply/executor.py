@@ -29,9 +29,15 @@ from lmsconf.errors import (
     WriteOutcomeUnknown,
     shorten,
 )
-from lmsconf.kinds.content_target.steps import replacement_verification
 from lmsconf.kinds.custom_field.migration import is_migrated
 from lmsconf.kinds.custom_field.steps import REFUSED_IN_USE, choices_created_by, ids_of_field
+from lmsconf.kinds.grant_verification import (
+    GrantVerification,
+    SentCall,
+    grant_verification,
+    replacement_verification,
+    revokes_access,
+)
 from lmsconf.kinds.shared.call_placeholders import fill_refs_in_body, fill_refs_in_path
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD
 from lmsconf.model.address import Ref, text_of_id
@@ -39,27 +45,26 @@ from lmsconf.model.api import ListOperation
 from lmsconf.model.calls import Call, is_creation
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.plan import Action, Plan
-from lmsconf.planner.grant_verification import GrantVerification, SentCall
-from lmsconf.planner.kind import AnyKind, listed_name
+from lmsconf.planner.kind import Kind, listed_name
 
 if TYPE_CHECKING:
     from lmsconf.api.client import Client
     from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest
 
 
-def grants_to_verify(plan: Plan, kinds: Mapping[str, AnyKind]) -> dict[str, GrantVerification]:
+def grants_to_verify(plan: Plan) -> dict[str, GrantVerification]:
     """Return how the granting calls that a revoking call depends on are verified, by call id.
 
     Each call that changes a replaced resource counts as revoking, also if it only narrows it.
     """
     replaced = {change.address for change in plan.changes if change.replaced_by}
-    revoking = [call for call in plan.calls if kinds[call.address.kind].revokes_access(call)]
+    revoking = [call for call in plan.calls if revokes_access(call)]
     changing = [call for call in plan.calls if call.address in replaced]
     needed = {need for call in (*revoking, *changing) for need in call.needs}
     strictly = {need for call in changing for need in call.needs}
     checks: dict[str, GrantVerification] = {}
     for call in (one for one in plan.calls if one.id in needed):
-        check = kinds[call.address.kind].grant_verification(call)
+        check = grant_verification(call)
         if check is None and call.id in strictly:
             check = replacement_verification(call)
         if check is not None:
@@ -153,7 +158,7 @@ class CallExecutor:
     def __init__(
         self,
         pool: WorkerPool,
-        kinds: Mapping[str, AnyKind],
+        kinds: Mapping[str, Kind],
         resolver: AmbiguousWriteResolver,
         *,
         grants: Mapping[str, GrantVerification] | None = None,
@@ -260,7 +265,7 @@ def _usable(call: Call, learnt: Learnt) -> Learnt:
     return learnt
 
 
-def _ids_in(call: Call, kind: AnyKind, answer: Json) -> Learnt:
+def _ids_in(call: Call, kind: Kind, answer: Json) -> Learnt:
     """Return the ids in the response to a call: that of a created resource, as its listing has it."""
     if kind.name == CUSTOM_FIELD:
         return ids_of_field(call.address, answer)
@@ -275,7 +280,7 @@ def _created_refs(call: Call) -> frozenset[Ref]:
     return choices | {Ref(call.address)} if call.creates else choices
 
 
-def _find_created_ids(client: Client, call: Call, kind: AnyKind, listing: ListOperation) -> Learnt:
+def _find_created_ids(client: Client, call: Call, kind: Kind, listing: ListOperation) -> Learnt:
     """Find the ids of a creation with an unreadable response by its name. Raises DuplicateResource."""
     matches = [row for row in _live(client, listing) if listed_name(kind, row) == call.address.name]
     if len(matches) > 1:
