@@ -12,8 +12,9 @@ from msgspec.structs import replace
 from lmsconf.errors import LmsconfError, Problem, Severity
 from lmsconf.export.manifest_files import entries_of, order_kinds, render_files, unexportable_line
 from lmsconf.export.verify_empty_plan import EmptyPlanCheck, deletes_undeclared
+from lmsconf.kinds.export import unread_value_notes
+from lmsconf.kinds.planning import match_kind
 from lmsconf.kinds.shared.kind_names import USER
-from lmsconf.kinds.user.export import unread_value_notes
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, Manifests
@@ -22,7 +23,7 @@ from lmsconf.model.plan import Change, Plan
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.context import CallTemplates, PlanContext
-from lmsconf.planner.kind import AnyKind
+from lmsconf.planner.kind import Kind
 from lmsconf.planner.live_names import LiveNames
 from lmsconf.planner.manifest_entries import ExportedEntry, UnexportableRow
 from lmsconf.planner.plan import make_plan
@@ -52,7 +53,7 @@ class ExportResult(Struct, frozen=True, kw_only=True):
 
 def export_snapshot(
     snapshot: Snapshot,
-    kinds: Mapping[str, AnyKind],
+    kinds: Mapping[str, Kind],
     policy: Policy,
     call_templates: CallTemplates,
     *,
@@ -104,7 +105,7 @@ def _files(
     entries: Iterable[ExportedEntry],
     skipped: Sequence[UnexportableRow],
     live: LiveNames,
-    kinds: Mapping[str, AnyKind],
+    kinds: Mapping[str, Kind],
     by: TeamRule | None,
 ) -> Mapping[str, str]:
     """Return path → text: a file for each section, in a folder for each team. Rows left out have no team."""
@@ -122,13 +123,13 @@ def _files(
 
 
 def _live_names(
-    snapshot: Snapshot, kinds: Mapping[str, AnyKind], policy: Policy, call_templates: CallTemplates
+    snapshot: Snapshot, kinds: Mapping[str, Kind], policy: Policy, call_templates: CallTemplates
 ) -> LiveNames:
     """Return the names of the snapshot's rows, in a PlanContext of all kinds with nothing declared."""
     plain = Policy(workspace=policy.workspace, today=policy.today, timezone=policy.timezone)
     planning = PlanContext(snapshot, plain, call_templates, lambda _: True)
     for kind in kinds.values():
-        kind.match(planning, (), ())
+        match_kind(planning, kind.name, (), ())
     return LiveNames(planning, policy)
 
 
@@ -211,7 +212,7 @@ class DeclaredRows(Struct, frozen=True):
 
 
 def find_declared_rows(
-    existing: Manifests, snapshot: Snapshot, kinds: Mapping[str, AnyKind], policy: Policy, call_templates: CallTemplates
+    existing: Manifests, snapshot: Snapshot, kinds: Mapping[str, Kind], policy: Policy, call_templates: CallTemplates
 ) -> DeclaredRows:
     """Return the live rows that manifests declare or delete; rows that are deleted together with those included."""
     # Without ownership: rows that are owned but not declared are to be exported.
@@ -222,7 +223,7 @@ def find_declared_rows(
     for name, kind in kinds.items():
         declared = [resource for resource in resources if resource.address.kind == name]
         absent = [entry for entry in delete_entries if entry.address.kind == name]
-        result = kind.match(planning, declared, absent)
+        result = match_kind(planning, kind.name, declared, absent)
         ids[name].update(match.row.id for match in result.matches if match.row is not None)
         ids[name].update(one.row.id for one in result.deletions if one.absent is not None or one.with_ is not None)
     this_workspace = frozenset([resource.address for resource in resources] + [one.address for one in delete_entries])

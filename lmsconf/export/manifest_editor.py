@@ -39,7 +39,7 @@ from lmsconf.model.drift import DriftFinding, DriftState, FieldDrift
 from lmsconf.model.names import normalize_name
 from lmsconf.model.time_formats import parse_response_time
 from lmsconf.planner.drift_findings import TAKE_OVER
-from lmsconf.planner.kind import AnyKind
+from lmsconf.planner.kind import Kind
 from lmsconf.planner.manifest_entries import ANY, KEYS, EntryItems, Trail
 from lmsconf.support.atomic_files import read_text
 
@@ -50,7 +50,7 @@ class ManifestEditor(Struct):
     manifests: Manifests
     root: Path
     timezone: tzinfo | None
-    kinds: MappingOf[str, AnyKind]
+    kinds: MappingOf[str, Kind]
     pages: dict[str, YamlEditor] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     renamed: dict[Address, Address] = field(default_factory=dict)
@@ -173,7 +173,7 @@ class ManifestEditor(Struct):
         else:
             set_key(page, entry, head, self._live(kind, change))
 
-    def _under(self, page: YamlEditor, kind: AnyKind, node: Node, key: str, change: FieldDrift) -> None:
+    def _under(self, page: YamlEditor, kind: Kind, node: Node, key: str, change: FieldDrift) -> None:
         """Edit one key of a mapping in the entry, such as metadata or answers. Raises EditRefused."""
         if not isinstance(node, Mapping):
             raise EditRefused("this is not a mapping", page.location_of(node))
@@ -183,7 +183,7 @@ class ManifestEditor(Struct):
         else:
             set_key(page, node, key, self._live(kind, change))
 
-    def _live(self, kind: AnyKind, change: FieldDrift) -> Json:
+    def _live(self, kind: Kind, change: FieldDrift) -> Json:
         """Return the live value in manifest form, with `$(` escaped."""
         if change.path in kind.time_keys and isinstance(change.live, str):
             try:
@@ -262,7 +262,7 @@ def _nowhere(finding: DriftFinding) -> Problem:
     )
 
 
-def set_item_key(editor: YamlEditor, kind: AnyKind, items: EntryItems, item: Node, key: str, live: Json) -> None:
+def set_item_key(editor: YamlEditor, kind: Kind, items: EntryItems, item: Node, key: str, live: Json) -> None:
     """Set the live value of one key: on its item, or on the whole entry. Raises EditRefused.
 
     A value that several items share is kept, and overridden on the item that differs.
@@ -347,7 +347,7 @@ def _elsewhere(page: YamlEditor, which: str, items: EntryItems, node: Node) -> E
 
 
 def rename_references(
-    editors: Iterable[YamlEditor], kinds: MappingOf[str, AnyKind], kind: str, old: str, new: str
+    editors: Iterable[YamlEditor], kinds: MappingOf[str, Kind], kind: str, old: str, new: str
 ) -> None:
     """Rename a resource in every reference to it."""
     trails = [trail for other_kind in kinds.values() for trail in other_kind.references.get(kind, ())]
@@ -356,7 +356,7 @@ def rename_references(
 
 
 def rename_part_references(
-    editors: Iterable[YamlEditor], kinds: MappingOf[str, AnyKind], address: Address, old: str, new: str
+    editors: Iterable[YamlEditor], kinds: MappingOf[str, Kind], address: Address, old: str, new: str
 ) -> None:
     """Rename a part of a resource, such as a choice of a field, in every reference to it."""
     editors = list(editors)

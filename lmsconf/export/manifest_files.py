@@ -11,16 +11,15 @@ from typing import Final, TypeVar, cast
 from msgspec import Struct, field
 
 from lmsconf.errors import LmsconfError, UsageError
-from lmsconf.kinds.content_target.export import assignment_entries, group_by_content
+from lmsconf.kinds.export import assignment_entries, entry_body, group_by_content, person_entries, team_of
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET
-from lmsconf.kinds.user.export import person_entries
 from lmsconf.manifest.edit.yaml_text import escape_for_comment, format_entry_lines
 from lmsconf.manifest.schemas import declares_choices
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import casefold_name, did_you_mean, normalize_name, quote_name
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.planner.kind import AnyKind
+from lmsconf.planner.kind import Kind
 from lmsconf.planner.live_names import LiveNames
 from lmsconf.planner.manifest_entries import EntryBody, ExportedEntry, UnexportableRow
 
@@ -30,12 +29,12 @@ _SHOWN: Final = 20
 """How many rows that could not be exported are listed in a file; the others are counted."""
 
 
-def order_kinds(kinds: Mapping[str, AnyKind]) -> list[AnyKind]:
+def order_kinds(kinds: Mapping[str, Kind]) -> list[Kind]:
     """Return the kinds in the order of their sections in manifests: those that are not usually exported last."""
     return sorted(kinds.values(), key=lambda kind: kind.is_person)
 
 
-def entries_of(kind: AnyKind, live: LiveNames) -> Iterator[ExportedEntry | UnexportableRow]:
+def entries_of(kind: Kind, live: LiveNames) -> Iterator[ExportedEntry | UnexportableRow]:
     """Yield the manifest entry of every live row of a kind, or the reason why it has none."""
     if kind.is_person:
         yield from person_entries(live)
@@ -43,11 +42,11 @@ def entries_of(kind: AnyKind, live: LiveNames) -> Iterator[ExportedEntry | Unexp
         yield from assignment_entries(live)
     else:
         for row in live.snapshot.of(kind.name).rows:
-            yield live.exported_entry(kind.name, row, kind.entry_body(live, row))
+            yield live.exported_entry(kind.name, row, entry_body(live, kind.name, row))
 
 
 def render_files(
-    entries: Iterable[ExportedEntry], skipped: Iterable[UnexportableRow], kinds: Mapping[str, AnyKind], workspace: str
+    entries: Iterable[ExportedEntry], skipped: Iterable[UnexportableRow], kinds: Mapping[str, Kind], workspace: str
 ) -> dict[str, str]:
     """Map each section to the text of its file; kinds without an entry have none."""
     exported, missing = _by_kind(entries), _by_kind(skipped)
@@ -65,7 +64,7 @@ def _by_kind(items: Iterable[Item]) -> defaultdict[str, list[Item]]:
     return by_kind
 
 
-def _file(kind: AnyKind, entries: Sequence[ExportedEntry], missing: Sequence[UnexportableRow], workspace: str) -> str:
+def _file(kind: Kind, entries: Sequence[ExportedEntry], missing: Sequence[UnexportableRow], workspace: str) -> str:
     lines = [f"# What workspace {escape_for_comment(workspace)} contained when it was exported.", *_missing(missing)]
     lines += ["", f"{kind.section}:"]
     blocks = [
@@ -78,7 +77,7 @@ def _file(kind: AnyKind, entries: Sequence[ExportedEntry], missing: Sequence[Une
     return "\n".join(lines) + "\n"
 
 
-def _arranged(kind: AnyKind, entries: Iterable[ExportedEntry]) -> Iterator[EntryBody]:
+def _arranged(kind: Kind, entries: Iterable[ExportedEntry]) -> Iterator[EntryBody]:
     """Yield the whole entries of an exported file, sorted for reading and lookup; of each content, one entry."""
     if kind.name == CONTENT_TARGET:
         yield from group_by_content(entries)
@@ -146,7 +145,7 @@ class TeamRule(Struct, frozen=True):
     separator: str = ""
 
 
-def parse_rule(text: str, snapshot: Snapshot, kinds: Mapping[str, AnyKind]) -> TeamRule:
+def parse_rule(text: str, snapshot: Snapshot, kinds: Mapping[str, Kind]) -> TeamRule:
     """Parse the value of `--by`. Raises UsageError for a field that the workspace does not have."""
     if text.startswith(_PREFIX):
         separator = text.removeprefix(_PREFIX)
@@ -168,7 +167,7 @@ def parse_rule(text: str, snapshot: Snapshot, kinds: Mapping[str, AnyKind]) -> T
     return TeamRule(field=normalize_name(text))
 
 
-def teams_of(rule: TeamRule, entries: Iterable[ExportedEntry], kinds: Mapping[str, AnyKind]) -> dict[Address, str]:
+def teams_of(rule: TeamRule, entries: Iterable[ExportedEntry], kinds: Mapping[str, Kind]) -> dict[Address, str]:
     """Return the team of each entry that has one. entries: of all kinds, in their order."""
     teams: dict[Address, str] = {}
     for entry in entries:
@@ -176,14 +175,14 @@ def teams_of(rule: TeamRule, entries: Iterable[ExportedEntry], kinds: Mapping[st
         team = (
             _prefix(entry, kind, rule.separator)
             if rule.field is None
-            else kind.entry_team(entry.body, rule.field, teams)
+            else team_of(kind.name, entry.body, rule.field, teams)
         )
         if team is not None and team.strip():
             teams[entry.address] = team
     return teams
 
 
-def live_entries(live: LiveNames, kinds: Mapping[str, AnyKind]) -> list[ExportedEntry]:
+def live_entries(live: LiveNames, kinds: Mapping[str, Kind]) -> list[ExportedEntry]:
     """Return the entries of everything that is live, of kinds that are not exported too."""
     return [row for kind in kinds.values() for row in entries_of(kind, live) if isinstance(row, ExportedEntry)]
 
@@ -208,7 +207,7 @@ def split_by_team(entries: Iterable[ExportedEntry], teams: Mapping[Address, str]
     return folders
 
 
-def _prefix(entry: ExportedEntry, kind: AnyKind, separator: str) -> str | None:
+def _prefix(entry: ExportedEntry, kind: Kind, separator: str) -> str | None:
     """Return the part of a name before the separator, for an assignment of its content's; None for people."""
     value = next(iter(entry.body.values()))
     name = value.get("name") if isinstance(value, dict) else value

@@ -17,8 +17,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from lmsconf.documents.document import JsonObjectReader
-from lmsconf.documents.fleet_file import entry_from_json
+from lmsconf.documents.document import from_json
 from lmsconf.errors import ExitCode, LmsconfError, Problem, Terminated
 from lmsconf.fleet.fleet_run import Lost
 from lmsconf.fleet.task_process import TaskProcess
@@ -162,7 +161,7 @@ class _LocalRun:
 
 def _entry(answer: Mapping[str, Json]) -> FleetEntry | None:
     """Return the result in an answer; None where the worker died, or was stopped."""
-    return entry_from_json(JsonObjectReader(answer["entry"])) if "entry" in answer else None
+    return from_json(answer["entry"], FleetEntry) if "entry" in answer else None
 
 
 def ended_problem(task: FleetTask, code: int, time_limit: float | None) -> Problem:

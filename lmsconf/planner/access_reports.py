@@ -36,7 +36,7 @@ from lmsconf.model.names import (
 from lmsconf.planner.address_patterns import AMBIGUOUS, canonical_pattern
 from lmsconf.planner.audiences import Audience, Bits, access_of, positions_of
 from lmsconf.planner.effects import weakest_basis
-from lmsconf.planner.kind import AnyKind
+from lmsconf.planner.kind import Kind
 
 KEEP: Final = "keep"
 NONE: Final = "none"
@@ -297,7 +297,7 @@ def _side_counts(answers: FieldAnswers, people: Bits | None) -> dict[tuple[Answe
     return counts
 
 
-def parse_audience(text: str, kinds: Mapping[str, AnyKind]) -> tuple[Address, ...]:
+def parse_audience(text: str, kinds: Mapping[str, Kind]) -> tuple[Address, ...]:
     """Parse an audience as plans print it, or an assignment, which names one; a name alone may be of several kinds.
 
     Section names and the words of a view are understood too. Raises ProblemsFound for a text that is not an address.
@@ -319,7 +319,7 @@ def parse_audience(text: str, kinds: Mapping[str, AnyKind]) -> tuple[Address, ..
     )
 
 
-def _names(text: str, kind: AnyKind) -> Iterator[str]:
+def _names(text: str, kind: Kind) -> Iterator[str]:
     """Yield the names that a text without a kind may mean: all of it, or `Sales (smart group)` of a graph."""
     name = normalize_name(unescape(text) if "\\" in text else text)
     yield name
@@ -327,7 +327,7 @@ def _names(text: str, kind: AnyKind) -> Iterator[str]:
         yield name.removesuffix(label)
 
 
-def _audience_in_words(text: str, kinds: Mapping[str, AnyKind]) -> Address | None:
+def _audience_in_words(text: str, kinds: Mapping[str, Kind]) -> Address | None:
     """Return the audience of `everyone`, or of `assignment of GDPR basics to group/Sales`; None for other texts."""
     if text == EVERYBODY:
         return Address(EVERYBODY, "")

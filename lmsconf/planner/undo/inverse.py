@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.kinds.custom_field.types import parts_of
+from lmsconf.kinds.entries import parse, parse_absent
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, USER
 from lmsconf.kinds.undo import lost_answer_entries
 from lmsconf.model.address import Address
@@ -24,7 +25,8 @@ from lmsconf.model.declarations import DeleteEntry, DesiredResource, FixedSource
 from lmsconf.model.names import normalize_name
 from lmsconf.model.plan import Action, Change, UndoLevel
 from lmsconf.planner.context import PlanContext
-from lmsconf.planner.kind import AnyKind, ManifestEntry
+from lmsconf.planner.kind import Kind
+from lmsconf.planner.manifest_entries import ManifestEntry
 from lmsconf.planner.undo.drafts import ALL, Draft, Drafter, LeftAlone, without_values_of
 from lmsconf.planner.undo.merge import alike
 from lmsconf.planner.undo.names import deleted_id, map_references, marked_id, plain_id, renamed_to
@@ -118,7 +120,7 @@ class _Inversion:
                 self.problems.append(LeftAlone(change=claim.change, key=key, reason=reason))
         return allowed
 
-    def _renamed_since(self, kind: AnyKind, change: Change) -> None:
+    def _renamed_since(self, kind: Kind, change: Change) -> None:
         names = [form.get(kind.name_key) if isinstance(form, dict) else None for form in (change.before, change.after)]
         row = self.times.row_now(kind, change.id)
         key = kind.name_key
@@ -159,7 +161,7 @@ class _Inversion:
                     known.body = _merged(known.body, draft.body)
         return list(out.values())
 
-    def _is_back(self, kind: AnyKind, change: Change, drafts: Sequence[Draft], back: set[tuple[str, Any]]) -> bool:
+    def _is_back(self, kind: Kind, change: Change, drafts: Sequence[Draft], back: set[tuple[str, Any]]) -> bool:
         """Whether the resource of a change, or the parts that the run removed from it, are there again."""
         if change.address in self.left or not self.times.run.is_done(change):
             return False
@@ -167,7 +169,7 @@ class _Inversion:
             return (kind.name, str(change.id)) in back or self.times.recreated_id(kind, change) is not None
         return change.action is Action.UPDATE and self.times.row_now(kind, change.id) is not None
 
-    def _value_beside(self, change: Change, kind: AnyKind, entry: Mapping[str, Json]) -> Draft | None:
+    def _value_beside(self, change: Change, kind: Kind, entry: Mapping[str, Json]) -> Draft | None:
         """Return the draft of values that were destroyed, where nobody has given others since."""
         body = self.times.mark_before(kind, entry)
         id = body.pop("id", None)
@@ -221,8 +223,8 @@ class _Inversion:
             body = {kind.name_key: writer.name(kind, draft), **pin, **body}
         wrong: list[Problem] = []
         entry = ManifestEntry(body=body, places=run_source(self.times.run.name), timezone=None, report=wrong.append)
-        declared = [] if draft.absent else list(kind.parse(entry))
-        absent = list(kind.parse_absent(entry)) if draft.absent else []
+        declared = [] if draft.absent else list(parse(kind.name, entry))
+        absent = list(parse_absent(kind.name, entry)) if draft.absent else []
         if wrong:
             what = "is not created again" if draft.id is None else "is left as it is"
             self._refuse(draft, ALL, f"it {what}: no manifest can declare it: {wrong[0].message}")
@@ -271,7 +273,7 @@ def _problem(times: Times, writer: EntryWriter, left: LeftAlone) -> Problem:
     return Problem(code=CONFLICT, message=message, hint=hint, severity=Severity.WARNING, address=str(address))
 
 
-def _shown(writer: EntryWriter, kind: AnyKind, key: str, value: Json) -> str:
+def _shown(writer: EntryWriter, kind: Kind, key: str, value: Json) -> str:
     if value is None or value == []:
         return "nothing"
     body = {key: value} if key else value if isinstance(value, dict) else {}
@@ -288,7 +290,7 @@ class NameClaim(Struct, frozen=True, kw_only=True):
     """
 
     change: Change
-    kind: AnyKind
+    kind: Kind
     name: str
     id: str | None
     deleted: bool = False
@@ -300,7 +302,7 @@ class NameClaim(Struct, frozen=True, kw_only=True):
 
 
 def name_claims(
-    kind: AnyKind, run: RunToUndo, live: PlanContext, changes: Sequence[Change]
+    kind: Kind, run: RunToUndo, live: PlanContext, changes: Sequence[Change]
 ) -> Iterator[NameClaim | Change]:
     """Yield the claims of renamed and deleted resources; a change itself where others have given another name since."""
     rows = {row.id: row for row in live.snapshot.rows(kind.row_type)}
@@ -365,17 +367,17 @@ class EntryWriter:
                 if isinstance(item, dict) and isinstance(item.get("id"), str):
                     self._parts[str(item["id"])] = str(item["name"])
 
-    def name(self, kind: AnyKind, draft: Draft) -> str:
+    def name(self, kind: Kind, draft: Draft) -> str:
         """Return the name of a draft's resource: the one that it is to have, or the one it has."""
         if draft.name is not None:
             return draft.name
         return kind.normalize_name(self._times.row_now(kind, draft.id).name)
 
-    def written(self, kind: AnyKind, body: Mapping[str, Json]) -> Body:
+    def written(self, kind: Kind, body: Mapping[str, Json]) -> Body:
         """Return an entry with names. Raises NotThere."""
         return map_references(kind, body, self._written, self._written_part)
 
-    def shown(self, kind: AnyKind, body: Mapping[str, Json]) -> Body:
+    def shown(self, kind: Kind, body: Mapping[str, Json]) -> Body:
         """Return a value with names for people to read, also of what is not there."""
         return map_references(kind, body, self._shown, self._written_part)
 

@@ -15,7 +15,7 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from lmsconf.api.spec.listings import CATALOG, CUSTOM_FIELDS, MANUAL_GROUPS, SMART_GROUPS
+from lmsconf.api.spec.operations import CATALOG, CUSTOM_FIELDS, MANUAL_GROUPS, SMART_GROUPS
 from lmsconf.kinds.content_target.audiences import Audiences, audiences_among
 from lmsconf.kinds.content_target.effects.query import ResolvedQuery
 from lmsconf.kinds.content_target.effects.scope import AccessScope, AudienceKey
