@@ -60,12 +60,8 @@ def failed_problems(results: Iterable[AccessTestResult]) -> Iterator[Problem]:
     """Yield the problem of each failed test, which stops apply."""
     for result in results:
         if result.reason is not None:
-            message = f"test {_quoted(result.test)} fails: {result.reason}"
+            message = f'test "{result.test.title}" fails: {result.reason}'
             yield Problem(code=FAILED, message=message, hint=_HINT, source=result.test.source)
-
-
-def _quoted(test: AccessTest) -> str:
-    return f'"{test.title}"'
 
 
 def not_judged_problems(tests: Sequence[AccessTest]) -> Iterator[Problem]:

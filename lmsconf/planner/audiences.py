@@ -12,12 +12,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from operator import or_
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias, cast
 
 from msgspec import Struct
 
 from lmsconf.model.address import Address, RemoteId
-from lmsconf.model.effects import Basis
+from lmsconf.model.effects import AccessChange, Basis
 
 Bits: TypeAlias = int
 """A set of people, by their positions."""
@@ -229,6 +229,15 @@ class ContentAccess(Struct, frozen=True):
     shortened: Bits
     archived_soon: Bits
     causes: tuple[tuple[Address, Bits], ...]
+
+    def of(self, change: AccessChange) -> Bits:
+        """Return everybody who is affected by this."""
+        return cast("Bits", getattr(self, change.value))
+
+    @property
+    def bound(self) -> Bits:
+        """People who have the content as mandatory after, and did not before."""
+        return self.to_mandatory | (self.gain & self.after.mandatory)
 
     @property
     def changed(self) -> Bits:

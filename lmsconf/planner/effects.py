@@ -74,28 +74,13 @@ class LossDetails(NamedTuple):
     certificates: Mapping[int, int] | None
 
 
-class _Totals:
-    """Distinct people over all contents, by what changes."""
-
-    def __init__(self) -> None:
-        self.bits: dict[str, Bits] = dict.fromkeys((*AccessChange, "shortened", "archived_soon", "mandatory"), 0)
-
-    def add(self, access: ContentAccess) -> None:
-        for change in AccessChange:
-            self.bits[change] |= changed_people(access, change)
-        self.bits["shortened"] |= access.shortened
-        self.bits["archived_soon"] |= access.archived_soon
-        self.bits["mandatory"] |= access.to_mandatory | (access.gain & access.after.mandatory)
-
-    @property
-    def harmed(self) -> Bits:
-        """The people that the guard `people` counts."""
-        return self.bits["lose"] | self.bits["shortened"] | self.bits["archived_soon"]
+_COUNTED: Final = (*AccessChange, "shortened", "archived_soon", "bound")
+"""What is counted of distinct people over all contents."""
 
 
-def _archived_soon(totals: _Totals) -> Iterator[Problem]:
+def _archived_soon(totals: Mapping[str, Bits]) -> Iterator[Problem]:
     """Yield a warning about people that the guard `people` counts although their windows do not change."""
-    if number := totals.bits["archived_soon"].bit_count():
+    if number := totals["archived_soon"].bit_count():
         people = "1 person who has content is" if number == 1 else f"{number:,} people who have content are"
         yield Problem(
             code="people/archived-soon",
@@ -115,7 +100,8 @@ def predict_effects(model: AudienceModel, *, can_take: bool, can_require: bool, 
     people: list[PersonEffect] = []
     measures: list[GuardCount] = []
     losses: list[Losses] = []
-    totals, unknown = _Totals(), False
+    totals: dict[str, Bits] = dict.fromkeys(_COUNTED, 0)
+    unknown = False
     for name, id, assignments in sorted((name, id, its_own) for id, (name, its_own) in model.contents.items()):
         basis = weakest_basis(assignment.audience.basis for assignment in assignments)
         if not all(assignment.audience.is_known for assignment in assignments):
@@ -123,7 +109,8 @@ def predict_effects(model: AudienceModel, *, can_take: bool, can_require: bool, 
             contents.append(_unknown_content(id, name, assignments, can_take=can_take))
             continue
         access = compare_access(assignments, model.now, model.ends)
-        totals.add(access)
+        for counted in totals:
+            totals[counted] |= getattr(access, counted)
         if not (access.changed | access.shortened):
             continue
         contents.append(_content(model, id, name, access, basis))
@@ -136,13 +123,12 @@ def predict_effects(model: AudienceModel, *, can_take: bool, can_require: bool, 
             people.extend(person_rows(model, id, name, access))
     groups = tuple(one for group in model.groups for one in _group(model, group))
     bases = [*(content.basis for content in contents), *(group.basis for group in groups)]
-    counts = _people(totals, unknown=unknown, can_take=can_take)
-    harmed = None if unknown and can_take else totals.harmed.bit_count()
-    bound = None if unknown and can_require else totals.bits["mandatory"].bit_count()
+    known = AccessCounts(**{name: totals[name].bit_count() for name in (*AccessChange, "shortened")})
+    harmed = totals["lose"] | totals["shortened"] | totals["archived_soon"]
     effects = Effects(
         basis=weakest_basis(bases),
         reasons=tuple(dict.fromkeys(model.reasons)),
-        people=counts,
+        people=unknown_counts(can_take=can_take) if unknown else known,
         contents=tuple(contents),
         groups=tuple(sorted(groups, key=lambda group: group.address)),
         calibration=Calibration(groups=model.groups_compared, exact=model.groups_equal),
@@ -152,9 +138,13 @@ def predict_effects(model: AudienceModel, *, can_take: bool, can_require: bool, 
     return PredictedEffects(
         effects=effects,
         measures=(
-            *_counted("people", harmed, 0),
+            *_counted("people", None if unknown and can_take else harmed.bit_count(), 0),
             *measures,
-            *_counted("mandatory", bound, model.active.bit_count()),
+            *_counted(
+                "mandatory",
+                None if unknown and can_require else totals["bound"].bit_count(),
+                model.active.bit_count(),
+            ),
         ),
         losses=tuple(losses),
         problems=tuple(_archived_soon(totals)),
@@ -175,12 +165,6 @@ def _counted(guard: str, taken: int | None, size: int) -> tuple[GuardCount, ...]
 def weakest_basis(bases: Iterable[Basis]) -> Basis:
     """Return the weakest of several."""
     return max(bases, key=_BY_STRENGTH.index, default=Basis.EXACT)
-
-
-def _people(totals: _Totals, *, unknown: bool, can_take: bool) -> AccessCounts:
-    if not unknown:
-        return AccessCounts(**{name: totals.bits[name].bit_count() for name in (*AccessChange, "shortened")})
-    return unknown_counts(can_take=can_take)
 
 
 def unknown_counts(*, can_take: bool) -> AccessCounts:
@@ -217,7 +201,7 @@ def _unknown_people(model: AudienceModel) -> Iterator[UnknownPeople]:
 
 
 def _content(model: AudienceModel, id: RemoteId, name: str, access: ContentAccess, basis: Basis) -> ContentEffects:
-    numbers = {change.value: changed_people(access, change).bit_count() for change in AccessChange}
+    numbers = {change.value: access.of(change).bit_count() for change in AccessChange}
     changed = access.changed | access.shortened
     causes = [
         (-(people & access.lose).bit_count(), -(people & access.gain).bit_count(), cause)
@@ -254,28 +238,25 @@ def _group(model: AudienceModel, group: Audience) -> Iterator[GroupEffects]:
     if group.address is None:
         return
     before, after = group.before, group.after
-    if before is not None and after is not None:
-        if before == after:
-            return
-        join, leave = (after & ~before).bit_count(), (before & ~after).bit_count()
+    if before is None or after is None:
+        yield GroupEffects(
+            address=group.address,
+            before=None if before is None else before.bit_count(),
+            after=None if after is None else after.bit_count(),
+            join=None,
+            leave=None,
+            basis=Basis.UNKNOWN,
+        )
+    elif before != after:
         yield GroupEffects(
             address=group.address,
             before=before.bit_count(),
             after=after.bit_count(),
-            join=join,
-            leave=leave,
+            join=(after & ~before).bit_count(),
+            leave=(before & ~after).bit_count(),
             basis=group.basis,
             members=_members_digest(model, after),
         )
-        return
-    yield GroupEffects(
-        address=group.address,
-        before=None if before is None else before.bit_count(),
-        after=None if after is None else after.bit_count(),
-        join=None,
-        leave=None,
-        basis=Basis.UNKNOWN,
-    )
 
 
 def _members_digest(model: AudienceModel, members: Bits) -> str | None:
@@ -298,12 +279,6 @@ def with_progress(effects: Effects, details: Mapping[RemoteId, LossDetails], rea
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def changed_people(access: ContentAccess, change: AccessChange) -> Bits:
-    """Return everybody who is affected by this."""
-    bits: Bits = getattr(access, change.value)
-    return bits
-
-
 def person_rows(model: AudienceModel, id: RemoteId, name: str, access: ContentAccess) -> Iterator[PersonEffect]:
     """Yield a row for each person whose access to a content changes."""
     changed = access.changed
@@ -314,7 +289,7 @@ def person_rows(model: AudienceModel, id: RemoteId, name: str, access: ContentAc
             because[position].append(str(cause))
     short = frozenset(positions_of(access.shortened))
     for change in AccessChange:
-        for position in positions_of(changed_people(access, change)):
+        for position in positions_of(access.of(change)):
             before, after = (side.get(position, _NO_ACCESS) for side in sides)
             if position in model.changed_people:
                 because[position].append(str(model.changed_people[position]))

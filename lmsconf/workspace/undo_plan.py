@@ -211,9 +211,5 @@ def _selected(draft: DraftPlan) -> Iterator[Problem]:
     """Yield the problems of a plan; of what is left alone, only those of the resources that are planned."""
     for problem in draft.plan.problems:
         is_conflict = problem.code in (CONFLICT, LIMITED) and problem.address is not None
-        if not is_conflict or _chosen(draft.planning, str(problem.address)):
+        if not is_conflict or draft.planning.chosen(Address.parse(str(problem.address))):
             yield problem
-
-
-def _chosen(planning: PlanContext, address: str) -> bool:
-    return planning.chosen(Address.parse(address))

@@ -31,6 +31,10 @@ from lmsconf.planner.undo.merge import (
 from lmsconf.planner.undo.names import marked_id, renamed_parts
 from lmsconf.planner.undo.times import Body, Times
 
+_PEOPLE: Final = ("members", "managers")
+"""The keys that hold lists of people."""
+_LISTS: Final = (*_PEOPLE, "applications")
+"""The keys that hold a list that may be given in part, with `include` and `exclude`, but for that of parts."""
 ALL: Final = ""
 """The key of a conflict about a whole resource."""
 
@@ -95,7 +99,7 @@ class Drafter:
             if not self._is_as_made(change, key, value, live.get(key), other):
                 self._conflict(change, key, None, value, live.get(key))
                 return None
-        reason = self._filled_since(kind, made, live)
+        reason = _filled_since(made, live)
         if reason is None and kind.name == CUSTOM_FIELD:
             reason = answered_since(times.live, row, times.run.plan)
         if reason is not None:
@@ -143,11 +147,6 @@ class Drafter:
                 return row
         return None
 
-    def _filled_since(self, kind: Kind, made: Body, live: Body) -> str | None:
-        """Return which text or list that the run did not declare is not empty now."""
-        key = next((key for key in live if key not in made and isinstance(live[key], str | list) and live[key]), None)
-        return None if key is None else f"it has {key} now, which the run did not give it"
-
     def undo_deletion(self, change: Change) -> Draft | None:
         """Return the entry that creates again what the run deleted; None if it was not deleted, or is there again."""
         times, kind = self._times, self._times.kinds[change.address.kind]
@@ -161,12 +160,12 @@ class Drafter:
         if kind.is_relation:
             return self._relation_again(change, kind, body)
         name = kind.normalize_name(str(body.pop(kind.name_key)))
-        people = self._without_missing(change, kind, body)
+        people = self._without_missing(change, body)
         id = times.recreated_id(kind, change)
         if id is None:
             return Draft(change=change, kind=kind, id=None, name=name, body=people)
         self.there_again.add(change.address)
-        lists: Body = {key: {INCLUDE: value} for key, value in people.items() if takes_part_lists(kind, key) and value}
+        lists: Body = {key: {INCLUDE: value} for key, value in people.items() if key in _LISTS and value}
         return Draft(change=change, kind=kind, id=id, body=lists)
 
     def _relation_again(self, change: Change, kind: Kind, body: Body) -> Draft | None:
@@ -207,7 +206,7 @@ class Drafter:
                 continue
             if key == kind.parts_key:
                 self._parts(draft, then, row)
-            elif takes_part_lists(kind, key):
+            elif key in _LISTS:
                 self._list(draft, key, live.get(key))
             else:
                 wanted = times.mark_made(change, {key: made.get(key)}).get(key)
@@ -275,7 +274,7 @@ class Drafter:
         removed = [item for field_change in field_changes for item in field_change.removed if is_done(str(item))]
         sides = self._times.mark_made(change, {key: {INCLUDE: removed, EXCLUDE: added}})[key]
         missing: Json = [item for item in _items(sides, INCLUDE) if item not in now]
-        wanted = self._without_missing(change, draft.kind, {key: missing})[key]
+        wanted = self._without_missing(change, {key: missing})[key]
         parts: Body = {INCLUDE: wanted, EXCLUDE: [item for item in _items(sides, EXCLUDE) if item in now]}
         if any(parts.values()):
             draft.body[key] = {part: items for part, items in parts.items() if items}
@@ -311,11 +310,11 @@ class Drafter:
         keys = [one for one in order if one in listed] + [one for one in listed if one not in order]
         draft.body[key] = [listed[one] for one in dict.fromkeys(keys)]
 
-    def _without_missing(self, change: Change, kind: Kind, body: Body) -> Body:
+    def _without_missing(self, change: Change, body: Body) -> Body:
         """Return an entry whose lists of people hold only live people; report how many are missing."""
         out = dict(body)
         for key, value in body.items():
-            if isinstance(value, list) and _holds_people(kind, key):
+            if isinstance(value, list) and key in _PEOPLE:
                 there = [item for item in value if self._times.is_person(str(item))]
                 out[key] = [*there]
                 if len(there) < len(value):
@@ -348,15 +347,6 @@ def _relation_key(kind: Kind, body: Mapping[str, Json]) -> str:
     return json.dumps([named(body.get(key)) for key in sorted(required_keys(kind))])
 
 
-def takes_part_lists(kind: Kind, key: str) -> bool:
-    """Whether a key holds a list that may be given in part, with `include` and `exclude`, but for that of parts."""
-    shapes = _schema(kind, key).get("oneOf")
-    return key != kind.parts_key and any(
-        isinstance(shape, dict) and INCLUDE in _object(shape.get("properties"))
-        for shape in (shapes if isinstance(shapes, list) else ())
-    )
-
-
 def without_values_of(deleted: Collection[str], draft: Draft) -> Draft | None:
     """Return a draft without empty values for what the undo deletes, by id: the deletion empties them. None: no draft.
 
@@ -373,6 +363,12 @@ def without_values_of(deleted: Collection[str], draft: Draft) -> Draft | None:
     return replace(draft, body=body) if body or draft.name is not None or not draft.body else None
 
 
+def _filled_since(made: Body, live: Body) -> str | None:
+    """Return which text or list that the run did not declare is not empty now."""
+    key = next((key for key in live if key not in made and isinstance(live[key], str | list) and live[key]), None)
+    return None if key is None else f"it has {key} now, which the run did not give it"
+
+
 def _without_nulls(body: Body) -> Body:
     return {key: value for key, value in body.items() if value is not None}
 
@@ -380,18 +376,6 @@ def _without_nulls(body: Body) -> Body:
 def _items(sides: Json, part: str) -> list[Json]:
     value = sides.get(part) if isinstance(sides, dict) else None
     return value if isinstance(value, list) else []
-
-
-def _holds_people(kind: Kind, key: str) -> bool:
-    return _schema(kind, key).get("x-people") is True
-
-
-def _schema(kind: Kind, key: str) -> Mapping[str, Json]:
-    return _object(_object(kind.schema.get("properties")).get(key))
-
-
-def _object(value: Json) -> Mapping[str, Json]:
-    return value if isinstance(value, dict) else {}
 
 
 def _is_unresolved(kind: Kind, body: Mapping[str, Json]) -> bool:

@@ -202,20 +202,16 @@ class _Inversion:
     def _write(self, writer: EntryWriter, draft: Draft) -> None:
         kind = draft.kind
         body: Body = {}
-        for key, value in draft.body.items() if not draft.whole else ():
+        for piece in [draft.body] if draft.whole else [{key: value} for key, value in draft.body.items()]:
             try:
-                body |= writer.written(kind, {key: value})
+                body |= writer.written(kind, piece)
             except NotThere as missing:
-                if draft.id is None:
-                    self._refuse(draft, ALL, f"it is not created again: {missing} is not there")
+                if draft.whole or draft.id is None:
+                    what = "is left as it is" if draft.whole else "is not created again"
+                    self._refuse(draft, ALL, f"it {what}: {missing} is not there")
                     return
+                [key] = piece
                 self._refuse(draft, key, f"{key} is left as it is: {missing} is not there")
-        if draft.whole:
-            try:
-                body = writer.written(kind, draft.body)
-            except NotThere as missing:
-                self._refuse(draft, ALL, f"it is left as it is: {missing} is not there")
-                return
         if not kind.is_relation:
             if not body and draft.name is None and not draft.absent:
                 return
