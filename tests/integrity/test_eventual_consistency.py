@@ -67,7 +67,7 @@ class StaleReadTransport(httpx.BaseTransport):
             return httpx.Response(403, json={"message": "no"})
         if path.endswith(self.idle):
             return httpx.Response(200, json={})
-        self.sandbox.checkpoint(str(len(self._states)))
+        self.sandbox.store.checkpoint(str(len(self._states)))
         self._states.append(self.now)
         return self.sandbox.handle_request(request)
 
@@ -76,11 +76,11 @@ class StaleReadTransport(httpx.BaseTransport):
         young = next((number for number, at in enumerate(self._states) if at > self.now - self.lag), None)
         if young is None:
             return self.sandbox.handle_request(request)
-        self.sandbox.checkpoint("now")
-        self.sandbox.restore(str(young))
+        self.sandbox.store.checkpoint("now")
+        self.sandbox.store.restore(str(young))
         answer = self.sandbox.handle_request(request)
         answer.read()
-        self.sandbox.restore("now")
+        self.sandbox.store.restore("now")
         return answer
 
 

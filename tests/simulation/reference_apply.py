@@ -81,7 +81,7 @@ class ReferenceApply:
 
     def reset(self, script: Script) -> None:
         """As it was before the apply, with what is to go wrong."""
-        self.sandbox.restore(_START)
+        self.sandbox.store.restore(_START)
         self.sandbox.log.clear()
         self.clock.reset()
         self.network.reset(script)
@@ -110,7 +110,7 @@ def scene(name: str) -> ReferenceApply:
         fill_workspace(repository, seed())
         old = ids(repository)
     network.lead_to(sandbox)
-    sandbox.checkpoint(_START)
+    sandbox.store.checkpoint(_START)
     with TemporaryDirectory() as folder:
         settings = _project(Path(folder), name)
         manifests = load_manifests(settings)
