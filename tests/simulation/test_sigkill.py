@@ -17,7 +17,7 @@ from typing import Final
 
 import pytest
 
-from lmsconf.apply.applier import Applier
+from lmsconf.apply.run import execute
 from lmsconf.journal.pending_writes import wait_for_pending_writes
 from lmsconf.project.settings import load_settings
 from lmsconf.sandbox.seed import fill_workspace
@@ -25,6 +25,7 @@ from lmsconf.sandbox.serve import Server
 from lmsconf.sandbox.service import Sandbox
 from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.project_manifests import load_manifests
+from lmsconf.workspace.reader import WorkspaceReader
 
 from .references import COURSES, PEOPLE, TEAMS, Document, seed, yaml_lines
 from .workspace_state import Portrait, compare, ids, portrait
@@ -92,9 +93,9 @@ class ServedWorkspace:
         settings = load_settings(self.root, None, _ENVIRONMENT, today=date(2026, 1, 1))
         wait_for_pending_writes(self.root, settings.workspace.url, settings.settle, notify=lambda text: None)
         with Connection(settings) as connection:
-            workspace = Applier(settings=settings, connection=connection)
+            workspace = WorkspaceReader(settings=settings, connection=connection)
             manifests = load_manifests(settings)
-            workspace.execute(workspace.plan(manifests, settings.policy), meta={})
+            execute(workspace, workspace.plan(manifests, settings.policy), meta={})
             return not workspace.plan(manifests, settings.policy).calls
 
 
