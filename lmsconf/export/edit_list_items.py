@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from lmsconf.kinds.content_target.parse import item_addresses
-from lmsconf.manifest.edit.lists import remove_key, require_literal, set_key
-from lmsconf.manifest.edit.text_buffer import unescape_variables
+from lmsconf.manifest.edit.text_edits import unescape_variables
 from lmsconf.manifest.edit.tree_builder import UNCHANGED, Mapping, Node, Scalar, Sequence
-from lmsconf.manifest.edit.yaml_editor import EditRefused, YamlEditor
-from lmsconf.manifest.expand.windows import WINDOW
+from lmsconf.manifest.edit.yaml_editor import EditRefused, YamlEditor, remove_key, require_literal, set_key
+from lmsconf.manifest.expand.sets import WINDOW
 from lmsconf.model.address import EVERYBODY
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.drift import DriftFinding

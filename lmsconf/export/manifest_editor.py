@@ -16,22 +16,24 @@ from lmsconf.errors import Problem, SourceLocation
 from lmsconf.export.edit_list_items import find_absent_item, remove_item, set_item_key
 from lmsconf.export.rename_references import rename_part_references, rename_references
 from lmsconf.kinds.shared.times import format_shortest_time
-from lmsconf.manifest.edit.lists import (
+from lmsconf.manifest.edit.text_edits import escape_variables, unescape_variables
+from lmsconf.manifest.edit.tree_builder import Alias, Mapping, Node, Sequence
+from lmsconf.manifest.edit.yaml_editor import (
+    EditRefused,
+    YamlEditor,
     change_conditions,
     change_items,
     change_list,
     choice_key,
     comparison_key_for,
     remove_key,
+    replace_value,
     require_literal,
     set_key,
 )
-from lmsconf.manifest.edit.text_buffer import escape_variables, unescape_variables
-from lmsconf.manifest.edit.tree_builder import Alias, Mapping, Node, Sequence
-from lmsconf.manifest.edit.yaml_editor import EditRefused, YamlEditor, replace_value
 from lmsconf.manifest.file_set import MANIFEST_ENDINGS
+from lmsconf.manifest.schema_check import property_schema
 from lmsconf.manifest.schemas import has_conditions
-from lmsconf.manifest.validation.schema_query import property_schema
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import Manifests

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Mapping as MappingOf
 
-from lmsconf.manifest.edit.lists import choice_key
-from lmsconf.manifest.edit.text_buffer import escape_variables, unescape_variables
+from lmsconf.manifest.edit.text_edits import escape_variables, unescape_variables
 from lmsconf.manifest.edit.tree_builder import Mapping, Node, Scalar, Sequence
-from lmsconf.manifest.edit.yaml_editor import YamlEditor, replace_value
+from lmsconf.manifest.edit.yaml_editor import YamlEditor, choice_key, replace_value
 from lmsconf.model.address import Address
 from lmsconf.model.names import normalize_name
 from lmsconf.planner.kind import AnyKind

@@ -13,35 +13,34 @@ from msgspec.structs import replace
 
 from lmsconf.errors import Problem
 from lmsconf.kinds.content_target.access_tests import parse_test
-from lmsconf.manifest import conflicts
 from lmsconf.manifest.expand.expander import EntryExpander
-from lmsconf.manifest.expand.for_each import ExpandedEntry, ForEachExpander
+from lmsconf.manifest.expand.sets import UndeclaredNames, valid_part
 from lmsconf.manifest.expand.table_files import FILE, TableFiles
-from lmsconf.manifest.expand.undeclared import UndeclaredNames, valid_part
-from lmsconf.manifest.expand.variables import ExpansionLimitExceeded, Variables
+from lmsconf.manifest.expand.variables import ExpandedEntry, ExpansionLimitExceeded, ForEachExpander, Variables
 from lmsconf.manifest.file_set import ManifestFileReader, UnreadableFile, find_manifests, read_manifest
-from lmsconf.manifest.load_problems import (
+from lmsconf.manifest.nodes import VARIABLE_START, EntrySourceMap, KeyPath, Map, Seq, merge_mappings, plain_texts
+from lmsconf.manifest.problems import (
     ENOUGH,
+    find_conflicts,
     no_manifest_problem,
     nothing_declared_problem,
     sort_and_limit,
     unknown_workspace_problems,
 )
-from lmsconf.manifest.schemas import declares_choices, has_conditions, identifying_key
-from lmsconf.manifest.sections import (
+from lmsconf.manifest.schema_check import SchemaFinding, SchemaValidator, new_findings
+from lmsconf.manifest.schemas import (
     Section,
+    declares_choices,
     entry_from_short_form,
     entry_lists,
+    has_conditions,
     has_sections,
+    identifying_key,
     sections_of_kind,
     sections_validator,
     set_validators,
 )
-from lmsconf.manifest.validation.check import SchemaFinding, SchemaValidator, new_findings
-from lmsconf.manifest.yaml.nodes import EntrySourceMap, KeyPath, Map, Seq, merge_mappings, plain_texts
-from lmsconf.manifest.yaml.read_result import Document
-from lmsconf.manifest.yaml.scalars import VARIABLE_START
-from lmsconf.manifest.yaml.strict_reader import AliasBudget, read_yaml
+from lmsconf.manifest.yaml_reader import AliasBudget, Document, read_yaml
 from lmsconf.model.access_tests import AccessTest
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
@@ -51,7 +50,7 @@ from lmsconf.planner.kind import AnyKind
 
 if TYPE_CHECKING:
     from lmsconf.manifest.overlays import EntryIndex, WrittenEntry
-    from lmsconf.manifest.validation.suggestions import PeopleNames
+    from lmsconf.manifest.suggestions import PeopleNames
 
 EntryCallback: TypeAlias = Callable[[KeyPath, Json], None]
 """Callback: receives the keys that lead to the section, and each entry after expansion."""
@@ -154,7 +153,7 @@ class _Loading(Struct):
     def crossed(self) -> Iterator[Problem]:
         """Yield the problems of cross-resource checks, unless the error limit is reached already."""
         if not self._is_enough():
-            found = conflicts.find_conflicts(self.declared, self.absent, self.kinds, self.partial)
+            found = find_conflicts(self.declared, self.absent, self.kinds, self.partial)
             yield from islice(found, ENOUGH + 1)
 
     def _is_enough(self) -> bool:
@@ -249,12 +248,9 @@ class _Loading(Struct):
     def _check_outline(self, document: Document, outline: SchemaValidator) -> None:
         places = EntrySourceMap(document.value, document.source, document.at)
         for finding in outline.validate(document.value):
-            from lmsconf.manifest.validation import messages
+            from lmsconf.manifest.schema_messages import problems_of
 
-            problems = messages.problems_from_finding(
-                finding, places, message_prefix=None, code_area="manifest", address=None
-            )
-            self.problems += islice(problems, ENOUGH + 1)
+            self.problems += islice(problems_of(finding, places), ENOUGH + 1)
             self.undeclared.doubt_sections(finding)
 
     def _entries(self, section: Section, items: Seq, writer: ForEachExpander, tables: TableFiles) -> Iterator[_Checked]:
@@ -331,8 +327,8 @@ class _Loading(Struct):
             self._written.append((section, body, resources))
 
     def _tell(self, section: Section, entry: ExpandedEntry, findings: Iterable[SchemaFinding]) -> None:
-        from lmsconf.manifest.validation import messages  # only for a problem
-        from lmsconf.manifest.validation.suggestions import PeopleNames
+        from lmsconf.manifest.schema_messages import problems_of  # only for a problem
+        from lmsconf.manifest.suggestions import PeopleNames
 
         people = self._people = self._people or PeopleNames(self._all_documents)
         name = entry.body.get("name") if isinstance(entry.body, dict) else None
@@ -341,7 +337,5 @@ class _Loading(Struct):
         address = str(Address.of(section.kind.name, cast(str, name))) if is_name and not section.is_test else None
         for finding in findings:
             if entry.is_complete or not (isinstance(finding.value, str) and VARIABLE_START in finding.value):
-                problems = messages.problems_from_finding(
-                    finding, entry.places, message_prefix=address or section.name, code_area="manifest", address=address
-                )
+                problems = problems_of(finding, entry.places, address or section.name, address=address)
                 self.problems += islice((people.with_hint(problem, finding) for problem in problems), ENOUGH + 1)

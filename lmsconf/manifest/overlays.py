@@ -12,9 +12,8 @@ from typing import Any, TypeAlias, cast
 from msgspec import Struct, field
 
 from lmsconf.kinds.content_target.parse import item_addresses
-from lmsconf.manifest.schemas import identifying_key
-from lmsconf.manifest.sections import Section
-from lmsconf.manifest.yaml.nodes import KeyPath
+from lmsconf.manifest.nodes import KeyPath
+from lmsconf.manifest.schemas import Section, identifying_key
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DesiredResource

@@ -15,8 +15,8 @@ from msgspec import Struct
 
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation, UsageError, shorten
 from lmsconf.model.canonical_json import Json
-from lmsconf.project.command_allowlist import files_of_project
 from lmsconf.project.config_file import ENV_WORKSPACE, ProjectFile, expand_pattern
+from lmsconf.project.credentials import files_of_project
 from lmsconf.support.structs import equal_but_for
 
 PARTS: Final = ("url", "token", "command", "dialect")

@@ -12,16 +12,18 @@ from typing import Final, cast
 
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation, shorten
 from lmsconf.manifest.file_set import ManifestFileReader, UnreadableFile
-from lmsconf.manifest.validation.check import SchemaFinding, SchemaValidator
-from lmsconf.manifest.yaml.nodes import EntrySourceMap, KeyPath, Map
-from lmsconf.manifest.yaml.strict_reader import read_yaml
+from lmsconf.manifest.nodes import EntrySourceMap, KeyPath, Map
+from lmsconf.manifest.schema_check import SchemaFinding, SchemaValidator
+from lmsconf.manifest.yaml_reader import read_yaml
 from lmsconf.model.address import decode_typed, double_lone_backslashes
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.lints import RULES, LintLevel
 from lmsconf.model.names import did_you_mean, known_names, quote_name
 from lmsconf.model.policy import GUARDS
-from lmsconf.project.config_file import ENV_WORKSPACE, FILE, ProjectFile
-from lmsconf.project.ownership_keys import (
+from lmsconf.project.config_file import (
+    ENV_WORKSPACE,
+    FILE,
+    ProjectFile,
     kind_names_by_section,
     ownership_properties,
     suggest_address_pattern,
@@ -100,15 +102,9 @@ def _without_table(project: ProjectFile) -> Problem:
 def _problems_of_shape(findings: Sequence[SchemaFinding], places: EntrySourceMap) -> list[Problem]:
     if not findings:
         return []
-    from lmsconf.manifest.validation import messages  # only for a problem
+    from lmsconf.manifest.schema_messages import problems_of  # only for a problem
 
-    return [
-        problem
-        for finding in findings
-        for problem in messages.problems_from_finding(
-            finding, places, message_prefix=None, code_area="project", address=None
-        )
-    ]
+    return [problem for finding in findings for problem in problems_of(finding, places, area="project")]
 
 
 def _shape(text: str) -> SchemaValidator:

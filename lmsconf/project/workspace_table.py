@@ -13,11 +13,11 @@ from typing import Final
 from msgspec.structs import replace
 
 from lmsconf.errors import Problem, SourceLocation, shorten
-from lmsconf.manifest.expand.for_each import drop_keys
 from lmsconf.manifest.expand.table import Table, UnusableTable
 from lmsconf.manifest.expand.table_files import FILE, TableFiles
+from lmsconf.manifest.expand.variables import drop_keys
 from lmsconf.manifest.file_set import ManifestFileReader
-from lmsconf.manifest.yaml.nodes import EntrySourceMap, Map, Mark, Source, merge_mappings, pack_mark, store_marks
+from lmsconf.manifest.nodes import EntrySourceMap, Map, Mark, Source, merge_mappings, pack_mark, store_marks
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import did_you_mean, known_names
 

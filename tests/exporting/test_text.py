@@ -11,7 +11,7 @@ from sampling import examples
 
 from lmsconf.manifest.edit.yaml_text import escape_for_comment, format_entry_lines
 from lmsconf.manifest.expand.variables import Variables
-from lmsconf.manifest.yaml.strict_reader import read_yaml
+from lmsconf.manifest.yaml_reader import read_yaml
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.text_limits import is_representable
 

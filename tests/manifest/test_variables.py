@@ -8,8 +8,8 @@ import pytest
 
 from lmsconf.errors import Problem
 from lmsconf.manifest.expand.variables import VALUES, ExpansionLimitExceeded, Variables, referenced_variables
-from lmsconf.manifest.yaml.nodes import EntrySourceMap
-from lmsconf.manifest.yaml.strict_reader import read_yaml
+from lmsconf.manifest.nodes import EntrySourceMap
+from lmsconf.manifest.yaml_reader import read_yaml
 from lmsconf.model.canonical_json import Json
 from lmsconf.project.config_reader import read_project_file
 

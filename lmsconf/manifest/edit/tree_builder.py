@@ -10,7 +10,7 @@ import yaml
 from msgspec import Struct, field
 
 from lmsconf.errors import LmsconfError
-from lmsconf.manifest.yaml.scalars import resolve_scalar
+from lmsconf.manifest.nodes import resolve_scalar
 from lmsconf.model.canonical_json import Json
 
 _BEFORE: Final = re.compile(r"[&!]\S*\s*")

@@ -3,21 +3,94 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias, cast
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lmsconf.errors import Problem, Severity, SourceLocation
-from lmsconf.manifest.expand.people import KeyMatch, TablePeopleExpander
-from lmsconf.manifest.expand.undeclared import UndeclaredNames
-from lmsconf.manifest.expand.variables import Variables, child_nodes
-from lmsconf.manifest.validation.check import SchemaValidator
-from lmsconf.manifest.yaml.nodes import EntrySourceMap, KeyPath, Map, Mark, Seq, Source, combine_items, store_marks
-from lmsconf.manifest.yaml.read_result import Document
+from lmsconf.manifest.expand.table_files import ANY_ITEM, KeyMatch, TablePeopleExpander
+from lmsconf.manifest.expand.variables import Variables, child_nodes, drop_keys
+from lmsconf.manifest.nodes import (
+    CombinedSource,
+    EntrySourceMap,
+    KeyPath,
+    Map,
+    Mark,
+    Seq,
+    Source,
+    combine_items,
+    store_marks,
+)
+from lmsconf.manifest.schema_check import SchemaFinding, SchemaValidator, properties
+from lmsconf.manifest.yaml_reader import Document
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.names import did_you_mean, known_names, normalize_name, quote_name
+from lmsconf.model.names import did_you_mean, known_names, nearest_name, normalize_name, quote_name
+
+
+class UndeclaredNames(Struct):
+    """What was not read because of an error that is reported already.
+
+    sections: sections of which a name may be missing. fields: names of fields whose choices may be missing; any_field:
+    that of some field.
+    """
+
+    everything: bool = False
+    sections: set[str] = field(default_factory=set)
+    fields: set[str] = field(default_factory=set)
+    any_field: bool = False
+
+    def doubt_all(self) -> None:
+        """A file could not be read whole, and may declare anything."""
+        self.everything = True
+
+    def doubt_sections(self, finding: SchemaFinding) -> None:
+        """A section of a manifest has the wrong shape, or a name that may be meant for one."""
+        if finding.path:
+            self.sections.add(str(finding.path[0]))
+        elif finding.keyword == "additionalProperties" and isinstance(finding.value, dict):
+            known = properties(finding.schema)
+            unknown = finding.value.keys() - known.keys()
+            self.sections |= {near for key in unknown if (near := nearest_name(key, known)) is not None}
+        else:
+            self.everything = True
+
+    def doubt_field(self, body: Json) -> None:
+        """An entry that declares a field has the wrong shape."""
+        name = body.get("name") if isinstance(body, dict) else None
+        if isinstance(name, str):
+            self.fields.add(normalize_name(name))
+        else:
+            self.any_field = True
+
+    def may_have(self, section: str) -> bool:
+        """Whether a name of this section may be declared where it was not read."""
+        return self.everything or section in self.sections
+
+    def may_have_field(self, name: str) -> bool:
+        """Whether the choices of this field may be declared where they were not read."""
+        return self.everything or self.any_field or bool(self.sections) or normalize_name(name) in self.fields
+
+
+def valid_part(shape: SchemaValidator, body: Json, findings: Sequence[SchemaFinding]) -> Map | None:
+    """Return an entry without the keys that its findings are about; None if the rest does not fit the schema either.
+
+    A key is left out whole: of a list with one wrong item nobody can tell what it would have named.
+    """
+    if not isinstance(body, Map):
+        return None
+    dropped: set[str] = set()
+    for finding in findings:
+        if finding.path:
+            dropped.add(str(finding.path[0]))
+        elif finding.keyword == "additionalProperties":
+            dropped |= body.keys() - properties(finding.schema).keys()
+        else:
+            return None
+    part = drop_keys(body, *dropped)
+    return None if shape.validate(part) else part
+
 
 PEOPLE_SETS: Final = "people_sets"
 CONDITION_SETS: Final = "condition_sets"
@@ -83,12 +156,9 @@ class NamedSets(Struct):
         findings = self.shape.validate(whole)
         if variables.problem_count == problems_before:
             for finding in findings:
-                from lmsconf.manifest.validation import messages
+                from lmsconf.manifest.schema_messages import problems_of
 
-                within = f"{self._noun} {quote_name(name)}"
-                for problem in messages.problems_from_finding(
-                    finding, places, message_prefix=within, code_area="manifest", address=None
-                ):
+                for problem in problems_of(finding, places, f"{self._noun} {quote_name(name)}"):
                     self.report(problem)
         return NamedSet(None if findings or variables.problem_count != problems_before else whole, where, source, at)
 
@@ -213,3 +283,80 @@ def referenced_names(body: Mapping[str, Json], key: str) -> list[tuple[str, KeyP
     if isinstance(value, list):
         return [(str(item), (key, number)) for number, item in enumerate(value)]
     return [(str(value), (key,))]
+
+
+WINDOW: Final = "window"
+
+
+class WindowExpander:
+    """Replace `window: NAME` by the times of the window, each located in its definition."""
+
+    def __init__(self, windows: NamedSets, report: Report) -> None:
+        self._windows = windows
+        self._report = report
+        properties = cast("dict[str, Json]", windows.shape.schema.get("properties", {}))
+        self._times = tuple(properties)
+        self._is_sound = True
+
+    def expand(self, body: Map, trails: tuple[KeyPath, ...], places: EntrySourceMap) -> Map | None:
+        """Return the entry with the times of its windows; None after reporting a problem.
+
+        trails: the paths at which a window may be named.
+        """
+        for trail in trails:
+            body = cast(Map, self._replaced(body, trail, (), places))
+        return body if self._is_sound else None
+
+    def _replaced(self, node: Json, trail: KeyPath, path: KeyPath, places: EntrySourceMap) -> Json:
+        """Return the value with the mapping at the end of `trail` replaced; lists and mappings around it are edited."""
+        step, rest = trail[0], trail[1:]
+        if not rest:
+            return self._with_times(node, path, places) if isinstance(node, Map) and WINDOW in node else node
+        if step == ANY_ITEM and isinstance(node, Seq):
+            for number, item in enumerate(node):
+                node[number] = self._replaced(item, rest, (*path, number), places)
+        elif isinstance(node, Map) and isinstance(step, str) and step in node:
+            node[step] = self._replaced(node[step], rest, (*path, step), places)
+        return node
+
+    def _with_times(self, node: Map, path: KeyPath, places: EntrySourceMap) -> Map:
+        """Return a mapping with the times of its window; the same one after reporting a problem."""
+        own = next((key for key in self._times if key in node), None)
+        if own is not None:
+            message = f"{WINDOW} and {own} exclude each other"
+            where = places.key(*path, own)
+            self._report(Problem(code="manifest/together", message=message, hint="Keep one of them.", source=where))
+        window = self._windows.find(str(node[WINDOW]), places.at(*path, WINDOW)) if own is None else None
+        if window is None or not isinstance(window.value, Map):
+            self._is_sound = False
+            return node
+        pairs: list[tuple[str, Json, SourceLocation, SourceLocation]] = []
+        for key, value in node.items():
+            if key == WINDOW:
+                pairs += self._times_of(window, places.at(*path, WINDOW), is_entry=not path)
+            else:
+                pairs.append((key, value, places.key(*path, key), places.at(*path, key)))
+        return _map_of(pairs)
+
+    def _times_of(
+        self, window: NamedSet, where: SourceLocation, *, is_entry: bool
+    ) -> list[tuple[str, Json, SourceLocation, SourceLocation]]:
+        """Return each time of a window, with the locations of its key and value.
+
+        An end that the window leaves out is open: null in an item, whose entry may have a time for all items.
+        """
+        value = cast(Map, window.value)
+        times = [
+            (key, value[key], window.places.key(key), window.places.at(key)) for key in self._times if key in value
+        ]
+        open_ends = () if is_entry else (key for key in self._times if key not in value)
+        return [*times, *((key, None, where, where) for key in open_ends)]
+
+
+def _map_of(pairs: list[tuple[str, Json, SourceLocation, SourceLocation]]) -> Map:
+    """Build a mapping whose keys and values have unrelated source locations."""
+    node = Map(CombinedSource([where for _, _, *both in pairs for where in both]))
+    for key, value, *_ in pairs:
+        node[key] = value
+    store_marks(node, list(range(2 * len(pairs))))
+    return node

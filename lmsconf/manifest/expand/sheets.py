@@ -12,8 +12,8 @@ from lmsconf.kinds.content_target.parse import audience_forms, audience_from_tex
 from lmsconf.manifest.expand.sets import ALLOW_EMPTY
 from lmsconf.manifest.expand.table import Table, UnusableTable
 from lmsconf.manifest.expand.table_files import FILE, TableFiles, selection_text
+from lmsconf.manifest.nodes import EntrySourceMap, Map, Mark, Seq, Source, mark_line, pack_mark, store_marks
 from lmsconf.manifest.schemas import SHEET_PROPERTIES, item_keys
-from lmsconf.manifest.yaml.nodes import EntrySourceMap, Map, Mark, Seq, Source, mark_line, pack_mark, store_marks
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import did_you_mean, normalize_name
 from lmsconf.planner.kind import AnyKind

@@ -1,34 +1,146 @@
-"""Strict YAML reader: text → documents of plain values with source positions.
+"""Strict YAML reader: text → documents of plain values with source positions, within limits.
 
-Values are built from the parser's events: four times as fast as composing nodes, without recursion, and strict where
-YAML is lax: duplicate keys, tags, merge keys and alias bombs are reported as problems.
+Values are built from the events of PyYAML, by libyaml where it is installed: four times as fast as composing nodes,
+without recursion, and strict where YAML is lax: duplicate keys, tags, merge keys and alias bombs are problems.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, TypeAlias, cast
+from typing import Final, Protocol, TypeAlias, cast
 
 import yaml
-from msgspec import Struct
+from msgspec import Struct, field
 
-from lmsconf.errors import Problem, shorten
-from lmsconf.manifest.yaml.nodes import EscapedText, Map, Mark, Seq, Source, pack_mark, store_marks
-from lmsconf.manifest.yaml.parser_events import ParserEvent, YamlParser, syntax_problem
-from lmsconf.manifest.yaml.read_result import (
-    DEPTH,
-    EXPANDED,
-    Document,
-    ReadingStopped,
-    YamlReadResult,
-    add_problem,
-    report_forbidden_characters,
-    too_deep_problem,
-    too_long_problem,
+from lmsconf.errors import Problem, SourceLocation, shorten
+from lmsconf.manifest.nodes import (
+    VARIABLE_START,
+    EscapedText,
+    Map,
+    Mark,
+    Seq,
+    Source,
+    is_infinite_or_nan,
+    pack_mark,
+    resolve_scalar,
+    store_marks,
 )
-from lmsconf.manifest.yaml.scalars import VARIABLE_START, is_infinite_or_nan, resolve_scalar
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.text_limits import CONTROLS, LONGEST
+from lmsconf.model.text_limits import CONTROLS, FORBIDDEN, LONGEST
+
+DEPTH: Final = 50
+"""Maximum nesting depth of lists and mappings."""
+EXPANDED: Final = 100_000
+"""Maximum number of values that aliases may expand to, in all files together."""
+ENOUGH: Final = 100
+"""Reading of a file stops after this many problems."""
+
+
+class ReadingStopped(Exception):
+    """Raised to stop reading the file; `problem` gives the reason."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.message)
+        self.problem = problem
+
+
+class Document(Struct, frozen=True):
+    """One document of a YAML stream."""
+
+    source: Source
+    value: Json
+    at: Mark
+
+
+class YamlReadResult(Struct):
+    """The documents of one file, and the problems of its YAML."""
+
+    documents: list[Document] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+
+
+def too_long_problem(location: SourceLocation) -> Problem:
+    """Return the problem for a text longer than LONGEST."""
+    message = f"this text is longer than {LONGEST:,} characters"
+    return Problem(code="yaml/too-long", message=message, hint="Write a shorter one.", source=location)
+
+
+def too_deep_problem(location: SourceLocation) -> Problem:
+    """Return the problem for lists and mappings nested deeper than DEPTH."""
+    message = f"lists and mappings are nested more than {DEPTH} levels deep"
+    return Problem(code="yaml/too-deep", message=message, source=location)
+
+
+def report_forbidden_characters(source: Source, reading: YamlReadResult) -> bool:
+    """Report the first forbidden character of each line, and return whether there is any."""
+    if not FORBIDDEN.search(source.text):
+        return False
+    for number, line in enumerate(source.text.split("\n"), start=1):
+        if forbidden := FORBIDDEN.search(line):
+            add_problem(reading, character_problem(forbidden[0], source, pack_mark(number, forbidden.start() + 1)))
+    return True
+
+
+def add_problem(reading: YamlReadResult, problem: Problem) -> None:
+    """Add a problem. Raises ReadingStopped at ENOUGH problems: such a file is probably not a manifest."""
+    reading.problems.append(problem)
+    if len(reading.problems) == ENOUGH:
+        message = f"this file has {ENOUGH} problems and more; the rest was not read"
+        raise ReadingStopped(Problem(code="yaml/too-many-problems", message=message, source=problem.source))
+
+
+def character_problem(char: str, source: Source, at: Mark) -> Problem:
+    kind = "control character" if ord(char) < 0xA0 else "invisible character that changes how text is read"
+    message = f"the {kind} U+{ord(char):04X} is not allowed here"
+    return Problem(code="yaml/character", message=message, hint="Remove it.", source=source.where(at))
+
+
+try:
+    from yaml.cyaml import CParser as YamlParser  # type: ignore[attr-defined]  # the stubs leave it out
+except ImportError:  # without libyaml: the same events, twenty times slower
+    from yaml.parser import Parser
+    from yaml.reader import Reader
+    from yaml.scanner import Scanner
+
+    class YamlParser(Reader, Scanner, Parser):  # type: ignore[no-redef]  # one of two parsers
+        def __init__(self, stream: str) -> None:
+            Reader.__init__(self, stream)
+            Scanner.__init__(self)
+            Parser.__init__(self)
+
+
+_TOO_DEEP: Final = "exceeded maximum nesting depth"
+"""What libyaml from 0.2.6 on says of a thousand levels: before their events, where it looks for the end of a key."""
+
+
+class ParserEvent(Protocol):
+    """The attributes of parser events that are used here; not every event has all of them."""
+
+    start_mark: yaml.Mark
+    end_mark: yaml.Mark
+    anchor: str | None
+    tag: str | None
+    value: str
+    style: str | None
+    implicit: tuple[bool, bool]
+
+
+def syntax_problem(source: Source, error: yaml.MarkedYAMLError) -> Problem:
+    from lmsconf.manifest.syntax_hints import ParserError, advise_on_syntax_error  # only for a problem
+
+    at, opened = error.problem_mark, error.context_mark
+    if error.problem == _TOO_DEEP and at is not None:
+        return too_deep_problem(source.where(pack_mark(at.line + 1, at.column + 1)))
+    complaint = ParserError(
+        context=error.context or "",
+        opened=None if opened is None else (opened.line, opened.column),
+        problem=error.problem or "unreadable",
+        at=(0, 0) if at is None else (at.line, at.column),
+    )
+    advice = advise_on_syntax_error(complaint, source.text)
+    where = source.where(pack_mark(advice.at[0] + 1, advice.at[1] + 1))
+    return Problem(code="yaml/syntax", message=advice.message, hint=advice.hint, source=where)
+
 
 _TAG = "tag:yaml.org,2002:"
 _BARE: Final = "!"
@@ -275,7 +387,7 @@ class _Builder:
         if isinstance(key, Map | Seq):
             hint = 'Put it in quotes if it is a text, such as "{name}" or "[name]".'
             if isinstance(key, Map) and self._source.rest(at - 1).startswith("{{"):
-                from lmsconf.manifest.yaml.syntax_hints import TEMPLATE_HINT  # only for a problem
+                from lmsconf.manifest.syntax_hints import TEMPLATE_HINT  # only for a problem
 
                 hint = f"Templates are not supported. {TEMPLATE_HINT}"
             self._report("yaml/key", "a list or a mapping cannot be a key", at, hint)
@@ -294,7 +406,7 @@ class _Builder:
 
     def _quote_hint(self, at: Mark) -> str | None:
         """Return the hint to quote the value of the line at a mark, if it is one."""
-        from lmsconf.manifest.yaml.syntax_hints import quote_value_hint  # only for a problem
+        from lmsconf.manifest.syntax_hints import quote_value_hint  # only for a problem
 
         return quote_value_hint(self._line(at))
 

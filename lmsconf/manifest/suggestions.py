@@ -1,6 +1,7 @@
 """Suggestions of what to write instead: text that can be pasted, and that has no more effect than was meant.
 
 Where two meanings are likely, both are suggested. A destructive key is suggested only for a near match.
+
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from msgspec.structs import replace
 
 from lmsconf.errors import SHOWN, Problem, shorten
 from lmsconf.manifest.expand.sets import PEOPLE_SETS, SET
-from lmsconf.manifest.validation.check import SchemaFinding
-from lmsconf.manifest.validation.schema_query import (
+from lmsconf.manifest.schema_check import (
     Schema,
+    SchemaFinding,
     accepts_text,
     all_property_names,
     branches_of,
@@ -34,7 +35,7 @@ from lmsconf.manifest.validation.schema_query import (
     types_of_branches,
     types_of_schema,
 )
-from lmsconf.manifest.yaml.read_result import Document
+from lmsconf.manifest.yaml_reader import Document
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import casefold_name, nearest_email, nearest_name
 from lmsconf.model.time_formats import date_in_other_order
