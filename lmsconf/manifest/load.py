@@ -16,7 +16,7 @@ from lmsconf.kinds.content_target.access_tests import parse_test
 from lmsconf.manifest.expand.expander import EntryExpander
 from lmsconf.manifest.expand.sets import UndeclaredNames, valid_part
 from lmsconf.manifest.expand.table_files import FILE, TableFiles
-from lmsconf.manifest.expand.variables import ExpandedEntry, ExpansionLimitExceeded, ForEachExpander, Variables
+from lmsconf.manifest.expand.variables import ExpandedEntry, ForEachExpander, Variables
 from lmsconf.manifest.file_set import ManifestFileReader, UnreadableFile, find_manifests, read_manifest
 from lmsconf.manifest.nodes import VARIABLE_START, EntrySourceMap, KeyPath, Map, Seq, merge_mappings, plain_texts
 from lmsconf.manifest.problems import (
@@ -40,7 +40,7 @@ from lmsconf.manifest.schemas import (
     sections_validator,
     set_validators,
 )
-from lmsconf.manifest.yaml_reader import AliasBudget, Document, read_yaml
+from lmsconf.manifest.yaml_reader import AliasBudget, Document, ReadingStopped, read_yaml
 from lmsconf.model.access_tests import AccessTest
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
@@ -139,7 +139,7 @@ class _Loading(Struct):
             self._check_outline(document, outline)
         try:
             self._entries_of(layers)
-        except ExpansionLimitExceeded as exhausted:
+        except ReadingStopped as exhausted:
             self.problems.append(exhausted.problem)
         if len(folders) > 1:
             from lmsconf.manifest.overlays import without_replaced, without_replaced_items  # few projects have overlays

@@ -18,7 +18,7 @@ from lmsconf.manifest.expand.expander import CHOICES, CONDITIONS, EXCEPT, USE
 from lmsconf.manifest.expand.sets import ALLOW_EMPTY, CONDITION_SETS, PEOPLE_SETS, SET, SET_SECTIONS, WINDOWS
 from lmsconf.manifest.expand.table_files import marked_paths
 from lmsconf.manifest.expand.variables import FOR_EACH, FOR_EACH_SCHEMA
-from lmsconf.manifest.nodes import KeyPath, Map, Seq, store_marks
+from lmsconf.manifest.nodes import KeyPath, Map, Seq
 from lmsconf.manifest.schema_check import Schema, SchemaValidator, properties, property_schema
 from lmsconf.manifest.yaml_reader import Document
 from lmsconf.model.canonical_json import Json
@@ -403,7 +403,4 @@ def entry_lists(value: Map) -> Iterator[tuple[KeyPath, Seq]]:
 
 def entry_from_short_form(key: str, name: Json, items: Seq, at: int) -> Map:
     """Return the mapping that a plain string abbreviates."""
-    body = Map(items.source)
-    body[key] = name
-    store_marks(body, [at, at])
-    return body
+    return Map(items.source, {key: name}, [at, at])

@@ -7,7 +7,7 @@ without recursion, and strict where YAML is lax: duplicate keys, tags, merge key
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, Protocol, TypeAlias, cast
+from typing import Any, Final, TypeAlias, cast
 
 import yaml
 from msgspec import Struct, field
@@ -23,7 +23,6 @@ from lmsconf.manifest.nodes import (
     is_infinite_or_nan,
     pack_mark,
     resolve_scalar,
-    store_marks,
 )
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.text_limits import CONTROLS, FORBIDDEN, LONGEST
@@ -37,7 +36,7 @@ ENOUGH: Final = 100
 
 
 class ReadingStopped(Exception):
-    """Raised to stop reading the file; `problem` gives the reason."""
+    """Raised to stop reading a file or expanding entries, at a limit; `problem` gives the reason."""
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem.message)
@@ -95,34 +94,10 @@ def character_problem(char: str, source: Source, at: Mark) -> Problem:
     return Problem(code="yaml/character", message=message, hint="Remove it.", source=source.where(at))
 
 
-try:
-    from yaml.cyaml import CParser as YamlParser  # type: ignore[attr-defined]  # the stubs leave it out
-except ImportError:  # without libyaml: the same events, twenty times slower
-    from yaml.parser import Parser
-    from yaml.reader import Reader
-    from yaml.scanner import Scanner
-
-    class YamlParser(Reader, Scanner, Parser):  # type: ignore[no-redef]  # one of two parsers
-        def __init__(self, stream: str) -> None:
-            Reader.__init__(self, stream)
-            Scanner.__init__(self)
-            Parser.__init__(self)
-
-
+YamlParser: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""PyYAML's parser: that of libyaml, or the same events, twenty times slower, where it is not installed."""
 _TOO_DEEP: Final = "exceeded maximum nesting depth"
 """What libyaml from 0.2.6 on says of a thousand levels: before their events, where it looks for the end of a key."""
-
-
-class ParserEvent(Protocol):
-    """The attributes of parser events that are used here; not every event has all of them."""
-
-    start_mark: yaml.Mark
-    end_mark: yaml.Mark
-    anchor: str | None
-    tag: str | None
-    value: str
-    style: str | None
-    implicit: tuple[bool, bool]
 
 
 def syntax_problem(source: Source, error: yaml.MarkedYAMLError) -> Problem:
@@ -199,6 +174,12 @@ def read_yaml(path: str, text: str, *, budget: AliasBudget | None = None) -> Yam
     return reading
 
 
+def _mark_of(event: yaml.Event) -> Mark:
+    """Return the mark at which an event begins."""
+    start = cast(yaml.Mark, event.start_mark)
+    return (start.line << 32 | start.column) + _FIRST
+
+
 class _Builder:
     """Build values from parser events in one pass, keeping only open nodes and anchors."""
 
@@ -216,8 +197,8 @@ class _Builder:
 
     def run(self) -> None:
         """Read the stream into `reading.documents`. Raises ReadingStopped, or MarkedYAMLError for a syntax error."""
-        next_event = cast("Callable[[], ParserEvent | None]", YamlParser(self._source.text).get_event)
-        steps: dict[type, Callable[[ParserEvent], None]] = {
+        next_event: Callable[[], Any] = YamlParser(self._source.text).get_event
+        steps: dict[type, Callable[[Any], None]] = {
             yaml.SequenceStartEvent: lambda event: self._open(event, Seq(self._source)),
             yaml.MappingStartEvent: lambda event: self._open(event, Map(self._source)),
             yaml.SequenceEndEvent: self._close,
@@ -226,21 +207,20 @@ class _Builder:
             yaml.DocumentEndEvent: self._document,
         }
         # 10,000 resources have 130,000 events, most of them plain words that have come before.
-        scalar: type = yaml.ScalarEvent
+        scalar: Any = yaml.ScalarEvent
         step, add, words = steps.get, self._add, self._words
         while (event := next_event()) is not None:
             if event.__class__ is not scalar:
                 if handle := step(event.__class__):
                     handle(event)
                 continue
-            start = event.start_mark
-            at = (start.line << 32 | start.column) + _FIRST
+            at = _mark_of(event)
             if event.implicit[0] and event.tag is None and event.anchor is None and event.value in words:
                 add(words[event.value], at)
             else:
                 add(self._scalar(event, at), at)
 
-    def _document(self, _: ParserEvent) -> None:
+    def _document(self, _: yaml.Event) -> None:
         """Complete a document and add it, unless it is empty. Report anchors of plain scalars that no alias uses."""
         value, at = self._top.node[0], self._top.marks[0]  # type: ignore[index]  # a list is open here
         if value is not None:
@@ -252,7 +232,7 @@ class _Builder:
         self._idle.clear()
         self._top = _Open(Seq(self._source), [], _FIRST, None)
 
-    def _scalar(self, event: ParserEvent, at: Mark) -> Json:
+    def _scalar(self, event: yaml.ScalarEvent, at: Mark) -> Json:
         """Return the value of a scalar, and keep it under its anchor."""
         text = event.value
         value: Json
@@ -283,7 +263,7 @@ class _Builder:
             return text
         return value
 
-    def _marked(self, event: ParserEvent, at: Mark) -> Json:
+    def _marked(self, event: yaml.ScalarEvent, at: Mark) -> Json:
         """Return the value of a scalar that is quoted, a block scalar, or tagged."""
         text = event.value
         self._source.opens |= VARIABLE_START in text
@@ -297,16 +277,15 @@ class _Builder:
             self._tag(event.tag, at)
         return value
 
-    def _is_escaped(self, event: ParserEvent) -> bool:
+    def _is_escaped(self, event: yaml.ScalarEvent) -> bool:
         """Whether a text has line breaks, tabs or other control characters, all of them written as escapes."""
-        start, end = event.start_mark, event.end_mark
+        start, end = cast(yaml.Mark, event.start_mark), cast(yaml.Mark, event.end_mark)
         if event.style != '"' or not CONTROLS.search(event.value) or start.line != end.line:
             return False
         return "\t" not in self._source.text[start.index : end.index]
 
-    def _open(self, event: ParserEvent, node: Map | Seq) -> None:
-        start = event.start_mark
-        at = (start.line << 32 | start.column) + _FIRST
+    def _open(self, event: yaml.CollectionStartEvent, node: Map | Seq) -> None:
+        at = _mark_of(event)
         if event.tag is not None and event.tag != _TAG + ("map" if isinstance(node, Map) else "seq"):
             self._tag(event.tag, at)
         self._stack.append(self._top)
@@ -314,10 +293,11 @@ class _Builder:
             raise ReadingStopped(too_deep_problem(self._source.where(at)))
         self._top = _Open(node, [], at, event.anchor)
 
-    def _close(self, _: ParserEvent) -> None:
+    def _close(self, _: yaml.Event) -> None:
         done, top = self._top, self._stack.pop()
         self._top = top
-        store_marks(done.node, done.marks)
+        done.node.first = len(self._source.marks)
+        self._source.marks.extend(done.marks)
         size = done.inner + len(done.marks)
         if done.anchor is not None:
             self._anchors[done.anchor] = _Anchored(done.node, size + 1, done.height)
@@ -326,13 +306,12 @@ class _Builder:
             top.height = done.height + 1
         self._add(done.node, done.at)
 
-    def _alias(self, event: ParserEvent) -> None:
+    def _alias(self, event: yaml.AliasEvent) -> None:
         """Add the value of an anchor, within the limits on size and depth.
 
         An alias inside the value of its own anchor is unknown, so there are no cycles.
         """
-        name, start = cast(str, event.anchor), event.start_mark
-        at = (start.line << 32 | start.column) + _FIRST
+        name, at = cast(str, event.anchor), _mark_of(event)
         anchored = self._anchors.get(name)
         self._idle.pop(name, None)
         if anchored is None:

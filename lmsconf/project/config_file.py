@@ -27,14 +27,13 @@ if TYPE_CHECKING:
 def ownership_properties() -> dict[str, Json]:
     """Return the JSON Schema of each key under `ownership`, as `schemas/project.schema.json` has it."""
     return {
-        kind.section: _never_owned(kind) if kind.ownership_schema is None else dict(kind.ownership_schema)
+        # What is never owned fits with any value, so that `unownable_sections` alone says what is wrong.
+        kind.section: dict(kind.ownership_schema or {"description": _NEVER_OWNED.format(kind.plural)})
         for kind in all_kinds().values()
     }
 
 
-def _never_owned(kind: AnyKind) -> dict[str, Json]:
-    # Any value fits the schema, so that `unownable_sections` alone says what is wrong.
-    return {"description": f"An error: {kind.plural} cannot be owned, because people are never deleted."}
+_NEVER_OWNED: Final = "An error: {} cannot be owned, because people are never deleted."
 
 
 def unownable_sections(owned: Mapping[str, Json]) -> dict[str, str]:
@@ -94,27 +93,21 @@ class ProjectFile(Struct, frozen=True):
             node = node.get(step) if isinstance(node, dict) else None
         return node if isinstance(node, dict) else {}
 
-    def layers(self, workspace: str) -> Iterator[tuple[KeyPath, Mapping[str, Json]]]:
-        """Yield the path and mapping of the project level, then of the workspace, which takes precedence."""
-        yield (), self.body
-        yield ("workspaces", workspace), self.mapping_at("workspaces", workspace)
+    def items_at(self, *path: str) -> Iterator[tuple[KeyPath, Mapping[str, Json]]]:
+        """Yield the mappings in a list, or under the keys of a mapping, each with its path."""
+        node = self.mapping_at(*path[:-1]).get(path[-1], {})
+        for step, item in node.items() if isinstance(node, dict) else enumerate(cast("list[Json]", node)):
+            yield (*path, step), cast("Mapping[str, Json]", item)
 
     def merged_mapping(self, key: str, workspace: str) -> dict[str, Json]:
         """Return a mapping merged key by key: the workspace's value overrides the project's."""
-        merged: dict[str, Json] = {}
-        for path, _ in self.layers(workspace):
-            merged |= self.mapping_at(*cast("tuple[str, ...]", path), key)
-        return merged
+        project, own = (self.mapping_at(*path, key) for path in _layer_paths(workspace))
+        return {**project, **own}
 
     def dialect_locations(self, workspace: str) -> dict[str, SourceLocation]:
         """Return the source location of each key of the merged `dialect`."""
-        places: dict[str, SourceLocation] = {}
-        for path, layer in self.layers(workspace):
-            places |= {
-                name: self.places.key(*path, "dialect", name)
-                for name in cast("Mapping[str, Json]", layer.get("dialect", {}))
-            }
-        return places
+        paths = [(*path, "dialect") for path in _layer_paths(workspace)]
+        return {name: self.places.key(*path, name) for path in paths for name in self.mapping_at(*path)}
 
     def ownership(self, workspace: str) -> dict[str, tuple[str, ...]]:
         """Return kind → patterns of the names that lmsconf owns."""
@@ -132,8 +125,8 @@ class ProjectFile(Struct, frozen=True):
     def guards(self, workspace: str) -> GuardLimits:
         """Return the merged guards; a resource is protected if the `protect` of any level covers it."""
         guards = GuardLimits()
-        for _, layer in self.layers(workspace):
-            guards = _guarded(guards, layer.get("guards"))
+        for path in _layer_paths(workspace):
+            guards = _guarded(guards, self.mapping_at(*path).get("guards"))
         return guards
 
     def variables(self, workspace: str) -> dict[str, Json]:
@@ -142,15 +135,12 @@ class ProjectFile(Struct, frozen=True):
         A number is a string, as the file spells it. Labels are variables too, unless one of `vars` has their name.
         """
         variables: dict[str, Json] = {**self.labels(workspace)}
-        for path, layer in self.layers(workspace):
-            for name, value in cast("Mapping[str, Json]", layer.get("vars", {})).items():
-                at: KeyPath = (*path, "vars", name)
-                listed = isinstance(value, list)
-                variables[name] = (
-                    [self._word(item, (*at, number)) for number, item in enumerate(cast("list[Json]", value))]
-                    if listed
-                    else self._word(value, at)
-                )
+        for path in _layer_paths(workspace):
+            for name, value in self.mapping_at(*path, "vars").items():
+                at = (*path, "vars", name)
+                listed = enumerate(value) if isinstance(value, list) else ()
+                words = [self._word(item, (*at, number)) for number, item in listed]
+                variables[name] = words if isinstance(value, list) else self._word(value, at)
         return variables
 
     def labels(self, workspace: str) -> dict[str, str]:
@@ -199,33 +189,31 @@ class ProjectFile(Struct, frozen=True):
 
     def consents(self, workspace: str, today: date) -> Iterator[Consent]:
         """Yield the consents of `allow:` that are valid on `today`; append a note for each that has expired."""
-        for path, layer in self.layers(workspace):
-            for number, item in enumerate(cast("list[Mapping[str, Json]]", layer.get("allow", []))):
-                at = (*path, "allow", number)
-                until = date.fromisoformat(str(item["until"]))
+        for path in _layer_paths(workspace):
+            for at, item in self.items_at(*path, "allow"):
+                until = cast(date, parse_until(item))
                 guard = next(name for name in GUARDS if name in item)
                 if until <= today:
-                    self.notes.append(_expired(guard, item[guard], until, self.places.at(*at)))
+                    held = f"allow: {guard}: {item[guard]}"
+                    self.notes.append(_expired("consent", held, until, self.places.at(*at), _REMOVE))
                     continue
-                reason = item.get("reason")
                 yield Consent(
                     guard=guard,
                     number=None if item[guard] == UNKNOWN else cast(int, item[guard]),
-                    reason=None if reason is None else str(reason),
+                    reason=cast("str | None", item.get("reason")),
                     until=until,
                     source=self.places.at(*at),
                 )
 
     def drift_ignores(self, workspace: str) -> Iterator[IgnoreRule]:
         """Yield the entries of `ignore:` (differences that do not count as drift), the workspace's first."""
-        for path, layer in reversed(tuple(self.layers(workspace))):
-            for number, item in enumerate(cast("list[Mapping[str, Json]]", layer.get("ignore", []))):
-                until = item.get("until")
+        for path in reversed(_layer_paths(workspace)):
+            for at, item in self.items_at(*path, "ignore"):
                 yield IgnoreRule(
                     pattern=canonical_address_pattern(str(item["address"])),
                     reason=str(item["reason"]),
-                    until=None if until is None else date.fromisoformat(str(until)),
-                    source=self.places.at(*path, "ignore", number),
+                    until=parse_until(item),
+                    source=self.places.at(*at),
                 )
 
     def lints(self, workspace: str, today: date) -> dict[str, LintLevel]:
@@ -234,16 +222,16 @@ class ProjectFile(Struct, frozen=True):
         The workspace's entry for a code overrides the project's, also once it has expired.
         """
         settings: dict[str, LintSetting] = {}
-        for path, layer in self.layers(workspace):
-            for code, item in cast("Mapping[str, Mapping[str, Json]]", layer.get("lint", {})).items():
-                until = item.get("until")
+        for path in _layer_paths(workspace):
+            for at, item in self.items_at(*path, "lint"):
+                code, level = str(at[-1]), LintLevel(str(item["level"]))
                 settings[code] = LintSetting(
-                    code=code,
-                    level=LintLevel(str(item["level"])),
-                    until=None if until is None else date.fromisoformat(str(until)),
-                    source=self.places.key(*path, "lint", code),
+                    code=code, level=level, until=parse_until(item), source=self.places.key(*at)
                 )
-        self.notes.extend(_expired_lint(one) for one in settings.values() if not one.is_active(today))
+        for one in settings.values():
+            if not one.is_active(today):
+                held = f"lint: {one.code}: {one.level}"
+                self.notes.append(_expired("lint", held, one.until, one.source, _REMOVE_OR_LATER))
         return {code: one.level for code, one in settings.items() if one.is_active(today)}
 
     def timezone(self) -> tzinfo | None:
@@ -285,30 +273,27 @@ def _limit(before: GuardLimit | None, declared: Json) -> GuardLimit | None:
         return None
     before = before or GuardLimit(count=None)
     count, share = declared.get("count", before.count), declared.get("share", before.share)
-    return GuardLimit(count=None if count == "off" else cast("int | None", count), share=_share(share))
+    if isinstance(share, str):
+        share = None if share == "off" else float(share.removesuffix("%")) / 100
+    share = None if share is None else float(cast(float, share))
+    return GuardLimit(count=None if count == "off" else cast("int | None", count), share=share)
 
 
-def _share(share: Json) -> float | None:
-    if share is None or share == "off":
-        return None
-    return float(share.removesuffix("%")) / 100 if isinstance(share, str) else float(cast(float, share))
+def _layer_paths(workspace: str) -> tuple[tuple[str, ...], ...]:
+    """Return the paths of the project level, and of the workspace, which takes precedence."""
+    return (), ("workspaces", workspace)
 
 
-def _expired_lint(setting: LintSetting) -> Problem:
-    return Problem(
-        code="project/lint-expired",
-        message=f"lint: {setting.code}: {setting.level} held until {setting.until} and is ignored",
-        severity=Severity.NOTE,
-        hint="Remove it from the project file, or set a later date.",
-        source=setting.source,
-    )
+def parse_until(item: Mapping[str, Json]) -> date | None:
+    """Return the date under `until`; None if there is none. Raises ValueError for one that is not in the calendar."""
+    until = item.get("until")
+    return None if until is None else date.fromisoformat(str(until))
 
 
-def _expired(guard: str, number: Json, until: date, where: SourceLocation) -> Problem:
-    return Problem(
-        code="project/consent-expired",
-        message=f"allow: {guard}: {number} held until {until} and is ignored",
-        severity=Severity.NOTE,
-        hint="Remove it from the project file.",
-        source=where,
-    )
+def _expired(what: str, held: str, until: date | None, where: SourceLocation, hint: str) -> Problem:
+    message = f"{held} held until {until} and is ignored"
+    return Problem(code=f"project/{what}-expired", message=message, severity=Severity.NOTE, hint=hint, source=where)
+
+
+_REMOVE: Final = "Remove it from the project file."
+_REMOVE_OR_LATER: Final = "Remove it from the project file, or set a later date."

@@ -74,7 +74,9 @@ class CommandAllowlist(Struct, frozen=True):
         if self.always:
             return
         command = (*expanded[:1], *command[1:])
-        entry = _entry(command, files_of_project(expanded, root), root)
+        files = files_of_project(expanded, root)
+        digests = {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in files.items()}
+        entry = {"project": os.path.realpath(root), "command": list(command), "files": digests}
         known = self._known()
         if entry in known:
             return
@@ -117,16 +119,6 @@ def files_of_project(command: Sequence[str], root: Path) -> dict[str, Path]:
     files = {name: real / name for name in sorted(names) if os.path.isfile(real / name)}  # noqa: PTH113  as said above
     seen = (os.path.normpath, os.path.realpath)
     return {name: path for name, path in files.items() if any(Path(at(path)).is_relative_to(top) for at in seen)}
-
-
-def folder_to_run_in(command: Sequence[str], root: Path) -> Path:
-    """Return the project's folder for a command that names a file of it, and `/` for any other."""
-    return root if files_of_project(command, root) else _ELSEWHERE
-
-
-def _entry(command: Sequence[str], files: Mapping[str, Path], root: Path) -> dict[str, object]:
-    digests = {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in files.items()}
-    return {"project": os.path.realpath(root), "command": list(command), "files": digests}
 
 
 _PATIENCE = 60.0
@@ -204,10 +196,6 @@ class EnvToken(Struct, frozen=True):
         hint = f"Set it to the token, in one line: {self.name}=…"
         return _usable(self.value.reveal(), f"the environment variable {self.name}", hint)
 
-    def warning(self, source: SourceLocation) -> Problem | None:
-        """Return None: a variable has nothing to warn about."""
-        return None
-
 
 class FileToken(Struct, frozen=True):
     """A token that is the whole content of a file. folders: where token files are allowed, the project's included."""
@@ -271,7 +259,7 @@ class CommandToken(Struct, frozen=True):
         try:
             done = subprocess.run(  # noqa: S603  # the project file names the program, and no shell reads it
                 self.command,
-                cwd=folder_to_run_in(self.command, self.folder),
+                cwd=self.folder if files_of_project(self.command, self.folder) else _ELSEWHERE,
                 stdout=subprocess.PIPE,
                 timeout=_PATIENCE,
                 check=False,
@@ -283,10 +271,6 @@ class CommandToken(Struct, frozen=True):
             message = f"the command {words} gave no token: it exited with {done.returncode}"
             raise TokenUnavailable(message, hint=_COMMAND_HINT)
         return _usable(done.stdout.decode("utf-8", "replace"), f"the command {words}", _COMMAND_HINT)
-
-    def warning(self, source: SourceLocation) -> Problem | None:
-        """Return None: a command has nothing to warn about."""
-        return None
 
 
 Token = EnvToken | FileToken | CommandToken

@@ -21,7 +21,7 @@ from lmsconf.model.policy import Policy
 from lmsconf.project.base_trust import RequestDestination, request_destination
 from lmsconf.project.config_file import ENV_WORKSPACE, FILE, ProjectFile, expand_pattern
 from lmsconf.project.config_reader import path_problem, read_project_file, url_problem
-from lmsconf.project.credentials import Ask, Token, env_token, token_source_from
+from lmsconf.project.credentials import Ask, FileToken, Token, env_token, token_source_from
 from lmsconf.support.url_rules import ALLOWED_HOSTS
 from lmsconf.support.work_tree import find_work_tree
 
@@ -40,7 +40,8 @@ def find_project_folder(start: Path, environ: Mapping[str, str]) -> Path:
     a folder has the project file.
     """
     real = Path(os.path.realpath(start))
-    last = find_work_tree(real) or _home(real, environ) or real
+    home = os.path.realpath(environ["HOME"]) if environ.get("HOME") else None
+    last = find_work_tree(real) or (Path(home) if home and real.is_relative_to(home) else real)
     for folder in (start, *real.parents):
         foreign = _foreign(folder)
         if os.path.lexists(folder / FILE):
@@ -52,12 +53,6 @@ def find_project_folder(start: Path, environ: Mapping[str, str]) -> Path:
         if foreign is not None or last == (real if folder is start else folder):
             break
     return start
-
-
-def _home(folder: Path, environ: Mapping[str, str]) -> Path | None:
-    """Return the home folder if `folder` is inside it."""
-    home = Path(os.path.realpath(environ["HOME"])) if environ.get("HOME") else None
-    return home if home is not None and folder.is_relative_to(home) else None
 
 
 def _foreign(folder: Path) -> str | None:
@@ -333,10 +328,10 @@ def _database(url: str, root: Path) -> Path | None:
 
 
 def _warnings(project: ProjectFile, chosen: WorkspaceConfig) -> list[Problem]:
-    if chosen.token is None:
+    """Return the warnings about the chosen workspace's token; a variable and a command have nothing to warn about."""
+    if not isinstance(chosen.token, FileToken):
         return []
-    warning = chosen.token.warning(project.places.at("workspaces", chosen.name, "token"))
-    return [warning] if warning else []
+    return [*filter(None, [chosen.token.warning(project.places.at("workspaces", chosen.name, "token"))])]
 
 
 def _lock(project: ProjectFile, environ: Mapping[str, str]) -> LockSettings | None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import re
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from importlib.resources import files as package_files
@@ -20,6 +19,7 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
+from lmsconf.manifest.edit.yaml_text import format_key
 from lmsconf.support.package_data import read_ci_workflow, read_schema
 
 FOLDER: Final = "schemas"
@@ -77,8 +77,6 @@ def write_schemas(root: Path, *, replace: bool) -> Iterator[Path]:
 PROJECT_FILE: Final = "lmsconf.yaml"
 MANIFESTS: Final = "manifests"
 SANDBOX: Final = "sandbox:workspace.db"
-_PLAIN: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
-_WORDS: Final = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
 
 
 _HASHES: Final = """\
@@ -125,7 +123,8 @@ class InitAnswers(Struct, frozen=True, kw_only=True):
 
 def render_project_files(answers: InitAnswers, version: str) -> dict[str, str]:
     """Return path in the project → text. The project file is last, so if it exists the project is complete."""
-    texts = {f"{MANIFESTS}/first.yaml": _manifest(answers)}
+    first = _text("sandbox.yaml" if answers.embedded else "empty.yaml")
+    texts = {f"{MANIFESTS}/first.yaml": _schema_line(answers, MANIFEST_SCHEMA, MANIFESTS) + first}
     if answers.embedded:
         texts["workspace.yaml"] = _text("workspace.yaml")
     if answers.schemas:
@@ -150,7 +149,7 @@ def next_commands(answers: InitAnswers, *, export: bool) -> tuple[str, ...]:
 
 
 def _project(answers: InitAnswers) -> str:
-    name = _scalar(answers.workspace)
+    name = format_key(answers.workspace)
     if answers.embedded:
         workspace = f"{{url: {json.dumps(answers.url)}, seed: workspace.yaml}}   # embedded: no server, no credentials"
     else:
@@ -163,20 +162,8 @@ def _project(answers: InitAnswers) -> str:
     )
 
 
-def _manifest(answers: InitAnswers) -> str:
-    return _schema_line(answers, MANIFEST_SCHEMA, MANIFESTS) + _text(
-        "sandbox.yaml" if answers.embedded else "empty.yaml"
-    )
-
-
 def _schema_line(answers: InitAnswers, name: str, folder: str) -> str:
     return schema_comment(name, Path(folder), Path()) if answers.schemas else ""
-
-
-def _scalar(text: str) -> str:
-    """Return a name as a YAML scalar, quoted unless it is unambiguous."""
-    plain = _PLAIN.fullmatch(text) and text.lower() not in _WORDS
-    return text if plain else json.dumps(text, ensure_ascii=False)
 
 
 def _text(name: str) -> str:

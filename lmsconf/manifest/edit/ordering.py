@@ -48,17 +48,17 @@ class Permutation(NamedTuple):
     order: Sequence[int]
 
 
-def permutation(buffer: TextBuffer, node: Mapping | Items, key: SortKey) -> Permutation | None:
-    """Return the permutation that sorts the parts of a node; None if they are sorted. Raises UnsafeEdit."""
+def _sorted(buffer: TextBuffer, node: Mapping | Items, key: SortKey) -> Iterator[Permutation]:
+    """Yield the permutation that sorts the parts of a node, unless they are sorted. Raises UnsafeEdit."""
     spans = list(_spans(buffer, node))
     if node.flow:
-        return _in_brackets(buffer, node, spans, key)
+        yield from _in_brackets(buffer, node, spans, key)
+        return
     parts = [_part(buffer, node, start, end) for start, end in spans]
     order = [at for group in _groups(buffer, parts) for at in sorted(group, key=key)]  # type: ignore[arg-type]  # keys are comparable
     moved = [at for place, at in enumerate(order) if place != at]
-    if not moved:
-        return None
-    return Permutation(_movable(buffer, node, parts, moved), order)
+    if moved:
+        yield Permutation(_movable(buffer, node, parts, moved), order)
 
 
 def reordered(text: str, permutations: Sequence[Permutation]) -> str:
@@ -87,23 +87,22 @@ def _rendered(
 
 def _spans(buffer: TextBuffer, node: Mapping | Items) -> Iterator[tuple[int, int]]:
     """Yield start and end of each part: of a key and its value, of an item, of an item with its dash."""
-    if isinstance(node, Mapping):
-        yield from ((pair.key.outer, max(pair.key.end, pair.value.content_end)) for pair in node.pairs)
-        return
     at = node.start
-    for item in node.items:
-        yield (item.outer if node.flow else buffer.skip_blanks(at)), item.content_end
-        at = item.content_end
+    for start, end in node.spans():
+        yield (buffer.skip_blanks(at) if isinstance(node, Items) and not node.flow else start), end
+        at = end
 
 
-def _in_brackets(buffer: TextBuffer, node: Node, spans: Sequence[tuple[int, int]], key: SortKey) -> Permutation | None:
+def _in_brackets(
+    buffer: TextBuffer, node: Node, spans: Sequence[tuple[int, int]], key: SortKey
+) -> Iterator[Permutation]:
     order = sorted(range(len(spans)), key=key)  # type: ignore[arg-type]  # keys are comparable
     if order == list(range(len(spans))):
-        return None
+        return
     between = [(before[1], after[0]) for before, after in pairwise([(0, node.start + 1), *spans, (node.end - 1, 0)])]
     if any("#" in buffer.text[start:end] for start, end in between):
         raise UnsafeEdit(node, "a comment stands between brackets")
-    return Permutation(spans, order)
+    yield Permutation(spans, order)
 
 
 def _part(buffer: TextBuffer, node: Node, start: int, content_end: int) -> Part:
@@ -244,12 +243,6 @@ def _sections(root: Node, schema: Schema) -> Iterator[tuple[Schema, Node]]:
 def _identity(entry: Schema) -> str | None:
     """Return the key that names an entry: the first one that it needs."""
     return next((key for form in (entry, *_forms(entry)) for key in required_keys(form)), None)
-
-
-def _sorted(buffer: TextBuffer, node: Mapping | Items, key: SortKey) -> Iterator[Permutation]:
-    made = permutation(buffer, node, key)
-    if made is not None:
-        yield made
 
 
 def _ordered(buffer: TextBuffer, node: Node, schema: Schema) -> Iterator[Permutation]:

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from lmsconf.manifest.edit.tree_builder import Mapping, Node, Pair, Scalar, Sequence
 from lmsconf.manifest.edit.yaml_text import WIDTH, double_quoted, format_entry_lines, format_inline, format_scalar
+from lmsconf.manifest.nodes import map_texts
 from lmsconf.model.canonical_json import Json
 
 
@@ -88,20 +89,12 @@ class TextBuffer:
 
 def unescape_variables(raw: Json) -> Json:
     """Unescape `$$(` in raw manifest values, since the YAML writer escapes `$(` itself."""
-    if isinstance(raw, str):
-        return raw.replace("$$(", "$(")
-    if isinstance(raw, list):
-        return [unescape_variables(item) for item in raw]
-    return {key: unescape_variables(item) for key, item in raw.items()} if isinstance(raw, dict) else raw
+    return map_texts(raw, lambda text: text.replace("$$(", "$("))
 
 
 def escape_variables(value: Json) -> Json:
     """Escape `$(`, the start of a variable, in a value."""
-    if isinstance(value, str):
-        return value.replace("$(", "$$(")
-    if isinstance(value, list):
-        return [escape_variables(item) for item in value]
-    return {key: escape_variables(item) for key, item in value.items()} if isinstance(value, dict) else value
+    return map_texts(value, lambda text: text.replace("$(", "$$("))
 
 
 def render_inline(raw: Json, *, in_brackets: bool) -> str:
@@ -132,19 +125,28 @@ class BracketPart(Struct, frozen=True):
     comma: int | None
 
 
-def bracket_edits(
-    buffer: TextBuffer, node: Node, spans: Some[tuple[int, int]], removed: Collection[int], added: Some[str]
-) -> list[TextEdit]:
-    """Return the edits that remove parts within brackets and append new ones, in the layout of the others.
+def part_edits(buffer: TextBuffer, node: Mapping | Sequence) -> list[TextEdit]:
+    """Return the edits that remove and add parts of a mapping or list. Raises UnsafeEdit."""
+    if not node.removed and not node.added:
+        return []
+    if node.flow:
+        return _bracket_edits(buffer, node)
+    return _block_list_edits(buffer, node) if isinstance(node, Sequence) else _block_mapping_edits(buffer, node)
 
-    spans: start and end of each part. removed: indexes of the parts to remove. Raises UnsafeEdit.
-    """
+
+def _bracket_edits(buffer: TextBuffer, node: Mapping | Sequence) -> list[TextEdit]:
+    """Return the edits that remove parts within brackets and append new ones, in the layout of the others."""
+    removed = node.removed
+    if isinstance(node, Mapping):
+        added = [render_inline({key: value}, in_brackets=True)[1:-1] for key, value in node.added.items()]
+    else:
+        added = [render_inline(item, in_brackets=True) for item in node.added]
     if buffer.text[node.start : node.start + 1] not in ("[", "{"):
         raise UnsafeEdit(node, "it has no brackets of its own")
-    parts = [_part(buffer, start, end) for start, end in spans]
+    parts = [_part(buffer, start, end) for start, end in node.spans()]
     kept = [part for at, part in enumerate(parts) if at not in removed]
     if not kept and not (added and parts and _alone(buffer, parts[0])):
-        return [TextEdit(node.start + 1, node.end - 1, ", ".join(added))] if removed or added else []
+        return [TextEdit(node.start + 1, node.end - 1, ", ".join(added))]
     splices = _removals(buffer, parts, removed)
     if added:
         splices += _additions(buffer, parts, kept[-1] if kept else None, added)
@@ -221,11 +223,9 @@ class _Row(Struct, frozen=True):
     end: int
 
 
-def block_list_edits(buffer: TextBuffer, node: Sequence) -> list[TextEdit]:
+def _block_list_edits(buffer: TextBuffer, node: Sequence) -> list[TextEdit]:
     """Return the edits that remove items of a list, and add new ones below the last that remains. Raises UnsafeEdit."""
     rows = list(_rows(buffer, node))
-    if not node.removed and not node.added:
-        return []
     kept = [row for at, row in enumerate(rows) if at not in node.removed]
     splices = [_removal(buffer, node, rows, at) for at in sorted(node.removed)]
     if node.added:
@@ -262,7 +262,8 @@ def _removal(buffer: TextBuffer, node: Sequence, rows: Some[_Row], at: int) -> T
     row = rows[at]
     start = row.comment if node.commented and _is_about_item(rows, at) else row.start
     end = row.end
-    if _is_blank_above(buffer, start) or (at == 0 and len(node.removed) < len(rows)):
+    is_blank_above = start > 0 and not buffer.text[buffer.line_start(start - 1) : start].strip()
+    if is_blank_above or (at == 0 and len(node.removed) < len(rows)):
         # Of the blank lines around a removed item those above are kept; a list does not begin with one.
         while (
             end < len(buffer.text)
@@ -276,10 +277,6 @@ def _removal(buffer: TextBuffer, node: Sequence, rows: Some[_Row], at: int) -> T
 def _is_about_item(rows: Some[_Row], at: int) -> bool:
     """Whether the comment above an item is about it: one above the first item alone may be about the whole list."""
     return at > 0 or len(rows) == 1 or any(row.comment < row.start for row in rows[1:])
-
-
-def _is_blank_above(buffer: TextBuffer, start: int) -> bool:
-    return start > 0 and not buffer.text[buffer.line_start(start - 1) : start].strip()
 
 
 def _emptied(buffer: TextBuffer, node: Sequence) -> TextEdit:
@@ -320,7 +317,7 @@ def _mapping(raw: Json) -> dict[str, Json]:
     return value if isinstance(value, dict) else {}
 
 
-def block_mapping_edits(buffer: TextBuffer, node: Mapping) -> list[TextEdit]:
+def _block_mapping_edits(buffer: TextBuffer, node: Mapping) -> list[TextEdit]:
     """Return the edits that remove keys of a mapping, and add new ones below the last. Raises UnsafeEdit."""
     splices = [_key_removal(buffer, node, at) for at in sorted(node.removed)]
     if node.added:

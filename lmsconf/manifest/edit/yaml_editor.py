@@ -17,11 +17,8 @@ from lmsconf.manifest.edit.text_edits import (
     TextBuffer,
     TextEdit,
     UnsafeEdit,
-    block_list_edits,
-    block_mapping_edits,
-    bracket_edits,
     escape_variables,
-    render_inline,
+    part_edits,
     replacement_edit,
     unescape_variables,
 )
@@ -125,37 +122,10 @@ class YamlEditor:
         if node.replacement is not UNCHANGED:
             yield replacement_edit(self._buffer, node, node.value())
             return
-        removed: set[Node] = set()
-        if isinstance(node, Mapping):
-            removed = {part for at in node.removed for part in (node.pairs[at].key, node.pairs[at].value)}
-            yield from _mapping_pieces(self._buffer, node)
-        elif isinstance(node, Sequence):
-            removed = {node.items[at] for at in node.removed}
-            yield from _list_pieces(self._buffer, node)
-        for part in node.children():
-            if part not in removed:
-                yield from self._pieces(part)
-
-
-def _mapping_pieces(buffer: TextBuffer, node: Mapping) -> list[TextEdit]:
-    if not node.removed and not node.added:
-        return []
-    if not node.flow:
-        return block_mapping_edits(buffer, node)
-    spans = [(pair.key.outer, max(pair.key.end, pair.value.content_end)) for pair in node.pairs]
-    more = [render_inline({key: value}, in_brackets=True)[1:-1] for key, value in node.added.items()]
-    return bracket_edits(buffer, node, spans, node.removed, more)
-
-
-def _list_pieces(buffer: TextBuffer, node: Sequence) -> list[TextEdit]:
-    if not node.removed and not node.added:
-        return []
-    if not node.flow:
-        return block_list_edits(buffer, node)
-    spans = [(item.outer, item.content_end) for item in node.items]
-    return bracket_edits(
-        buffer, node, spans, node.removed, [render_inline(item, in_brackets=True) for item in node.added]
-    )
+        if isinstance(node, Mapping | Sequence):
+            yield from part_edits(self._buffer, node)
+        for part in node.kept():
+            yield from self._pieces(part)
 
 
 def _is_noted(node: Node) -> bool:
@@ -274,9 +244,8 @@ def _take(editor: YamlEditor, node: Node | None, above: Node, items: Iterable[Js
             matched.add(key)
     for lost in (item for key, item in wanted.items() if key not in matched):
         message = f"{lost if isinstance(lost, str) else 'an item'} is not in this list itself"
-        raise EditRefused(
-            message, editor.location_of(listed), f"It comes from an alias, a variable, a set or a file. {ELSEWHERE}"
-        )
+        hint = f"It comes from an alias, a variable, a set or a file. {ELSEWHERE}"
+        raise EditRefused(message, editor.location_of(listed), hint)
 
 
 def require_literal(editor: YamlEditor, node: Node | None, parent: Node) -> Node:
@@ -301,10 +270,7 @@ def set_key(editor: YamlEditor, entry: Mapping, key: str, raw: Json) -> None:
             raise EditRefused("this mapping is empty", editor.location_of(entry))
         entry.added[key] = raw
         return
-    node = require_literal(editor, entry.pairs[at].value, entry)
-    editor.refuse_shared(node)
-    if node.value() != raw:
-        node.replacement = raw
+    replace_value(editor, require_literal(editor, entry.pairs[at].value, entry), raw)
 
 
 def remove_key(editor: YamlEditor, entry: Mapping, key: str) -> None:

@@ -20,7 +20,7 @@ from lmsconf.manifest.expand.sets import (
     referenced_names,
 )
 from lmsconf.manifest.expand.table_files import TableFiles, TablePeopleExpander, matching_keys
-from lmsconf.manifest.expand.variables import Variables, drop_keys
+from lmsconf.manifest.expand.variables import Variables
 from lmsconf.manifest.file_set import ManifestFileReader
 from lmsconf.manifest.nodes import EntrySourceMap, KeyPath, Map, Seq, combine_items
 from lmsconf.manifest.schema_check import SchemaValidator
@@ -164,18 +164,14 @@ def _sense(condition: Mapping[str, Json]) -> str:
 
 def _replaced(node: Map, old: str, new: str, value: Json) -> Map:
     """Return the mapping with one key replaced by another key and value, at the same position."""
-    copy = Map(node.source)
-    for key, current in node.items():
-        copy[new if key == old else key] = value if key == old else current
-    copy.first = node.first
-    return copy
+    return node.changed({new if key == old else key: value if key == old else one for key, one in node.items()})
 
 
 def _with(body: Map, conditions: Seq) -> Map:
     """Return the entry with the given conditions and without `use`."""
     if CONDITIONS not in body:
         return _replaced(body, USE, CONDITIONS, conditions)
-    plain = drop_keys(body, USE)
+    plain = body.without(USE)
     plain[CONDITIONS] = conditions
     return plain
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.manifest.expand.table_files import ANY_ITEM, KeyMatch, TablePeopleExpander
-from lmsconf.manifest.expand.variables import Variables, child_nodes, drop_keys
+from lmsconf.manifest.expand.variables import Variables
 from lmsconf.manifest.nodes import (
     CombinedSource,
     EntrySourceMap,
@@ -21,7 +21,6 @@ from lmsconf.manifest.nodes import (
     Seq,
     Source,
     combine_items,
-    store_marks,
 )
 from lmsconf.manifest.schema_check import SchemaFinding, SchemaValidator, properties
 from lmsconf.manifest.yaml_reader import Document
@@ -88,7 +87,7 @@ def valid_part(shape: SchemaValidator, body: Json, findings: Sequence[SchemaFind
             dropped |= body.keys() - properties(finding.schema).keys()
         else:
             return None
-    part = drop_keys(body, *dropped)
+    part = body.without(*dropped)
     return None if shape.validate(part) else part
 
 
@@ -136,7 +135,7 @@ class NamedSets(Struct):
         definitions = document.value.get(self.section) if isinstance(document.value, Map) else None
         if not isinstance(definitions, Map):
             return
-        for key, value, at in child_nodes(definitions):
+        for key, value, at in definitions.parts():
             where = definitions.source.where(cast(Mark, definitions.key_mark(cast(str, key))))
             name = normalize_name(cast(str, key))
             first = self._known.get(name)
@@ -244,7 +243,7 @@ class PeopleSetExpander:
             people = self._named(item, places, (*path, number))
             whole = whole and people is not None
             listed += (
-                [(email, people.source.where(at)) for _, email, at in child_nodes(people)] if people is not None else []
+                [(email, people.source.where(at)) for _, email, at in people.parts()] if people is not None else []
             )
         return combine_items(listed) if whole else None
 
@@ -267,9 +266,7 @@ class PeopleSetExpander:
     def _read(self, people_set: NamedSet) -> Seq | None:
         """Return the people of a set, from its CSV file if it has one; None if the file or the set is invalid."""
         if isinstance(people_set.value, Map):
-            holder = Map(people_set.source)
-            holder[SET] = people_set.value
-            store_marks(holder, [people_set.at, people_set.at])
+            holder = Map(people_set.source, {SET: people_set.value}, [people_set.at, people_set.at])
             whole = self._files.expand(
                 [(holder, SET, (SET,))], EntrySourceMap(holder, people_set.source, people_set.at)
             )
@@ -355,8 +352,5 @@ class WindowExpander:
 
 def _map_of(pairs: list[tuple[str, Json, SourceLocation, SourceLocation]]) -> Map:
     """Build a mapping whose keys and values have unrelated source locations."""
-    node = Map(CombinedSource([where for _, _, *both in pairs for where in both]))
-    for key, value, *_ in pairs:
-        node[key] = value
-    store_marks(node, list(range(2 * len(pairs))))
-    return node
+    source = CombinedSource([where for _, _, *both in pairs for where in both])
+    return Map(source, {key: value for key, value, *_ in pairs}, range(2 * len(pairs)))

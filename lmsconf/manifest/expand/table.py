@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Final, Protocol, TypeAlias
 
@@ -12,7 +12,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.errors import Problem, SourceLocation, shorten
-from lmsconf.manifest.nodes import Mark, Source, mark_line
+from lmsconf.manifest.nodes import Map, Mark, Source, unpack_mark
+from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import did_you_mean, normalize_name
 from lmsconf.model.text_limits import FORBIDDEN
 
@@ -63,17 +64,23 @@ class Table(Struct, frozen=True):
                 yield fault.problem
 
 
-class ColumnSource(Source):
-    """Source of one column of a table: each mark is a line."""
+class TableSource(Source):
+    """Source of values from a table. A mark is a line and a column from 1; in line 0, the index of another location."""
 
-    def __init__(self, sheet: CellPositions, column: int) -> None:
+    def __init__(self, sheet: CellPositions, others: Sequence[SourceLocation] = ()) -> None:
         super().__init__(sheet.path)
+        self.opens = False  # cells are texts as they stand
         self._sheet = sheet
-        self._column = column
+        self._others = others
 
     def where(self, at: Mark) -> SourceLocation:
-        """Return the location of the cell on that line."""
-        return self._sheet.where(mark_line(at), self._column)
+        """Return the location of a cell, or the other one."""
+        line, column = unpack_mark(at)
+        return self._sheet.where(line, column - 1) if line else self._others[column]
+
+    def mapping(self, body: Mapping[str, Json], marks: Mapping[str, Mark]) -> Map:
+        """Return a mapping whose keys and values have the marks of their cells; without one, the first other."""
+        return Map(self, body, [at for key in body for at in (marks.get(key, 0), marks.get(key, 0))])
 
 
 class UnusableTable(Exception):

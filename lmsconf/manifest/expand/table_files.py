@@ -15,9 +15,9 @@ from msgspec.structs import replace
 from lmsconf.errors import Problem, Severity, SourceLocation, shorten
 from lmsconf.manifest.expand.table import (
     CSV,
-    ColumnSource,
     Table,
     TableRow,
+    TableSource,
     UnusableTable,
     column_index,
     parse_csv_table,
@@ -28,9 +28,9 @@ from lmsconf.manifest.nodes import (
     EntrySourceMap,
     KeyPath,
     Map,
+    Mark,
     Seq,
     pack_mark,
-    store_marks,
 )
 from lmsconf.manifest.yaml_reader import ENOUGH
 from lmsconf.model.canonical_json import Json
@@ -191,7 +191,7 @@ class TablePeopleExpander(Struct):
         """Return the addresses in the selected rows, each located in its row of the table."""
         table = self.tables.table(reference, path, places)
         column = column_index(table, str(reference["column"]), places.at(*path, "column"))
-        people, marks = Seq(ColumnSource(table.sheet, column)), list[int]()
+        people, marks = list[Json](), list[Mark]()
         rows = self.tables.rows(table, reference, path, places, [column])
         self._left -= len(rows)
         if self._left < 0:
@@ -201,12 +201,11 @@ class TablePeopleExpander(Struct):
         for line, cells in rows:
             if self._usable(cells, table, line, column):
                 people.append(cells[column])
-                marks.append(pack_mark(line))
-        store_marks(people, marks)
+                marks.append(pack_mark(line, column + 1))
         is_reported = any(cells[column] for _, cells in rows)  # what is no e-mail is an error of its own row
         if not people and not is_reported and reference.get("allow_empty") is not True:
             raise UnusableTable(_nobody(table, reference, places.at(*path)))
-        return people
+        return Seq(TableSource(table.sheet), people, marks)
 
     def _usable(self, cells: tuple[str, ...], table: Table, line: int, column: int) -> bool:
         """Whether a cell holds an e-mail address; if not, report the problem at its location."""

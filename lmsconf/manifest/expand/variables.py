@@ -18,9 +18,9 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lmsconf.errors import Problem, Severity, SourceLocation
-from lmsconf.manifest.nodes import VARIABLE_START, EntrySourceMap, EscapedText, Map, Mark, Seq, Source, store_marks
+from lmsconf.manifest.nodes import VARIABLE_START, EntrySourceMap, EscapedText, Map, Mark, Seq, Source
 from lmsconf.manifest.schema_check import SchemaValidator
-from lmsconf.manifest.yaml_reader import too_long_problem
+from lmsconf.manifest.yaml_reader import ReadingStopped, too_long_problem
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import did_you_mean
 from lmsconf.model.text_limits import LONGEST
@@ -35,14 +35,6 @@ _LEAD: Final = re.compile(r"(?:[&!]\S+ +)*")
 _IN_QUOTES: Final = ('"', "'", "|", ">")
 
 
-class ExpansionLimitExceeded(Exception):
-    """Raised when expansion exceeds a limit; `problem` has the location where it was exceeded."""
-
-    def __init__(self, problem: Problem) -> None:
-        super().__init__(problem.message)
-        self.problem = problem
-
-
 class ExpansionLimit(Struct):
     """The remaining limits of expansion, for all files together."""
 
@@ -50,12 +42,12 @@ class ExpansionLimit(Struct):
     values: int = VALUES
 
     def take(self, values: int, where: SourceLocation) -> None:
-        """Subtract from the remaining number of values. Raises ExpansionLimitExceeded if there are too many."""
+        """Subtract from the remaining number of values. Raises ReadingStopped if there are too many."""
         self.values -= values
         if self.values < 0:
             message = f"variables and for_each expand to more than {VALUES:,} values"
             hint = "Write shorter lists, or split the project."
-            raise ExpansionLimitExceeded(Problem(code="variable/too-many", message=message, hint=hint, source=where))
+            raise ReadingStopped(Problem(code="variable/too-many", message=message, hint=hint, source=where))
 
 
 class Variables(Struct):
@@ -78,7 +70,7 @@ class Variables(Struct):
     def substitute(self, node: Json, source: Source, at: Mark) -> Json:
         """Return the value with variables substituted; the same object if it contains none.
 
-        Undefined variables are reported and left as they are. Raises ExpansionLimitExceeded.
+        Undefined variables are reported and left as they are. Raises ReadingStopped.
         """
         if isinstance(node, str):
             return self._text(node, source, at) if VARIABLE_START in node else node
@@ -89,13 +81,15 @@ class Variables(Struct):
         if not node.source.opens:
             return node
         changed: dict[str | int, Json] = {}
-        for step, child, at in child_nodes(node):
+        for step, child, at in node.parts():
             new = self.substitute(child, node.source, at)
             if new is not child:
                 changed[step] = new
         if not changed:
             return node
-        return _with_values(node, changed) if isinstance(node, Map) else _with_items(node, changed)
+        if isinstance(node, Seq):
+            return _with_items(node, changed)
+        return node.changed({**node, **cast("Mapping[str, Json]", changed)})
 
     def _text(self, text: str, source: Source, at: Mark) -> Json:
         whole = _WHOLE.fullmatch(text)
@@ -111,13 +105,13 @@ class Variables(Struct):
     def _inside(self, text: str, source: Source, at: Mark) -> str:
         """Insert variables into a text, within limits: a few bytes could expand to gigabytes.
 
-        Raises ExpansionLimitExceeded.
+        Raises ReadingStopped.
         """
         names = [name.strip() for _, name, _ in _VARIABLE.findall(text)]
         size = len(text) + sum(len(str(self.values.get(name, ""))) for name in names)
         self.limit.characters -= size
         if size > LONGEST or self.limit.characters < 0:
-            raise ExpansionLimitExceeded(too_long_problem(replace(source.where(at), each=self.each)))
+            raise ReadingStopped(too_long_problem(replace(source.where(at), each=self.each)))
         new = _VARIABLE.sub(lambda match: self._put_in(match, source, at), text)
         parts = (text, *(self.values.get(name) for name in names))
         if not any(isinstance(one, EscapedText) for one in parts):
@@ -156,19 +150,8 @@ def referenced_variables(node: Json) -> Iterator[str]:
     if isinstance(node, str):
         yield from (name.strip() for escaped, name, _ in _VARIABLE.findall(node) if not escaped)
     elif isinstance(node, Map | Seq):
-        for _, child, _ in child_nodes(node):
+        for _, child, _ in node.parts():
             yield from referenced_variables(child)
-
-
-def child_nodes(node: Map | Seq) -> Iterator[tuple[str | int, Json, Mark]]:
-    """Yield each part of a list or mapping: its index or key, its value, and the mark of the value."""
-    marks, first = node.source.marks, node.first
-    if isinstance(node, Map):
-        for number, (key, value) in enumerate(list(node.items())):
-            yield key, value, marks[first + 2 * number + 1]
-    else:
-        for number, value in enumerate(list(node)):
-            yield number, value, marks[first + number]
 
 
 def _a_list(shown: str) -> Problem:
@@ -184,31 +167,18 @@ def _is_plain(source: Source, at: Mark) -> bool:
 def _listed(items: list[Json], source: Source, at: Mark) -> Seq:
     """Build a list whose items all have the position of its variable."""
     source.escapes = True
-    copy = Seq(source)
-    copy.extend(items)
-    store_marks(copy, [at] * len(items))
-    return copy
-
-
-def _with_values(node: Map, changed: Mapping[str | int, Json]) -> Map:
-    """Return the mapping with some values replaced, at the same positions."""
-    copy = Map(node.source)
-    copy.update(node)
-    copy.update(cast("Mapping[str, Json]", changed))
-    copy.first = node.first
-    return copy
+    return Seq(source, items, [at] * len(items))
 
 
 def _with_items(node: Seq, changed: Mapping[str | int, Json]) -> Seq:
     """Return the list with some items replaced. Items spliced from a variable have the variable's position."""
-    copy, marks = Seq(node.source), list[Mark]()
-    for number, item, at in child_nodes(node):
+    items, marks = list[Json](), list[Mark]()
+    for number, item, at in node.parts():
         new = changed.get(number, item)
-        items = new if isinstance(new, list) and isinstance(item, str) else [new]
-        copy.extend(items)
-        marks += [at] * len(items)
-    store_marks(copy, marks)
-    return copy
+        spliced = new if isinstance(new, list) and isinstance(item, str) else [new]
+        items += spliced
+        marks += [at] * len(spliced)
+    return Seq(node.source, items, marks)
 
 
 FOR_EACH: Final = "for_each"
@@ -230,10 +200,7 @@ _UNQUOTED: Final = re.compile(r"[^\W_][\w.@+-]*")
 
 
 class ExpandedEntry(Struct, frozen=True):
-    """An entry after expansion of variables and `for_each`. is_whole: all its variables are defined.
-
-    copy: the index of this copy among those of the same entry.
-    """
+    """An entry after expansion of variables and `for_each`. is_whole: all its variables are defined."""
 
     body: Json
     places: EntrySourceMap
@@ -253,7 +220,7 @@ class ForEachExpander:
         self._left = COPIES
 
     def expand_entry(self, item: Json, source: Source, at: Mark, section: str) -> Iterator[ExpandedEntry]:
-        """Yield the entries that one entry expands to. Raises ExpansionLimitExceeded beyond the limits of expansion."""
+        """Yield the entries that one entry expands to. Raises ReadingStopped beyond the limits of expansion."""
         if isinstance(item, Map) and FOR_EACH in item:
             yield from self._copies(item, source, at, section)
         else:
@@ -271,7 +238,7 @@ class ForEachExpander:
         wanted = self._wanted(item, places, within)
         if wanted is None:
             return
-        plain = drop_keys(item, FOR_EACH)
+        plain = item.without(FOR_EACH)
         used = set(referenced_variables(plain))
         for name in wanted:
             if name not in used:
@@ -295,8 +262,8 @@ class ForEachExpander:
     def _wanted(self, item: Map, places: EntrySourceMap, within: str) -> Mapping[str, list[Json]] | None:
         """Return the values of each name; None if there are none, or after reporting a problem."""
         problems_before = self._variables.problem_count
-        expanded = self._variables.substitute(item[FOR_EACH], *_place(item))
-        places = places.of(_with(item, expanded))
+        expanded = self._variables.substitute(item[FOR_EACH], item.source, cast(Mark, item.mark(FOR_EACH)))
+        places = places.of(item.changed({**item, FOR_EACH: expanded}))
         if self._variables.problem_count != problems_before:
             return None
         findings = _SHAPE.validate({FOR_EACH: expanded})
@@ -352,32 +319,6 @@ def display_value(value: Json) -> str:
     return text if _UNQUOTED.fullmatch(clipped) else json.dumps(clipped, ensure_ascii=False)
 
 
-def drop_keys(item: Map, *keys: str) -> Map:
-    """Return the mapping without some keys; all other parts keep their positions."""
-    kept = Map(item.source)
-    marks: list[Mark] = []
-    for number, (key, value) in enumerate(item.items()):
-        if key not in keys:
-            kept[key] = value
-            first = item.first + 2 * number
-            marks += item.source.marks[first : first + 2]
-    store_marks(kept, marks)
-    return kept
-
-
-def _with(item: Map, expanded: Json) -> Map:
-    """Return the entry with `for_each` replaced by its expansion."""
-    copy = Map(item.source)
-    copy.update(item)
-    copy[FOR_EACH] = expanded
-    copy.first = item.first
-    return copy
-
-
-def _place(item: Map) -> tuple[Source, Mark]:
-    return item.source, cast(Mark, item.mark(FOR_EACH))
-
-
 def _size(node: Json) -> int:
     """Count the values in a value, itself included."""
-    return 1 + sum(_size(child) for _, child, _ in child_nodes(node)) if isinstance(node, Map | Seq) else 1
+    return 1 + sum(_size(child) for _, child, _ in node.parts()) if isinstance(node, Map | Seq) else 1
