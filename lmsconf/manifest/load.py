@@ -16,7 +16,7 @@ from lmsconf.kinds.content_target.access_tests import parse_test
 from lmsconf.manifest.expand.expander import EntryExpander
 from lmsconf.manifest.expand.sets import UndeclaredNames, valid_part
 from lmsconf.manifest.expand.table_files import FILE, TableFiles
-from lmsconf.manifest.expand.variables import ExpandedEntry, ForEachExpander, Variables
+from lmsconf.manifest.expand.variables import ExpandedEntry, ForEachExpander, Reporter, Variables
 from lmsconf.manifest.file_set import ManifestFileReader, UnreadableFile, find_manifests, read_manifest
 from lmsconf.manifest.nodes import VARIABLE_START, EntrySourceMap, KeyPath, Map, Seq, merge_mappings, plain_texts
 from lmsconf.manifest.problems import (
@@ -49,7 +49,7 @@ from lmsconf.planner import kind as core
 from lmsconf.planner.kind import AnyKind
 
 if TYPE_CHECKING:
-    from lmsconf.manifest.overlays import EntryIndex, WrittenEntry
+    from lmsconf.manifest.overlays import EntryKey, WrittenEntry
     from lmsconf.manifest.suggestions import PeopleNames
 
 EntryCallback: TypeAlias = Callable[[KeyPath, Json], None]
@@ -78,12 +78,11 @@ def load_folder(
     reader = ManifestFileReader(root, unsaved_contents)
     loading = _Loading(reader, kinds, timezone, variables or {}, workspaces, on_entry)
     loading.run((folder, *overlays))
-    problems = dict.fromkeys([*loading.problems, *loading.crossed()])
     return Manifests(
         declared=tuple(loading.declared),
         absent=tuple(loading.absent),
         tests=tuple(loading.tests),
-        problems=tuple(sort_and_limit(problems)),
+        problems=tuple(sort_and_limit(dict.fromkeys(loading.problems))),
         files=loading.files.read_paths,
         digest=loading.files.content_digest,
     )
@@ -120,7 +119,7 @@ class _Loading(Struct):
     partial: list[DesiredResource[Any]] = field(default_factory=list)
     layers: list[int] = field(default_factory=list)
     undeclared: UndeclaredNames = field(default_factory=UndeclaredNames)
-    _index: EntryIndex | None = None
+    _index: dict[EntryKey | None, int] = field(default_factory=dict)
     _sound: list[_Checked] = field(default_factory=list)
     _written: list[WrittenEntry] = field(default_factory=list)
     _all_documents: Sequence[Document] = ()
@@ -149,12 +148,9 @@ class _Loading(Struct):
                 self._written = [*without_replaced_items(self._written, self.declared)]
         for section, body, _ in self._written:
             cast(EntryCallback, self.on_entry)(section.path, body)
-
-    def crossed(self) -> Iterator[Problem]:
-        """Yield the problems of cross-resource checks, unless the error limit is reached already."""
         if not self._is_enough():
             found = find_conflicts(self.declared, self.absent, self.kinds, self.partial)
-            yield from islice(found, ENOUGH + 1)
+            self.problems += islice(found, ENOUGH + 1)
 
     def _is_enough(self) -> bool:
         """Whether the error limit is reached. Counts only the problems added since the last call."""
@@ -168,17 +164,18 @@ class _Loading(Struct):
 
         Parsing begins after all are read, since a set or a declared choice may be used before its definition.
         """
-        variables = Variables(self.known, self.problems.append)
+        reporter = Reporter(self.problems)
+        variables = Variables(self.known, reporter)
         shapes = set_validators(tuple(self.kinds.values()))
-        expander = EntryExpander(self.files, shapes, self.problems.append, self.undeclared)
+        expander = EntryExpander(self.files, shapes, reporter, self.undeclared)
         expander.collect_sets(layers, variables)
         self._all_documents = [*chain.from_iterable(layers)]
-        writer = ForEachExpander(variables, self.problems.append)
+        writer = ForEachExpander(variables)
         for layer, documents in enumerate(layers):
             self._add_layer(layer, self._layer_entries(documents, writer, expander.tables))
         for entry in self._sound:
             if entry.section.is_declared and declares_choices(entry.section.kind):
-                expander.add_declared_choices(entry.body)
+                expander.choices.take(entry.body)
         for entry in self._sound:
             if self._is_enough():
                 return
@@ -192,11 +189,11 @@ class _Loading(Struct):
     def _add_layer(self, layer: int, entries: Iterable[_Checked]) -> None:
         """Add the entries of one folder, each in place of the one that it changes."""
         if layer:
-            from lmsconf.manifest.overlays import EntryIndex  # few projects have overlays
+            from lmsconf.manifest.overlays import entry_key  # few projects have overlays
 
-            self._index = self._index or EntryIndex()
             for number, entry in enumerate(self._sound):
-                self._index.add(entry.section, entry.body, number)
+                self._index.setdefault(entry_key(entry.section, entry.body), number)
+            self._index.pop(None, None)
         for entry in entries:
             if entry.changes is None or self._sound[entry.changes].layer == layer:
                 # A second entry of this folder for one resource stays beside the first, and is reported as a duplicate.
@@ -229,13 +226,13 @@ class _Loading(Struct):
                 text = read_manifest(path, self.files)
             except UnreadableFile as unreadable:
                 self.problems.append(unreadable.problem)
-                self.undeclared.doubt_all()
+                self.undeclared.everything = True
                 continue
             reading = read_yaml(self.files.relative_path(path), text, budget=budget)
             documents += reading.documents
             self.problems += reading.problems
             if reading.problems:
-                self.undeclared.doubt_all()
+                self.undeclared.everything = True
         if not any(map(has_sections, documents)) and not self.problems:
             names = [self.files.relative_path(path) for path in paths]
             self.problems.append(
@@ -278,8 +275,12 @@ class _Loading(Struct):
 
     def _merged(self, section: Section, entry: ExpandedEntry) -> tuple[ExpandedEntry, int | None]:
         """Return an entry on top of the one of an earlier folder that it changes, and the index of that one."""
-        changes = None if self._index is None else self._index.place(section, entry.body)
-        if changes is None or not isinstance(entry.body, Map):
+        if not self._index or not isinstance(entry.body, Map):
+            return entry, None
+        from lmsconf.manifest.overlays import entry_key  # few projects have overlays
+
+        changes = self._index.get(entry_key(section, entry.body))
+        if changes is None:
             return entry, None
         base = self._sound[changes]
         body = merge_mappings(base.body, entry.body)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TypeAlias
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.errors import SourceLocation
@@ -256,19 +257,16 @@ def _pairs(node: Map) -> dict[str, tuple[Json, tuple[Source, Mark], tuple[Source
     }
 
 
-class EntrySourceMap:
+class EntrySourceMap(Struct, frozen=True, eq=False):
     """SourceMap of one entry; locations are looked up on demand.
 
     each: the values of `for_each` of which the entry is a copy.
     """
 
-    __slots__ = ("_each", "_mark", "_node", "_source")
-
-    def __init__(self, node: Json, source: Source, at: Mark, each: str = "") -> None:
-        self._node = node
-        self._source = source
-        self._mark = at
-        self._each = each
+    _node: Json
+    _source: Source
+    _mark: Mark
+    _each: str = ""
 
     def of(self, node: Json) -> EntrySourceMap:
         """Return the locations of `node`, which the entry was expanded to."""

@@ -227,7 +227,7 @@ def _mistyped(finding: SchemaFinding, branches: list[Schema], places: EntrySourc
         return _nothing(finding, branches, places)
     if finding.schema.get("x-secret"):
         return _at_value(finding, places, "type", wanted, finding.schema["description"])
-    time = suggestions.suggest_time(finding.schema)
+    time = suggestions.DATE if finding.schema.get("x-time") else None
     if isinstance(value, dict | list | str):
         actual = f"{_shown(value)} is text" if isinstance(value, str) else f"it is {_sort(value)}"
         hint = (time if isinstance(value, dict) else None) or suggestions.suggest_replacement(value, branches)

@@ -6,7 +6,7 @@ A kind's schema describes a plain entry; `for_each`, sets, `use`, `except` and s
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from functools import cache
 from typing import Final, cast
 
@@ -75,14 +75,11 @@ _OF_VARIABLES: Final = "#/$defs/variable"
 
 def manifest_schema(kinds: Mapping[str, AnyKind]) -> dict[str, Json]:
     """Return the complete schema of one manifest document."""
-    sections = {kind.section: _list(_any_entry_schema(kind)) for kind in kinds.values()}
-    sections.update((TESTS, _list(schema)) for kind in kinds.values() if (schema := test_entry_schema(kind)))
-    absent_sections = {kind.section: _list(absent_entry_schema(kind)) for kind in kinds.values()}
     sets = {
         section: {"type": "object", "description": _SET_WORDS[section], "additionalProperties": schema}
         for section, schema in set_schemas(kinds).items()
     }
-    whole = _document(sections, absent_sections, cast("dict[str, Json]", sets))
+    whole = _document(kinds, _any_entry_schema, _list, cast("dict[str, Json]", sets))
     return {"$schema": _DRAFT, "title": "A manifest of lmsconf", **whole}
 
 
@@ -98,10 +95,7 @@ def manifest_schema_text(kinds: Mapping[str, AnyKind]) -> str:
 
 def sections_schema(kinds: Mapping[str, AnyKind]) -> dict[str, Json]:
     """Return the schema of the sections alone: each a list, or a mapping of sets, with any content."""
-    sections = {kind.section: _unread(entry_schema(kind)) for kind in kinds.values()}
-    sections.update((TESTS, _unread(schema)) for kind in kinds.values() if (schema := test_entry_schema(kind)))
-    absent_sections = {kind.section: _unread(absent_entry_schema(kind)) for kind in kinds.values()}
-    return _document(sections, absent_sections, {section: {"type": "object"} for section in set_schemas(kinds)})
+    return _document(kinds, entry_schema, _unread, {section: {"type": "object"} for section in set_schemas(kinds)})
 
 
 def _unread(entry: Schema) -> dict[str, Json]:
@@ -162,13 +156,8 @@ def test_entry_schema(kind: AnyKind) -> dict[str, Json] | None:
 
 def set_schemas(kinds: Mapping[str, AnyKind]) -> Mapping[str, Mapping[str, Json]]:
     """Map each section of sets to the schema of one set; a section that no kind has lists for is left out."""
-    return _sets(tuple(kinds.values()))
-
-
-@cache
-def _sets(kinds: tuple[AnyKind, ...]) -> Mapping[str, Mapping[str, Json]]:
     schemas: dict[str, Mapping[str, Json]] = {}
-    for kind in kinds:
+    for kind in kinds.values():
         for part in _parts(kind.schema):
             if part.get("x-people") and not any(below.get("x-people") for below in _below(part)):
                 schemas.setdefault(PEOPLE_SETS, part)
@@ -215,11 +204,19 @@ def identifying_key(kind: AnyKind) -> str | None:
     return next((key for key in ("name", "email") if kind.absent_schema.get("required") == [key]), None)
 
 
-def _document(sections: Schema, absent_sections: Schema, sets: Schema) -> dict[str, Json]:
+def _document(
+    kinds: Mapping[str, AnyKind],
+    entry: Callable[[AnyKind], Schema],
+    listed: Callable[[Schema], dict[str, Json]],
+    sets: Schema,
+) -> dict[str, Json]:
+    """Return the schema of a document. entry: the schema of an entry of a kind. listed: of a list of entries."""
+    sections = {kind.section: listed(entry(kind)) for kind in kinds.values()}
+    sections.update((TESTS, listed(schema)) for kind in kinds.values() if (schema := test_entry_schema(kind)))
     absent: Json = {
         "type": "object",
         "description": "Resources to delete if they exist.",
-        "properties": dict(absent_sections),
+        "properties": {kind.section: listed(absent_entry_schema(kind)) for kind in kinds.values()},
         "additionalProperties": False,
     }
     return {
@@ -244,7 +241,11 @@ def _shortened(schema: Schema) -> dict[str, Json]:
     extended = {key: _rebuilt(part, key) for key, part in schema.items()}
     if schema.get("x-people"):
         branches = cast("list[dict[str, Json]]", extended["oneOf"])
-        extended["oneOf"] = [*(_mixed(branch) for branch in branches), _SET]
+        # `{set: NAME}` may be an item of a list of people, too.
+        mixed: list[Json] = [
+            {**part, "items": {"oneOf": [part["items"], _SET]}} if "items" in part else part for part in branches
+        ]
+        extended["oneOf"] = [*mixed, _SET]
     if schema.get("x-conditions"):
         extended["items"] = _may_except(cast("dict[str, Json]", extended["items"]))
     if property_schema(schema, CONDITIONS).get("x-conditions"):
@@ -258,11 +259,6 @@ def _rebuilt(part: Json, key: str) -> Json:
     if key in ("oneOf", "anyOf"):
         return [_shortened(branch) for branch in cast("list[Schema]", part)]
     return _shortened(cast(Schema, part)) if key == "items" else part
-
-
-def _mixed(branch: dict[str, Json]) -> dict[str, Json]:
-    """Allow `{set: NAME}` as an item of a list of people."""
-    return {**branch, "items": {"oneOf": [branch["items"], _SET]}} if "items" in branch else branch
 
 
 def _may_except(condition: dict[str, Json]) -> dict[str, Json]:

@@ -76,7 +76,11 @@ def report_forbidden_characters(source: Source, reading: YamlReadResult) -> bool
         return False
     for number, line in enumerate(source.text.split("\n"), start=1):
         if forbidden := FORBIDDEN.search(line):
-            add_problem(reading, character_problem(forbidden[0], source, pack_mark(number, forbidden.start() + 1)))
+            char = forbidden[0]
+            kind = "control character" if ord(char) < 0xA0 else "invisible character that changes how text is read"
+            message = f"the {kind} U+{ord(char):04X} is not allowed here"
+            where = source.where(pack_mark(number, forbidden.start() + 1))
+            add_problem(reading, Problem(code="yaml/character", message=message, hint="Remove it.", source=where))
     return True
 
 
@@ -86,12 +90,6 @@ def add_problem(reading: YamlReadResult, problem: Problem) -> None:
     if len(reading.problems) == ENOUGH:
         message = f"this file has {ENOUGH} problems and more; the rest was not read"
         raise ReadingStopped(Problem(code="yaml/too-many-problems", message=message, source=problem.source))
-
-
-def character_problem(char: str, source: Source, at: Mark) -> Problem:
-    kind = "control character" if ord(char) < 0xA0 else "invisible character that changes how text is read"
-    message = f"the {kind} U+{ord(char):04X} is not allowed here"
-    return Problem(code="yaml/character", message=message, hint="Remove it.", source=source.where(at))
 
 
 YamlParser: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -322,7 +320,9 @@ class _Builder:
             anchored = _Anchored(f"*{name}")
         self._budget.left -= anchored.size
         if self._budget.left < 0:
-            raise ReadingStopped(self._bomb(at))
+            message, where = f"aliases expand to more than {EXPANDED:,} values", self._source.where(at)
+            hint = "Write the values out, or split the project."
+            raise ReadingStopped(Problem(code="yaml/too-many-aliases", message=message, hint=hint, source=where))
         if len(self._stack) + anchored.height > DEPTH:
             raise ReadingStopped(too_deep_problem(self._source.where(at)))
         self._top.inner += anchored.size - 1
@@ -387,15 +387,7 @@ class _Builder:
         """Return the hint to quote the value of the line at a mark, if it is one."""
         from lmsconf.manifest.syntax_hints import quote_value_hint  # only for a problem
 
-        return quote_value_hint(self._line(at))
-
-    def _line(self, at: Mark) -> str:
-        return self._source.rest(at >> 32 << 32)
-
-    def _bomb(self, at: Mark) -> Problem:
-        message = f"aliases expand to more than {EXPANDED:,} values"
-        hint = "Write the values out, or split the project."
-        return Problem(code="yaml/too-many-aliases", message=message, hint=hint, source=self._source.where(at))
+        return quote_value_hint(self._source.rest(at >> 32 << 32))
 
 
 _TAG_OF: dict[type, str] = {bool: "bool", int: "int", float: "float", type(None): "null"}

@@ -195,7 +195,7 @@ class ProjectFile(Struct, frozen=True):
                 guard = next(name for name in GUARDS if name in item)
                 if until <= today:
                     held = f"allow: {guard}: {item[guard]}"
-                    self.notes.append(_expired("consent", held, until, self.places.at(*at), _REMOVE))
+                    self.notes.append(_expired("project/consent-expired", held, until, self.places.at(*at), _REMOVE))
                     continue
                 yield Consent(
                     guard=guard,
@@ -231,7 +231,7 @@ class ProjectFile(Struct, frozen=True):
         for one in settings.values():
             if not one.is_active(today):
                 held = f"lint: {one.code}: {one.level}"
-                self.notes.append(_expired("lint", held, one.until, one.source, _REMOVE_OR_LATER))
+                self.notes.append(_expired("project/lint-expired", held, one.until, one.source, _REMOVE_OR_LATER))
         return {code: one.level for code, one in settings.items() if one.is_active(today)}
 
     def timezone(self) -> tzinfo | None:
@@ -290,9 +290,9 @@ def parse_until(item: Mapping[str, Json]) -> date | None:
     return None if until is None else date.fromisoformat(str(until))
 
 
-def _expired(what: str, held: str, until: date | None, where: SourceLocation, hint: str) -> Problem:
+def _expired(code: str, held: str, until: date | None, where: SourceLocation, hint: str) -> Problem:
     message = f"{held} held until {until} and is ignored"
-    return Problem(code=f"project/{what}-expired", message=message, severity=Severity.NOTE, hint=hint, source=where)
+    return Problem(code=code, message=message, severity=Severity.NOTE, hint=hint, source=where)
 
 
 _REMOVE: Final = "Remove it from the project file."

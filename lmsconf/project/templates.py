@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from importlib.resources import files as package_files
@@ -19,7 +20,6 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
-from lmsconf.manifest.edit.yaml_text import format_key
 from lmsconf.support.package_data import read_ci_workflow, read_schema
 
 FOLDER: Final = "schemas"
@@ -76,6 +76,8 @@ def write_schemas(root: Path, *, replace: bool) -> Iterator[Path]:
 
 PROJECT_FILE: Final = "lmsconf.yaml"
 MANIFESTS: Final = "manifests"
+_PLAIN: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
+_WORDS: Final = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
 SANDBOX: Final = "sandbox:workspace.db"
 
 
@@ -149,7 +151,7 @@ def next_commands(answers: InitAnswers, *, export: bool) -> tuple[str, ...]:
 
 
 def _project(answers: InitAnswers) -> str:
-    name = format_key(answers.workspace)
+    name = _scalar(answers.workspace)
     if answers.embedded:
         workspace = f"{{url: {json.dumps(answers.url)}, seed: workspace.yaml}}   # embedded: no server, no credentials"
     else:
@@ -164,6 +166,12 @@ def _project(answers: InitAnswers) -> str:
 
 def _schema_line(answers: InitAnswers, name: str, folder: str) -> str:
     return schema_comment(name, Path(folder), Path()) if answers.schemas else ""
+
+
+def _scalar(text: str) -> str:
+    """Return a name as a YAML scalar, quoted unless it is unambiguous for YAML 1.1, too."""
+    plain = _PLAIN.fullmatch(text) and text.lower() not in _WORDS
+    return text if plain else json.dumps(text, ensure_ascii=False)
 
 
 def _text(name: str) -> str:

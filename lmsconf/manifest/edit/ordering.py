@@ -21,7 +21,7 @@ from lmsconf.manifest.edit.tree_builder import Sequence as Items
 from lmsconf.manifest.expand.expander import CHOICES
 from lmsconf.manifest.expand.sets import SET_SECTIONS
 from lmsconf.manifest.expand.variables import FOR_EACH
-from lmsconf.manifest.schema_check import Schema, properties, property_schema, required_keys
+from lmsconf.manifest.schema_check import Schema, branches_of, properties, property_schema, required_keys
 from lmsconf.manifest.schemas import ABSENT, TESTS
 from lmsconf.manifest.yaml_reader import Document, read_yaml
 from lmsconf.model.canonical_json import Json, canonical_json
@@ -222,7 +222,9 @@ def _document(buffer: TextBuffer, root: Node, schema: Schema) -> Iterator[Permut
     yield from _ordered(buffer, root, schema)
     for section, node in _sections(root, schema):
         entry = cast(Schema, section.get("items", {}))
-        if isinstance(node, Items) and (key := _identity(entry)) is not None:
+        # The first key that an entry needs names it.
+        key = next((key for form in (entry, *branches_of(entry)) for key in required_keys(form)), None)
+        if isinstance(node, Items) and key is not None:
             yield from _sorted(buffer, node, _by_name(node, key))
         elif isinstance(node, Mapping):
             yield from _sorted(buffer, node, _by_key(node))
@@ -238,11 +240,6 @@ def _sections(root: Node, schema: Schema) -> Iterator[tuple[Schema, Node]]:
             yield from _sections(pair.value, part)
         elif pair.key.text != TESTS and ("items" in part or pair.key.text in SET_SECTIONS):
             yield part, pair.value
-
-
-def _identity(entry: Schema) -> str | None:
-    """Return the key that names an entry: the first one that it needs."""
-    return next((key for form in (entry, *_forms(entry)) for key in required_keys(form)), None)
 
 
 def _ordered(buffer: TextBuffer, node: Node, schema: Schema) -> Iterator[Permutation]:
@@ -263,7 +260,7 @@ def _ordered(buffer: TextBuffer, node: Node, schema: Schema) -> Iterator[Permuta
 
 def _items(schema: Schema) -> Schema:
     """Return the schema of the items of a list; in a condition the choices are marked: their order has no meaning."""
-    form = next((one for one in (schema, *_forms(schema)) if "items" in one), {})
+    form = next((one for one in (schema, *branches_of(schema)) if "items" in one), {})
     items = cast(Schema, form.get("items", {}))
     if not schema.get("x-conditions"):
         return items
@@ -276,14 +273,10 @@ def _below(schema: Schema, key: str) -> Schema:
     return cast(Schema, properties(schema).get(key, more if isinstance(more, dict) else {}))
 
 
-def _forms(schema: Schema) -> list[Schema]:
-    return cast("list[Schema]", schema.get("oneOf", []))
-
-
 def _form(schema: Schema, node: Mapping) -> Schema:
     """Return the branch of a union that has all keys of a mapping; an empty schema if there is none."""
     keys = {pair.key.text for pair in node.pairs}
-    forms = [schema, *_forms(schema)] if properties(schema) else _forms(schema) or [schema]
+    forms = [schema, *branches_of(schema)] if properties(schema) else branches_of(schema) or [schema]
     return next((form for form in forms if keys <= properties(form).keys()), schema)
 
 

@@ -36,7 +36,7 @@ def format_scalar(value: Json, *, in_brackets: bool) -> str:
     return word if _is_plain(word, in_brackets) else double_quoted(word)
 
 
-def format_key(word: str) -> str:
+def _key(word: str) -> str:
     """Format a key, in which variables are not substituted."""
     return word if _is_plain(word, flow=True) and word != "<<" else double_quoted(word)
 
@@ -55,7 +55,7 @@ def _is_plain(word: str, flow: bool) -> bool:
 def format_inline(value: Json) -> str:
     """Format a value on one line, however long."""
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{format_key(key)}: {format_inline(item)}" for key, item in value.items()) + "}"
+        return "{" + ", ".join(f"{_key(key)}: {format_inline(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list):
         return "[" + ", ".join(map(format_inline, value)) + "]"
     return format_scalar(value, in_brackets=True)
@@ -72,16 +72,16 @@ def format_entry_lines(entry: Mapping[str, Json], indent: str) -> Iterator[str]:
 def _member(key: str, value: Json, lead: str) -> Iterator[str]:
     """Yield the lines of one key and its value: on one line if it fits and is easy to read, else below the key."""
     indent = " " * len(lead)
-    if isinstance(value, list) and value and (_is_table(value) or not _fits(f"{lead}{format_key(key)}: ", value)):
-        yield f"{lead}{format_key(key)}:"
+    if isinstance(value, list) and value and (_is_table(value) or not _fits(f"{lead}{_key(key)}: ", value)):
+        yield f"{lead}{_key(key)}:"
         yield from _items(value, f"{indent}  ")
-    elif isinstance(value, dict) and value and not _fits(f"{lead}{format_key(key)}: ", value):
-        yield f"{lead}{format_key(key)}:"
+    elif isinstance(value, dict) and value and not _fits(f"{lead}{_key(key)}: ", value):
+        yield f"{lead}{_key(key)}:"
         for name, item in value.items():
             yield from _member(name, item, f"{indent}  ")
     else:
         shown = format_inline(value) if isinstance(value, list | dict) else format_scalar(value, in_brackets=False)
-        yield f"{lead}{format_key(key)}: {shown}"
+        yield f"{lead}{_key(key)}: {shown}"
 
 
 def _items(items: Sequence[Json], indent: str) -> Iterator[str]:

@@ -14,13 +14,12 @@ from lmsconf.manifest.expand.sets import (
     WINDOWS,
     NamedSets,
     PeopleSetExpander,
-    Report,
     UndeclaredNames,
     WindowExpander,
     referenced_names,
 )
 from lmsconf.manifest.expand.table_files import TableFiles, TablePeopleExpander, matching_keys
-from lmsconf.manifest.expand.variables import Variables
+from lmsconf.manifest.expand.variables import Reporter, Variables
 from lmsconf.manifest.file_set import ManifestFileReader
 from lmsconf.manifest.nodes import EntrySourceMap, KeyPath, Map, Seq, combine_items
 from lmsconf.manifest.schema_check import SchemaValidator
@@ -69,32 +68,29 @@ def _name(item: Json) -> str:
 class ConditionExpander:
     """Expand `use` and `except` in the conditions of an entry, once all fields and sets are gathered."""
 
-    def __init__(self, sets: NamedSets, choices: ChoicesByField, report: Report) -> None:
+    def __init__(self, sets: NamedSets, choices: ChoicesByField) -> None:
         self._sets = sets
+        self._reporter = sets.reporter
         self._choices = choices
-        self._report = report
-        self._problem_count = 0
 
-    def expand(self, body: Map, places: EntrySourceMap) -> Map | None:
-        """Return the entry with its conditions expanded; None after reporting a problem."""
+    def expand(self, body: Map, places: EntrySourceMap) -> Map:
+        """Return the entry with its conditions expanded."""
         own = body.get(CONDITIONS)
         shortened = isinstance(own, list) and any(EXCEPT in cast("Map", condition) for condition in own)
         if USE not in body and not shortened:
             return body
-        problems_before = self._problem_count
         expanded: list[tuple[Json, SourceLocation]] = [
             (self._plain(cast(Map, condition), places, (CONDITIONS, number)), places.at(CONDITIONS, number))
             for number, condition in enumerate(own if isinstance(own, list) else ())
         ]
         for name, path in referenced_names(body, USE) if USE in body else ():
             expanded += _missing_from(expanded, self._of_set(name, places.at(*path)))
-        return _with(body, combine_items(expanded)) if self._problem_count == problems_before else None
+        return _with(body, combine_items(expanded))
 
     def _of_set(self, name: str, where: SourceLocation) -> list[tuple[Json, SourceLocation]]:
         """Return the conditions of a set, each with its location in the set."""
         condition_set = self._sets.find(name, where)
         if condition_set is None:
-            self._problem_count += 1
             return []
         places = condition_set.places
         return [
@@ -110,13 +106,15 @@ class ConditionExpander:
         at = f"except: the field {quote_name(name)}"
         known = self._choices.choices_of_field(name)
         if CHOICES in condition:
-            hint = "Keep one of them."
             message = "choices and except exclude each other"
-            self._tell("manifest/together", message, places.key(*path, EXCEPT), hint)
-        elif isinstance(known, str):
-            self._tell_unlisted(name, f"{at} {known}", places.at(*path, "field"))
-        else:
+            self._reporter.refuse("manifest/together", message, places.key(*path, EXCEPT), "Keep one of them.")
+        elif isinstance(known, tuple):
             return self._but(condition, known, places, (*path, EXCEPT))
+        elif self._choices.undeclared.may_have_field(name):
+            self._reporter.refused += 1  # an error of its declaration says so already
+        else:
+            hint = "List all its choices where it is declared, or write the choices here."
+            self._reporter.refuse("reference/except", f"{at} {known}", places.at(*path, "field"), hint)
         return condition
 
     def _but(self, condition: Map, known: tuple[str, ...], places: EntrySourceMap, path: KeyPath) -> Map:
@@ -127,25 +125,13 @@ class ConditionExpander:
             if item not in known:
                 hint = " ".join(filter(None, [f"It has {list_names(known)}.", did_you_mean(item, known)]))
                 message = f"except: the field {name} has no choice {quote_name(item)}"
-                self._tell("reference/unknown-choice", message, places.at(*path, number), hint)
+                self._reporter.refuse("reference/unknown-choice", message, places.at(*path, number), hint)
         left = [one for one in known if one not in excluded]
         if not left:
             message, hint = f"except: no choice of the field {name} is left", "Keep one, or remove the condition."
-            self._tell("reference/except", message, places.key(*path), hint)
+            self._reporter.refuse("reference/except", message, places.key(*path), hint)
         where = places.at(*path)
         return _replaced(condition, EXCEPT, CHOICES, combine_items((one, where) for one in left))
-
-    def _tell_unlisted(self, name: str, message: str, where: SourceLocation) -> None:
-        """Report that the choices of a field are not known, unless an error of its declaration says so already."""
-        if self._choices.undeclared.may_have_field(name):
-            self._problem_count += 1
-            return
-        hint = "List all its choices where it is declared, or write the choices here."
-        self._tell("reference/except", message, where, hint)
-
-    def _tell(self, code: str, message: str, where: SourceLocation, hint: str) -> None:
-        self._problem_count += 1
-        self._report(Problem(code=code, message=message, hint=hint, source=where))
 
 
 def _missing_from(
@@ -177,22 +163,22 @@ def _with(body: Map, conditions: Seq) -> Map:
 
 
 class EntryExpander:
-    """Expand entries, given the sets of all files and the choices of all declared fields."""
+    """Expand entries, given the sets of all files. choices: those of all declared fields, taken before any `expand`."""
 
     def __init__(
         self,
         files: ManifestFileReader,
         sets: Mapping[str, SchemaValidator],
-        report: Report,
+        reporter: Reporter,
         undeclared: UndeclaredNames,
     ) -> None:
-        self._report = report
-        self._sets = {section: NamedSets(section, shape, report, undeclared) for section, shape in sets.items()}
-        self._choices = ChoicesByField(undeclared)
-        self.tables = TableFiles(files, report)
-        self._files = TablePeopleExpander(self.tables, report)
+        self._reporter = reporter
+        self._sets = {section: NamedSets(section, shape, reporter, undeclared) for section, shape in sets.items()}
+        self.choices = ChoicesByField(undeclared)
+        self.tables = TableFiles(files, reporter.problems.append)
+        self._files = TablePeopleExpander(self.tables, reporter.problems.append)
         self._people = PeopleSetExpander(self._sets[PEOPLE_SETS], self._files)
-        self._conditions = ConditionExpander(self._sets[CONDITION_SETS], self._choices, report)
+        self._conditions = ConditionExpander(self._sets[CONDITION_SETS], self.choices)
 
     def collect_sets(self, layers: Iterable[Iterable[Document]], variables: Variables) -> None:
         """Collect the sets of the documents of each folder, since any of them may be used in any file."""
@@ -201,19 +187,16 @@ class EntryExpander:
                 for sets in self._sets.values():
                     sets.collect_sets(document, layer, variables)
 
-    def add_declared_choices(self, body: Map) -> None:
-        """Add the choices of a declared field; to be called for all fields before any `expand`."""
-        self._choices.take(body)
-
     def expand(self, body: Map, section: Section, places: EntrySourceMap, *, has_conditions: bool) -> Map | None:
         """Return the expanded entry of a section; None after reporting a problem."""
         lists = [found for trail in section.people for found in matching_keys(body, trail, ())]
-        named = self._people.expand(lists, places)
+        before = self._reporter.refused
+        self._people.expand(lists, places)
         listed = self._files.expand(lists, places)
         whole = self._conditions.expand(body, places) if has_conditions else body
         if any(any(matching_keys(body, trail, ())) for trail in section.windows):
-            whole = WindowExpander(self._sets[WINDOWS], self._report).expand(body, section.windows, places)
-        return whole if named and listed else None
+            whole = WindowExpander(self._sets[WINDOWS]).expand(body, section.windows, places)
+        return whole if listed and self._reporter.refused == before else None
 
     def unused_set_notes(self) -> Iterator[Problem]:
         """Yield a note for each unused set."""

@@ -109,18 +109,14 @@ def _named(header: tuple[str, ...]) -> tuple[str, ...]:
 def shifted_row_problems(table: Table) -> Iterator[Problem]:
     """Report rows with a cell beyond the last column: an unquoted separator may have shifted their cells."""
     for line, cells in table.rows:
-        if any(cells[len(table.columns) :]):
+        beyond = next((number for number, cell in enumerate(cells) if cell and number >= len(table.columns)), None)
+        if beyond is not None:
             yield Problem(
                 code="people/csv",
                 message=f"this row has {len(_named(cells))} cells, and the header names {len(table.columns)} columns",
                 hint="Put a cell that contains the separator in quotes, or give the last columns a name.",
-                source=table.sheet.where(line, _beyond(table, cells)),
+                source=table.sheet.where(line, beyond),
             )
-
-
-def _beyond(table: Table, cells: tuple[str, ...]) -> int:
-    """Return the index of the first non-empty cell beyond the named columns."""
-    return next(number for number, cell in enumerate(cells) if cell and number >= len(table.columns))
 
 
 def column_index(table: Table, name: str, where: SourceLocation) -> int:
@@ -221,12 +217,8 @@ class CsvPositions(Struct, frozen=True, dict=True):
             if quoted is None:
                 return len(self.text)
             at = quoted.end()
-        stop = self._stop.search(self.text, at)
+        stop = re.compile(f"[{self.separator}\r\n]").search(self.text, at)
         return stop.start() if stop else len(self.text)
-
-    @cached_property
-    def _stop(self) -> re.Pattern[str]:
-        return re.compile(f"[{re.escape(self.separator)}\r\n]")
 
 
 def parse_csv_table(path: str, text: str) -> Table:

@@ -72,6 +72,7 @@ class TableFiles(Struct):
         sheet = str(reference[SHEET]) if SHEET in reference else None
         key = Path(os.path.realpath(target)), sheet
         if key not in self._tables:
+            self._tables[key] = None  # another reference to it does not report it again
             self._tables[key] = self._read(target, key, places.at(*path, SHEET))
         table = self._tables[key]
         if table is None:
@@ -107,26 +108,24 @@ class TableFiles(Struct):
             self._indexes[key] = index
         return self._indexes[key].get(tuple(value for _, value in filters), [])
 
-    def _read(self, path: Path, key: tuple[Path, str | None], where: SourceLocation) -> Table | None:
-        """Return a table; None after reporting why there is none. where: the location of the sheet's name."""
+    def _read(self, path: Path, key: tuple[Path, str | None], where: SourceLocation) -> Table:
+        """Return a table. where: the location of the sheet's name. Raises UnusableTable after reporting why."""
         name = self.files.relative_path(path)
         real, sheet = key
         try:
             if real not in self._contents:
                 self._contents[real] = self.files.read_table(path)
             table = _parse_table(name, self._contents[real], sheet, where)
-        except UnreadableFile as unreadable:
-            self.report(unreadable.problem)
-        except UnusableTable as wrong:
-            if wrong.problem is not None:
-                self.report(wrong.problem)
-        else:
-            # Cells of a workbook cannot be shifted by a separator.
-            shifted = list(islice(shifted_row_problems(table), ENOUGH)) if table.noun == CSV else []
-            for problem in shifted:
-                self.report(problem)
-            return None if shifted else table
-        return None
+        except (UnreadableFile, UnusableTable) as wrong:
+            self.report(cast(Problem, wrong.problem))
+            raise UnusableTable(None) from wrong
+        # Cells of a workbook cannot be shifted by a separator.
+        shifted = list(islice(shifted_row_problems(table), ENOUGH)) if table.noun == CSV else []
+        for problem in shifted:
+            self.report(problem)
+        if shifted:
+            raise UnusableTable(None)
+        return table
 
 
 def _parse_table(name: str, data: bytes, sheet: str | None, where: SourceLocation) -> Table:

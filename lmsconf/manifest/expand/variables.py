@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import product
 from typing import Final, cast
 
@@ -35,6 +35,24 @@ _LEAD: Final = re.compile(r"(?:[&!]\S+ +)*")
 _IN_QUOTES: Final = ('"', "'", "|", ">")
 
 
+class Reporter(Struct):
+    """The problems found so far. refused: how many parts of entries could not be expanded, for whatever reason."""
+
+    problems: list[Problem]
+    refused: int = 0
+
+    def tell(
+        self, code: str, message: str, where: SourceLocation, hint: str, severity: Severity = Severity.ERROR
+    ) -> None:
+        """Report a problem."""
+        self.problems.append(Problem(code=code, message=message, severity=severity, hint=hint, source=where))
+
+    def refuse(self, code: str, message: str, where: SourceLocation, hint: str) -> None:
+        """Report why a part of an entry cannot be expanded."""
+        self.refused += 1
+        self.tell(code, message, where, hint)
+
+
 class ExpansionLimit(Struct):
     """The remaining limits of expansion, for all files together."""
 
@@ -53,19 +71,17 @@ class ExpansionLimit(Struct):
 class Variables(Struct):
     """The values of variables, by name.
 
-    each: the values of `for_each` for the current copy, shown in source locations. problem_count: how many problems
-    were reported so far.
+    each: the values of `for_each` for the current copy, shown in source locations.
     """
 
     values: Mapping[str, Json]
-    report: Callable[[Problem], None]
+    reporter: Reporter
     each: str = ""
     limit: ExpansionLimit = field(default_factory=ExpansionLimit)
-    problem_count: int = 0
 
     def with_more(self, other_values: Mapping[str, Json], each: str) -> Variables:
         """Return these variables and some more, as used for one copy of a `for_each` entry."""
-        return Variables({**self.values, **other_values}, self.report, each, self.limit)
+        return Variables({**self.values, **other_values}, self.reporter, each, self.limit)
 
     def substitute(self, node: Json, source: Source, at: Mark) -> Json:
         """Return the value with variables substituted; the same object if it contains none.
@@ -129,20 +145,21 @@ class Variables(Struct):
         if isinstance(value, str):
             return value
         # Located without the values of `for_each`: the problem is the same for all of them.
-        problem = self._undefined(match) if value is None else _a_list(match[0])
-        self.problem_count += 1
-        self.report(replace(problem, source=source.where(at)))
+        self._refuse(match, source.where(at), is_list=value is not None)
         return match[0]
 
-    def _undefined(self, match: re.Match[str]) -> Problem:
-        if not match[3]:
-            message, hint = f"{match[0]} is not closed", 'For a literal "$(" write "$$(".'
-            return Problem(code="variable/syntax", message=message, hint=hint)
-        name = match[2]
-        hint = did_you_mean(name, self.values) or (
-            f'Define it under vars: in the project file, or write "$$({name})" for a literal "$({name})".'
-        )
-        return Problem(code="variable/undefined", message=f"the variable $({name}) is not defined", hint=hint)
+    def _refuse(self, match: re.Match[str], where: SourceLocation, *, is_list: bool) -> None:
+        """Report a variable that cannot be inserted."""
+        shown, name = match[0], match[2]
+        if is_list:
+            message, hint = f"{shown} is a list, so it cannot be part of a text", "as the whole value, without quotes."
+            self.reporter.refuse("variable/list", message, where, f"Write {shown} {hint}")
+        elif not match[3]:
+            self.reporter.refuse("variable/syntax", f"{shown} is not closed", where, 'For a literal "$(" write "$$(".')
+        else:
+            hint = f'Define it under vars: in the project file, or write "$$({name})" for a literal "$({name})".'
+            hint = did_you_mean(name, self.values) or hint
+            self.reporter.refuse("variable/undefined", f"the variable $({name}) is not defined", where, hint)
 
 
 def referenced_variables(node: Json) -> Iterator[str]:
@@ -152,11 +169,6 @@ def referenced_variables(node: Json) -> Iterator[str]:
     elif isinstance(node, Map | Seq):
         for _, child, _ in node.parts():
             yield from referenced_variables(child)
-
-
-def _a_list(shown: str) -> Problem:
-    message = f"{shown} is a list, so it cannot be part of a text"
-    return Problem(code="variable/list", message=message, hint=f"Write {shown} as the whole value, without quotes.")
 
 
 def _is_plain(source: Source, at: Mark) -> bool:
@@ -200,12 +212,11 @@ _UNQUOTED: Final = re.compile(r"[^\W_][\w.@+-]*")
 
 
 class ExpandedEntry(Struct, frozen=True):
-    """An entry after expansion of variables and `for_each`. is_whole: all its variables are defined."""
+    """An entry after expansion of variables and `for_each`. is_complete: all its variables are defined."""
 
     body: Json
     places: EntrySourceMap
     is_complete: bool = True
-    copy: int = 0
 
 
 _SHAPE: Final = SchemaValidator({"type": "object", "properties": {FOR_EACH: FOR_EACH_SCHEMA}})
@@ -214,9 +225,9 @@ _SHAPE: Final = SchemaValidator({"type": "object", "properties": {FOR_EACH: FOR_
 class ForEachExpander:
     """Expand variables and `for_each` in entries."""
 
-    def __init__(self, variables: Variables, report: Callable[[Problem], None]) -> None:
+    def __init__(self, variables: Variables) -> None:
         self._variables = variables
-        self._report = report
+        self._reporter = variables.reporter
         self._left = COPIES
 
     def expand_entry(self, item: Json, source: Source, at: Mark, section: str) -> Iterator[ExpandedEntry]:
@@ -224,14 +235,13 @@ class ForEachExpander:
         if isinstance(item, Map) and FOR_EACH in item:
             yield from self._copies(item, source, at, section)
         else:
-            yield self._entry(self._variables, item, source, at, 0)
+            yield self._entry(self._variables, item, source, at)
 
-    def _entry(self, variables: Variables, item: Json, source: Source, at: Mark, copy: int) -> ExpandedEntry:
-        problems_before = variables.problem_count
+    def _entry(self, variables: Variables, item: Json, source: Source, at: Mark) -> ExpandedEntry:
+        before = self._reporter.refused
         body = variables.substitute(item, source, at)
-        return ExpandedEntry(
-            body, EntrySourceMap(body, source, at, variables.each), variables.problem_count == problems_before, copy
-        )
+        places = EntrySourceMap(body, source, at, variables.each)
+        return ExpandedEntry(body, places, self._reporter.refused == before)
 
     def _copies(self, item: Map, source: Source, at: Mark, within: str) -> Iterator[ExpandedEntry]:
         places = EntrySourceMap(item, source, at)
@@ -251,28 +261,25 @@ class ForEachExpander:
             self._tell("for_each/too-many", message, places, None, "Write shorter lists, or split the project.")
             return
         self._variables.limit.take(count * _size(plain), places.at(FOR_EACH))
-        for number, values in enumerate(product(*wanted.values())):
+        for values in product(*wanted.values()):
             chosen = dict(zip(wanted, values, strict=True))
             each = ", ".join(f"{name}={display_value(value)}" for name, value in chosen.items())
-            entry = self._entry(self._variables.with_more(chosen, each), plain, source, at, number)
+            entry = self._entry(self._variables.with_more(chosen, each), plain, source, at)
             yield entry
             if not entry.is_complete:
                 return
 
     def _wanted(self, item: Map, places: EntrySourceMap, within: str) -> Mapping[str, list[Json]] | None:
         """Return the values of each name; None if there are none, or after reporting a problem."""
-        problems_before = self._variables.problem_count
+        before = self._reporter.refused
         expanded = self._variables.substitute(item[FOR_EACH], item.source, cast(Mark, item.mark(FOR_EACH)))
         places = places.of(item.changed({**item, FOR_EACH: expanded}))
-        if self._variables.problem_count != problems_before:
-            return None
-        findings = _SHAPE.validate({FOR_EACH: expanded})
+        findings = _SHAPE.validate({FOR_EACH: expanded}) if self._reporter.refused == before else []
         for finding in findings:
             from lmsconf.manifest.schema_messages import problems_of
 
-            for problem in problems_of(finding, places, within):
-                self._report(problem)
-        if findings:
+            self._reporter.problems += problems_of(finding, places, within)
+        if findings or self._reporter.refused != before:
             return None
         lists = {name: self._values(name, values, places) for name, values in cast("Map", expanded).items()}
         for name, values in lists.items():
@@ -306,7 +313,7 @@ class ForEachExpander:
         severity: Severity = Severity.ERROR,
     ) -> None:
         where = places.key(FOR_EACH, name) if name else places.key(FOR_EACH)
-        self._report(Problem(code=code, severity=severity, message=f"for_each: {message}", hint=hint, source=where))
+        self._reporter.tell(code, f"for_each: {message}", where, hint, severity)
 
 
 _UNUSED: Final = "Without it all entries would be equal. Use it in the name, or remove it from for_each."
