@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from typing import Any, Final, TypeVar, cast
 
 from lmsconf.errors import Problem, Severity, SourceLocation, shorten
+from lmsconf.kinds.entries import check_declarations
 from lmsconf.manifest.nodes import EntrySourceMap, Map
 from lmsconf.manifest.schemas import (
     ABSENT,
@@ -15,7 +16,7 @@ from lmsconf.manifest.yaml_reader import Document
 from lmsconf.model.address import Address
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.names import casefold_name, did_you_mean, known_names
-from lmsconf.planner.kind import AnyKind
+from lmsconf.planner.kind import Kind
 
 _Key = TypeVar("_Key", bound=Hashable)
 
@@ -23,7 +24,7 @@ _Key = TypeVar("_Key", bound=Hashable)
 def find_conflicts(
     declared: Sequence[DesiredResource[Any]],
     absent: Sequence[DeleteEntry[Any]],
-    kinds: Mapping[str, AnyKind],
+    kinds: Mapping[str, Kind],
     partial: Sequence[DesiredResource[Any]] = (),
 ) -> Iterator[Problem]:
     """Yield every problem between declarations that can be found without the workspace, kinds' own checks included.
@@ -37,8 +38,7 @@ def find_conflicts(
     by_kind: dict[str, list[DesiredResource[Any]]] = {name: [] for name in kinds}
     for resource in (*partial, *declared):
         by_kind[resource.address.kind].append(resource)
-    for name, kind in kinds.items():
-        yield from kind.check_declarations(by_kind[name], by_kind)
+    yield from check_declarations(by_kind)
 
 
 def _twice(declared: Sequence[DesiredResource[Any]]) -> Iterator[Problem]:
@@ -71,7 +71,7 @@ def _both(declared: Sequence[DesiredResource[Any]], absent: Sequence[DeleteEntry
                 )
 
 
-def _alike(declared: Sequence[DesiredResource[Any]], kinds: Mapping[str, AnyKind]) -> Iterator[Problem]:
+def _alike(declared: Sequence[DesiredResource[Any]], kinds: Mapping[str, Kind]) -> Iterator[Problem]:
     """Report names that look the same to a reader, unless either resource has an `id:`.
 
     Relations are exempt, since they have no name of their own: two contents may differ by case alone.
@@ -151,9 +151,7 @@ def no_manifest_problem(folder: str) -> Problem:
     )
 
 
-def nothing_declared_problem(
-    files: Sequence[str], documents: Sequence[Document], kinds: Mapping[str, AnyKind]
-) -> Problem:
+def nothing_declared_problem(files: Sequence[str], documents: Sequence[Document], kinds: Mapping[str, Kind]) -> Problem:
     """Return the problem of manifests that declare nothing."""
     nonempty = {document.source.path for document in documents}
     shown = ", ".join(files[:_SHOWN]) + (f" and {len(files) - _SHOWN} more" if len(files) > _SHOWN else "")

@@ -22,7 +22,7 @@ from lmsconf.manifest.nodes import KeyPath, Map, Seq
 from lmsconf.manifest.schema_check import Schema, SchemaValidator, properties, property_schema
 from lmsconf.manifest.yaml_reader import Document
 from lmsconf.model.canonical_json import Json
-from lmsconf.planner.kind import AnyKind
+from lmsconf.planner.kind import Kind
 
 ABSENT: Final = "absent"
 TESTS: Final = "tests"
@@ -73,7 +73,7 @@ _VARIABLE: Final[dict[str, Json]] = {
 _OF_VARIABLES: Final = "#/$defs/variable"
 
 
-def manifest_schema(kinds: Mapping[str, AnyKind]) -> dict[str, Json]:
+def manifest_schema(kinds: Mapping[str, Kind]) -> dict[str, Json]:
     """Return the complete schema of one manifest document."""
     sets = {
         section: {"type": "object", "description": _SET_WORDS[section], "additionalProperties": schema}
@@ -83,7 +83,7 @@ def manifest_schema(kinds: Mapping[str, AnyKind]) -> dict[str, Json]:
     return {"$schema": _DRAFT, "title": "A manifest of lmsconf", **whole}
 
 
-def manifest_schema_text(kinds: Mapping[str, AnyKind]) -> str:
+def manifest_schema_text(kinds: Mapping[str, Kind]) -> str:
     """Return the text of `schemas/manifest.schema.json`, ending in a newline.
 
     Unlike manifest_schema, it accepts `$(name)`: editors see the variable, lmsconf validates the value it stands for.
@@ -93,7 +93,7 @@ def manifest_schema_text(kinds: Mapping[str, AnyKind]) -> str:
     return json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
 
 
-def sections_schema(kinds: Mapping[str, AnyKind]) -> dict[str, Json]:
+def sections_schema(kinds: Mapping[str, Kind]) -> dict[str, Json]:
     """Return the schema of the sections alone: each a list, or a mapping of sets, with any content."""
     return _document(kinds, entry_schema, _unread, {section: {"type": "object"} for section in set_schemas(kinds)})
 
@@ -106,12 +106,12 @@ def _unread(entry: Schema) -> dict[str, Json]:
     return {"type": "array", "x-items": dict(entry)}
 
 
-def entry_schema(kind: AnyKind) -> dict[str, Json]:
+def entry_schema(kind: Kind) -> dict[str, Json]:
     """Return the schema of one entry of a section, with `for_each`, sets, `use` and `except` allowed."""
     return _may_repeat(_shortened(kind.schema))
 
 
-def sheet_entry_schema(kind: AnyKind) -> dict[str, Json] | None:
+def sheet_entry_schema(kind: Kind) -> dict[str, Json] | None:
     """Return the schema of an entry that reads entries from a file; None for a kind that is not read from tables.
 
     What it says beside the file holds for each row, as beside the items of an entry.
@@ -134,19 +134,19 @@ def sheet_entry_schema(kind: AnyKind) -> dict[str, Json] | None:
     )
 
 
-def item_keys(kind: AnyKind) -> Mapping[str, Schema]:
+def item_keys(kind: Kind) -> Mapping[str, Schema]:
     """Return the keys that both an entry and its items may have, with their schemas: columns of a sheet."""
     key = kind.entry_items.key if kind.entry_items is not None else ""
     items = {name for part in _below(property_schema(kind.schema, key)) for name in properties(part)}
     return {name: cast(Schema, part) for name, part in properties(kind.schema).items() if name in items}
 
 
-def _any_entry_schema(kind: AnyKind) -> dict[str, Json]:
+def _any_entry_schema(kind: Kind) -> dict[str, Json]:
     sheet = sheet_entry_schema(kind)
     return entry_schema(kind) if sheet is None else {"oneOf": [entry_schema(kind), sheet]}
 
 
-def test_entry_schema(kind: AnyKind) -> dict[str, Json] | None:
+def test_entry_schema(kind: Kind) -> dict[str, Json] | None:
     """Return the schema of one entry under `tests`, with `for_each` allowed; None for a kind without tests."""
     if kind.name != CONTENT_TARGET:
         return None
@@ -154,7 +154,7 @@ def test_entry_schema(kind: AnyKind) -> dict[str, Json] | None:
     return {**TEST_SCHEMA, "oneOf": [_may_repeat(form) for form in forms]}
 
 
-def set_schemas(kinds: Mapping[str, AnyKind]) -> Mapping[str, Mapping[str, Json]]:
+def set_schemas(kinds: Mapping[str, Kind]) -> Mapping[str, Mapping[str, Json]]:
     """Map each section of sets to the schema of one set; a section that no kind has lists for is left out."""
     schemas: dict[str, Mapping[str, Json]] = {}
     for kind in kinds.values():
@@ -180,17 +180,17 @@ def _window_schema(part: Schema) -> dict[str, Json]:
     }
 
 
-def declares_choices(kind: AnyKind) -> bool:
+def declares_choices(kind: Kind) -> bool:
     """Whether entries of this kind declare the choices of a field."""
     return bool(property_schema(kind.schema, CHOICES).get("x-choices"))
 
 
-def has_conditions(kind: AnyKind) -> bool:
+def has_conditions(kind: Kind) -> bool:
     """Whether entries of this kind have conditions."""
     return bool(property_schema(kind.schema, CONDITIONS).get("x-conditions"))
 
 
-def absent_entry_schema(kind: AnyKind) -> dict[str, Json]:
+def absent_entry_schema(kind: Kind) -> dict[str, Json]:
     """Return the schema of one entry under `absent`; a string is accepted where one key identifies the resource."""
     schema = _may_repeat(_shortened(kind.absent_schema))
     key = identifying_key(kind)
@@ -199,14 +199,14 @@ def absent_entry_schema(kind: AnyKind) -> dict[str, Json]:
     return {"oneOf": [{"type": "string", "minLength": 1, "description": f"Its {key}."}, schema]}
 
 
-def identifying_key(kind: AnyKind) -> str | None:
+def identifying_key(kind: Kind) -> str | None:
     """Return the key that alone identifies an entry under `absent`: `name` or `email`; None if there is none."""
     return next((key for key in ("name", "email") if kind.absent_schema.get("required") == [key]), None)
 
 
 def _document(
-    kinds: Mapping[str, AnyKind],
-    entry: Callable[[AnyKind], Schema],
+    kinds: Mapping[str, Kind],
+    entry: Callable[[Kind], Schema],
     listed: Callable[[Schema], dict[str, Json]],
     sets: Schema,
 ) -> dict[str, Json]:
@@ -323,7 +323,7 @@ class Section(Struct, frozen=True):
     reads entries from a file.
     """
 
-    kind: AnyKind
+    kind: Kind
     path: KeyPath
     shape: SchemaValidator
     people: tuple[KeyPath, ...] = ()
@@ -345,7 +345,7 @@ class Section(Struct, frozen=True):
 @cache
 def sections_of_kind(of: Hashable) -> tuple[Section, ...]:
     """Return the sections of a kind: declared, absent, and tests. Cached, since compiling a schema is slow."""
-    kind = cast(AnyKind, of)
+    kind = cast(Kind, of)
     sheet = sheet_entry_schema(kind)
     declared = Section(
         kind,
@@ -375,8 +375,8 @@ def set_validators(kinds: tuple[Hashable, ...]) -> Mapping[str, SchemaValidator]
     return {section: SchemaValidator(schemas.get(section, {})) for section in SET_SECTIONS}
 
 
-def _by_name(kinds: tuple[Hashable, ...]) -> dict[str, AnyKind]:
-    return {kind.name: kind for kind in cast("tuple[AnyKind, ...]", kinds)}
+def _by_name(kinds: tuple[Hashable, ...]) -> dict[str, Kind]:
+    return {kind.name: kind for kind in cast("tuple[Kind, ...]", kinds)}
 
 
 def has_sections(document: Document) -> bool:

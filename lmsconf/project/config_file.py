@@ -21,7 +21,7 @@ from lmsconf.model.policy import GUARDS, UNKNOWN, Consent, GuardLimit, GuardLimi
 from lmsconf.planner.address_patterns import canonical_pattern
 
 if TYPE_CHECKING:
-    from lmsconf.planner.kind import AnyKind
+    from lmsconf.planner.kind import Kind
 
 
 def ownership_properties() -> dict[str, Json]:
@@ -47,7 +47,7 @@ def kind_names_by_section() -> dict[str, str]:
     return {kind.section: kind.name for kind in _kinds()}
 
 
-def _kinds() -> list[AnyKind]:
+def _kinds() -> list[Kind]:
     """Return the kinds in the order in which messages list them: those that are never deleted last."""
     return sorted(all_kinds().values(), key=lambda kind: kind.ownership_schema is None)
 
