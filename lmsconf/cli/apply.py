@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 from msgspec.structs import replace
 
+from lmsconf.apply.replanning import reevaluate_guards
 from lmsconf.cli.command import Command
 from lmsconf.cli.events import CommandEvents, events_option
 from lmsconf.cli.frame import CommandContext, pass_context
@@ -29,9 +30,9 @@ from lmsconf.errors import ExitCode, UsageError
 from lmsconf.model.scope import VerifyMode
 
 if TYPE_CHECKING:
-    from lmsconf.apply.applier import Applier
     from lmsconf.apply.events import ApplyProgress
     from lmsconf.model.plan import Plan
+    from lmsconf.workspace.reader import WorkspaceReader
 
 
 @click.command(cls=Command)
@@ -103,10 +104,10 @@ def apply(
         refuse_without_terminal("Pass --auto-approve, or apply a plan file.")
     settings = load_context_settings(context)
 
-    def prepare(workspace: Applier, progress: ApplyProgress) -> PreparedPlan:
+    def prepare(workspace: WorkspaceReader, progress: ApplyProgress) -> PreparedPlan:
         manifests = snapshot = None
         if planfile is not None:
-            plan = workspace.reevaluate_guards(_loaded(planfile, plan_signing_key(context)), consented)
+            plan = reevaluate_guards(workspace, _loaded(planfile, plan_signing_key(context)), consented)
         else:
             manifests = load_valid_manifests(workspace, events)
             policy = build_policy(settings, only, excluded, additive, consented, effects=not no_effects, pace=max_rate)

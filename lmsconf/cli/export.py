@@ -174,7 +174,7 @@ def _write(root: Path, target: Path, files: Mapping[str, str], prefix: str) -> l
 
     The first line of each names the manifest's schema, which is written into the project if it is missing.
     """
-    from lmsconf.project.schema_files import MANIFEST_SCHEMA, schema_comment, write_schemas
+    from lmsconf.project.templates import MANIFEST_SCHEMA, schema_comment, write_schemas
     from lmsconf.support.atomic_files import write_atomically
 
     for folder in dict.fromkeys([target, *((target / name).parent for name in files)]):
