@@ -34,8 +34,7 @@ from lmsconf.model.names import (
     normalize_name,
 )
 from lmsconf.planner.address_patterns import AMBIGUOUS, canonical_pattern
-from lmsconf.planner.audiences import Audience, Bits, access_of, positions_of
-from lmsconf.planner.effects import weakest_basis
+from lmsconf.planner.audiences import Audience, Bits, access_of, positions_of, weakest_basis
 from lmsconf.planner.kind import Kind
 
 KEEP: Final = "keep"

@@ -11,6 +11,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lmsconf.errors import Problem, Severity
+from lmsconf.kinds.content_target.effects.membership import Memberships, assignments_of, content_name
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.effects import (
     AccessChange,
@@ -31,17 +32,16 @@ from lmsconf.planner.audiences import (
     Access,
     Audience,
     AudienceAssignment,
-    AudienceModel,
     AudienceSize,
     Bits,
     ContentAccess,
     compare_access,
     positions_of,
     to_bits,
+    weakest_basis,
 )
 
 EVERYBODY_COUNTED: Final = "all people"
-_BY_STRENGTH: Final = (Basis.EXACT, Basis.ESTIMATE, Basis.UNKNOWN)
 
 
 class Losses(Struct, frozen=True, kw_only=True):
@@ -90,25 +90,28 @@ def _archived_soon(totals: Mapping[str, Bits]) -> Iterator[Problem]:
         )
 
 
-def predict_effects(model: AudienceModel, *, can_take: bool, can_require: bool, rows: bool) -> PredictedEffects:
-    """Return the effects of the changes in a model.
-
-    can_take, can_require: whether the plan can take access from anybody at all, and make content mandatory. rows:
-    whether to return the people, too.
-    """
+def predict_effects(model: Memberships, now: int, *, rows: bool) -> PredictedEffects:
+    """Return the effects of a plan. now: its time, in epoch seconds. rows: whether to return the people, too."""
+    can_take, can_require = model.scope.takes, model.scope.requires
+    affected = {*model.facts.affected, *(change.content for change in model.scope.assignments)}
+    assigned = [
+        (content_name(model.facts, id), id, [one for _, _, one in assignments_of(model, id)]) for id in sorted(affected)
+    ]
+    assigned.sort(key=lambda content: content[:2])
+    audiences, ends = list(model.changing_groups()), model.ends()
     contents: list[ContentEffects] = []
     people: list[PersonEffect] = []
     measures: list[GuardCount] = []
     losses: list[Losses] = []
     totals: dict[str, Bits] = dict.fromkeys(_COUNTED, 0)
     unknown = False
-    for name, id, assignments in sorted((name, id, its_own) for id, (name, its_own) in model.contents.items()):
+    for name, id, assignments in assigned:
         basis = weakest_basis(assignment.audience.basis for assignment in assignments)
         if not all(assignment.audience.is_known for assignment in assignments):
             unknown = True
             contents.append(_unknown_content(id, name, assignments, can_take=can_take))
             continue
-        access = compare_access(assignments, model.now, model.ends)
+        access = compare_access(assignments, now, ends)
         for counted in totals:
             totals[counted] |= getattr(access, counted)
         if not (access.changed | access.shortened):
@@ -121,7 +124,7 @@ def predict_effects(model: AudienceModel, *, can_take: bool, can_require: bool, 
             losses.append(Losses(content=id, people=tuple(known_id for known_id in ids if known_id is not None)))
         if rows:
             people.extend(person_rows(model, id, name, access))
-    groups = tuple(one for group in model.groups for one in _group(model, group))
+    groups = tuple(one for group in audiences for one in _group(model, group))
     bases = [*(content.basis for content in contents), *(group.basis for group in groups)]
     known = AccessCounts(**{name: totals[name].bit_count() for name in (*AccessChange, "shortened")})
     harmed = totals["lose"] | totals["shortened"] | totals["archived_soon"]
@@ -133,7 +136,7 @@ def predict_effects(model: AudienceModel, *, can_take: bool, can_require: bool, 
         groups=tuple(sorted(groups, key=lambda group: group.address)),
         calibration=Calibration(groups=model.groups_compared, exact=model.groups_equal),
         rows=tuple(sort_rows(people)) if rows else None,
-        unknown=tuple(_unknown_people(model)),
+        unknown=tuple(_unknown_people(assigned)),
     )
     return PredictedEffects(
         effects=effects,
@@ -143,12 +146,12 @@ def predict_effects(model: AudienceModel, *, can_take: bool, can_require: bool, 
             *_counted(
                 "mandatory",
                 None if unknown and can_require else totals["bound"].bit_count(),
-                model.active.bit_count(),
+                model.active_before.bit_count(),
             ),
         ),
         losses=tuple(losses),
         problems=tuple(_archived_soon(totals)),
-        sizes=model.sizes,
+        sizes=model.sizes(),
     )
 
 
@@ -160,11 +163,6 @@ def unknown_measures(*, can_take: bool, can_require: bool) -> tuple[GuardCount, 
 
 def _counted(guard: str, taken: int | None, size: int) -> tuple[GuardCount, ...]:
     return () if taken == 0 else (GuardCount(guard=guard, of=EVERYBODY_COUNTED, taken=taken, size=size),)
-
-
-def weakest_basis(bases: Iterable[Basis]) -> Basis:
-    """Return the weakest of several."""
-    return max(bases, key=_BY_STRENGTH.index, default=Basis.EXACT)
 
 
 def unknown_counts(*, can_take: bool) -> AccessCounts:
@@ -190,17 +188,19 @@ def _unknown_content(
     )
 
 
-def _unknown_people(model: AudienceModel) -> Iterator[UnknownPeople]:
-    """Yield each audience that is not known, with the contents assigned to it."""
+def _unknown_people(
+    assigned: Iterable[tuple[str, RemoteId, Sequence[AudienceAssignment]]],
+) -> Iterator[UnknownPeople]:
+    """Yield each audience that is not known, with the contents assigned to it. assigned: names, ids, assignments."""
     contents: defaultdict[tuple[str, str], dict[tuple[str, RemoteId], Address | None]] = defaultdict(dict)
-    for name, id, assignments in sorted((name, id, its_own) for id, (name, its_own) in model.contents.items()):
+    for name, id, assignments in assigned:
         for audience in (one.audience for one in assignments if not one.audience.is_known):
             contents[str(audience.address or ""), audience.reason][name, id] = audience.address
     for (_, reason), found in sorted(contents.items()):
         yield UnknownPeople(audience=next(iter(found.values())), contents=tuple(found), reason=reason)
 
 
-def _content(model: AudienceModel, id: RemoteId, name: str, access: ContentAccess, basis: Basis) -> ContentEffects:
+def _content(model: Memberships, id: RemoteId, name: str, access: ContentAccess, basis: Basis) -> ContentEffects:
     numbers = {change.value: access.of(change).bit_count() for change in AccessChange}
     changed = access.changed | access.shortened
     causes = [
@@ -222,7 +222,7 @@ def _content(model: AudienceModel, id: RemoteId, name: str, access: ContentAcces
     )
 
 
-def _person_causes(model: AudienceModel, access: ContentAccess) -> Iterator[tuple[int, int, Address]]:
+def _person_causes(model: Memberships, access: ContentAccess) -> Iterator[tuple[int, int, Address]]:
     """Yield each person whose account or answers the plan changes, and whose access to a content changes.
 
     As negative numbers: whether the person loses it, and gains it.
@@ -230,10 +230,10 @@ def _person_causes(model: AudienceModel, access: ContentAccess) -> Iterator[tupl
     changed = to_bits(model.changed_people, len(model.ids))
     gain, lose = (frozenset(positions_of(people & changed)) for people in (access.gain, access.lose))
     for position in positions_of((access.changed | access.shortened) & changed):
-        yield -int(position in lose), -int(position in gain), model.changed_people[position]
+        yield -int(position in lose), -int(position in gain), model.changed_people[position].address
 
 
-def _group(model: AudienceModel, group: Audience) -> Iterator[GroupEffects]:
+def _group(model: Memberships, group: Audience) -> Iterator[GroupEffects]:
     """Yield the change of a group's membership, if it changes or is not known."""
     if group.address is None:
         return
@@ -259,7 +259,7 @@ def _group(model: AudienceModel, group: Audience) -> Iterator[GroupEffects]:
         )
 
 
-def _members_digest(model: AudienceModel, members: Bits) -> str | None:
+def _members_digest(model: Memberships, members: Bits) -> str | None:
     ids = [model.ids[position] for position in positions_of(members)]
     known = [id for id in ids if id is not None]
     return members_digest(known) if len(known) == len(ids) else None
@@ -279,7 +279,7 @@ def with_progress(effects: Effects, details: Mapping[RemoteId, LossDetails], rea
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def person_rows(model: AudienceModel, id: RemoteId, name: str, access: ContentAccess) -> Iterator[PersonEffect]:
+def person_rows(model: Memberships, id: RemoteId, name: str, access: ContentAccess) -> Iterator[PersonEffect]:
     """Yield a row for each person whose access to a content changes."""
     changed = access.changed
     sides = [_side(side, changed) for side in (access.before, access.after)]
@@ -292,7 +292,7 @@ def person_rows(model: AudienceModel, id: RemoteId, name: str, access: ContentAc
         for position in positions_of(access.of(change)):
             before, after = (side.get(position, _NO_ACCESS) for side in sides)
             if position in model.changed_people:
-                because[position].append(str(model.changed_people[position]))
+                because[position].append(str(model.changed_people[position].address))
             yield PersonEffect(
                 email=model.emails[position],
                 content=name,

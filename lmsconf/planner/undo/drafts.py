@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from msgspec import Struct, field
@@ -73,18 +73,14 @@ class Drafter:
     """Drafts the entries that undo the changes of a run.
 
     there_again: what the run deleted, and others have made again as it was, or an earlier undo has created again.
+    left: what the drafts leave alone.
     """
 
     def __init__(self, times: Times) -> None:
         self._times = times
         self.there_again: set[Address] = set()
-        self._left: list[LeftAlone] = []
+        self.left: list[LeftAlone] = []
         self._related: dict[str, Mapping[str, list[tuple[Any, Body]]]] = {}
-
-    @property
-    def left(self) -> Sequence[LeftAlone]:
-        """What the drafts leave alone."""
-        return self._left
 
     def undo_creation(self, change: Change) -> Draft | None:
         """Return the entry that deletes what the run created; None if it is not live, or others have changed it."""
@@ -136,7 +132,8 @@ class Drafter:
         id = times.run.created_id(change)
         if id is not None:
             return times.row_now(kind, id)
-        rows = [row for row in times.rows_now(kind).values() if kind.normalize_name(row.name) == change.address.name]
+        live, name = times.rows(kind, live=True).values(), change.address.name
+        rows = [row for row in live if kind.normalize_name(row.name) == name]
         new = [row for row in rows if times.row_before(kind, row.id) is None]
         return new[0] if len(new) == 1 else None
 
@@ -324,16 +321,16 @@ class Drafter:
         return out
 
     def _conflict(self, change: Change, key: str, before: Json, made: Json, live: Json) -> None:
-        self._left.append(LeftAlone(change=change, key=key, before=before, made=made, live=live))
+        self.left.append(LeftAlone(change=change, key=key, before=before, made=made, live=live))
 
     def _tell(self, change: Change, key: str, reason: str) -> None:
-        self._left.append(LeftAlone(change=change, key=key, reason=reason))
+        self.left.append(LeftAlone(change=change, key=key, reason=reason))
 
     def _relations(self, kind: Kind) -> Mapping[str, list[tuple[Any, Body]]]:
         """Return the live relations of a kind, by what they relate."""
         if kind.name not in self._related:
             related: defaultdict[str, list[tuple[Any, Body]]] = defaultdict(list)
-            for row in self._times.rows_now(kind).values():
+            for row in self._times.rows(kind, live=True).values():
                 body = self._times.body_now(kind, row)
                 related[_relation_key(kind, body)].append((row, body))
             self._related[kind.name] = related
