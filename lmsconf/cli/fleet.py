@@ -216,7 +216,7 @@ def apply(
     from lmsconf.model.fleet import FleetReport
     from lmsconf.model.policy import parse_consents
     from lmsconf.render import FLEET_VIEWS
-    from lmsconf.render.fleet_wording import fleet_headline, workspace_count
+    from lmsconf.render.fleet_report import fleet_headline, workspace_count
 
     consents, notes = parse_consents(allow), parse_key_values(meta)
     if not auto_approve:

@@ -53,7 +53,7 @@ def _print(text: str, *, wraps: bool = False) -> None:
 
 
 def _width() -> int:
-    from lmsconf.render.text.guide_page import NARROWEST
+    from lmsconf.render.help_pages import NARROWEST
 
     return max(min(terminal_size(sys.stdout).columns, _WIDEST), NARROWEST)
 
@@ -75,7 +75,7 @@ def _summary(topic: str) -> str:
 
 def _lines(topic: str) -> list[str]:
     """Return the lines of a page, each paragraph in one."""
-    from lmsconf.render.text.guide_page import guide_page_text
+    from lmsconf.render.help_pages import guide_page_text
     from lmsconf.support.package_data import read_guide_page
 
     return guide_page_text(read_guide_page(topic), _WHOLE_LINES).splitlines()
@@ -83,7 +83,7 @@ def _lines(topic: str) -> list[str]:
 
 def _page(topic: str, context: click.Context) -> str:
     """Return a page for this terminal; of a topic that is also a command, with the line that shows its options."""
-    from lmsconf.render.text.guide_page import guide_page_text
+    from lmsconf.render.help_pages import guide_page_text
     from lmsconf.support.package_data import read_guide_page
 
     text = guide_page_text(read_guide_page(topic), _width(), bold=supports_color(sys.stdout))

@@ -105,7 +105,7 @@ def report_problems(problems: Sequence[Problem]) -> None:
     """Write problems as text to stderr."""
     if not problems:
         return
-    from lmsconf.render.text.plan import problems_text
+    from lmsconf.render.text import problems_text
 
     write_redacted(problems_text(redact_problems(problems)), sys.stderr, color=supports_color(sys.stderr))
 
@@ -148,7 +148,7 @@ def write_redacted(
     if not whole:
         text = redact_output(text)
     if color:
-        from lmsconf.render.color import colorize
+        from lmsconf.render.terminal import colorize
 
         text = colorize(text)
     if wraps and not (exact or whole) and stream.isatty():
@@ -179,7 +179,7 @@ def _wrapped(text: str, stream: TextIO) -> str:
     columns = terminal_size(stream).columns
     if not any(len(line) > columns or not line.isascii() for line in text.split("\n")):
         return text
-    from lmsconf.render.terminal_lines import wrap_prose
+    from lmsconf.render.terminal import wrap_prose
 
     return wrap_prose(text, columns)
 
@@ -190,7 +190,7 @@ def _is_paged(text: str, stream: TextIO) -> bool:
     if not seen or not global_options().pages:
         return False
     from lmsconf.cli.pager import page, pager_command
-    from lmsconf.render.terminal_lines import rows_on_terminal
+    from lmsconf.render.terminal import rows_on_terminal
 
     size, command = terminal_size(stream), pager_command(os.environ)
     if command is None or rows_on_terminal(text, size.columns) < size.lines:

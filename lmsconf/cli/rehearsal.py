@@ -15,7 +15,7 @@ from lmsconf.cli.events import CommandEvents
 from lmsconf.cli.output_streams import show_progress, write_stderr
 from lmsconf.cli.planning import load_valid_manifests, show_reading_progress
 from lmsconf.model.time_formats import duration_in_words
-from lmsconf.render.rehearsal_wording import rate_text
+from lmsconf.render.resource_wording import rate_text
 
 if TYPE_CHECKING:
     from lmsconf.model.declarations import Manifests

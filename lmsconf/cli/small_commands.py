@@ -25,7 +25,7 @@ def explain(*, key: str, output: Output) -> ExitCode:
     """
     from lmsconf.kinds import all_kinds
     from lmsconf.manifest.explain import explain as explained
-    from lmsconf.render.key_explanation import EXPLAIN_VIEWS
+    from lmsconf.render.help_pages import EXPLAIN_VIEWS
 
     output.show(EXPLAIN_VIEWS, explained(all_kinds(), key))
     return ExitCode.OK
@@ -52,7 +52,7 @@ def graph(context: CommandContext, *, only: tuple[str, ...], output: Output) -> 
     from lmsconf.kinds import all_kinds
     from lmsconf.planner.dependency_graph import build_graph
     from lmsconf.planner.selection import Selection
-    from lmsconf.render.dependency_graph import GRAPH_VIEWS
+    from lmsconf.render.graphs import GRAPH_VIEWS
     from lmsconf.workspace.project_manifests import load_manifests, refuse_errors
 
     settings = load_context_settings(context)
@@ -98,7 +98,7 @@ def runs(context: CommandContext, *, run: str | None, output: Output) -> ExitCod
     result is not known.
     """
     from lmsconf.journal.journal_reader import find_run, read_runs
-    from lmsconf.render.recorded_runs import RUN_VIEWS, RUNS_VIEWS
+    from lmsconf.render.apply_report import RUN_VIEWS, RUNS_VIEWS
 
     root = context.project
     if run is not None:

@@ -1,11 +1,8 @@
-"""Effects on people as tables, shared by all formats: a row for each content, and for each group whose members change.
-
-Results are not escaped.
-"""
+"""Effects on people as tables that all formats share, and as text: sentences, then a table per content and group."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -13,7 +10,24 @@ from msgspec import Struct
 from lmsconf.kinds.shared.kind_names import resource_title
 from lmsconf.model.address import Address
 from lmsconf.model.effects import Basis, CauseCount, ContentEffects, Effects, GroupEffects
-from lmsconf.render.effects_wording import GROUP_NOUNS, NOT_KNOWN, cause_counts, format_count, sort_contents
+from lmsconf.model.plan import Plan
+from lmsconf.render.effects_wording import (
+    EFFECTS_HEADING,
+    GROUP_NOUNS,
+    NOT_KNOWN,
+    CausePlaces,
+    ContentName,
+    Phrase,
+    cause_counts,
+    cause_places,
+    effects_caveats,
+    effects_headline,
+    first_sentences,
+    format_count,
+    more_contents,
+    sort_contents,
+    tells_effects,
+)
 
 _CONTENT_COLUMNS: Final = {
     "before": "before",
@@ -213,3 +227,79 @@ def _matrix_cells(contents: Sequence[ContentEffects], effects: Effects) -> dict[
         for cause in content.causes
         if cause.address in groups and (cause.lose or cause.gain)
     }
+
+
+_LISTED_CAUSES: Final = 10
+"""Maximum number of causes listed under a row in text: people whose answers change are a cause each."""
+
+
+def effects_lines(plan: Plan) -> list[Iterable[str]]:
+    """Return the blocks about people: the sentences, a table per content, a table per group.
+
+    None for a plan that is empty, unless its effects were not computed.
+    """
+    if not tells_effects(plan):
+        return []
+    places = cause_places(plan)
+    tables = (content_table(plan.effects), group_table(plan.effects))
+    return [_sentences(plan, places), *(_table(table, places) for table in tables if table.rows)]
+
+
+def effects_reminder(plan: Plan) -> list[str]:
+    """Return the first sentence again, for the end of a plan: on a terminal, its beginning is out of sight by then."""
+    is_told = len(plan.changes) > 1 and plan.effects.people.any and plan.effects.basis is not Basis.OFF
+    return [_headline(plan)] if is_told else []
+
+
+def _headline(plan: Plan) -> str:
+    return f"{EFFECTS_HEADING}: {effects_headline(plan)}"
+
+
+def _sentences(plan: Plan, places: CausePlaces) -> Iterator[str]:
+    yield _headline(plan)
+    sentences = first_sentences(plan, places)
+    for sentence in sentences:
+        yield f"  {_phrase(sentence.effect)}"
+        if sentence.causes:
+            yield f"      {_phrase(sentence.causes)}"
+    more = more_contents(plan, len(sentences))
+    if more is not None:
+        yield f"  … {more}; the table below lists all of them."
+    yield from (f"  {caveat}" for caveat in effects_caveats(plan.effects))
+
+
+def _phrase(phrase: Phrase) -> str:
+    """Return a sentence with the names of contents in quotes."""
+    return "".join(f'"{part}"' if isinstance(part, ContentName) else part for part in phrase)
+
+
+def _table(table: EffectsTable, places: CausePlaces) -> Iterator[str]:
+    """Yield a table whose last column are the names, which are never truncated."""
+    words = [heading.rpartition(" ") for heading in table.headings]
+    widths = [
+        max(len(first), len(last), *(len(row.cells[column]) for row in table.rows if row.unknown is None), 0)
+        for column, (first, _, last) in enumerate(words)
+    ]
+    if any(first for first, _, _ in words):
+        yield f"  {_columns([first for first, _, _ in words], widths)}".rstrip()
+    yield f"  {_columns([last for _, _, last in words], widths)}  {table.nouns[0]}"
+    for row in table.rows:
+        yield from _row(row, widths, places)
+
+
+def _columns(cells: Sequence[str], widths: Sequence[int]) -> str:
+    return "  ".join(cell.rjust(width) for cell, width in zip(cells, widths, strict=True))
+
+
+def _row(row: EffectsRow, widths: Sequence[int], places: CausePlaces) -> Iterator[str]:
+    unknown = (row.unknown or "").ljust(sum(widths) + 2 * (len(widths) - 1))
+    numbers = _columns(row.cells, widths) if row.unknown is None else unknown
+    place = "" if row.address is None else "".join(places.get(row.address, ()))
+    yield f"  {numbers}  {row.title}{' (estimate)' if row.is_estimate else ''}{place}"
+    if row.note is not None:
+        yield f"      {row.note}"
+    for cause in row.causes[:_LISTED_CAUSES]:
+        place = "".join(places.get(cause.address, ()))
+        yield f"      {cause.title}{place}{cause.counted and f': {cause.counted}'}"
+    if row.cause_count > _LISTED_CAUSES:
+        yield f"      … and {row.cause_count - _LISTED_CAUSES:,} more causes"

@@ -3,14 +3,13 @@
 effects_headline       one sentence with the number of people by what changes for them
 effects_caveats        why numbers are estimates or not known, and what is not counted
 predicted_line         the same sentence for an apply report
-effect_sentences       a sentence for each content, losses first, with its causes and their places
+first_sentences        a sentence for each of the first contents, losses first, with its causes and their places
 ContentName, CodeText  the parts of a sentence that a format marks up
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
 from typing import Final, NamedTuple, TypeAlias
 
 from msgspec import Struct
@@ -32,6 +31,7 @@ from lmsconf.render.resource_wording import count_noun
 
 EFFECTS_HEADING: Final = "Effects on people"
 NOT_KNOWN: Final = "not known"
+NOT_COUNTED: Final = "Access through programs or purchases is not counted."
 NOT_COMPUTED: Final = "not computed (--no-effects)."
 GROUP_NOUNS: Final = ("group", "groups")
 """How groups and smart groups are counted together."""
@@ -167,7 +167,7 @@ def effects_caveats(effects: Effects) -> Iterator[str]:
     if reasons:
         yield f"{heading}: {'; '.join(reasons)}{f'; and {more:,} more reasons' if more > 0 else ''}."
     if effects.contents or effects.people.any:
-        yield " ".join(filter(None, ("Access through programs or purchases is not counted.", _calibrated(effects))))
+        yield " ".join(filter(None, (NOT_COUNTED, _calibrated(effects))))
 
 
 _ACCESS_CHANGES: Final = {
@@ -275,16 +275,11 @@ def _rank(counts: AccessCounts) -> tuple[int, int]:
     return len(CHANGE_WORDS) * 2, 0
 
 
-def effect_sentences(plan: Plan, places: CausePlaces) -> Iterator[EffectSentence]:
-    """Yield a sentence for each content whose access changes, losses first."""
-    groups = frozenset(group.address for group in plan.effects.groups)
-    for content in sort_contents(plan.effects.contents):
-        yield EffectSentence(effect=_effect(content, groups), causes=_causes(content, places))
-
-
 def first_sentences(plan: Plan, places: CausePlaces) -> list[EffectSentence]:
-    """Return the sentences about the first contents."""
-    return list(islice(effect_sentences(plan, places), MOST_SENTENCES))
+    """Return a sentence for each of the first contents whose access changes, losses first."""
+    groups = frozenset(group.address for group in plan.effects.groups)
+    contents = sort_contents(plan.effects.contents)[:MOST_SENTENCES]
+    return [EffectSentence(effect=_effect(one, groups), causes=_causes(one, places)) for one in contents]
 
 
 def _effect(content: ContentEffects, groups: frozenset[Address]) -> Phrase:

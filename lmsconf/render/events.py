@@ -27,12 +27,11 @@ from lmsconf.model.outcomes import ApplyReport, CallOutcome
 from lmsconf.model.plan import Action, Change, Plan
 from lmsconf.model.progress import RunProgress
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.render.apply_wording import apply_summary, verification_result
-from lmsconf.render.drift_wording import drift_summary, finding_headline
+from lmsconf.render.apply_report import apply_summary, verification_result
+from lmsconf.render.drift_report import drift_summary, finding_headline
 from lmsconf.render.json import drift_summary_json, finding_json
 from lmsconf.render.plan_wording import plan_summary
-from lmsconf.render.progress_wording import count_text
-from lmsconf.render.resource_wording import count_kind, count_noun
+from lmsconf.render.resource_wording import count_kind, count_noun, count_text
 
 FORMAT: Final = 1
 """The version of the events. Keys and types may be added to it; another number is for anything else."""

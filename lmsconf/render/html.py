@@ -16,8 +16,7 @@ from lmsconf.model.fleet import FleetAction, FleetReport, group_blocked, group_f
 from lmsconf.model.outcomes import ApplyReport, CallOutcome
 from lmsconf.model.plan import Action, Change, Plan
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.render.apply_wording import STATUS_TITLES
-from lmsconf.render.call_graph import call_places, draw_graph
+from lmsconf.render.apply_report import STATUS_TITLES
 from lmsconf.render.change_summary import (
     apply_command,
     count_kinds,
@@ -26,8 +25,9 @@ from lmsconf.render.change_summary import (
     group_by_risk,
     risk_heading,
 )
-from lmsconf.render.drift_wording import COUNTED, SIGNS
-from lmsconf.render.fleet_wording import shared_headline, workspace_count
+from lmsconf.render.drift_report import COUNTED, SIGNS
+from lmsconf.render.fleet_report import shared_headline, workspace_count
+from lmsconf.render.graphs import call_places, draw_graph
 from lmsconf.render.jinja import html_page
 from lmsconf.render.plan_wording import ACTION_SIGNS
 from lmsconf.render.resource_wording import count_noun, kind_plural

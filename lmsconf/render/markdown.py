@@ -25,8 +25,8 @@ from lmsconf.model.fleet import FleetReport, SharedChanges, group_blocked, group
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Change, Plan, Rehearsal, UnmanagedResources
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.render import plan_wording, rehearsal_wording
-from lmsconf.render.apply_wording import REMAINING_CHANGES_HEADING, STATUS_TITLES, other_changes_heading
+from lmsconf.render import plan_wording
+from lmsconf.render.apply_report import REMAINING_CHANGES_HEADING, STATUS_TITLES, other_changes_heading
 from lmsconf.render.change_summary import (
     Risk,
     apply_command,
@@ -36,7 +36,7 @@ from lmsconf.render.change_summary import (
     risk_heading,
     sort_by_severity,
 )
-from lmsconf.render.drift_wording import COUNTED, NOT_APPLIED, ignored_lines, not_applied_lines
+from lmsconf.render.drift_report import COUNTED, NOT_APPLIED, ignored_lines, not_applied_lines
 from lmsconf.render.effects_tables import EffectsTable, content_table, group_table
 from lmsconf.render.effects_wording import (
     CausePlaces,
@@ -47,7 +47,7 @@ from lmsconf.render.effects_wording import (
     more_contents,
     tells_effects,
 )
-from lmsconf.render.fleet_wording import fleet_relaxed, shared_headline
+from lmsconf.render.fleet_report import fleet_relaxed, shared_headline
 from lmsconf.render.jinja import markdown_macro
 from lmsconf.render.plan_wording import abandoned_heading, count_severities
 from lmsconf.render.resource_wording import MAX_SHOWN_ITEMS, count_noun, count_unmanaged, kind_nouns
@@ -234,18 +234,18 @@ def _rehearsal(rehearsal: Rehearsal | None, limit: SizeLimit, plan: Plan) -> Ite
         for call in rehearsal.failed
     ]
     about = [
-        *rehearsal_wording.rehearsal_sentences(plan, rehearsal),
-        *(f"{rehearsal_wording.GROUPS_HEADING}, {line}" for line in rehearsal_wording.group_lines(rehearsal)),
+        *plan_wording.rehearsal_sentences(plan, rehearsal),
+        *(f"{plan_wording.GROUPS_HEADING}, {line}" for line in plan_wording.group_lines(rehearsal)),
     ]
-    assumed = map(rehearsal_wording.assumption_line, rehearsal.assumptions)
-    yield from _if_any(rehearsal_wording.FAILED_HEADING, failed)
+    assumed = map(plan_wording.assumption_line, rehearsal.assumptions)
+    yield from _if_any(plan_wording.FAILED_HEADING, failed)
     yield from _if_any(
-        rehearsal_wording.REMAINING_HEADING, _lines(rehearsal_wording.remaining_lines(rehearsal), "change", "changes")
+        plan_wording.REMAINING_HEADING, _lines(plan_wording.remaining_lines(rehearsal), "change", "changes")
     )
     yield from _if_any("After the rehearsal", map(_problem, rehearsal.problems))
     yield Section(f"About the rehearsal of {rehearsal.taken_at}", list(_lines(about, "line", "lines")), limit.folds)
     yield from _if_any(
-        rehearsal_wording.ASSUMPTIONS_HEADING, _lines(assumed, "assumption", "assumptions"), folded=limit.folds
+        plan_wording.ASSUMPTIONS_HEADING, _lines(assumed, "assumption", "assumptions"), folded=limit.folds
     )
 
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from lmsconf.errors import SourceLocation
 from lmsconf.model.access_tests import AccessClaim, AccessTest, AccessTestReport, AccessTestResult
 from lmsconf.model.address import Address
-from lmsconf.render.access_tests import TEST_VIEWS
+from lmsconf.render.people_reports import TEST_VIEWS
 
 Compare = Callable[[str, str], None]
 SUFFIX = {"text": "txt", "junit": "xml"}

@@ -12,8 +12,8 @@ from lmsconf.cli.frame import run_command_line
 from lmsconf.documents import problems_file
 from lmsconf.errors import ExitCode, Problem, Severity, SourceLocation
 from lmsconf.render import PROBLEMS_VIEWS, problems_json
+from lmsconf.render.code_review import problems_github
 from lmsconf.render.markdown import problems_markdown
-from lmsconf.render.problems import problems_github
 from lmsconf.render.size_limit import parse_size_limit
 
 HOSTILE = Problem(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lmsconf.render.text.guide_page import guide_page_text
+from lmsconf.render.help_pages import guide_page_text
 from lmsconf.support.package_data import guide_topics, read_guide_page
 
 PAGE = """\

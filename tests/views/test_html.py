@@ -18,7 +18,7 @@ from lmsconf.kinds.shared.kind_names import resource_title
 from lmsconf.model.address import Address
 from lmsconf.model.plan import Action, ChangeOrigin, NoLongerDeclared, Plan
 from lmsconf.render import apply_html, drift_html, plan_html
-from lmsconf.render.call_graph import MAX_NODES
+from lmsconf.render.graphs import MAX_NODES
 from lmsconf.render.plan_wording import ACTION_WORDS, plan_summary
 
 PAGES = {

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from lmsconf.model.address import Address
 from lmsconf.model.recorded_run import CallState, JournalHeader, RecordedCall, RecordedRun, RunEnding
 from lmsconf.model.scope import VerifyMode
-from lmsconf.render.recorded_runs import RUN_VIEWS, RUNS_VIEWS
+from lmsconf.render.apply_report import RUN_VIEWS, RUNS_VIEWS
 
 Compare = Callable[[str, str], None]
 BEGAN = datetime(2026, 3, 1, 8, 0, tzinfo=UTC)

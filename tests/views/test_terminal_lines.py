@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lmsconf.render.terminal_lines import rows_on_terminal, wrap_prose
+from lmsconf.render.terminal import rows_on_terminal, wrap_prose
 
 RED, OFF = "\x1b[31m", "\x1b[0m"
 

@@ -16,9 +16,9 @@ from lmsconf.model.address import Address
 from lmsconf.model.plan import Plan
 from lmsconf.model.scope import PlanScope
 from lmsconf.render import APPLY_VIEWS, PLAN_VIEWS, plan_text, problems_text
-from lmsconf.render.color import colorize
 from lmsconf.render.escape import escape_terminal
 from lmsconf.render.resource_wording import format_condition, format_item
+from lmsconf.render.terminal import colorize
 
 BIDI = set("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
