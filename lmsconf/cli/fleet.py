@@ -201,8 +201,8 @@ def apply(
     `lmsconf apply PLANFILE` does. After a wave with more failures than --max-failures, the waves after it are not
     begun. Run it again to apply what is left: a plan that was applied is not applied twice.
     """
-    from lmsconf.cli.apply_screen import parse_key_values
-    from lmsconf.cli.prompts import confirm, refuse_without_terminal
+    from lmsconf.cli.apply import parse_key_values
+    from lmsconf.cli.output_streams import confirm, refuse_without_terminal
     from lmsconf.fleet.fleet_run import lost_task, read_index
     from lmsconf.fleet.label_selector import parse_selector
     from lmsconf.fleet.waves import (

@@ -12,7 +12,7 @@ import pytest
 from flow.shell import lmsconf
 
 from lmsconf.cli import app
-from lmsconf.cli.command_help import EXAMPLES, OPTION_GROUPS
+from lmsconf.cli.help import EXAMPLES, OPTION_GROUPS
 
 
 def commands(group: click.Command, *above: str) -> Iterator[tuple[str, ...]]:
