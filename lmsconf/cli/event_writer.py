@@ -363,7 +363,7 @@ class EventWriter(CommandEvents):
         self._emit("end", f"Exit code {code}", {"exit": code}, "info" if code in (0, 2) else "error")
 
     def _wait(self, reason: str, message: str, seconds: float | None, more: Mapping[str, Json]) -> None:
-        """Record a wait. reason: one of those in the schema. seconds: for at most how long; None if that is not known."""
+        """Record a wait. reason: as in the schema. seconds: for at most how long; None if that is not known."""
         self._emit("wait", message, {"reason": reason, "seconds": seconds and round(seconds, 3), **more})
 
     def _emit(self, type: str, message: str, values: Mapping[str, Json], level: str = "info") -> None:

@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from msgspec import Struct
 
 from lmsconf.errors import Problem, Severity
 from lmsconf.kinds.shared.kind_names import title_keys
-from lmsconf.model.address import Address
 from lmsconf.model.blockers import allowances
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.plan import Action, Change, FieldChange, Plan, UnmanagedResources
@@ -30,13 +29,6 @@ from lmsconf.render.resource_wording import (
     format_item,
     format_value,
 )
-
-
-class HasAddress(Protocol):
-    """A value with the address of one resource."""
-
-    @property
-    def address(self) -> Address: ...
 
 
 class Risk(Enum):
@@ -65,6 +57,11 @@ def classify_risk(change: Change) -> Risk:
 def count_removed_items(change: Change) -> int:
     """Return the number of items removed from lists of an updated resource; 0 for other actions."""
     return sum(len(field.removed) for field in change.fields) if change.action is Action.UPDATE else 0
+
+
+def count_taken(changes: Iterable[Change]) -> int:
+    """Return the number of items removed from lists of updated resources."""
+    return sum(map(count_removed_items, changes))
 
 
 def group_by_risk(changes: Iterable[Change]) -> Mapping[Risk, Sequence[Change]]:
@@ -174,24 +171,13 @@ def count_items(keys: Iterable[KeyChange]) -> ItemCounts:
 
 def risk_heading(risk: Risk, changes: Sequence[Change]) -> str:
     """`Taken away: 2 items from 1 group`."""
-    items = f"{count_noun(sum(map(count_removed_items, changes)), 'item')} from " if risk is Risk.ITEMS_REMOVED else ""
-    return f"{risk.value}: {items}{count_kinds(changes)}"
+    items = f"{count_noun(count_taken(changes), 'item')} from " if risk is Risk.ITEMS_REMOVED else ""
+    return f"{risk.value}: {items}{count_kinds(change.address.kind for change in changes)}"
 
 
-def count_kinds(resources: Iterable[HasAddress]) -> str:
-    """`3 assignments, 1 group`: resources per kind, in the order of first appearance."""
-    counts = Counter(resource.address.kind for resource in resources)
-    return ", ".join(count_kind(number, kind) for kind, number in counts.items())
-
-
-def count_actions_by_kind(changes: Iterable[Change]) -> Mapping[str, Counter[Action | str]]:
-    """Return kind → resources per action; key `taken`: items removed from updated resources."""
-    by_kind: dict[str, Counter[Action | str]] = {}
-    for change in changes:
-        counts = by_kind.setdefault(change.address.kind, Counter())
-        counts[change.action] += 1
-        counts["taken"] += count_removed_items(change)
-    return by_kind
+def count_kinds(kinds: Iterable[str]) -> str:
+    """`3 assignments, 1 group`: resources by the kind of each, in the order of first appearance."""
+    return ", ".join(count_kind(number, kind) for kind, number in Counter(kinds).items())
 
 
 class ActionTable(NamedTuple):
@@ -212,7 +198,11 @@ _COLUMNS: Mapping[Action | str, str] = {
 
 def action_table(changes: Iterable[Change]) -> ActionTable:
     """Count changes by kind and action; what does not occur has no column."""
-    table = count_actions_by_kind(changes)
+    table: dict[str, Counter[Action | str]] = {}
+    for change in changes:
+        counts = table.setdefault(change.address.kind, Counter())
+        counts[change.action] += 1
+        counts["taken"] += count_removed_items(change)
     columns = [key for key in _COLUMNS if any(counts[key] for counts in table.values())]
     rows = [(kind, [counts[key] for key in columns]) for kind, counts in table.items()]
     return ActionTable([_COLUMNS[key] for key in columns], rows)

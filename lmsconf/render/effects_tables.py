@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from lmsconf.kinds.shared.kind_names import resource_title
 from lmsconf.model.address import Address
@@ -81,32 +82,32 @@ class EffectsTable(Struct, frozen=True, kw_only=True):
 
 def content_table(effects: Effects) -> EffectsTable:
     """Return the contents whose access changes, losses first. A column of zeros alone is left out."""
-    columns = [name for name in _CONTENT_COLUMNS if name in _ALWAYS_SHOWN or _has_numbers(effects, name)]
+    contents = sort_contents(effects.contents)
+    counted = [_numbers(content) for content in contents]
+    columns = [name for name in _CONTENT_COLUMNS if name in _ALWAYS_SHOWN or any(numbers[name] for numbers in counted)]
     return EffectsTable(
         headings=tuple(_CONTENT_COLUMNS[name] for name in columns),
-        rows=[_content_row(content, columns) for content in sort_contents(effects.contents)],
+        rows=[
+            _content_row(one, [numbers[name] for name in columns])
+            for one, numbers in zip(contents, counted, strict=True)
+        ],
         nouns=("content", "contents"),
     )
 
 
-def _has_numbers(effects: Effects, column: str) -> bool:
-    return any(content_number(content, column) for content in effects.contents)
+def _numbers(content: ContentEffects) -> Mapping[str, int | None]:
+    """Return column → number: before, after, and the counts of people."""
+    return {"before": content.before, "after": content.after, "keep": content.keep, **asdict(content.counts)}
 
 
-def content_number(content: ContentEffects, column: str) -> int | None:
-    """Return one number of a content by the name of its column."""
-    number: int | None = getattr(content if hasattr(content, column) else content.counts, column)
-    return number
-
-
-def _content_row(content: ContentEffects, columns: Sequence[str]) -> EffectsRow:
+def _content_row(content: ContentEffects, numbers: Sequence[int | None]) -> EffectsRow:
     unknown = None
     if content.before is None and content.counts.gain is None:
         unknown = NOT_KNOWN if content.counts.lose is None else f"{NOT_KNOWN}; nobody loses it"
     return EffectsRow(
         title=content.content,
         address=None,
-        cells=tuple(format_count(content_number(content, column)) for column in columns),
+        cells=tuple(map(format_count, numbers)),
         unknown=unknown,
         is_estimate=content.basis is Basis.ESTIMATE,
         note=_progress_note(content),

@@ -83,12 +83,6 @@ CHANGE_WORDS: Final = (
 """Losses first, then who must, then windows that are cut short, gains last."""
 
 
-def number_of(counts: AccessCounts, name: str) -> int | None:
-    """Return one of the counts by its name."""
-    number: int | None = getattr(counts, name)
-    return number
-
-
 def count_words(number: int, in_group: str = "") -> dict[str, str]:
     """Return the words for the placeholders of AccessChangeWords."""
     one = number == 1
@@ -143,7 +137,7 @@ def totals_sentence(totals: PredictedTotals, required: int | None = None) -> str
     for change in CHANGE_WORDS:
         if change.name == "to_mandatory" and required and required != people.to_mandatory:
             clauses.append(f"content becomes mandatory for {required:,}")
-        elif number := number_of(people, change.name):
+        elif number := getattr(people, change.name):
             words = count_words(number)
             # Only the first number says what it counts.
             clauses.append(change.total.format(**{**words, "people": words["number" if clauses else "people"]}))
@@ -270,7 +264,7 @@ def _rank(counts: AccessCounts) -> tuple[int, int]:
     if counts.lose is None or counts.gain is None:
         return (1 if counts.lose is None else _UNKNOWN_GAIN), 0
     for position, change in enumerate(CHANGE_WORDS):
-        if number := number_of(counts, change.name):
+        if number := getattr(counts, change.name):
             return position * 2, -number
     return len(CHANGE_WORDS) * 2, 0
 
@@ -288,7 +282,7 @@ def _effect(content: ContentEffects, groups: frozenset[Address]) -> Phrase:
         return ("How many people lose or gain ", name, " is not known.")
     if counts.gain is None:
         return ("Nobody loses ", name, "; how many people gain it is not known.")
-    numbers = [(change, number) for change in CHANGE_WORDS if (number := number_of(counts, change.name))]
+    numbers = [(change, number) for change in CHANGE_WORDS if (number := getattr(counts, change.name))]
     if counts.shortened and counts.shortened == counts.window:
         numbers = [(change, number) for change, number in numbers if change.name != "window"]
     if not numbers:
@@ -299,7 +293,8 @@ def _effect(content: ContentEffects, groups: frozenset[Address]) -> Phrase:
     rest = [change.tail.format(**count_words(number)) for change, number in numbers[1:]]
     details = f": {loss_details(content)}" if counts.lose else ""
     estimate = "Estimate: " if content.basis is Basis.ESTIMATE else ""
-    more = f" {_capitalized('; '.join(rest))}." if rest else ""
+    also = "; ".join(rest)
+    more = f" {also[0].upper()}{also[1:]}." if also else ""
     return tuple(filter(None, (estimate, lead[0], name, f"{lead[1]}{details}.{more}")))
 
 
@@ -309,10 +304,6 @@ def _in_group(content: ContentEffects, groups: frozenset[Address]) -> str:
     if only is None or only.address not in groups or only.lose != content.counts.lose:
         return ""
     return f"in {short_title(only.address)} "
-
-
-def _capitalized(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 _PROGRESS: Final = {
