@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import click
 from msgspec.structs import replace
 
-from lmsconf.apply.safe_apply import ApplyOptions, ApplyProgress, PlanSource, PreparedPlan, apply_safely
+from lmsconf.apply.events import ApplyProgress
+from lmsconf.apply.safe_apply import ApplyOptions, PlanSource, PreparedPlan, apply_safely
 from lmsconf.cli.command import Command
 from lmsconf.cli.events import CommandEvents, events_option
 from lmsconf.cli.frame import CommandContext, pass_context, report_interrupt

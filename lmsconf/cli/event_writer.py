@@ -25,10 +25,9 @@ from lmsconf.cli.events import CommandEvents
 from lmsconf.cli.output import Output
 from lmsconf.cli.output_streams import mask_if_enabled, redirect_to_null, report_problems
 from lmsconf.documents.change_values import change_json, problem_json
-from lmsconf.documents.document import escape_invisible
-from lmsconf.documents.effect_values import counts_json
+from lmsconf.documents.document import escape_invisible, object_json, without_keys
 from lmsconf.documents.plan_file import plan_digest
-from lmsconf.documents.plan_values import summary_json, without_keys
+from lmsconf.documents.plan_values import summary_json
 from lmsconf.errors import LmsconfError, Problem, Severity, UsageError
 from lmsconf.kinds.shared.kind_names import resource_title
 from lmsconf.model.blockers import blockers
@@ -283,7 +282,7 @@ class EventWriter(CommandEvents):
             "partial": plan.partial,
             "summary": summary_json(plan),
             "unmanaged": sum(len(group.addresses) + group.left_alone for group in plan.unmanaged),
-            "effects": {"basis": plan.effects.basis.value, "people": counts_json(plan.effects.people)},
+            "effects": {"basis": plan.effects.basis.value, "people": object_json(plan.effects.people)},
         }
         self._emit("plan_summary", plan_summary(plan), values)
 
@@ -388,4 +387,4 @@ def _redacted(value: Json) -> Json:
         return redact_secrets(value)
     if isinstance(value, dict):
         return {key: _redacted(item) for key, item in value.items()}
-    return [_redacted(item) for item in value] if isinstance(value, list) else value
+    return [_redacted(item) for item in value] if isinstance(value, list | tuple) else value

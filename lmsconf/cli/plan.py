@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ from lmsconf.cli.command import Command, completes
 from lmsconf.cli.events import CommandEvents, events_option
 from lmsconf.cli.frame import CommandContext, pass_context
 from lmsconf.cli.output import Output, output_options, refuse_unwritable
-from lmsconf.cli.output_streams import masks_people, show_progress, write_stderr
+from lmsconf.cli.output_streams import masks_people, show_progress
 from lmsconf.cli.planning import (
     apply_command_line,
     build_policy,
@@ -34,7 +34,6 @@ from lmsconf.cli.planning import (
 from lmsconf.errors import ExitCode, Problem, Severity, UsageError
 
 if TYPE_CHECKING:
-    from lmsconf.apply.rehearsal.reading_cost import ReadingCost
     from lmsconf.model.declarations import Manifests
     from lmsconf.model.plan import Plan
     from lmsconf.model.policy import Policy
@@ -293,39 +292,32 @@ def _rehearsed(
     trusted: Collection[str],
     events: CommandEvents,
 ) -> Plan:
-    """Return the plan with its rehearsal: the whole workspace is read, after saying what that costs."""
-    from lmsconf.apply.rehearsal.reading_cost import read_first_pages
-    from lmsconf.apply.rehearsal.rehearsed_plan import RehearsalRequest, rehearsed_plan
+    """Return the plan with its rehearsal, for which the whole workspace is read."""
+    from lmsconf.apply.events import ApplyProgress
+    from lmsconf.apply.rehearse import RehearsalRequest, rehearsed_plan
     from lmsconf.workspace.base_loader import load_base
+
+    class TwinProgress(ApplyProgress):
+        """The phases of a rehearsal, as one progress bar."""
+
+        def phase(self, label: str) -> AbstractContextManager[Report]:
+            return _twin_progress()
+
+    def read(manifests: Manifests) -> Snapshot:
+        with show_reading_progress("Reading", events) as tell:
+            return workspace.snapshot(tell, manifests)
 
     settings, environ = workspace.settings, context.environ
     base = None if base_name is None else load_base(base_name, settings, policy, environ, trusted=trusted)
-    manifests = load_valid_manifests(workspace, events)
-    request = RehearsalRequest(policy=policy, snapshot=snapshot, base=base, max_rate=policy.pace, phase=_shown_phase)
-
-    def read(manifests: Manifests) -> Snapshot:
-        cost, pages = read_first_pages(workspace, manifests)
-        write_stderr(_reading_cost_sentence(cost))
-        with show_reading_progress("Reading", events) as tell:
-            return workspace.snapshot(tell, manifests, pages)
-
-    return rehearsed_plan(workspace, request, manifests, read)
-
-
-def _reading_cost_sentence(cost: ReadingCost) -> str:
-    """Return what a full reading costs, as a sentence."""
-    from lmsconf.model.time_formats import duration_in_words
-    from lmsconf.render.resource_wording import rate_text
-
-    lead = f"Rehearsing reads the whole workspace: at least {cost.requests:,} requests"
-    if cost.seconds is None or cost.rate is None:
-        return f"{lead}. How many the service takes a second is not known."
-    return f"{lead}, {duration_in_words(cost.seconds)} or more at {rate_text(cost.rate)} a second."
+    request = RehearsalRequest(
+        policy=policy, snapshot=snapshot, base=base, max_rate=policy.pace, progress=TwinProgress()
+    )
+    return rehearsed_plan(workspace, request, load_valid_manifests(workspace, events), read)
 
 
 @contextmanager
-def _shown_phase(label: str) -> Iterator[Report]:
+def _twin_progress() -> Iterator[Report]:
     # A twin answers at once: in a log, its progress would only be lines.
-    shown = "Rehearsing on a twin in memory"
-    with show_progress(label=shown, quiet=not sys.stderr.isatty()) as tell:
-        yield lambda progress: tell(progress, shown)
+    label = "Rehearsing on a twin in memory"
+    with show_progress(label=label, quiet=not sys.stderr.isatty()) as tell:
+        yield lambda progress: tell(progress, label)

@@ -25,7 +25,7 @@ from lmsconf.cli.planning import (
 from lmsconf.errors import ExitCode, LmsconfError, UsageError
 
 if TYPE_CHECKING:
-    from lmsconf.apply.lock_names import WorkspaceLock
+    from lmsconf.apply.remote_lock import WorkspaceLock
     from lmsconf.model.canonical_json import Json
     from lmsconf.model.declarations import Manifests
     from lmsconf.project.settings import Settings
@@ -188,7 +188,7 @@ def parse_query(pairs: Sequence[str]) -> dict[str, Json]:
 
 def _body(text: bytes) -> Json:
     """Parse the request body. Raises UsageError for invalid JSON."""
-    from lmsconf.api.strict_json import decode
+    from lmsconf.api.messages import decode
 
     try:
         return decode(text)

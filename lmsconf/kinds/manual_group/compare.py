@@ -1,0 +1,104 @@
+"""Which live group each declaration means, and what differs: names, and lists of people where they are declared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from lmsconf.kinds.manual_group.types import FEWEST_MEMBERS, LISTS, GroupRow, ManualGroupSpec, declared_lists, list_ids
+from lmsconf.kinds.shared.manifest_entries import refuse_unread_list
+from lmsconf.kinds.shared.people_lists import PeopleList
+from lmsconf.kinds.user.people_directory import (
+    archived_among,
+    check_managers,
+    count_for_share,
+    note_unlisted_ids,
+    people_directory,
+    people_display_names,
+    refuse_unknown_people,
+)
+from lmsconf.model.declarations import DeleteEntry, DesiredResource
+from lmsconf.model.forms import Form
+from lmsconf.model.names import normalize_name
+from lmsconf.planner.context import BeforeAfter, Deletion, Match, MatchResult, PlanContext, Similarity
+from lmsconf.planner.matching import match_named
+
+
+def match_groups(
+    planning: PlanContext, declared: Sequence[DesiredResource[ManualGroupSpec]], absent: Sequence[DeleteEntry[Any]]
+) -> MatchResult[ManualGroupSpec, GroupRow]:
+    """Match groups by name."""
+    return match_named(planning, GroupRow, "group", declared, absent)
+
+
+def diff_group(planning: PlanContext, match: Match[ManualGroupSpec, GroupRow]) -> BeforeAfter | None:
+    """Compare name, and members and managers where declared; record people who leave a group."""
+    declared, row = match.declared, match.row
+    before: Form = {} if row is None else {"name": normalize_name(row.name)}
+    after: Form = {"name": declared.address.name}
+    sizes: dict[str, int] = {}
+    archived: dict[str, frozenset[str]] = {}
+    for key, people in declared_lists(declared.spec):
+        after[key] = wanted = refuse_unknown_people(planning, declared, key, people)
+        if row is None:
+            if key == "managers":
+                check_managers(planning, declared, wanted.include)
+            continue
+        ids = list_ids(row, key)
+        if ids is None:
+            refuse_unread_list(planning, declared.address, key, declared.places.at(key))
+            return None
+        note_unlisted_ids(planning, declared, key, ids)
+        before[key] = live = people_directory(planning).live_to_compare(ids, wanted)
+        sizes[key] = count_for_share(planning, ids)
+        archived[key] = people_directory(planning).live_to_compare(archived_among(planning, ids), wanted).include
+        if key == "managers":
+            check_managers(planning, declared, wanted.include, live.include)
+        if key == "members":
+            planning.removed_emails.update(live.include - wanted.include)
+    if row is None:
+        return BeforeAfter(before=None, after=after, defaults=tuple(key for key in LISTS if key not in after))
+    return BeforeAfter(before=before, after=after, sizes=sizes, archived=archived)
+
+
+def with_listed_people(planning: PlanContext, row: GroupRow) -> GroupRow:
+    """Return a row without the members and managers who are in no list of people."""
+    listed = people_directory(planning).ids
+    members, managers = (None if ids is None else ids & listed for ids in (row.members, row.managers))
+    return replace(row, members=members, managers=managers)
+
+
+def group_before_deletion(planning: PlanContext, deletion: Deletion[GroupRow]) -> BeforeAfter:
+    """Return the live name, members and managers of a group to be deleted; record the members as leaving."""
+    row = deletion.row
+    form: Form = {"name": normalize_name(row.name)}
+    sizes: dict[str, int] = {}
+    archived: dict[str, frozenset[str]] = {}
+    for key in LISTS:
+        ids = list_ids(row, key)
+        if ids is None:
+            refuse_unread_list(planning, deletion.address, key, deletion.absent.source if deletion.absent else None)
+            continue
+        form[key] = people = PeopleList(people_display_names(planning, ids))
+        archived[key] = people_display_names(planning, archived_among(planning, ids))
+        sizes[key] = len(ids) - len(archived[key])
+        if key == "members":
+            planning.removed_emails.update(people.include)
+    return BeforeAfter(before=form, after=None, sizes=sizes, archived=archived)
+
+
+def live_group_form(planning: PlanContext, row: GroupRow) -> Form:
+    """Return the name, and the members where they were read."""
+    members = row.members
+    form: Form = {"name": normalize_name(row.name)}
+    return form if members is None else {**form, "members": PeopleList(people_display_names(planning, members))}
+
+
+def similar_members(planning: PlanContext, form: Form) -> Similarity:
+    """Compare groups by their active members; fewer than FEWEST_MEMBERS could be equal by chance."""
+    value = form.get("members")
+    members = value.include if isinstance(value, PeopleList) else frozenset()
+    active = members - people_directory(planning).archived
+    return Similarity(of="members", key=active if active and len(members) >= FEWEST_MEMBERS else None, items=active)

@@ -1,0 +1,223 @@
+"""Which live person each declaration means, and what differs in the keys that the entry declares."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final, cast
+
+from lmsconf.api.spec.value_encoding import NEVER_CLEARED, clear_answer_key
+from lmsconf.kinds.custom_field.choices import field_types, refuse_unrenamed_choices
+from lmsconf.kinds.custom_field.migration import active_migrations
+from lmsconf.kinds.shared.kind_names import USER
+from lmsconf.kinds.shared.manifest_entries import refuse_missing_key, refuse_unread_list
+from lmsconf.kinds.shared.times import format_time
+from lmsconf.kinds.user.field_answers import (
+    choice_refs_in_answers,
+    live_answers,
+    record_choice_changes,
+    resolve_declared_answers,
+)
+from lmsconf.kinds.user.people_directory import people_directory, register_planned_people
+from lmsconf.kinds.user.rights import check_rights_changes
+from lmsconf.kinds.user.types import RIGHTS, TEXTS, Answer, PersonRow, PersonSpec
+from lmsconf.model.declarations import DeleteEntry, DesiredResource
+from lmsconf.model.forms import Form
+from lmsconf.model.names import did_you_mean_email, normalize_name
+from lmsconf.planner.context import BeforeAfter, Deletion, Match, MatchResult, PlanContext
+from lmsconf.planner.matching import match_declared, refuse_taken_names
+from lmsconf.planner.missing_references import hint_on_missing, suggest_name
+
+_DATE: Final = "custom_archive_date"
+_BY_DEFAULT: Final = ("admin", "manager", "applications")
+
+
+def match_people(
+    planning: PlanContext, declared: Sequence[DesiredResource[PersonSpec]], absent: Sequence[DeleteEntry[Any]]
+) -> MatchResult[PersonSpec, PersonRow]:
+    """Match by e-mail, ignoring case. Undeclared people are the usual case, so they are not listed as unmanaged."""
+    migrates = bool(active_migrations(planning))
+    if migrates:
+        from lmsconf.kinds.user.copied_answers import add_copied_answers
+
+        declared = add_copied_answers(planning, declared)
+    if not declared:
+        return MatchResult()
+    rows = _nameable(planning, declared)
+    matched, _ = match_declared(planning, USER, "person", declared, rows)
+    matched.live = sum(not row.archived for row in rows)
+    if migrates:
+        from lmsconf.kinds.user.copied_answers import complete_copies
+
+        complete_copies(planning, matched)
+    refuse_taken_names(planning, matched, rows)
+    register_planned_people(planning, matched)
+    return matched
+
+
+def _nameable(planning: PlanContext, declared: Sequence[DesiredResource[PersonSpec]]) -> tuple[PersonRow, ...]:
+    """Return live people without placeholders and without archived accounts whose e-mail an active one has.
+
+    A pinned archived account is kept.
+    """
+    everybody = planning.snapshot.rows(PersonRow)
+    rows = [row for row in everybody if not row.stand_in]
+    pinned = {resource.pin(planning.policy.workspace) for resource in declared}
+    active = {row.name for row in rows if not row.archived}
+    return tuple(row for row in rows if not row.archived or row.id in pinned or row.name not in active)
+
+
+def diff_person(planning: PlanContext, match: Match[PersonSpec, PersonRow]) -> BeforeAfter | None:
+    """Compare the declared keys; None, with problems reported, if the person cannot be created or compared."""
+    declared, row = match.declared, match.row
+    spec = declared.spec
+    if row is None and not _may_come(planning, declared, spec):
+        return None
+    missing = first_unread_key(spec, row) if row else None
+    if missing:
+        refuse_unread_list(planning, declared.address, missing, declared.places.at(missing))
+        return None
+    answers = resolve_declared_answers(planning, declared)
+    if answers is None:
+        return None
+    check_rights_changes(planning, match)
+    after = declared_form(planning, declared, answers)
+    if row is None:
+        refuse_unrenamed_choices(planning, declared, choice_refs_in_answers(planning, answers))
+        return BeforeAfter(before=None, after=after, defaults=tuple(key for key in _BY_DEFAULT if key not in after))
+    held = live_answers(planning, row, answers)
+    before = live_form(planning, row, spec, held)
+    if not planning.policy.additive:
+        record_choice_changes(planning, cast("Mapping[str, Answer]", before.get("answers", {})), answers)
+    _refuse_merge(planning, declared, row)
+    _refuse_clearing(planning, declared, held, answers)
+    sizes = {"applications": len(row.applications or ())}
+    return BeforeAfter(before=before, after=after, sizes=sizes, taken=_taken(before, after), is_archived=row.archived)
+
+
+def _may_come(planning: PlanContext, declared: DesiredResource[PersonSpec], spec: PersonSpec) -> bool:
+    """Return whether a person who is not live can be created, and report why not."""
+    if not planning.policy.create_people or spec.flag("archived"):
+        near = hint_on_missing(
+            planning,
+            USER,
+            suggest_name(planning, declared.address.name, people_directory(planning).by_email, did_you_mean_email),
+            "",
+        )
+        way = "Creating people must be allowed in the project file: `people: {create: true}`."
+        if planning.policy.create_people:
+            way = "There is nobody to archive: remove the entry."
+        planning.problem(
+            "person/unknown",
+            f"{declared.address}: {declared.address.name} is not a person of this workspace",
+            hint=" ".join(filter(None, [near, way])),
+            at=declared.source,
+            address=declared.address,
+        )
+        return False
+    missing = [key for key in TEXTS if key not in spec.texts]
+    for key in missing:
+        refuse_missing_key(planning, declared, key)
+    return not missing
+
+
+def _refuse_merge(planning: PlanContext, declared: DesiredResource[PersonSpec], row: PersonRow) -> None:
+    """Report declared removals of metadata keys if the service merges metadata, and so cannot remove any."""
+    if planning.call_templates.behaviour("users.update-metadata.mode") != "merge":
+        return
+    metadata = declared.spec.metadata
+    for key in sorted(key for key, _ in row.metadata or () if key in metadata and metadata[key] is None):
+        planning.problem(
+            "refusal/metadata-merged",
+            f'{declared.address}: the metadata "{key}" cannot be removed, because the service merges metadata',
+            hint="Set an empty text instead, or check the dialect key users.update-metadata.mode.",
+            at=declared.places.at("metadata", key),
+            address=declared.address,
+        )
+
+
+def _refuse_clearing(
+    planning: PlanContext,
+    declared: DesiredResource[PersonSpec],
+    held: Mapping[str, Answer],
+    wanted: Mapping[str, Answer],
+) -> None:
+    """Report answers that are to be cleared, and that the service clears in no form."""
+    if planning.policy.additive:
+        return
+    for field in sorted(field for field, answer in wanted.items() if held.get(field) and not answer):
+        key = clear_answer_key(field_types(planning).get(field, "MULTI_SELECT"))
+        if planning.call_templates.behaviour(key) == NEVER_CLEARED:
+            planning.problem(
+                "refusal/answer-not-cleared",
+                f'{declared.address}: the answer to "{field}" cannot be cleared, because the service refuses it',
+                hint=f"Give another answer, or remove the entry to keep this one. The dialect key is {key}.",
+                at=declared.places.at("answers", field),
+                address=declared.address,
+            )
+
+
+def _taken(before: Form, after: Form) -> frozenset[str]:
+    """Return the keys whose change takes a right or all access from the person."""
+    lost = {key for key in ("admin", "manager") if before.get(key) and not after[key]}
+    if after.get("archived") and not before["archived"]:
+        lost.add("archived")
+    # Access ends at that date, which may be past; a changed date may be earlier than the old one.
+    if after.get(_DATE) is not None and after[_DATE] != before.get(_DATE):
+        lost.add(_DATE)
+    return frozenset(lost)
+
+
+def declared_form(planning: PlanContext, declared: DesiredResource[PersonSpec], answers: Mapping[str, Answer]) -> Form:
+    """Return the desired state; `answers` are those of `resolve_declared_answers`."""
+    spec = declared.spec
+    form: Form = {"email": declared.address.name}
+    form.update({key: spec.texts[key] for key in TEXTS if key in spec.texts})
+    form.update({key: spec.flags[key] for key in RIGHTS if key in spec.flags})
+    if spec.applications is not None:
+        form["applications"] = spec.applications
+    if "metadata" in spec.declared_keys:
+        form["metadata"] = dict(spec.metadata)
+    if "answers" in spec.declared_keys:
+        form["answers"] = dict(answers)
+    if "archived" in spec.flags:
+        form["archived"] = spec.flags["archived"]
+    if "custom_archive_date" in spec.declared_keys:
+        form["custom_archive_date"] = _shown(planning, spec.archive_date)
+    return form
+
+
+def live_form(planning: PlanContext, row: PersonRow, spec: PersonSpec, answers: Mapping[str, Answer]) -> Form:
+    """Return the live state under the same keys, in the same order; `answers` are those of `live_answers`."""
+    form: Form = {"email": row.name}
+    form.update({key: normalize_name(getattr(row, key) or "") for key in TEXTS if key in spec.texts})
+    form.update({key: bool(getattr(row, key)) for key in RIGHTS if key in spec.flags})
+    if spec.applications is not None:
+        form["applications"] = spec.applications.live_to_compare(row.applications or frozenset())
+    if "metadata" in spec.declared_keys:
+        held = dict(row.metadata or ())
+        form["metadata"] = {key: held.get(key) for key in spec.metadata}
+    if "answers" in spec.declared_keys:
+        form["answers"] = dict(answers)
+    if "archived" in spec.flags:
+        form["archived"] = row.archived
+    if "custom_archive_date" in spec.declared_keys:
+        date = None if row.archive_date is None else datetime.fromtimestamp(row.archive_date // 1000, UTC)
+        form["custom_archive_date"] = _shown(planning, date)
+    return form
+
+
+def _shown(planning: PlanContext, moment: datetime | None) -> str | None:
+    return None if moment is None else format_time(moment, planning.policy.timezone)
+
+
+def first_unread_key(spec: PersonSpec, row: PersonRow) -> str | None:
+    """Return a declared key whose live value was not read, or None if all were."""
+    wanted = spec.declared_keys & {*TEXTS, "applications", "metadata", "answers"}
+    keys = sorted(wanted | (set(RIGHTS) if spec.needs_live_rights else set()))
+    return next((key for key in keys if getattr(row, key) is None), None)
+
+
+def person_before_deletion(planning: PlanContext, deletion: Deletion[PersonRow]) -> BeforeAfter:
+    """Return the e-mail only: people are never deleted."""
+    return BeforeAfter(before={"email": deletion.row.name}, after=None)
