@@ -1,20 +1,137 @@
-"""The values that a shell completes to, all of them offline: from the project file, the manifests, and the package.
-
-No function here sends a request, opens a workspace, or runs a token's command. They may raise: `completion_shells`
-answers a shell with nothing then.
-"""
+"""Completion of the command line: what bash, zsh and fish ask, the values they get, and `lmsconf completion`."""
 
 from __future__ import annotations
 
+import os
+import re
+import sys
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
-from click.shell_completion import CompletionItem
+import click
+from click.shell_completion import (
+    BashComplete,
+    CompletionItem,
+    FishComplete,
+    ShellComplete,
+    ZshComplete,
+    add_completion_class,
+)
+
+from lmsconf.cli.command import Command
+from lmsconf.cli.frame import CommandContext
+from lmsconf.cli.output_streams import write_redacted
+from lmsconf.errors import ExitCode, LmsconfError
 
 if TYPE_CHECKING:
     from lmsconf.cli.frame import CommandContext
     from lmsconf.model.address import Address
     from lmsconf.model.declarations import Manifests
+
+
+VARIABLE: Final = "_LMSCONF_COMPLETE"
+"""The environment variable in which a script says what it wants."""
+_BASH: Final = """\
+%(complete_func)s() {
+    local IFS=$'\\n' response type value
+    response=$(env COMP_LINE="${COMP_LINE:0:COMP_POINT}" COMP_WORDS="${COMP_WORDS[*]}" COMP_CWORD=$COMP_CWORD \
+%(complete_var)s=bash_complete "$1" 2>/dev/null)
+    COMPREPLY=()
+    while IFS=, read -r type value; do
+        if [[ $type == dir ]]; then
+            compopt -o dirnames
+        elif [[ $type == file ]]; then
+            compopt -o default
+        elif [[ $type == plain ]]; then
+            COMPREPLY+=("$value")
+            [[ $value == *= ]] && compopt -o nospace
+        fi
+    done <<< "$response"
+    return 0
+}
+
+complete -o nosort -F %(complete_func)s %(prog_name)s
+"""
+_FISH: Final = """\
+function %(complete_func)s
+    set -l response (env %(complete_var)s=fish_complete COMP_WORDS=(commandline -cp) \
+COMP_CWORD=(commandline -t) %(prog_name)s 2>/dev/null)
+    for completion in $response
+        set -l metadata (string split -m1 "," $completion)
+        if test $metadata[1] = "dir"
+            __fish_complete_directories $metadata[2]
+        else if test $metadata[1] = "file"
+            __fish_complete_path $metadata[2]
+        else if test $metadata[1] = "plain"
+            printf "%%s\\n" $metadata[2]
+        end
+    end
+end
+
+complete --no-files --command %(prog_name)s --arguments "(%(complete_func)s)"
+"""
+_PLAIN: Final = re.compile(r"[^\w@%+,./-]")
+_IN_DOUBLE_QUOTES: Final = re.compile(r'[\\"$`]')
+_CLOSED: Final = re.compile(
+    r"""(?: \\. | \$'(?:\\.|[^'\\])*' | '[^']*' | "(?:\\.|[^"\\])*" | \$(?!') | [^\\$'"] )*+""", re.DOTALL | re.VERBOSE
+)
+"""A command line of bash up to the quote that is left open."""
+
+
+class _Silent(ShellComplete):
+    """A shell that is answered with nothing where completion fails: whatever is written appears in the prompt."""
+
+    def complete(self) -> str:
+        try:
+            answer = super().complete()
+        except Exception:  # a broken project file, an unreadable folder, a wrong command line: the command itself says
+            return ""
+        return answer.encode("utf-8", "replace").decode()
+
+
+class Bash(_Silent, BashComplete):
+    """bash 4.4 or newer: values are quoted here, since bash inserts them as they are."""
+
+    source_template = _BASH
+
+    def complete(self) -> str:
+        # Up to the cursor; scripts of earlier versions do not say where that is.
+        self._quote = _open_quote(os.environ.get("COMP_LINE") or os.environ.get("COMP_WORDS", ""))
+        return "" if self._quote == "$'" else super().complete()
+
+    def format_completion(self, item: CompletionItem[Any]) -> str:
+        return f"{item.type},{item.value if item.goes_on else self._quoted(str(item.value))}"
+
+    def _quoted(self, value: str) -> str:
+        if self._quote == "'":
+            return value.replace("'", r"'\''")
+        if self._quote == '"':
+            return _IN_DOUBLE_QUOTES.sub(r"\\\g<0>", value)
+        return _PLAIN.sub(r"\\\g<0>", value)
+
+
+class Zsh(_Silent, ZshComplete):
+    """zsh, which quotes values itself."""
+
+
+class Fish(_Silent, FishComplete):
+    """fish, which quotes values itself."""
+
+    source_template = _FISH
+
+
+def _open_quote(line: str) -> str:
+    """Return the quote that is open at the end of a command line: `'`, `"` or `$'`; empty if none is."""
+    closed = _CLOSED.match(line)
+    rest = line[closed.end() :] if closed else ""
+    return next((quote for quote in ("$'", "'", '"') if rest.startswith(quote)), "")
+
+
+def register_shells() -> None:
+    """Let click answer shells with these classes."""
+    for shell in (Bash, Zsh, Fish):
+        add_completion_class(shell)
+
 
 Item = CompletionItem[str]
 
@@ -146,3 +263,22 @@ def _beginning(incomplete: str, values: Iterable[str]) -> list[Item]:
 def _items(values: Callable[[], Iterator[str]]) -> list[Item]:
     # A shell takes a line for a value.
     return [CompletionItem(value) for value in values() if "\n" not in value]
+
+
+@click.command(cls=Command)
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def completion(context: click.Context, *, shell: str) -> ExitCode:
+    """Print the completion script of a shell.
+
+    For bash, put eval "$(lmsconf completion bash)" into ~/.bashrc; for zsh the same with zsh into ~/.zshrc; for fish,
+    lmsconf completion fish | source.
+    """
+    from click.shell_completion import get_completion_class
+
+    register_shells()
+    shell_class = get_completion_class(shell)
+    if shell_class is None:
+        raise LmsconfError(f"there is no completion for {shell}")
+    write_redacted(shell_class(context.find_root().command, {}, "lmsconf", VARIABLE).source() + "\n", sys.stdout)
+    return ExitCode.OK

@@ -1,4 +1,4 @@
-"""Sentences about a fleet that all formats share."""
+"""Fleets in sentences that all formats share, and as text: failures, people, what is alike, then each workspace."""
 
 from __future__ import annotations
 
@@ -7,10 +7,23 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from lmsconf.errors import ExitCode
+from lmsconf.kinds.shared.kind_names import resource_title
+from lmsconf.model.blockers import Blocker
 from lmsconf.model.effects import AccessCounts, Basis, PredictedTotals
-from lmsconf.model.fleet import INTERRUPTIONS, FleetAction, FleetEntry, FleetReport, SharedChanges, SharedFailure
+from lmsconf.model.fleet import (
+    INTERRUPTIONS,
+    FleetAction,
+    FleetEntry,
+    FleetReport,
+    SharedChanges,
+    SharedFailure,
+    group_blocked,
+    group_failures,
+)
 from lmsconf.render.effects_wording import EFFECTS_HEADING, NOT_COMPUTED, totals_sentence
-from lmsconf.render.plan_wording import assumed_calls_sentence
+from lmsconf.render.plan_wording import RELAXED_HEADING, assumed_calls_sentence
+from lmsconf.render.resource_wording import count_noun, name_list
+from lmsconf.render.text import change_lines, join_blocks, listed, problem_lines
 
 _FAILURES = {
     ExitCode.ERROR: "failed with errors",
@@ -25,7 +38,8 @@ _FAILURES = {
     ExitCode.TERMINATED: "terminated",
 }
 
-_NAMES: Final = 3
+_FEW: Final = 3
+"""How many workspaces a sentence names."""
 SHOWN_ERRORS: Final = 3
 """How many errors of a workspace are shown; the others are counted."""
 _BEGUN: Final = (ExitCode.PARTIAL, *INTERRUPTIONS)
@@ -59,7 +73,7 @@ def fleet_headline(report: FleetReport) -> str:
     failures = f", {failed - waiting:,} failed" if failed > waiting else ""
     left = f", {waiting:,} not attempted" if waiting else ""
     shard = f" of shard {index.shard}" if index.shard else ""
-    return f"{_count(len(entries), 'workspace')}{shard}: {result}{failures}{left}."
+    return f"{count_noun(len(entries), 'workspace')}{shard}: {result}{failures}{left}."
 
 
 def fleet_effects(report: FleetReport) -> str:
@@ -77,7 +91,7 @@ def fleet_effects(report: FleetReport) -> str:
     if all(entry.basis is Basis.OFF for entry in plans):
         sentences.append(NOT_COMPUTED)
     elif unknown:
-        sentences.append(f"Not known in {workspace_count(len(unknown))}: {name_list(unknown, _NAMES)}.")
+        sentences.append(f"Not known in {workspace_count(len(unknown))}: {name_list(unknown, _FEW)}.")
     return f"{EFFECTS_HEADING} in {workspace_count(len(plans))}: {' '.join(sentences)}"
 
 
@@ -88,7 +102,7 @@ def fleet_relaxed(report: FleetReport) -> Iterator[str]:
         for line in entry.relaxed:
             names.setdefault(line, []).append(entry.workspace)
     for line, workspaces in names.items():
-        yield f"{line}, in {workspace_count(len(workspaces))}: {name_list(workspaces, _NAMES)}"
+        yield f"{line}, in {workspace_count(len(workspaces))}: {name_list(workspaces, _FEW)}"
 
 
 def fleet_assumptions(report: FleetReport) -> str | None:
@@ -117,7 +131,7 @@ def outcome_words(entry: FleetEntry) -> str:
         return "no errors"
     for key, noun in (("done", "API call"), ("differences", "difference"), ("tests", "passing test")):
         if number := entry.summary.get(key, 0):
-            return _count(number, noun)
+            return count_noun(number, noun)
     return "no changes"
 
 
@@ -128,10 +142,10 @@ def shared_headline(shared: SharedChanges, of: int) -> str:
     """Return how many workspaces share how many changes: `These 3 changes in 412 of 500 workspaces`."""
     number = len(shared.changes)
     if shared.one_each:
-        where = f"one in each of {number:,} of {_count(of, 'workspace')}"
+        where = f"one in each of {number:,} of {count_noun(of, 'workspace')}"
         return f"These {number:,} changes, {where}, equal but for their names"
     these = "This change" if number == 1 else f"These {number:,} changes"
-    return f"{these} in {len(shared.workspaces):,} of {_count(of, 'workspace')}"
+    return f"{these} in {len(shared.workspaces):,} of {count_noun(of, 'workspace')}"
 
 
 def failed_workspaces(failure: SharedFailure) -> str:
@@ -148,19 +162,67 @@ def more_errors(entry: FleetEntry, action: FleetAction) -> str | None:
         return None
     command = FleetAction.PLAN if action is FleetAction.APPLY else action
     where = f" in {entry.file}" if entry.file else f": lmsconf {command.value} --workspace {entry.workspace}"
-    return f"… and {_count(left, 'more error')}{where}"
+    return f"… and {count_noun(left, 'more error')}{where}"
 
 
 def workspace_count(number: int) -> str:
     """Return `412 workspaces`."""
-    return _count(number, "workspace")
+    return count_noun(number, "workspace")
 
 
-def name_list(names: Sequence[str], most: int) -> str:
-    """Return names separated by commas, and how many more there are."""
-    shown = ", ".join(names[:most])
-    return shown if len(names) <= most else f"{shown} and {len(names) - most:,} more"
+_NAMES: Final = 6
+"""How many workspaces are listed under a headline."""
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+def fleet_text(report: FleetReport, *, color: bool = False) -> str:
+    """Return the text view."""
+    entries = report.index.entries
+    return join_blocks(
+        [
+            [fleet_headline(report)],
+            *(_failure(failure, report.index.action) for failure in group_failures(entries)),
+            filter(None, [fleet_effects(report), fleet_assumptions(report)]),
+            listed(RELAXED_HEADING, fleet_relaxed(report)),
+            *(_blocked(blockers, names) for blockers, names in group_blocked(entries)),
+            *(_shared(shared, len(entries)) for shared in report.shared),
+            _lines(report),
+        ],
+        color,
+    )
+
+
+def _failure(failure: SharedFailure, action: FleetAction) -> Iterator[str]:
+    yield failed_workspaces(failure)
+    yield from _several(failure.workspaces)
+    for problem in failure.entry.problems[:SHOWN_ERRORS]:
+        yield from problem_lines(problem, indent="  ")
+    if more := more_errors(failure.entry, action):
+        yield f"  {more}"
+
+
+def _several(names: Sequence[str]) -> list[str]:
+    """Return the line with the first names of several workspaces; of a single one there is none."""
+    return [f"  {name_list(names, _NAMES)}"] if len(names) > 1 else []
+
+
+def _blocked(blockers: Sequence[Blocker], names: Sequence[str]) -> list[str]:
+    where = f"Workspace {names[0]}" if len(names) == 1 else workspace_count(len(names))
+    return [f"{where}: apply would stop here", *_several(names), *(f"  {blocker}" for blocker in blockers)]
+
+
+def _shared(shared: SharedChanges, of: int) -> Iterator[str]:
+    names = "" if shared.one_each else f" {name_list(shared.workspaces, _NAMES)}"
+    yield f"{shared_headline(shared, of)}:{names}"
+    for change in shared.changes[:1] if shared.one_each else shared.changes:
+        yield ""
+        yield from change_lines(change)
+    for change, workspace in zip(shared.changes, shared.workspaces, strict=True) if shared.one_each else ():
+        yield f"      {workspace}: {resource_title(change.address)}"
+
+
+def _lines(report: FleetReport) -> Sequence[str]:
+    """Return a line for each workspace that succeeded, if the changes do not name it already."""
+    if report.index.action is FleetAction.PLAN and report.shared:
+        return []
+    rows = [entry for entry in report.index.entries if not entry.failed and entry.exit is not ExitCode.OK]
+    return [f"  {entry.workspace}: {outcome_words(entry)}" for entry in rows]

@@ -1,15 +1,17 @@
-"""The layout of `--help`: examples, and options in groups. Only a help page imports this module."""
+"""The layout of `--help`, and `lmsconf help`: the guide, paged on a terminal and searched."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from textwrap import shorten
 from typing import Final
 
 import click
 
-from lmsconf.cli.command import GLOBAL_OPTIONS
-from lmsconf.cli.output_streams import terminal_size
+from lmsconf.cli.command import GLOBAL_OPTIONS, Command, completes
+from lmsconf.cli.output_streams import supports_color, terminal_size, write_redacted
+from lmsconf.errors import ExitCode, LmsconfError, UsageError
 
 OPTION_GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "Select": (
@@ -279,3 +281,147 @@ def _group_of(option: click.Option) -> str:
     if option in GLOBAL_OPTIONS or _HELP in option.opts:
         return _GLOBAL
     return next((name for name, options in OPTION_GROUPS.items() if set(options) & set(option.opts)), _REST)
+
+
+_WIDEST_PAGE = 100
+"""The widest page of the guide."""
+_FIRST = "getting-started"
+"""The page that is listed first; the others follow by name."""
+_EXCERPT = 78
+"""The width of a line that contains a word that is searched."""
+_WHOLE_LINES = 1_000_000
+"""A width at which no paragraph is wrapped, so that a phrase is found also where the file breaks its line."""
+
+
+@click.command(name="help", cls=Command)
+@click.argument("words", metavar="[TOPIC | COMMAND]", nargs=-1, shell_complete=completes("topics"))
+@click.option("--search", metavar="WORD", help="List the lines of all pages that contain this, or all of these words.")
+@click.pass_context
+def help_command(context: click.Context, *, words: tuple[str, ...], search: str | None) -> ExitCode:
+    """Print a page of the guide.
+
+    Without a topic, the pages are listed. On a terminal a long page is shown in a pager: LMSCONF_PAGER, else PAGER,
+    else less. With the name of a command, its --help is printed.
+    """
+    from lmsconf.support.package_data import guide_topics
+
+    topics = sorted(guide_topics(), key=lambda topic: (topic != _FIRST, topic))
+    if search is not None:
+        _print("".join(f"{line}\n" for line in _found(search, _searched(words, topics))), wraps=True)
+    elif not words:
+        _print(_list(topics))
+    elif len(words) == 1 and words[0] in topics:
+        _print(_page(words[0], context))
+    elif command := _find_command(words, context):
+        _print(f"{command.get_help()}\n")
+    else:
+        raise _unknown(" ".join(words), topics, context)
+    return ExitCode.OK
+
+
+def _print(text: str, *, wraps: bool = False) -> None:
+    write_redacted(text, sys.stdout, wraps=wraps, pages=True)
+
+
+def _width() -> int:
+    from lmsconf.render.help_pages import NARROWEST
+
+    return max(min(terminal_size(sys.stdout).columns, _WIDEST_PAGE), NARROWEST)
+
+
+def _list(topics: Sequence[str]) -> str:
+    """Return the topics with the first sentence of each page, in one line each."""
+    name = max(map(len, topics))
+    room = _width() - name - 4
+    lines = [f"  {topic:{name}}  {shorten(_summary(topic), room, placeholder=' …')}\n" for topic in topics]
+    usage = "Open a page with `lmsconf help TOPIC`. Search all pages with `lmsconf help --search WORD`.\n"
+    return f"Topics:\n{''.join(lines)}\n{usage}"
+
+
+def _summary(topic: str) -> str:
+    """Return the first sentence below the title of a page."""
+    _, *paragraphs = _lines(topic)
+    return next(paragraph for paragraph in paragraphs if paragraph).partition(". ")[0].rstrip(".")
+
+
+def _lines(topic: str) -> list[str]:
+    """Return the lines of a page, each paragraph in one."""
+    from lmsconf.render.help_pages import guide_page_text
+    from lmsconf.support.package_data import read_guide_page
+
+    return guide_page_text(read_guide_page(topic), _WHOLE_LINES).splitlines()
+
+
+def _page(topic: str, context: click.Context) -> str:
+    """Return a page for this terminal; of a topic that is also a command, with the line that shows its options."""
+    from lmsconf.render.help_pages import guide_page_text
+    from lmsconf.support.package_data import read_guide_page
+
+    text = guide_page_text(read_guide_page(topic), _width(), bold=supports_color(sys.stdout))
+    also = f"\nOptions of the command: lmsconf {topic} --help\n" if _find_command((topic,), context) else ""
+    return text + also
+
+
+def _find_command(words: Sequence[str], context: click.Context) -> click.Context | None:
+    """Return the context of the command that these words call; None if there is none."""
+    current = context.find_root()
+    for word in words:
+        group = current.command
+        command = group.get_command(current, word) if isinstance(group, click.Group) else None
+        if command is None:
+            return None
+        current = click.Context(command, info_name=word, parent=current)
+    return current
+
+
+def _unknown(name: str, topics: Sequence[str], context: click.Context) -> UsageError:
+    from lmsconf.model.lints import RULES
+    from lmsconf.model.names import did_you_mean
+    from lmsconf.model.problem_codes import meaning_of
+
+    root = context.find_root()
+    commands = root.command.list_commands(root) if isinstance(root.command, click.Group) else []
+    listed = f"Topics are {', '.join(topics)}."
+    if meaning_of(name) or name in RULES:
+        explained = f"To explain a code, run lmsconf explain {name}. List the pages with: lmsconf help"
+        return UsageError(f"there is no topic or command {name!r}", hint=explained)
+    near = did_you_mean(name, [*topics, *commands])
+    return UsageError(
+        f"there is no topic or command {name!r}", hint=f"{near} List the pages with: lmsconf help" if near else listed
+    )
+
+
+def _searched(words: Sequence[str], topics: Sequence[str]) -> Sequence[str]:
+    """Return the topics to search: those named, or all. Raises UsageError for an unknown one."""
+    if unknown := [word for word in words if word not in topics]:
+        raise UsageError(f"there is no topic {unknown[0]!r}", hint=f"Topics are {', '.join(topics)}.")
+    return words or topics
+
+
+def _found(text: str, topics: Sequence[str]) -> list[str]:
+    """Return the lines of the pages that contain a text in any case; if none does, those with all its words.
+
+    Raises LmsconfError if there are none.
+    """
+    phrase = " ".join(text.casefold().split())
+    lines = [(topic, " ".join(line.split())) for topic in topics for line in _lines(topic)]
+    for wanted in ([phrase], phrase.split()):
+        excerpts = [
+            _excerpt(f"{topic}: ", line, wanted[0])
+            for topic, line in lines
+            if phrase and all(word in line.casefold() for word in wanted)
+        ]
+        if excerpts:
+            return excerpts
+    raise LmsconfError(f"no page contains {text!r}", hint="Search for one word, or list the pages with: lmsconf help")
+
+
+def _excerpt(lead: str, line: str, wanted: str) -> str:
+    """Return the words of a line around a text, with its page, in about 80 characters."""
+    room = max(_EXCERPT - len(lead), len(wanted))
+    if len(line) <= room:
+        return lead + line
+    start = max(min(line.casefold().find(wanted) - room // 3, len(line) - room), 0)
+    part = line[start : start + room]
+    before = f"… {part.partition(' ')[2]}" if start else part
+    return lead + (f"{before.rpartition(' ')[0]} …" if start + room < len(line) else before)

@@ -1,23 +1,149 @@
-"""`lmsconf evidence`: write a folder of evidence of runs, or verify one."""
+"""`lmsconf show`, `runs`, `history` and `evidence`: what was saved and what was applied before."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from shlex import quote
+from typing import TYPE_CHECKING, TypeAlias
 
 import click
+from msgspec.structs import replace
 
 from lmsconf.cli.command import Command, completes
 from lmsconf.cli.frame import CommandContext, pass_context
-from lmsconf.cli.output_streams import report_problems, write_redacted, write_stderr
+from lmsconf.cli.output import Output, output_options
+from lmsconf.cli.output_streams import masks_people, report_problems, write_redacted, write_stderr
+from lmsconf.cli.planning import lmsconf_command_prefix, load_saved
+from lmsconf.documents import plan_file, problems_file, report_file, snapshot_file
+from lmsconf.documents.document import parse_document
 from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound, UsageError
+from lmsconf.model.plan import Plan
+from lmsconf.render import (
+    APPLY_VIEWS,
+    PLAN_EXTRACTS,
+    PLAN_PROBLEMS_VIEWS,
+    PLAN_VIEWS,
+    PROBLEMS_VIEWS,
+    SNAPSHOT_VIEWS,
+)
 
 if TYPE_CHECKING:
     from lmsconf.audit.verification import Verification
     from lmsconf.model.recorded_run import RecordedRun
+
+
+@click.command(cls=Command)
+@click.argument("file", type=click.Path(path_type=Path))
+@output_options([*PLAN_VIEWS, *PLAN_EXTRACTS, *PLAN_PROBLEMS_VIEWS], pages=True)
+@pass_context
+def show(context: CommandContext, *, file: Path, output: Output) -> ExitCode:
+    """Show a saved plan, snapshot or apply report.
+
+    FILE is the output of `plan --out`, of `snapshot`, or of any command with `--format json`, including problems. A
+    plan or report that was edited is refused.
+
+    For a plan, `--format digest` prints only the digest, for `apply --expect-digest`, and `--format gitlab` the counts
+    for GitLab's terraform report in merge requests. For the problems of a plan, or a file of problems, `--format
+    github` prints workflow commands, which GitHub shows at each line, `--format sarif` a log for code scanning, and
+    `--format codequality` GitLab's report of that name.
+    """
+    taken = "show takes a saved plan, snapshot or apply report"
+    text, (value, views) = load_saved(file, lambda text: (text, load_document(text)), taken)
+    if output.format == "json" and masks_people():
+        if "json" not in views:
+            raise UsageError(
+                "a snapshot contains e-mails", hint="Save it with `lmsconf snapshot --redact`, or remove --mask-people."
+            )
+        output.show(views, value)
+    elif output.format == "json":
+        # Written as it is: serialised again, it would name this version of lmsconf as the one that wrote it.
+        output.write(text)
+    elif output.format not in views:
+        raise UsageError(
+            f"--format {output.format} cannot show this kind of file", hint=f"Choose one of {', '.join(views)}."
+        )
+    else:
+        if isinstance(value, Plan):
+            value = replace(value, command=f"{lmsconf_command_prefix(context)} apply {quote(str(file))}")
+        output.show(views, value)
+    return ExitCode.OK
+
+
+Views: TypeAlias = Mapping[str, Callable[..., str]]
+
+
+def load_document(text: str) -> tuple[object, Views]:
+    """Load a document; return its value and its views. Raises LmsconfError for an unknown or invalid format."""
+    document_format = str(parse_document(text)["format"])
+    if document_format not in _DOCUMENTS:
+        known = " or ".join(_DOCUMENTS)
+        raise LmsconfError(
+            f"the file has the format {document_format!r}, which cannot be shown", hint=f"Give one in {known}."
+        )
+    loads, views = _DOCUMENTS[document_format]
+    return loads(text), views
+
+
+_DOCUMENTS: Mapping[str, tuple[Callable[[str], object], Views]] = {
+    plan_file.FORMAT: (plan_file.loads, {**PLAN_VIEWS, **PLAN_EXTRACTS, **PLAN_PROBLEMS_VIEWS}),
+    report_file.FORMAT: (report_file.loads, APPLY_VIEWS),
+    snapshot_file.FORMAT: (snapshot_file.loads, SNAPSHOT_VIEWS),
+    problems_file.FORMAT: (problems_file.loads, PROBLEMS_VIEWS),
+}
+
+
+@click.command(cls=Command)
+@click.argument("run", required=False, shell_complete=completes("runs"))
+@output_options(["text", "json"])
+@pass_context
+def runs(context: CommandContext, *, run: str | None, output: Output) -> ExitCode:
+    """List what was applied from here, or show one run call by call.
+
+    RUN is `latest`, or the beginning of the name of a run or of the digest of its plan. With `lmsconf --workspace NAME
+    runs`, only runs on that workspace are listed. In an interrupted run, a call in flight may have been sent, and its
+    result is not known.
+    """
+    from lmsconf.journal.journal_reader import find_run, read_runs
+    from lmsconf.render.apply_report import RUN_VIEWS, RUNS_VIEWS
+
+    root = context.project
+    if run is not None:
+        output.show(RUN_VIEWS, find_run(root, run))
+        return ExitCode.OK
+    chosen = context.workspace
+    listed = [one for one in read_runs(root) if chosen is None or (one.opening and one.opening.workspace == chosen)]
+    output.show(RUNS_VIEWS, listed)
+    return ExitCode.OK
+
+
+@click.command(cls=Command)
+@click.argument("address", metavar="ADDRESS|EMAIL", shell_complete=completes("addresses"))
+@output_options(["text", "json"], pages=True)
+@pass_context
+def history(context: CommandContext, *, address: str, output: Output) -> ExitCode:
+    """Show which runs changed a resource or a person.
+
+    Lists when and by which commit and approval it was changed, why, and what. ADDRESS is as a plan prints it, such as
+    `group/Onboarding coaches`. For an e-mail, changes of the person, of lists
+    with the person, and of assignments to the person are shown. Renames are followed back.
+
+    Only runs that are kept in this folder are looked at, and what was done by hand is not recorded.
+    """
+    from lmsconf.audit.history import HISTORY_VIEWS, find_history
+    from lmsconf.journal.journal_reader import read_runs
+
+    chosen = context.workspace
+    runs = (
+        run
+        for run in read_runs(context.project)
+        if chosen is None or run.opening is None or run.opening.workspace == chosen
+    )
+    output.show(HISTORY_VIEWS, find_history(runs, address))
+    return ExitCode.OK
+
 
 VERIFY, HEAD = "verify", "head"
 

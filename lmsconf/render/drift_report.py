@@ -1,4 +1,4 @@
-"""Drift wording shared by all formats: states, fields, counts, remedies. Results are not escaped."""
+"""Drift in words that all formats share, which are not escaped, and as text for a terminal."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from lmsconf.kinds.shared.kind_names import resource_title
-from lmsconf.model.canonical_json import Json
 from lmsconf.model.drift import (
     DriftCause,
     DriftFinding,
@@ -17,8 +16,10 @@ from lmsconf.model.drift import (
     ManagedShare,
 )
 from lmsconf.model.scope import count_skipped_people
-from lmsconf.render.plan_wording import escape_base_name, skipped_people_clause
+from lmsconf.render.change_summary import KeyChange
+from lmsconf.render.plan_wording import escape_base_name, skipped_people_clause, workspace_line
 from lmsconf.render.resource_wording import MAX_SHOWN_ITEMS, count_kind, format_item, format_value
+from lmsconf.render.text import item_lines, join_blocks, listed, problems_block, unmanaged_lines
 
 SIGNS: Final = {
     DriftState.CHANGED: "~",
@@ -102,32 +103,46 @@ def cause_sentences(finding: DriftFinding) -> Iterator[str]:
         yield f"last changed{by}{at}"
 
 
-def field_sentence(field: FieldDrift) -> str:
-    """`mandatory: true in the manifests, false in the workspace`; for a list, counts of missing and extra items."""
-    if field.missing or field.extra:
-        return f"{field.path}: {_counts(field)}"
-    declared, live = format_value(field.declared), format_value(field.live)
-    return f"{field.path}: {declared} in the manifests, {live} in the workspace"
+def finding_keys(finding: DriftFinding) -> Iterator[KeyChange]:
+    """Yield the keys of a finding: `removed` is the declared side, `added` the live side."""
+    for field in finding.fields:
+        if field.missing or field.extra:
+            missing, extra = (tuple(map(format_item, items)) for items in (field.missing, field.extra))
+            yield KeyChange(field.path, missing, extra, _counts(field), is_list=True)
+        else:
+            yield KeyChange(field.path, (format_value(field.declared),), (format_value(field.live),))
 
 
 def _counts(difference: FieldDrift) -> str:
     """`1 missing in the workspace, 2 not in the manifests`."""
-    parts = [f"{len(difference.missing):,} missing in the workspace"] if difference.missing else []
-    if difference.extra:
-        parts.append(f"{len(difference.extra):,} not in the manifests")
-    return ", ".join(parts)
+    parts = ((difference.missing, "missing in the workspace"), (difference.extra, "not in the manifests"))
+    return ", ".join(f"{len(items):,} {where}" for items, where in parts if items)
 
 
-def field_line(field: FieldDrift) -> str:
-    """Return a field in one line, with the first items of a list."""
-    parts = [("missing", field.missing), ("extra", field.extra)]
-    lists = [f"{verb}: {_first(items)}" for verb, items in parts if items]
-    return f"{field_sentence(field)} ({'; '.join(lists)})" if lists else field_sentence(field)
+def key_sentence(key: KeyChange) -> str:
+    """`mandatory: true in the manifests, false in the workspace`; for a list, counts of missing and extra items."""
+    if key.is_list:
+        return f"{key.path}: {key.note}"
+    return f"{key.path}: {key.removed[0]} in the manifests, {key.added[0]} in the workspace"
 
 
-def _first(items: Sequence[Json]) -> str:
-    first, hidden = items[:MAX_SHOWN_ITEMS], len(items) - MAX_SHOWN_ITEMS
-    return ", ".join([*map(format_item, first), *([f"… and {hidden:,} more"] if hidden > 0 else [])])
+def _key_line(key: KeyChange) -> str:
+    """Return a key in one line, with the first items of a list."""
+    parts = (("missing", key.removed), ("extra", key.added))
+    lists = [f"{verb}: {_first(items)}" for verb, items in parts if key.is_list and items]
+    return f"{key_sentence(key)} ({'; '.join(lists)})" if lists else key_sentence(key)
+
+
+def _first(items: Sequence[str]) -> str:
+    hidden = len(items) - MAX_SHOWN_ITEMS
+    return ", ".join([*items[:MAX_SHOWN_ITEMS], *([f"… and {hidden:,} more"] if hidden > 0 else [])])
+
+
+def finding_details(finding: DriftFinding) -> Iterator[str]:
+    """Yield what is known about a finding, a line each: its cause, its keys, its remedies."""
+    yield from cause_sentences(finding)
+    yield from map(_key_line, finding_keys(finding))
+    yield from remedy_lines(finding)
 
 
 def remedy_lines(finding: DriftFinding) -> Iterator[str]:
@@ -144,6 +159,20 @@ def remedy_lines(finding: DriftFinding) -> Iterator[str]:
 def lines_to_rename_back(finding: DriftFinding) -> Sequence[str]:
     """Return the manifest lines needed for apply to rename a resource back; empty if it was not renamed."""
     return [candidate.line for candidate in finding.candidates] if finding.state is DriftState.RENAMED else ()
+
+
+def remedy_commands(finding: DriftFinding) -> Iterator[tuple[str, str]]:
+    """Yield (description, command) for each remedy of a finding."""
+    if finding.restore is not None:
+        first = "".join(f"; first write {line} beside its name" for line in lines_to_rename_back(finding))
+        yield f"Change the workspace back to match the manifests{first}", finding.restore
+    if finding.accept is not None:
+        yield "Change the manifests to match the workspace", finding.accept
+
+
+def remedy_script(finding: DriftFinding) -> str:
+    """Return the remedies as shell commands below comments; empty if there is none."""
+    return "\n".join(f"# {does}\n{line.replace(chr(10), chr(92) + 'n')}" for does, line in remedy_commands(finding))
 
 
 def not_applied_lines(drift: DriftReport) -> list[str]:
@@ -204,3 +233,38 @@ def drift_summary(drift: DriftReport) -> str:
     return (
         f"No drift. The workspace matches the manifests{skipped_people_clause(count_skipped_people(drift.problems))}."
     )
+
+
+def drift_text(drift: DriftReport, *, color: bool = False) -> str:
+    """Render a drift report: findings, ignored differences, unmanaged resources, coverage."""
+    to_come = (
+        f"{line}{f' ({finding.source})' if finding.source else ''}"
+        for finding, line in zip(drift.not_applied, not_applied_lines(drift), strict=True)
+    )
+    return join_blocks(
+        [
+            [workspace_line(drift.workspace, drift.url, drift.people), *base_sentences(drift)],
+            problems_block(drift.problems),
+            *map(_finding, drift.findings),
+            listed(NOT_APPLIED, to_come, "    "),
+            listed("Ignored by the project file", ignored_lines(drift), "    "),
+            # Those that are findings are listed already.
+            unmanaged_lines(() if drift.counts_unmanaged else drift.unmanaged),
+            listed("Managed by the manifests", map(managed_share, drift.coverage), "    "),
+            unread_sentences(drift),
+            [drift_summary(drift)],
+        ],
+        color,
+    )
+
+
+def _finding(finding: DriftFinding) -> Iterator[str]:
+    yield f"  {SIGNS[finding.state]} {finding_headline(finding)}"
+    place = [] if finding.source is None else [finding.source]
+    yield from (f"      {line}" for line in (*place, *cause_sentences(finding)))
+    for key in finding_keys(finding):
+        yield f"      ~ {key_sentence(key)}"
+        if key.is_list:
+            yield from item_lines(key.removed, "-")
+            yield from item_lines(key.added, "+")
+    yield from (f"      {line}" for line in remedy_lines(finding))
