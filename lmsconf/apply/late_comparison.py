@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver
 from lmsconf.errors import Problem, ProblemsFound, StalePlan
-from lmsconf.kinds.custom_field.migration import is_migrated
+from lmsconf.kinds.custom_field.parse import is_migrated
 from lmsconf.model.calls import Call
 from lmsconf.model.plan import Action, Plan
 

@@ -14,8 +14,7 @@ from lmsconf.manifest.edit.yaml_text import escape_for_comment, format_entry_lin
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import casefold_name
 from lmsconf.planner.kind import Kind
-from lmsconf.planner.live_names import LiveNames
-from lmsconf.planner.manifest_entries import EntryBody, ExportedEntry, UnexportableRow
+from lmsconf.planner.manifest_entries import EntryBody, ExportedEntry, LiveNames, UnexportableRow
 
 Item = TypeVar("Item", ExportedEntry, UnexportableRow)
 

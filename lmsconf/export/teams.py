@@ -17,8 +17,7 @@ from lmsconf.model.address import Address
 from lmsconf.model.names import casefold_name, did_you_mean, normalize_name, quote_name
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.kind import Kind
-from lmsconf.planner.live_names import LiveNames
-from lmsconf.planner.manifest_entries import ExportedEntry
+from lmsconf.planner.manifest_entries import ExportedEntry, LiveNames
 
 _PREFIX: Final = "prefix:"
 _MOST: Final = 200

@@ -26,7 +26,7 @@ from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.context import CallTemplates, PlanContext
 from lmsconf.planner.guards import evaluate_guards
 from lmsconf.planner.kind import Kind
-from lmsconf.planner.read_scope import Declarations
+from lmsconf.planner.reading import Declarations
 
 
 class ManifestsVersion(NamedTuple):

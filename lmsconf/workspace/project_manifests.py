@@ -12,8 +12,8 @@ from lmsconf.manifest.load import EntryCallback, load_folder
 from lmsconf.model.address import Address
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.plan import RenameCandidate
-from lmsconf.planner.declaration_checks import refuse_expired_absent, refuse_left_alone
 from lmsconf.planner.lints import lint_manifests
+from lmsconf.planner.planned_resources import refuse_expired_absent, refuse_left_alone
 from lmsconf.project.config_file import ENV_WORKSPACE
 from lmsconf.project.settings import Settings
 

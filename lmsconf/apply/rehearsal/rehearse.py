@@ -20,7 +20,7 @@ from lmsconf.documents.snapshot_file import snapshot_digest
 from lmsconf.errors import Problem
 from lmsconf.kinds.manual_group.read import parse_user_ids
 from lmsconf.kinds.shared.kind_names import SMART_GROUP
-from lmsconf.kinds.smart_group.compare_members import read_members
+from lmsconf.kinds.smart_group.read import read_members
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.api import Api
 from lmsconf.model.calls import CallStatus

@@ -13,7 +13,7 @@ from msgspec import Struct
 from lmsconf.api.spec.candidate_values import Value
 from lmsconf.doctor.probe.person_backup import PersonBackup
 from lmsconf.errors import LmsconfError
-from lmsconf.kinds.shared.answer_rows import AnswerRow
+from lmsconf.kinds.shared.responses import AnswerRow
 from lmsconf.model.canonical_json import sha256
 from lmsconf.support.state_folder import read_own_file, write_own_file
 

@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 from lmsconf.api.spec.listings import CUSTOM_FIELDS
 from lmsconf.kinds import all_kinds
 from lmsconf.kinds.custom_field.types import parse_field_row
-from lmsconf.kinds.shared.response_json import require_text
+from lmsconf.kinds.shared.responses import require_text
 from lmsconf.model.api import ListOperation
 from lmsconf.model.canonical_json import Json
 from lmsconf.planner.kind import Kind

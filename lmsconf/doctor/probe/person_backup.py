@@ -26,7 +26,7 @@ from lmsconf.doctor.probe.live_rows import Field, parse_field
 from lmsconf.doctor.probe.scratch_objects import PREFIX
 from lmsconf.doctor.probe.trial_client import TrialClient, WriteResult
 from lmsconf.errors import Rejected
-from lmsconf.kinds.shared.answer_rows import AnswerRow, try_parse_answers
+from lmsconf.kinds.shared.responses import AnswerRow, try_parse_answers
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_name
 

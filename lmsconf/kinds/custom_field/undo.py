@@ -7,8 +7,8 @@ from typing import Final, cast
 
 from lmsconf.kinds.custom_field.compare import live_field_form
 from lmsconf.kinds.custom_field.types import FLAGS, FieldRow
-from lmsconf.kinds.shared.answer_rows import AnswerRow, comparable
 from lmsconf.kinds.shared.kind_names import ANSWERS, CUSTOM_FIELD, USER
+from lmsconf.kinds.shared.responses import AnswerRow, comparable
 from lmsconf.kinds.user.types import AnswersRow, PersonRow
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from lmsconf.api.spec.assumed_keys import WHO_CAN_MANAGE
 from lmsconf.api.spec.value_encoding import NEVER_CLEARED, clear_answer_key
-from lmsconf.kinds.custom_field.choices import field_types
+from lmsconf.kinds.custom_field.compare import field_types
 from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.export import answer_values
 from lmsconf.kinds.shared.kind_names import USER

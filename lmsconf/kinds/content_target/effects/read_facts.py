@@ -24,7 +24,7 @@ from lmsconf.kinds.custom_field.types import parse_field_row
 from lmsconf.kinds.manual_group.read import read_group_members
 from lmsconf.kinds.manual_group.types import parse_group_row
 from lmsconf.kinds.shared.kind_names import CONTENT, CUSTOM_FIELD, GROUP, SMART_GROUP
-from lmsconf.kinds.shared.response_json import id_set, require_object
+from lmsconf.kinds.shared.responses import id_set, require_object
 from lmsconf.kinds.smart_group.types import SmartGroupRow, parse_detail_row, parse_listed_row
 from lmsconf.kinds.user.answer_index import read_answer_index
 from lmsconf.model.address import RemoteId
