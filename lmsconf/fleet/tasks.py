@@ -16,8 +16,7 @@ from msgspec.structs import replace
 
 from lmsconf.apply.safe_apply import ApplyOptions
 from lmsconf.documents import report_file
-from lmsconf.documents.document import JsonObjectReader
-from lmsconf.documents.effect_values import counts_json
+from lmsconf.documents.document import JsonObjectReader, object_json
 from lmsconf.documents.plan_file import dumps, loads, plan_digest
 from lmsconf.errors import ExitCode, LmsconfError, Problem, ProblemsFound
 from lmsconf.fleet.attempts import apply_again, apply_plan
@@ -32,14 +31,13 @@ from lmsconf.render.json import drift_json, problems_json
 from lmsconf.render.plan_wording import relaxed_settings
 from lmsconf.support.atomic_files import read_text, write_atomically
 from lmsconf.support.interrupts import Interrupts
-from lmsconf.workspace.access_reader import read_people_view
 from lmsconf.workspace.connection import Connection, RateLimiters
 from lmsconf.workspace.project_manifests import load_manifests, refuse_errors, validate_offline
-from lmsconf.workspace.reader import WorkspaceReader
+from lmsconf.workspace.reader import WorkspaceReader, read_people_view
 
 if TYPE_CHECKING:
     from lmsconf.model.policy import Policy
-    from lmsconf.workspace.base_comparison import BaseManifests
+    from lmsconf.workspace.plan_with_base import BaseManifests
 
 Document = TypeVar("Document")
 OF_ONE_WORKSPACE: Final = ("LMSCONF_TOKEN", "LMSCONF_URL", "LMSCONF_WORKSPACE")
@@ -201,7 +199,7 @@ class TaskRunner:
                 "delete": counts.delete,
                 "calls": counts.calls,
             },
-            people=_people(counts_json(plan.effects.people)),
+            people=_people(object_json(plan.effects.people)),
             basis=plan.effects.basis,
             guards={guard.name: guard.total for guard in plan.guards},
             relaxed=tuple(relaxed_settings(plan)),

@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from lmsconf.api.spec.listings import SMART_GROUPS, USERS
+from lmsconf.api.spec.operations import SMART_GROUPS, USERS
 from lmsconf.errors import Problem, Severity
 from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, SMART_GROUP

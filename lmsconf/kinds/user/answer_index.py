@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 from msgspec import Struct
 
-from lmsconf.api.spec.listings import USERS
+from lmsconf.api.spec.operations import USERS
 from lmsconf.errors import InvalidResponse
 from lmsconf.kinds.shared.responses import AnswerRow, comparable, optional_text, parse_answer, require_text
 from lmsconf.kinds.user.types import AnswersRow

@@ -10,7 +10,7 @@ from functools import cached_property
 from operator import itemgetter
 from typing import Final, TypeAlias, cast
 
-from lmsconf.api.spec.listings import EXTENDED_INFO, USERS
+from lmsconf.api.spec.operations import EXTENDED_INFO, USERS
 from lmsconf.errors import InvalidResponse, Rejected
 from lmsconf.kinds.custom_field.lost_answers import parse_answers_row
 from lmsconf.kinds.shared.kind_names import GROUP, USER
