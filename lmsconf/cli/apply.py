@@ -14,6 +14,7 @@ import click
 from msgspec.structs import replace
 
 from lmsconf.apply.events import ApplyProgress
+from lmsconf.apply.replanning import reevaluate_guards
 from lmsconf.apply.safe_apply import ApplyOptions, PlanSource, PreparedPlan, apply_safely
 from lmsconf.cli.command import Command
 from lmsconf.cli.events import CommandEvents, events_option
@@ -58,7 +59,7 @@ from lmsconf.render.plan_wording import workspace_line
 from lmsconf.render.text import plan_text
 
 if TYPE_CHECKING:
-    from lmsconf.apply.applier import Applier
+    from lmsconf.workspace.reader import WorkspaceReader
 
 
 @click.command(cls=Command)
@@ -125,12 +126,12 @@ def apply(
         refuse_without_terminal("Pass --auto-approve, or apply a plan file.")
     settings = load_context_settings(context)
 
-    def prepare(workspace: Applier, progress: ApplyProgress) -> PreparedPlan:
+    def prepare(workspace: WorkspaceReader, progress: ApplyProgress) -> PreparedPlan:
         manifests = snapshot = None
         if planfile is not None:
             key = plan_signing_key(context)
             saved = load_saved(planfile, lambda text: loads(text, key), "apply takes a plan file")
-            plan = workspace.reevaluate_guards(saved, consented)
+            plan = reevaluate_guards(workspace, saved, consented)
         else:
             manifests = load_valid_manifests(workspace, events)
             policy = build_policy(settings, only, excluded, additive, consented, effects=not no_effects, pace=max_rate)

@@ -89,7 +89,7 @@ def export(
     Existing files are not changed.
     """
     from lmsconf.export.export import export_snapshot as exported
-    from lmsconf.export.teams import parse_rule
+    from lmsconf.export.manifest_files import parse_rule
     from lmsconf.kinds import all_kinds
 
     settings = load_context_settings(context)
@@ -165,7 +165,7 @@ def _write(root: Path, target: Path, files: Mapping[str, str], prefix: str) -> l
 
     The first line of each names the manifest's schema, which is written into the project if it is missing.
     """
-    from lmsconf.project.schema_files import MANIFEST_SCHEMA, schema_comment, write_schemas
+    from lmsconf.project.templates import MANIFEST_SCHEMA, schema_comment, write_schemas
     from lmsconf.support.atomic_files import write_atomically
 
     for folder in dict.fromkeys([target, *((target / name).parent for name in files)]):

@@ -57,7 +57,7 @@ class CommandContext(Struct, frozen=True):
         """The project's folder. Raises UntrustedProjectFolder if it is found in a folder that is not trusted."""
         from pathlib import Path
 
-        from lmsconf.project.discovery import find_project_folder
+        from lmsconf.project.settings import find_project_folder
 
         return self.directory if self.named else find_project_folder(Path(), self.environ)
 

@@ -215,7 +215,7 @@ def init(
 
 def _update_schemas(target: Path) -> ExitCode:
     """Write the schemas of this version of lmsconf into an existing project."""
-    from lmsconf.project.schema_files import write_schemas
+    from lmsconf.project.templates import write_schemas
 
     written = list(write_schemas(target, replace=True))
     write_stderr("\n".join(f"Wrote {path}" for path in written) or "The schemas are those of this version.")

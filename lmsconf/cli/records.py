@@ -132,8 +132,7 @@ def history(context: CommandContext, *, address: str, output: Output) -> ExitCod
 
     Only runs that are kept in this folder are looked at, and what was done by hand is not recorded.
     """
-    from lmsconf.audit.history import find_history
-    from lmsconf.audit.history_views import HISTORY_VIEWS
+    from lmsconf.audit.history import HISTORY_VIEWS, find_history
     from lmsconf.journal.journal_reader import read_runs
 
     chosen = context.workspace
@@ -215,7 +214,7 @@ def _write(
     context: CommandContext, run: str | None, since: str | None, out: Path, sign_key: Path | None, *, people: bool
 ) -> ExitCode:
     from lmsconf.audit.bundle import EvidenceOptions, write_evidence
-    from lmsconf.audit.run_chain import chain_findings
+    from lmsconf.audit.run_entry import chain_findings
     from lmsconf.audit.signing import load_signing_key
     from lmsconf.cli.masking import PeopleMask
     from lmsconf.journal.journal_reader import find_run

@@ -88,7 +88,7 @@ def serve(
     """
     from lmsconf.sandbox import serve as serving
     from lmsconf.sandbox.faults import load_fault_script
-    from lmsconf.sandbox.service import SandboxService
+    from lmsconf.sandbox.service import Sandbox
     from lmsconf.support.url_rules import token_problem
 
     place = sandbox_location(context, db, seed)
@@ -97,7 +97,7 @@ def serve(
     token = token or secrets.token_urlsafe(24)
     script = load_fault_script(faults) if faults else None
     with _request_log(log) as write:
-        service = SandboxService(place.db, spec=place.spec, token=token, seed=place.seed, faults=script, on_log=write)
+        service = Sandbox(place.db, spec=place.spec, token=token, seed=place.seed, faults=script, on_log=write)
         server = serving.serve(service, port, latency=latency)
         write_redacted(_welcome(server.url, place.db, token), sys.stdout, whole=True)
         try:

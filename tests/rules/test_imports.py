@@ -60,13 +60,12 @@ DOORS = {
     "httpx": {"api/transport.py", "api/client.py", "sandbox/service.py"},
     "yaml": {
         "manifest/edit/tree_builder.py",
-        "manifest/yaml/parser_events.py",
-        "manifest/yaml/strict_reader.py",
+        "manifest/yaml_reader.py",
         "sandbox/seed_rows.py",
         "sandbox/seed.py",
     },
-    "jsonschema": {"manifest/validation/check.py"},
-    "fastjsonschema": {"manifest/validation/check.py", "api/endpoint_group.py", "sandbox/request_context.py"},
+    "jsonschema": {"manifest/schema_check.py"},
+    "fastjsonschema": {"manifest/schema_check.py", "api/endpoint_group.py", "sandbox/request_context.py"},
     "deepdiff": {"planner/diff.py"},
     "sqlite3": {"sandbox/store.py"},
     "jinja2": {"render/jinja.py", "sandbox/serve.py"},
@@ -76,7 +75,7 @@ DOORS = {
     "distributed": {"fleet/dask_engine.py", "fleet/dask_worker.py"},
     "rich": {"cli/progress.py"},
     "subprocess": {
-        *("cli/pager.py", "fleet/local_engine.py", "fleet/task_process.py", "project/credentials.py", "support/git.py"),
+        *("cli/pager.py", "fleet/task_process.py", "project/credentials.py", "support/git.py"),
     },
 }
 """Library → the only modules that may import it. httpx's types may be named where a transport is handed in."""

@@ -1,21 +1,58 @@
-"""Dicts and lists with source positions, which one packed table per file holds.
+"""Dicts and lists with source positions, which one packed table per file holds, and what plain scalars mean.
 
 A position (Mark) is one integer: line and column, both from 1. A column of 0 means that only the line is known.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TypeAlias
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.errors import SourceLocation
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import casefold_name
+
+_WORDS: dict[str, Json] = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+}
+_NUMERIC = frozenset("+-.0123456789")
+_INTEGER = re.compile(r"[-+]?[0-9]{1,300}\Z")
+_RADIX = re.compile(r"0o[0-7]{1,300}\Z|0x[0-9a-fA-F]{1,300}\Z")
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?\Z")
+_ENDLESS = re.compile(r"[-+]?\.(inf|Inf|INF)\Z|\.(nan|NaN|NAN)\Z")
+
+VARIABLE_START = "$("
+"""The start of a variable."""
+
+
+def resolve_scalar(word: str) -> Json:
+    """Return the value of a plain scalar. Dates, `yes`, `no`, `on` and `off` are text."""
+    if word in _WORDS:
+        return _WORDS[word]
+    if word[0] not in _NUMERIC:
+        return word
+    if _INTEGER.match(word):
+        return int(word)
+    if _RADIX.match(word):
+        return int(word, 0)
+    if _ENDLESS.match(word):
+        return float(word.replace(".", ""))
+    return float(word) if _FLOAT.match(word) else word
+
+
+def is_infinite_or_nan(value: Json) -> bool:
+    """Whether a number is infinite or NaN, which JSON cannot represent."""
+    return isinstance(value, float) and not math.isfinite(value)
+
 
 _COLUMN = 0xFFFFFFFF
 _LINE = 32
@@ -30,15 +67,24 @@ def pack_mark(line: int, column: int = 0) -> Mark:
     return line << _LINE | column
 
 
-def mark_line(at: Mark) -> int:
-    """Return the line of a mark."""
-    return at >> _LINE
+def unpack_mark(at: Mark) -> tuple[int, int]:
+    """Return the line and the column of a mark."""
+    return at >> _LINE, at & _COLUMN
 
 
 class EscapedText(str):
     """A text on one line, in double quotes, whose line breaks, tabs and other control characters are all escapes."""
 
     __slots__ = ()
+
+
+def map_texts(value: Json, change: Callable[[str], str]) -> Json:
+    """Return a value with every text changed, but for the keys of mappings."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, list):
+        return [map_texts(item, change) for item in value]
+    return {key: map_texts(item, change) for key, item in value.items()} if isinstance(value, dict) else value
 
 
 def escaped_texts(value: Json) -> Json:
@@ -65,12 +111,12 @@ class Source:
 
     def where(self, at: Mark) -> SourceLocation:
         """Return the source location of a mark."""
-        return SourceLocation(self.path, at >> _LINE, at & _COLUMN)
+        return SourceLocation(self.path, *unpack_mark(at))
 
     def rest(self, at: Mark) -> str:
         """Return the text from a mark to the end of its line."""
         line = (at >> _LINE) - 1
-        return self._lines[line][max((at & _COLUMN) - 1, 0) :] if line < len(self._lines) else ""
+        return self._lines[line][max((at & _COLUMN) - 1, 0) :] if 0 <= line < len(self._lines) else ""
 
     @cached_property
     def _lines(self) -> list[str]:
@@ -78,40 +124,27 @@ class Source:
 
 
 class CombinedSource(Source):
-    """Source of a list whose items come from several files: each mark is the index of an item."""
+    """Source of values that come from several files: each mark is the index of a location. rests: their texts."""
 
-    def __init__(self, places: list[SourceLocation]) -> None:
+    def __init__(self, places: Sequence[SourceLocation], rests: Sequence[str] = ()) -> None:
         super().__init__(places[0].file if places else "")
+        self.opens = False  # variables are substituted before
         self._places = places
+        self._rests = rests
 
     def where(self, at: Mark) -> SourceLocation:
-        """Return the source location of the item with that index."""
+        """Return the source location with that index."""
         return self._places[at]
 
-
-class LayeredSource(Source):
-    """Source of a mapping whose pairs come from several files. A mark is the index of a position in one of them."""
-
-    def __init__(self, positions: Sequence[tuple[Source, Mark]]) -> None:
-        super().__init__(positions[0][0].path)
-        self.opens = False
-        self._positions = positions
-
-    def where(self, at: Mark) -> SourceLocation:
-        """Return the source location of the position with that index."""
-        source, mark = self._positions[at]
-        return source.where(mark)
-
     def rest(self, at: Mark) -> str:
-        """Return the text from that position to the end of its line."""
-        source, mark = self._positions[at]
-        return source.rest(mark)
+        """Return the text from that location to the end of its line."""
+        return self._rests[at] if self._rests else ""
 
 
 class _Finder:
     """Index of the texts below one node. Built on the first lookup, since a plan may make thousands."""
 
-    def __init__(self, node: Json) -> None:
+    def __init__(self, node: Map | Seq) -> None:
         self._node = node
 
     def find(self, text: str) -> KeyPath:
@@ -136,20 +169,31 @@ class _Finder:
 class Map(dict[str, Json]):
     """A mapping. Its marks are in `source.marks` from `first` on: for each pair those of the key and the value."""
 
-    __slots__ = ("_finder", "first", "source")
+    __slots__ = ("finder", "first", "source")
 
-    def __init__(self, source: Source) -> None:
-        super().__init__()
+    def __init__(self, source: Source, pairs: Mapping[str, Json] | None = None, marks: Iterable[Mark] = ()) -> None:
+        super().__init__(pairs or ())
         self.source = source
-        self.first = 0
-        self._finder: _Finder | None = None
+        self.first = len(source.marks)
+        source.marks.extend(marks)
+        self.finder: _Finder | None = None
 
-    @property
-    def finder(self) -> _Finder:
-        """Index of the texts below this node; only valid once the node is complete."""
-        if self._finder is None:
-            self._finder = _Finder(self)
-        return self._finder
+    def changed(self, values: Mapping[str, Json]) -> Map:
+        """Return the mapping with other values, at the same positions."""
+        copy = Map(self.source, values)
+        copy.first = self.first
+        return copy
+
+    def without(self, *keys: str) -> Map:
+        """Return the mapping without some keys; all other parts keep their positions."""
+        kept = [(number, key) for number, key in enumerate(self) if key not in keys]
+        marks = [self.source.marks[self.first + 2 * number + part] for number, _ in kept for part in (0, 1)]
+        return Map(self.source, {key: self[key] for _, key in kept}, marks)
+
+    def parts(self) -> Iterator[tuple[str | int, Json, Mark]]:
+        """Yield each key with its value, and the mark of the value."""
+        for number, (key, value) in enumerate([*self.items()]):
+            yield key, value, self.source.marks[self.first + 2 * number + 1]
 
     def mark(self, step: str | int) -> Mark | None:
         """Return the mark of the value under a key."""
@@ -169,39 +213,29 @@ class Map(dict[str, Json]):
 class Seq(list[Json]):
     """A list. The marks of its items are in `source.marks` from `first` on."""
 
-    __slots__ = ("_finder", "first", "source")
+    __slots__ = ("finder", "first", "source")
 
-    def __init__(self, source: Source) -> None:
-        super().__init__()
+    def __init__(self, source: Source, items: Iterable[Json] = (), marks: Iterable[Mark] = ()) -> None:
+        super().__init__(items)
         self.source = source
-        self.first = 0
-        self._finder: _Finder | None = None
+        self.first = len(source.marks)
+        source.marks.extend(marks)
+        self.finder: _Finder | None = None
 
-    @property
-    def finder(self) -> _Finder:
-        """Index of the texts below this node; only valid once the node is complete."""
-        if self._finder is None:
-            self._finder = _Finder(self)
-        return self._finder
+    def parts(self) -> Iterator[tuple[str | int, Json, Mark]]:
+        """Yield each index with its item, and the mark of the item."""
+        for number, value in enumerate([*self]):
+            yield number, value, self.source.marks[self.first + number]
 
     def mark(self, step: str | int) -> Mark | None:
         """Return the mark of the item with that index."""
         return self.source.marks[self.first + step] if isinstance(step, int) and 0 <= step < len(self) else None
 
 
-def store_marks(node: Map | Seq, marks: list[Mark]) -> None:
-    """Store the marks of a finished node."""
-    node.first = len(node.source.marks)
-    node.source.marks.extend(marks)
-
-
 def combine_items(items: Iterable[tuple[Json, SourceLocation]]) -> Seq:
     """Build a list whose items have unrelated source locations."""
     listed = list(items)
-    merged = Seq(CombinedSource([where for _, where in listed]))
-    merged.extend(item for item, _ in listed)
-    store_marks(merged, list(range(len(listed))))
-    return merged
+    return Seq(CombinedSource([where for _, where in listed]), [item for item, _ in listed], range(len(listed)))
 
 
 def merge_mappings(base: Map, other: Map) -> Map:
@@ -209,11 +243,9 @@ def merge_mappings(base: Map, other: Map) -> Map:
     if not base or not other:
         return base or other
     pairs = {**_pairs(base), **_pairs(other)}
-    source = LayeredSource([place for _, *places in pairs.values() for place in places])
-    merged = Map(source)
-    merged.update({key: value for key, (value, _, _) in pairs.items()})
-    store_marks(merged, list(range(2 * len(pairs))))
-    return merged
+    positions = [place for _, *places in pairs.values() for place in places]
+    source = CombinedSource([one.where(mark) for one, mark in positions], [one.rest(mark) for one, mark in positions])
+    return Map(source, {key: value for key, (value, *_) in pairs.items()}, range(len(positions)))
 
 
 def _pairs(node: Map) -> dict[str, tuple[Json, tuple[Source, Mark], tuple[Source, Mark]]]:
@@ -225,19 +257,16 @@ def _pairs(node: Map) -> dict[str, tuple[Json, tuple[Source, Mark], tuple[Source
     }
 
 
-class EntrySourceMap:
+class EntrySourceMap(Struct, frozen=True, eq=False):
     """SourceMap of one entry; locations are looked up on demand.
 
     each: the values of `for_each` of which the entry is a copy.
     """
 
-    __slots__ = ("_each", "_mark", "_node", "_source")
-
-    def __init__(self, node: Json, source: Source, at: Mark, each: str = "") -> None:
-        self._node = node
-        self._source = source
-        self._mark = at
-        self._each = each
+    _node: Json
+    _source: Source
+    _mark: Mark
+    _each: str = ""
 
     def of(self, node: Json) -> EntrySourceMap:
         """Return the locations of `node`, which the entry was expanded to."""
@@ -271,7 +300,10 @@ class EntrySourceMap:
     def find(self, text: str, *path: str | int) -> SourceLocation:
         """Return the location of the text `text` at or below `path`; of `path` itself if it is not found."""
         node = self._walk(path)[0]
-        return self.at(*path, *(node.finder.find(text) if isinstance(node, Map | Seq) else ()))
+        if not isinstance(node, Map | Seq):
+            return self.at(*path)
+        node.finder = node.finder or _Finder(node)
+        return self.at(*path, *node.finder.find(text))
 
     def _walk(self, path: KeyPath) -> tuple[Json, Source, Mark]:
         """Return the value at `path`, or None where the path ends early, and the position of the last step found."""
@@ -285,20 +317,13 @@ class EntrySourceMap:
         return node, source, at
 
 
-def _texts(node: Json, trail: KeyPath = ()) -> Iterator[tuple[str, KeyPath]]:
+def _texts(node: Map | Seq, trail: KeyPath = ()) -> Iterator[tuple[str, KeyPath]]:
     """Yield every text below a node, with its path."""
-    for step, child in _children(node):
+    for step, child in node.items() if isinstance(node, Map) else enumerate(node):
         if isinstance(child, str):
             yield child, (*trail, step)
-        else:
+        elif isinstance(child, Map | Seq):
             yield from _texts(child, (*trail, step))
-
-
-def _children(node: Json) -> Iterator[tuple[str | int, Json]]:
-    if isinstance(node, dict):
-        yield from node.items()
-    elif isinstance(node, list):
-        yield from enumerate(node)
 
 
 def plain_texts(node: Json) -> Json:
@@ -307,10 +332,8 @@ def plain_texts(node: Json) -> Json:
         return str(node)
     if not isinstance(node, Map | Seq) or not node.source.escapes:
         return node
-    copy: Map | Seq = Map(node.source) if isinstance(node, Map) else Seq(node.source)
+    if isinstance(node, Map):
+        return node.changed({str(key): plain_texts(item) for key, item in node.items()})
+    copy = Seq(node.source, map(plain_texts, node))
     copy.first = node.first
-    if isinstance(node, Map) and isinstance(copy, Map):
-        copy.update((str(key), plain_texts(item)) for key, item in node.items())
-    elif isinstance(copy, Seq):
-        copy.extend(map(plain_texts, node))
     return copy

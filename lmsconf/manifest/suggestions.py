@@ -1,6 +1,7 @@
 """Suggestions of what to write instead: text that can be pasted, and that has no more effect than was meant.
 
 Where two meanings are likely, both are suggested. A destructive key is suggested only for a near match.
+
 """
 
 from __future__ import annotations
@@ -11,13 +12,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Final, cast
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lmsconf.errors import SHOWN, Problem, shorten
 from lmsconf.manifest.expand.sets import PEOPLE_SETS, SET
-from lmsconf.manifest.validation.check import SchemaFinding
-from lmsconf.manifest.validation.schema_query import (
+from lmsconf.manifest.schema_check import (
     Schema,
+    SchemaFinding,
     accepts_text,
     all_property_names,
     branches_of,
@@ -34,7 +36,7 @@ from lmsconf.manifest.validation.schema_query import (
     types_of_branches,
     types_of_schema,
 )
-from lmsconf.manifest.yaml.read_result import Document
+from lmsconf.manifest.yaml_reader import Document
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import casefold_name, nearest_email, nearest_name
 from lmsconf.model.time_formats import date_in_other_order
@@ -83,7 +85,7 @@ _DUE: Final = frozenset(["due", "due_at", "due_by", "due_date", "due_on", "deadl
 _HIDES: Final = "visible_until"
 _GLUED: Final = re.compile(r"([A-Za-z_]+):(?!//)(\S.*)", re.DOTALL)
 _OPENED: Final = re.compile(r":[\[{]")
-_DATE: Final = "Write a date such as 2027-03-31."
+DATE: Final = "Write a date such as 2027-03-31."
 _DATE_PATTERN: Final = r"^\d{4}-\d{2}-\d{2}"
 _LABELS: Final = frozenset(
     ["name", "title", "label", "text", "value", "id", "email", "mail", "user", "person", "member", "group", "set"]
@@ -346,20 +348,14 @@ def suggest_date(schema: Schema, text: str) -> str | None:
     if not str(schema.get("pattern", "")).startswith(_DATE_PATTERN):
         return None
     day = date_in_other_order(text)
-    return f"Write {day}." if day else _DATE
+    return f"Write {day}." if day else DATE
 
 
-def suggest_time(schema: Schema) -> str | None:
-    """Return the hint how to write a time, if the schema requires one, which it marks with `x-time`."""
-    return _DATE if schema.get("x-time") else None
-
-
-class PeopleNames:
+class PeopleNames(Struct, dict=True):
     """The sets of people and the e-mails in manifests, read only for a hint, once."""
 
-    def __init__(self, documents: Sequence[Document]) -> None:
-        self._documents = documents
-        self._hints: dict[str, str] = {}
+    _documents: Sequence[Document]
+    _hints: dict[str, str] = field(default_factory=dict)
 
     def with_hint(self, problem: Problem, finding: SchemaFinding) -> Problem:
         """Return the problem of a text that is not an e-mail with the set or the e-mail that it probably means."""

@@ -1,34 +1,119 @@
-"""Strict YAML reader: text → documents of plain values with source positions.
+"""Strict YAML reader: text → documents of plain values with source positions, within limits.
 
-Values are built from the parser's events: four times as fast as composing nodes, without recursion, and strict where
-YAML is lax: duplicate keys, tags, merge keys and alias bombs are reported as problems.
+Values are built from the events of PyYAML, by libyaml where it is installed: four times as fast as composing nodes,
+without recursion, and strict where YAML is lax: duplicate keys, tags, merge keys and alias bombs are problems.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, TypeAlias, cast
+from typing import Any, Final, TypeAlias, cast
 
 import yaml
-from msgspec import Struct
+from msgspec import Struct, field
 
-from lmsconf.errors import Problem, shorten
-from lmsconf.manifest.yaml.nodes import EscapedText, Map, Mark, Seq, Source, pack_mark, store_marks
-from lmsconf.manifest.yaml.parser_events import ParserEvent, YamlParser, syntax_problem
-from lmsconf.manifest.yaml.read_result import (
-    DEPTH,
-    EXPANDED,
-    Document,
-    ReadingStopped,
-    YamlReadResult,
-    add_problem,
-    report_forbidden_characters,
-    too_deep_problem,
-    too_long_problem,
+from lmsconf.errors import Problem, SourceLocation, shorten
+from lmsconf.manifest.nodes import (
+    VARIABLE_START,
+    EscapedText,
+    Map,
+    Mark,
+    Seq,
+    Source,
+    is_infinite_or_nan,
+    pack_mark,
+    resolve_scalar,
 )
-from lmsconf.manifest.yaml.scalars import VARIABLE_START, is_infinite_or_nan, resolve_scalar
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.text_limits import CONTROLS, LONGEST
+from lmsconf.model.text_limits import CONTROLS, FORBIDDEN, LONGEST
+
+DEPTH: Final = 50
+"""Maximum nesting depth of lists and mappings."""
+EXPANDED: Final = 100_000
+"""Maximum number of values that aliases may expand to, in all files together."""
+ENOUGH: Final = 100
+"""Reading of a file stops after this many problems."""
+
+
+class ReadingStopped(Exception):
+    """Raised to stop reading a file or expanding entries, at a limit; `problem` gives the reason."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.message)
+        self.problem = problem
+
+
+class Document(Struct, frozen=True):
+    """One document of a YAML stream."""
+
+    source: Source
+    value: Json
+    at: Mark
+
+
+class YamlReadResult(Struct):
+    """The documents of one file, and the problems of its YAML."""
+
+    documents: list[Document] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+
+
+def too_long_problem(location: SourceLocation) -> Problem:
+    """Return the problem for a text longer than LONGEST."""
+    message = f"this text is longer than {LONGEST:,} characters"
+    return Problem(code="yaml/too-long", message=message, hint="Write a shorter one.", source=location)
+
+
+def too_deep_problem(location: SourceLocation) -> Problem:
+    """Return the problem for lists and mappings nested deeper than DEPTH."""
+    message = f"lists and mappings are nested more than {DEPTH} levels deep"
+    return Problem(code="yaml/too-deep", message=message, source=location)
+
+
+def report_forbidden_characters(source: Source, reading: YamlReadResult) -> bool:
+    """Report the first forbidden character of each line, and return whether there is any."""
+    if not FORBIDDEN.search(source.text):
+        return False
+    for number, line in enumerate(source.text.split("\n"), start=1):
+        if forbidden := FORBIDDEN.search(line):
+            char = forbidden[0]
+            kind = "control character" if ord(char) < 0xA0 else "invisible character that changes how text is read"
+            message = f"the {kind} U+{ord(char):04X} is not allowed here"
+            where = source.where(pack_mark(number, forbidden.start() + 1))
+            add_problem(reading, Problem(code="yaml/character", message=message, hint="Remove it.", source=where))
+    return True
+
+
+def add_problem(reading: YamlReadResult, problem: Problem) -> None:
+    """Add a problem. Raises ReadingStopped at ENOUGH problems: such a file is probably not a manifest."""
+    reading.problems.append(problem)
+    if len(reading.problems) == ENOUGH:
+        message = f"this file has {ENOUGH} problems and more; the rest was not read"
+        raise ReadingStopped(Problem(code="yaml/too-many-problems", message=message, source=problem.source))
+
+
+YamlParser: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""PyYAML's parser: that of libyaml, or the same events, twenty times slower, where it is not installed."""
+_TOO_DEEP: Final = "exceeded maximum nesting depth"
+"""What libyaml from 0.2.6 on says of a thousand levels: before their events, where it looks for the end of a key."""
+
+
+def syntax_problem(source: Source, error: yaml.MarkedYAMLError) -> Problem:
+    from lmsconf.manifest.syntax_hints import ParserError, advise_on_syntax_error  # only for a problem
+
+    at, opened = error.problem_mark, error.context_mark
+    if error.problem == _TOO_DEEP and at is not None:
+        return too_deep_problem(source.where(pack_mark(at.line + 1, at.column + 1)))
+    complaint = ParserError(
+        context=error.context or "",
+        opened=None if opened is None else (opened.line, opened.column),
+        problem=error.problem or "unreadable",
+        at=(0, 0) if at is None else (at.line, at.column),
+    )
+    advice = advise_on_syntax_error(complaint, source.text)
+    where = source.where(pack_mark(advice.at[0] + 1, advice.at[1] + 1))
+    return Problem(code="yaml/syntax", message=advice.message, hint=advice.hint, source=where)
+
 
 _TAG = "tag:yaml.org,2002:"
 _BARE: Final = "!"
@@ -87,6 +172,12 @@ def read_yaml(path: str, text: str, *, budget: AliasBudget | None = None) -> Yam
     return reading
 
 
+def _mark_of(event: yaml.Event) -> Mark:
+    """Return the mark at which an event begins."""
+    start = cast(yaml.Mark, event.start_mark)
+    return (start.line << 32 | start.column) + _FIRST
+
+
 class _Builder:
     """Build values from parser events in one pass, keeping only open nodes and anchors."""
 
@@ -104,8 +195,8 @@ class _Builder:
 
     def run(self) -> None:
         """Read the stream into `reading.documents`. Raises ReadingStopped, or MarkedYAMLError for a syntax error."""
-        next_event = cast("Callable[[], ParserEvent | None]", YamlParser(self._source.text).get_event)
-        steps: dict[type, Callable[[ParserEvent], None]] = {
+        next_event: Callable[[], Any] = YamlParser(self._source.text).get_event
+        steps: dict[type, Callable[[Any], None]] = {
             yaml.SequenceStartEvent: lambda event: self._open(event, Seq(self._source)),
             yaml.MappingStartEvent: lambda event: self._open(event, Map(self._source)),
             yaml.SequenceEndEvent: self._close,
@@ -114,21 +205,20 @@ class _Builder:
             yaml.DocumentEndEvent: self._document,
         }
         # 10,000 resources have 130,000 events, most of them plain words that have come before.
-        scalar: type = yaml.ScalarEvent
+        scalar: Any = yaml.ScalarEvent
         step, add, words = steps.get, self._add, self._words
         while (event := next_event()) is not None:
             if event.__class__ is not scalar:
                 if handle := step(event.__class__):
                     handle(event)
                 continue
-            start = event.start_mark
-            at = (start.line << 32 | start.column) + _FIRST
+            at = _mark_of(event)
             if event.implicit[0] and event.tag is None and event.anchor is None and event.value in words:
                 add(words[event.value], at)
             else:
                 add(self._scalar(event, at), at)
 
-    def _document(self, _: ParserEvent) -> None:
+    def _document(self, _: yaml.Event) -> None:
         """Complete a document and add it, unless it is empty. Report anchors of plain scalars that no alias uses."""
         value, at = self._top.node[0], self._top.marks[0]  # type: ignore[index]  # a list is open here
         if value is not None:
@@ -140,7 +230,7 @@ class _Builder:
         self._idle.clear()
         self._top = _Open(Seq(self._source), [], _FIRST, None)
 
-    def _scalar(self, event: ParserEvent, at: Mark) -> Json:
+    def _scalar(self, event: yaml.ScalarEvent, at: Mark) -> Json:
         """Return the value of a scalar, and keep it under its anchor."""
         text = event.value
         value: Json
@@ -171,7 +261,7 @@ class _Builder:
             return text
         return value
 
-    def _marked(self, event: ParserEvent, at: Mark) -> Json:
+    def _marked(self, event: yaml.ScalarEvent, at: Mark) -> Json:
         """Return the value of a scalar that is quoted, a block scalar, or tagged."""
         text = event.value
         self._source.opens |= VARIABLE_START in text
@@ -185,16 +275,15 @@ class _Builder:
             self._tag(event.tag, at)
         return value
 
-    def _is_escaped(self, event: ParserEvent) -> bool:
+    def _is_escaped(self, event: yaml.ScalarEvent) -> bool:
         """Whether a text has line breaks, tabs or other control characters, all of them written as escapes."""
-        start, end = event.start_mark, event.end_mark
+        start, end = cast(yaml.Mark, event.start_mark), cast(yaml.Mark, event.end_mark)
         if event.style != '"' or not CONTROLS.search(event.value) or start.line != end.line:
             return False
         return "\t" not in self._source.text[start.index : end.index]
 
-    def _open(self, event: ParserEvent, node: Map | Seq) -> None:
-        start = event.start_mark
-        at = (start.line << 32 | start.column) + _FIRST
+    def _open(self, event: yaml.CollectionStartEvent, node: Map | Seq) -> None:
+        at = _mark_of(event)
         if event.tag is not None and event.tag != _TAG + ("map" if isinstance(node, Map) else "seq"):
             self._tag(event.tag, at)
         self._stack.append(self._top)
@@ -202,10 +291,11 @@ class _Builder:
             raise ReadingStopped(too_deep_problem(self._source.where(at)))
         self._top = _Open(node, [], at, event.anchor)
 
-    def _close(self, _: ParserEvent) -> None:
+    def _close(self, _: yaml.Event) -> None:
         done, top = self._top, self._stack.pop()
         self._top = top
-        store_marks(done.node, done.marks)
+        done.node.first = len(self._source.marks)
+        self._source.marks.extend(done.marks)
         size = done.inner + len(done.marks)
         if done.anchor is not None:
             self._anchors[done.anchor] = _Anchored(done.node, size + 1, done.height)
@@ -214,13 +304,12 @@ class _Builder:
             top.height = done.height + 1
         self._add(done.node, done.at)
 
-    def _alias(self, event: ParserEvent) -> None:
+    def _alias(self, event: yaml.AliasEvent) -> None:
         """Add the value of an anchor, within the limits on size and depth.
 
         An alias inside the value of its own anchor is unknown, so there are no cycles.
         """
-        name, start = cast(str, event.anchor), event.start_mark
-        at = (start.line << 32 | start.column) + _FIRST
+        name, at = cast(str, event.anchor), _mark_of(event)
         anchored = self._anchors.get(name)
         self._idle.pop(name, None)
         if anchored is None:
@@ -231,7 +320,9 @@ class _Builder:
             anchored = _Anchored(f"*{name}")
         self._budget.left -= anchored.size
         if self._budget.left < 0:
-            raise ReadingStopped(self._bomb(at))
+            message, where = f"aliases expand to more than {EXPANDED:,} values", self._source.where(at)
+            hint = "Write the values out, or split the project."
+            raise ReadingStopped(Problem(code="yaml/too-many-aliases", message=message, hint=hint, source=where))
         if len(self._stack) + anchored.height > DEPTH:
             raise ReadingStopped(too_deep_problem(self._source.where(at)))
         self._top.inner += anchored.size - 1
@@ -275,7 +366,7 @@ class _Builder:
         if isinstance(key, Map | Seq):
             hint = 'Put it in quotes if it is a text, such as "{name}" or "[name]".'
             if isinstance(key, Map) and self._source.rest(at - 1).startswith("{{"):
-                from lmsconf.manifest.yaml.syntax_hints import TEMPLATE_HINT  # only for a problem
+                from lmsconf.manifest.syntax_hints import TEMPLATE_HINT  # only for a problem
 
                 hint = f"Templates are not supported. {TEMPLATE_HINT}"
             self._report("yaml/key", "a list or a mapping cannot be a key", at, hint)
@@ -294,17 +385,9 @@ class _Builder:
 
     def _quote_hint(self, at: Mark) -> str | None:
         """Return the hint to quote the value of the line at a mark, if it is one."""
-        from lmsconf.manifest.yaml.syntax_hints import quote_value_hint  # only for a problem
+        from lmsconf.manifest.syntax_hints import quote_value_hint  # only for a problem
 
-        return quote_value_hint(self._line(at))
-
-    def _line(self, at: Mark) -> str:
-        return self._source.rest(at >> 32 << 32)
-
-    def _bomb(self, at: Mark) -> Problem:
-        message = f"aliases expand to more than {EXPANDED:,} values"
-        hint = "Write the values out, or split the project."
-        return Problem(code="yaml/too-many-aliases", message=message, hint=hint, source=self._source.where(at))
+        return quote_value_hint(self._source.rest(at >> 32 << 32))
 
 
 _TAG_OF: dict[type, str] = {bool: "bool", int: "int", float: "float", type(None): "null"}

@@ -8,15 +8,19 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final, NamedTuple, cast
 
 from lmsconf.errors import Problem, SourceLocation, shorten
-from lmsconf.manifest.validation import suggestions
-from lmsconf.manifest.validation.check import NAME, SchemaFinding, forbidden_character, path_label
-from lmsconf.manifest.validation.schema_query import (
+from lmsconf.manifest import suggestions
+from lmsconf.manifest.nodes import EntrySourceMap
+from lmsconf.manifest.schema_check import (
+    NAME,
     TYPE_NAMES,
     Schema,
+    SchemaFinding,
     branches_of,
+    forbidden_character,
     identifying_keys,
     is_free_text,
     join_with_or,
+    path_label,
     properties,
     property_schema,
     suggest_from_schema,
@@ -24,7 +28,6 @@ from lmsconf.manifest.validation.schema_query import (
     types_of_schema,
     types_of_value,
 )
-from lmsconf.manifest.yaml.nodes import EntrySourceMap
 from lmsconf.model.canonical_json import Json
 
 _UNQUOTED: Final = frozenset(["boolean", "integer", "number"])
@@ -50,17 +53,22 @@ def _shown(value: Json) -> str:
     return json.dumps(shorten(value) if isinstance(value, str) else value, ensure_ascii=False)
 
 
-def problems_from_finding(
-    finding: SchemaFinding, places: EntrySourceMap, *, message_prefix: str | None, code_area: str, address: str | None
+def problems_of(
+    finding: SchemaFinding,
+    places: EntrySourceMap,
+    within: str = "",
+    *,
+    area: str = "manifest",
+    address: str | None = None,
 ) -> Iterator[Problem]:
     """Convert a finding to problems.
 
-    message_prefix: prefix of the message. code_area: first part of the code. address: of the resource, if it is known.
+    within: prefix of the messages. area: first part of the codes. address: of the resource, if it is known.
     """
     for fault in _WORDINGS[finding.keyword](finding, places):
         yield Problem(
-            code=f"{code_area}/{fault.code}",
-            message=f"{message_prefix}: {fault.message}" if message_prefix else fault.message,
+            code=f"{area}/{fault.code}",
+            message=f"{within}: {fault.message}" if within else fault.message,
             hint=fault.hint or suggest_from_schema(finding.schema),
             source=fault.where,
             address=address,
@@ -219,7 +227,7 @@ def _mistyped(finding: SchemaFinding, branches: list[Schema], places: EntrySourc
         return _nothing(finding, branches, places)
     if finding.schema.get("x-secret"):
         return _at_value(finding, places, "type", wanted, finding.schema["description"])
-    time = suggestions.suggest_time(finding.schema)
+    time = suggestions.DATE if finding.schema.get("x-time") else None
     if isinstance(value, dict | list | str):
         actual = f"{_shown(value)} is text" if isinstance(value, str) else f"it is {_sort(value)}"
         hint = (time if isinstance(value, dict) else None) or suggestions.suggest_replacement(value, branches)
