@@ -23,11 +23,10 @@ def explain(*, key: str, output: Output) -> ExitCode:
     in brackets after a message. Without an argument, what can be explained is listed; `lmsconf explain project`, `lint`
     and `codes` list more.
     """
-    from lmsconf.kinds import all_kinds
     from lmsconf.manifest.explain import explain as explained
     from lmsconf.render.key_explanation import EXPLAIN_VIEWS
 
-    output.show(EXPLAIN_VIEWS, explained(all_kinds(), key))
+    output.show(EXPLAIN_VIEWS, explained(key))
     return ExitCode.OK
 
 

@@ -5,7 +5,6 @@ A position (Mark) is one integer: line and column, both from 1. A column of 0 me
 
 from __future__ import annotations
 
-import math
 import re
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -49,11 +48,6 @@ def resolve_scalar(word: str) -> Json:
     return float(word) if _FLOAT.match(word) else word
 
 
-def is_infinite_or_nan(value: Json) -> bool:
-    """Whether a number is infinite or NaN, which JSON cannot represent."""
-    return isinstance(value, float) and not math.isfinite(value)
-
-
 _COLUMN = 0xFFFFFFFF
 _LINE = 32
 _WORD = re.compile(r"(?:[&!]\S+ +)*[\"']?([^\s,\[\]{}#\"']*)")
@@ -78,22 +72,20 @@ class EscapedText(str):
     __slots__ = ()
 
 
-def map_texts(value: Json, change: Callable[[str], str]) -> Json:
-    """Return a value with every text changed, but for the keys of mappings."""
+def map_texts(value: Json, change: Callable[[str], str], *, keys: bool = False) -> Json:
+    """Return a value with every text changed; the keys of mappings, too, if `keys`."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, list):
-        return [map_texts(item, change) for item in value]
-    return {key: map_texts(item, change) for key, item in value.items()} if isinstance(value, dict) else value
+        return [map_texts(item, change, keys=keys) for item in value]
+    if not isinstance(value, dict):
+        return value
+    return {change(key) if keys else key: map_texts(item, change, keys=keys) for key, item in value.items()}
 
 
 def escaped_texts(value: Json) -> Json:
     """Return a value with every text as one whose control characters are written as escapes."""
-    if isinstance(value, dict):
-        return {EscapedText(key): escaped_texts(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [*map(escaped_texts, value)]
-    return EscapedText(value) if isinstance(value, str) else value
+    return map_texts(value, EscapedText, keys=True)
 
 
 class Source:

@@ -6,6 +6,7 @@ without recursion, and strict where YAML is lax: duplicate keys, tags, merge key
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias, cast
 
@@ -20,7 +21,6 @@ from lmsconf.manifest.nodes import (
     Mark,
     Seq,
     Source,
-    is_infinite_or_nan,
     pack_mark,
     resolve_scalar,
 )
@@ -255,7 +255,7 @@ class _Builder:
     def _plain(self, text: str, at: Mark) -> Json:
         self._source.opens |= VARIABLE_START in text
         value = resolve_scalar(text)
-        if is_infinite_or_nan(value):
+        if isinstance(value, float) and not math.isfinite(value):
             message = f"{shorten(text)} is not a finite number"
             self._report("yaml/number", message, at, f'Write it as text: "{shorten(text)}".')
             return text
