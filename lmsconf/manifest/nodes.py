@@ -146,7 +146,7 @@ class _Finder:
     @cached_property
     def _exact(self) -> dict[str, KeyPath]:
         trails: dict[str, KeyPath] = {}
-        for text, trail in _texts(self._node):
+        for text, trail in node_texts(self._node):
             trails.setdefault(text, trail)
         return trails
 
@@ -175,6 +175,12 @@ class Map(dict[str, Json]):
         copy = Map(self.source, values)
         copy.first = self.first
         return copy
+
+    def become(self, other: Map) -> None:
+        """Take the pairs of another mapping and their positions in place of its own."""
+        self.clear()
+        self.update(other)
+        self.source, self.first = other.source, other.first
 
     def without(self, *keys: str) -> Map:
         """Return the mapping without some keys; all other parts keep their positions."""
@@ -309,13 +315,13 @@ class EntrySourceMap(Struct, frozen=True, eq=False):
         return node, source, at
 
 
-def _texts(node: Map | Seq, trail: KeyPath = ()) -> Iterator[tuple[str, KeyPath]]:
+def node_texts(node: Json, trail: KeyPath = ()) -> Iterator[tuple[str, KeyPath]]:
     """Yield every text below a node, with its path."""
-    for step, child in node.items() if isinstance(node, Map) else enumerate(node):
+    for step, child in node.items() if isinstance(node, Map) else enumerate(node if isinstance(node, Seq) else ()):
         if isinstance(child, str):
             yield child, (*trail, step)
-        elif isinstance(child, Map | Seq):
-            yield from _texts(child, (*trail, step))
+        else:
+            yield from node_texts(child, (*trail, step))
 
 
 def plain_texts(node: Json) -> Json:
