@@ -57,7 +57,7 @@ from lmsconf.model.plan import Plan
 from lmsconf.model.recorded_run import undo_command
 from lmsconf.model.scope import VerifyMode
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.planner.undo.pre_image import count_destroyed, pre_image
+from lmsconf.planner.undo.extent import count_destroyed, pre_image
 from lmsconf.project.settings import Settings
 from lmsconf.support.interrupts import Interrupts
 from lmsconf.workspace.connection import Connection, RateLimiters

@@ -13,7 +13,7 @@ from lmsconf.apply.replanning import refuse_stale_plan
 from lmsconf.apply.run import execute
 from lmsconf.documents.plan_file import loads
 from lmsconf.kinds import all_kinds
-from lmsconf.planner.undo.pre_image import pre_image
+from lmsconf.planner.undo.extent import pre_image
 from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.project_manifests import load_manifests
 from lmsconf.workspace.reader import WorkspaceReader
