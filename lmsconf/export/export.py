@@ -24,8 +24,7 @@ from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.context import CallTemplates, PlanContext
 from lmsconf.planner.kind import Kind
-from lmsconf.planner.live_names import LiveNames
-from lmsconf.planner.manifest_entries import ExportedEntry, UnexportableRow
+from lmsconf.planner.manifest_entries import ExportedEntry, LiveNames, UnexportableRow
 from lmsconf.planner.plan import make_plan
 
 if TYPE_CHECKING:

@@ -20,8 +20,7 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import casefold_name, did_you_mean, normalize_name, quote_name
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.kind import Kind
-from lmsconf.planner.live_names import LiveNames
-from lmsconf.planner.manifest_entries import EntryBody, ExportedEntry, UnexportableRow
+from lmsconf.planner.manifest_entries import EntryBody, ExportedEntry, LiveNames, UnexportableRow
 
 Item = TypeVar("Item", ExportedEntry, UnexportableRow)
 

@@ -29,7 +29,7 @@ from lmsconf.doctor.probe.scratch_objects import PREFIX
 from lmsconf.doctor.probe.trial_client import TrialClient, WriteResult
 from lmsconf.errors import LmsconfError, Rejected
 from lmsconf.kinds.custom_field.types import FieldRow, parse_field_row
-from lmsconf.kinds.shared.answer_rows import AnswerRow, try_parse_answers
+from lmsconf.kinds.shared.responses import AnswerRow, try_parse_answers
 from lmsconf.model.canonical_json import Json, sha256
 from lmsconf.model.names import normalize_name
 from lmsconf.support.state_folder import read_own_file, write_own_file

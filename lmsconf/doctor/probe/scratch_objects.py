@@ -11,7 +11,7 @@ from lmsconf.api.spec.operations import CATALOG, CUSTOM_FIELDS, MANUAL_GROUPS, S
 from lmsconf.doctor.probe.trial_client import TrialClient, WriteResult
 from lmsconf.errors import LmsconfError
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, GROUP, SMART_GROUP, USER
-from lmsconf.kinds.shared.response_json import require_text
+from lmsconf.kinds.shared.responses import require_text
 from lmsconf.model.api import ListOperation
 from lmsconf.model.canonical_json import Json
 

@@ -26,7 +26,7 @@ from lmsconf.kinds.custom_field.types import FieldRow, parse_field_row
 from lmsconf.kinds.manual_group.read import read_group_members
 from lmsconf.kinds.manual_group.types import GroupRow, parse_group_row
 from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
-from lmsconf.kinds.shared.response_json import id_set, require_object
+from lmsconf.kinds.shared.responses import id_set, require_object
 from lmsconf.kinds.smart_group.types import SmartGroupRow, parse_detail_row, parse_listed_row
 from lmsconf.kinds.user.answer_index import AnswerIndex, IndexedPerson, read_answer_index
 from lmsconf.kinds.user.types import PersonRow
