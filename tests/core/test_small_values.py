@@ -39,9 +39,9 @@ from lmsconf.planner.context import CallTemplates, PlanContext
 from lmsconf.planner.missing_references import suggest_name
 from lmsconf.planner.redaction import pseudonym
 from lmsconf.planner.undo.extent import with_undo_limits
-from lmsconf.planner.undo.merge import NoValue, restored
 from lmsconf.planner.undo.names import map_references
 from lmsconf.planner.undo.run import RunToUndo
+from lmsconf.planner.undo.times import NoValue, restored
 
 
 def test_unordered_objects_are_sorted_by_their_values() -> None:

@@ -18,18 +18,19 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_name
 from lmsconf.model.plan import Change
 from lmsconf.planner.kind import Kind, required_keys
-from lmsconf.planner.undo.merge import (
+from lmsconf.planner.undo.names import marked_id, renamed_parts
+from lmsconf.planner.undo.times import (
     EXCLUDE,
     INCLUDE,
+    Body,
     NoValue,
+    Times,
     alike,
     differing_keys,
     is_text_list,
     restored,
     restored_items,
 )
-from lmsconf.planner.undo.names import marked_id, renamed_parts
-from lmsconf.planner.undo.times import Body, Times
 
 _PEOPLE: Final = ("members", "managers")
 """The keys that hold lists of people."""
