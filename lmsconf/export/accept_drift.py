@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from collections.abc import Mapping as MappingOf
-from collections.abc import Sequence as SequenceOf
 from collections.abc import Set as AbstractSet
 from datetime import tzinfo
 from pathlib import Path
@@ -39,9 +37,9 @@ class ManifestEdits(Struct, frozen=True, kw_only=True):
 
     asked: frozenset[Address] = frozenset()
     accepted: tuple[DriftFinding, ...]
-    renamed: MappingOf[Address, Address]
-    before: MappingOf[str, bytes]
-    after: MappingOf[str, bytes]
+    renamed: Mapping[Address, Address]
+    before: Mapping[str, bytes]
+    after: Mapping[str, bytes]
 
     @property
     def accepted_beyond(self) -> list[Address]:
@@ -68,11 +66,11 @@ def _ended(lines: list[str]) -> list[str]:
 
 
 def draft_edits(
-    findings: SequenceOf[DriftFinding],
+    findings: Sequence[DriftFinding],
     manifests: Manifests,
     root: Path,
     timezone: tzinfo | None,
-    kinds: MappingOf[str, Kind],
+    kinds: Mapping[str, Kind],
 ) -> ManifestEdits:
     """Return the manifests edited to declare the live state of every finding. Nothing is written.
 
@@ -97,7 +95,7 @@ def acceptable_findings(drift: DriftReport) -> list[DriftFinding]:
 
 
 def select_findings(
-    findings: SequenceOf[DriftFinding], arguments: SequenceOf[str], kinds: MappingOf[str, Kind]
+    findings: Sequence[DriftFinding], arguments: Sequence[str], kinds: Mapping[str, Kind]
 ) -> list[DriftFinding]:
     """Return the findings that the arguments of --accept name. Raises LmsconfError for one that names none."""
     addresses = [finding.address for finding in findings]
@@ -133,7 +131,7 @@ def find_remaining_drift(edits: ManifestEdits, before: DriftReport, after: Drift
             yield _unsettled(finding, is_new=address not in accepted)
 
 
-def address_before_rename(address: Address, renamed: MappingOf[Address, Address]) -> Address:
+def address_before_rename(address: Address, renamed: Mapping[Address, Address]) -> Address:
     """Return the address before the edit; that of an assignment contains the name of its audience."""
     content, arrow, audience = address.text.rpartition(" -> ")
     was = renamed.get(Address.parse(audience)) if arrow and "/" in audience else None

@@ -167,7 +167,8 @@ class NoValue(Enum):
 def alike(wanted: Json, live: Json) -> bool:
     """Whether a live value is what a plan wanted: lists have no order, and what an entry leaves out is not compared."""
     if isinstance(wanted, dict) and isinstance(live, list) and wanted.keys() == {INCLUDE, EXCLUDE}:
-        return _has_all(wanted.get(INCLUDE), live) and not _has_any(wanted.get(EXCLUDE), live)
+        unwanted = items_of(wanted, EXCLUDE)
+        return all(item in live for item in items_of(wanted, INCLUDE)) and not any(item in live for item in unwanted)
     if isinstance(wanted, dict) and isinstance(live, str):
         # Content, with its id beside its name.
         return wanted.get("name") == live
@@ -216,9 +217,7 @@ def _same_items(wanted: list[Json], live: list[Json]) -> bool:
     return not left
 
 
-def _has_all(items: Json, live: list[Json]) -> bool:
-    return all(item in live for item in items) if isinstance(items, list) else True
-
-
-def _has_any(items: Json, live: list[Json]) -> bool:
-    return any(item in live for item in items) if isinstance(items, list) else False
+def items_of(sides: Json, part: str) -> list[Json]:
+    """Return the items to include, or to exclude, of a list that is given in part."""
+    value = sides.get(part) if isinstance(sides, dict) else None
+    return value if isinstance(value, list) else []
