@@ -10,6 +10,7 @@ import signal
 import time
 from collections import deque
 from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
@@ -69,9 +70,10 @@ class _LocalRun:
         number = min(engine.processes, len(tasks))
         self._engine = engine
         self._waiting = deque(with_part_of_rate(task, number) for task in tasks)
-        self._answers: SimpleQueue[tuple[FleetTask, dict[str, Json]] | LmsconfError] = SimpleQueue()
+        self._answers: SimpleQueue[tuple[FleetTask, dict[str, Json]] | Exception] = SimpleQueue()
         self._processes: list[TaskProcess] = []
         self._busy: set[TaskProcess] = set()
+        self._signal: signal.Signals | None = None
         self._threads = [Thread(target=self._work, args=(at,), daemon=True) for at in range(number)]
 
     def results(self, number: int) -> Iterator[FleetEntry]:
@@ -82,7 +84,7 @@ class _LocalRun:
             thread.start()
         for _ in range(number):
             answer = self._answers.get()
-            if isinstance(answer, LmsconfError):
+            if isinstance(answer, Exception):
                 raise answer
             yield _entry(answer[1]) or self._lost(*answer)
 
@@ -96,11 +98,12 @@ class _LocalRun:
                 if time.monotonic() >= end:
                     return
                 continue
-            if not isinstance(answer, LmsconfError) and (entry := _entry(answer[1])) is not None:
+            if not isinstance(answer, Exception) and (entry := _entry(answer[1])) is not None:
                 yield entry
 
     def interrupt(self, number: signal.Signals) -> None:
         """Interrupt the workers that have a task, and let no other task begin."""
+        self._signal = number
         self._waiting.clear()
         for process in tuple(self._busy):
             process.send_signal(number)
@@ -133,25 +136,31 @@ class _LocalRun:
 
     def _work(self, at: int) -> None:
         """Give tasks to a worker, one after the other, and to another one where it dies."""
-        limit = self._engine.time_limit
-        while self._waiting:
-            try:
-                task = self._waiting.popleft()
+        try:
+            while (task := self._next()) is not None:
                 if not self._processes[at].is_alive:
                     self._processes[at].close()
                     self._processes[at] = self._start()
-            except IndexError:  # another thread has taken the last one
-                break
-            except LmsconfError as error:
-                self._answers.put(error)
-                return
-            process = self._processes[at]
-            self._busy.add(process)
-            process.send(task)
-            answer = process.answer(None if limit is None else time.monotonic() + limit)
-            self._busy.discard(process)
-            self._answers.put((task, answer))
-        self._processes[at].close()
+                self._answers.put((task, self._answer(self._processes[at], task)))
+            self._processes[at].close()
+        except Exception as error:  # raised again where the results are waited for
+            self._answers.put(error)
+
+    def _next(self) -> FleetTask | None:
+        with suppress(IndexError):  # another thread has taken the last one
+            return self._waiting.popleft()
+        return None
+
+    def _answer(self, process: TaskProcess, task: FleetTask) -> dict[str, Json]:
+        """Let a worker run a task, and wait for its answer."""
+        limit = self._engine.time_limit
+        self._busy.add(process)
+        process.send(task)
+        if self._signal is not None:  # the run was interrupted as the task was taken
+            process.send_signal(self._signal)
+        answer = process.answer(None if limit is None else time.monotonic() + limit)
+        self._busy.discard(process)
+        return answer
 
     def _lost(self, task: FleetTask, answer: dict[str, Json]) -> FleetEntry:
         late = bool(answer["late"])
