@@ -18,8 +18,8 @@ from lmsconf.model.address import Address
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.plan import RenameCandidate
 from lmsconf.model.recorded_run import ManifestsCommit
-from lmsconf.planner.declaration_checks import refuse_expired_absent, refuse_left_alone
 from lmsconf.planner.lints import lint_manifests
+from lmsconf.planner.planned_resources import refuse_expired_absent, refuse_left_alone
 from lmsconf.project.config_file import ENV_WORKSPACE
 from lmsconf.project.settings import Settings
 from lmsconf.support.work_tree import find_work_tree
