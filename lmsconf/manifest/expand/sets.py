@@ -267,7 +267,7 @@ WINDOW: Final = "window"
 def put_windows(windows: NamedSets, named: Iterable[KeyMatch], places: EntrySourceMap) -> None:
     """Replace each `window: NAME` of an entry by the times of the window, in place, each located in its definition.
 
-    Refuse a window that is unknown or invalid, or that stands beside a time.
+    Refuse a window that is unknown or invalid, or used together with a time.
     """
     times = properties(windows.shape.schema)
     for node, _, path in named:
