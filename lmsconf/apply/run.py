@@ -38,7 +38,7 @@ from lmsconf.errors import ApiError, LmsconfError, Problem, ProblemsFound, Sever
 from lmsconf.journal.journal_reader import seen_values
 from lmsconf.journal.journal_writer import Journal
 from lmsconf.kinds import all_kinds
-from lmsconf.kinds.smart_group.compare_members import compare_members
+from lmsconf.kinds.smart_group.read import compare_members
 from lmsconf.model.address import Address
 from lmsconf.model.calls import Call
 from lmsconf.model.declarations import Manifests
