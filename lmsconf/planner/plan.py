@@ -13,6 +13,7 @@ from lmsconf.errors import Problem, ProblemsFound, SourceLocation
 from lmsconf.kinds.manual_group.compare import with_listed_people
 from lmsconf.kinds.planning import match_kind, plan_steps, settle
 from lmsconf.kinds.shared.kind_names import GROUP
+from lmsconf.kinds.shared.manifest_entries import declared_lists
 from lmsconf.kinds.user.types import declared_row
 from lmsconf.model.access_tests import AccessTest
 from lmsconf.model.address import Address
@@ -240,7 +241,7 @@ def _fingerprint(kind: Kind, planning: PlanContext, item: PlannedResource) -> st
     if isinstance(subject, Match) and subject.row is not None:
         if kind.is_person:
             row = declared_row(subject.row, subject.declared.spec)
-        elif kind.name == GROUP and subject.declared.spec.declares_people:
+        elif kind.name == GROUP and any(declared_lists(subject.declared.spec)):
             row = with_listed_people(planning, subject.row)
     return NOT_LIVE if row is None else sha256(row_to_json(row))
 

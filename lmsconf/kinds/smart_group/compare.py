@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from lmsconf.kinds.custom_field.compare import refuse_unrenamed_choices
-from lmsconf.kinds.shared.manifest_entries import PeopleList, refuse_missing_key, refuse_unread_list
+from lmsconf.kinds.shared.manifest_entries import declared_lists, refuse_missing_key, refuse_unread_list
 from lmsconf.kinds.smart_group.conditions import (
     NumberedCondition,
     SimilarConditions,
@@ -23,13 +23,9 @@ from lmsconf.kinds.smart_group.conditions import (
 )
 from lmsconf.kinds.smart_group.types import SmartGroupRow, SmartGroupSpec
 from lmsconf.kinds.user.people_directory import (
-    archived_among,
-    check_managers,
-    count_for_share,
-    note_unlisted_ids,
-    people_directory,
-    people_display_names,
-    refuse_unknown_people,
+    PeopleSides,
+    add_live_list,
+    compare_people_list,
 )
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.forms import Form
@@ -59,10 +55,7 @@ def diff_smart_group(planning: PlanContext, match: Match[SmartGroupSpec, SmartGr
     if row is None and spec.conditions is None:
         refuse_missing_key(planning, declared, "conditions")
         return None
-    before: Form = {} if row is None else {"name": normalize_name(row.name)}
-    after: Form = {"name": declared.address.name}
-    sizes: dict[str, int] = {}
-    archived: dict[str, frozenset[str]] = {}
+    sides = PeopleSides({} if row is None else {"name": normalize_name(row.name)}, {"name": declared.address.name})
     if spec.conditions is not None:
         if not refuse_unknown_references(planning, declared, spec.conditions):
             return None
@@ -75,48 +68,31 @@ def diff_smart_group(planning: PlanContext, match: Match[SmartGroupSpec, SmartGr
         live_conditions = conditions_by_name(planning, live or ())
         wanted = keep_system_conditions(spec.conditions, live_conditions)
         record_possible_renames(planning, wanted, live_conditions)
-        after["conditions"] = condition_set(wanted)
+        sides.after["conditions"] = condition_set(wanted)
         if row is not None:
-            before["conditions"] = condition_set(live_conditions)
-            sizes["conditions"] = len(live_conditions)
+            sides.before["conditions"] = condition_set(live_conditions)
+            sides.sizes["conditions"] = len(live_conditions)
             if not planning.policy.additive:
                 record_planned_conditions(planning, row.id, wanted)
-    if spec.managers is not None:
-        after["managers"] = managers = refuse_unknown_people(planning, declared, "managers", spec.managers)
-        if row is not None:
-            if row.managers is None:
-                refuse_unread_list(planning, declared.address, "managers", declared.places.at("managers"))
-                return None
-            note_unlisted_ids(planning, declared, "managers", row.managers)
-            directory, left = people_directory(planning), archived_among(planning, row.managers)
-            before["managers"] = directory.live_to_compare(row.managers, managers)
-            sizes["managers"] = count_for_share(planning, row.managers)
-            archived["managers"] = directory.live_to_compare(left, managers).include
-        held = before.get("managers")
-        kept = held.include if isinstance(held, PeopleList) else frozenset()
-        check_managers(planning, declared, managers.include, kept)
+    for key, people in declared_lists(spec):
+        if not compare_people_list(planning, declared, key, people, row, sides):
+            return None
     if row is None:
-        return BeforeAfter(before=None, after=after, defaults=() if "managers" in after else ("managers",))
-    return BeforeAfter(before=before, after=after, sizes=sizes, archived=archived)
+        return BeforeAfter(before=None, after=sides.after, defaults=() if spec.managers is not None else ("managers",))
+    return sides.compared()
 
 
 def smart_group_before_deletion(planning: PlanContext, deletion: Deletion[SmartGroupRow]) -> BeforeAfter:
     """Return the live name, conditions and managers of a smart group to be deleted; members are computed."""
     row = deletion.row
-    form: Form = {"name": normalize_name(row.name)}
+    sides = PeopleSides({"name": normalize_name(row.name)}, {})
     if row.conditions is None or row.managers is None:
-        refuse_unread_list(
-            planning,
-            deletion.address,
-            "conditions and managers",
-            deletion.absent.source if deletion.absent else None,
-        )
-        return BeforeAfter(before=form, after=None)
-    form["conditions"] = condition_set(conditions_by_name(planning, row.conditions))
-    form["managers"] = PeopleList(people_display_names(planning, row.managers))
-    archived = people_display_names(planning, archived_among(planning, row.managers))
-    sizes = {"managers": len(row.managers) - len(archived)}
-    return BeforeAfter(before=form, after=None, sizes=sizes, archived={"managers": archived})
+        at = deletion.absent.source if deletion.absent else None
+        refuse_unread_list(planning, deletion.address, "conditions and managers", at)
+    else:
+        sides.before["conditions"] = condition_set(conditions_by_name(planning, row.conditions))
+        add_live_list(planning, "managers", row.managers, sides)
+    return sides.compared()
 
 
 def kept_system_condition(sides: BeforeAfter) -> str | None:
