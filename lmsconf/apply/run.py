@@ -223,7 +223,7 @@ def _send_calls(
 def _first_calls(workspace: WorkspaceReader, plan: Plan, journal: Journal | None) -> FirstCalls:
     """Return what the calls rest on that neither the project file states nor an earlier run has seen."""
     if workspace.settings.workspace.embedded or workspace.connection.is_given:
-        return FirstCalls()
+        return FirstCalls(plan, {})
     templates = workspace.call_templates
     resting = {key: calls for key, calls in calls_by_key(plan, templates).items() if not templates.is_known(key)}
     seen = seen_values(workspace.settings.root, workspace.connection.url) if resting else {}

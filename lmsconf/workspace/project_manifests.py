@@ -38,7 +38,6 @@ def load_manifests(
     loaded = load_folder(
         settings.manifests,
         settings.root,
-        all_kinds(),
         overlays=settings.overlays,
         timezone=settings.policy.timezone,
         variables=settings.variables,
