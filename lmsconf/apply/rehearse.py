@@ -52,7 +52,7 @@ from lmsconf.model.plan import (
 from lmsconf.model.policy import Policy
 from lmsconf.model.scope import VerifyMode
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.planner.assumptions import calls_by_key
+from lmsconf.planner.plan import calls_by_key
 from lmsconf.planner.reading import keep_keys
 from lmsconf.project.settings import Settings
 from lmsconf.sandbox.seed import fill_workspace
