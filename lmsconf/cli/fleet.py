@@ -201,7 +201,7 @@ def apply(
     `lmsconf apply PLANFILE` does. After a wave with more failures than --max-failures, the waves after it are not
     begun. Run it again to apply what is left: a plan that was applied is not applied twice.
     """
-    from lmsconf.cli.apply import parse_key_values
+    from lmsconf.cli.apply import parse_meta
     from lmsconf.cli.output_streams import confirm, refuse_without_terminal
     from lmsconf.fleet.fleet_run import lost_task, parse_selector, read_index
     from lmsconf.fleet.waves import (
@@ -217,7 +217,7 @@ def apply(
     from lmsconf.render import FLEET_VIEWS
     from lmsconf.render.fleet_report import fleet_headline, workspace_count
 
-    consents, notes = parse_consents(allow), parse_key_values(meta)
+    consents, notes = parse_consents(allow), parse_meta(meta)
     if not auto_approve:
         refuse_without_terminal("Pass --auto-approve.")
     key, run = plan_signing_key(context), FleetRun(context, **options)
