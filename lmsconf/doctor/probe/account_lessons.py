@@ -9,7 +9,7 @@ from typing import Final, cast
 
 from lmsconf.api.spec.assumed_keys import Value, candidate_values
 from lmsconf.api.spec.operations import USERS
-from lmsconf.doctor.probe.scratch_objects import ScratchObjects, reason_of_leftover
+from lmsconf.doctor.probe.scratch_objects import ScratchObjectNotCreated, ScratchObjects, reason_of_leftover
 from lmsconf.doctor.probe.trial_client import TrialClient
 from lmsconf.errors import Rejected
 from lmsconf.model.canonical_json import Json
@@ -36,16 +36,14 @@ class AccountLessons:
         self.accounts: list[str] = []
 
     def probe_keys(self) -> None:
-        """Probe all keys. The e-mail is first: without an account nothing can be observed."""
-        problem = None
+        """Probe all keys. The e-mail is first: without an account nothing can be observed.
+
+        Raises ScratchObjectNotCreated if the other keys cannot be probed.
+        """
         if not self._client.try_candidates(EMAIL, self._has_email):
-            problem = "no scratch account could be created"
-        elif not self._is_deletable():
-            problem = reason_of_leftover(USERS)
-        if problem is not None:
-            for key in KEYS[1:]:
-                self._client.record_undetermined(key, problem)
-            return
+            raise ScratchObjectNotCreated("no scratch account could be created")
+        if not self._is_deletable():
+            raise ScratchObjectNotCreated(reason_of_leftover(USERS))
         for key in _NAMES:
             self._client.try_candidates(key, partial(self._shows_name, key))
         self._client.try_candidates(LANGUAGE, self._shows_language)

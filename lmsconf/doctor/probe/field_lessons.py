@@ -21,15 +21,13 @@ _FORBIDDEN: Final = 403
 
 
 def probe_field_keys(client: TrialClient, scratch: ScratchObjects) -> None:
-    """Probe both keys on a hidden field with two choices, if the workspace can have one more field."""
+    """Probe both keys on a hidden field with two choices. Raises ScratchObjectNotCreated if there cannot be one."""
     used = len(scratch.list_rows(CUSTOM_FIELDS))
     problem = f"no field is free: {used} of {MOST_FIELDS} are used" if used >= MOST_FIELDS else None
     if not scratch.are_gone(CUSTOM_FIELDS):
         problem = reason_of_leftover(CUSTOM_FIELDS)
     if problem is not None:
-        for key in KEYS:
-            client.record_undetermined(key, problem)
-        return
+        raise ScratchObjectNotCreated(problem)
     choices = [{"name": "A"}, {"name": "B"}]
     definition = {"type": "CHOICE", "choices": choices, "description": _TEXT, "isHidden": True, "isOptional": True}
     _FieldLessons(client, scratch, parse_field_row(scratch.create(CUSTOM_FIELDS, definition))).learn()
@@ -54,23 +52,14 @@ class _FieldLessons:
     def _in_use(self) -> None:
         """Probe which changes are refused while a condition names the field, from the least to the greatest."""
         if not self._put({}).accepted:
-            self._client.record_undetermined(
-                IN_USE, "replacing the scratch field is refused although no smart group names it"
-            )
-            return
+            raise ScratchObjectNotCreated("replacing the scratch field is refused although no smart group names it")
         if SMART_GROUPS in self._scratch.left:
-            self._client.record_undetermined(IN_USE, reason_of_leftover(SMART_GROUPS))
-            return
+            raise ScratchObjectNotCreated(reason_of_leftover(SMART_GROUPS))
         choices = [str(choice.id) for choice in self._field.choices]
         if len(choices) != 2:
-            self._client.record_undetermined(IN_USE, "the scratch field did not get its two choices")
-            return
+            raise ScratchObjectNotCreated("the scratch field did not get its two choices")
         first, second = choices
-        try:
-            group = str(self._scratch.create(SMART_GROUPS, {"conditions": [self._condition(first)]})["smartGroupId"])
-        except ScratchObjectNotCreated as refused:
-            self._client.record_undetermined(IN_USE, refused.message)
-            return
+        group = str(self._scratch.create(SMART_GROUPS, {"conditions": [self._condition(first)]})["smartGroupId"])
         sent = self._put({})
         if sent.accepted:
             sent = self._put({"choices": [{"choiceId": second, "name": "B"}]})

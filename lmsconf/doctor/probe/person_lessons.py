@@ -25,7 +25,7 @@ from lmsconf.api.spec.value_encoding import (
     encode_answer,
 )
 from lmsconf.doctor.probe.person_backup import DATE, FAR, PersonBackup
-from lmsconf.doctor.probe.scratch_objects import ScratchObjects, reason_of_leftover
+from lmsconf.doctor.probe.scratch_objects import ScratchObjectNotCreated, ScratchObjects, reason_of_leftover
 from lmsconf.doctor.probe.trial_client import TrialClient, WriteResult
 from lmsconf.kinds.custom_field.types import MOST_FIELDS, FieldRow, parse_field_row
 from lmsconf.model.canonical_json import Json
@@ -110,7 +110,10 @@ class PersonLessons:
         )
 
     def probe_answers(self) -> None:
-        """Probe how answers are written on one scratch field of each type, and with a second one what omission does."""
+        """Probe how answers are written on one scratch field of each type, and with a second one what omission does.
+
+        Raises ScratchObjectNotCreated if no answer can be given.
+        """
         free = MOST_FIELDS - len(self._scratch.list_rows(CUSTOM_FIELDS))
         problem = "the person's answers have an unknown format" if self._person.answers is None else None
         if free < 1:
@@ -118,13 +121,11 @@ class PersonLessons:
         if not self._scratch.are_gone(CUSTOM_FIELDS):
             problem = reason_of_leftover(CUSTOM_FIELDS)
         if problem is not None:
-            self._unknown(ANSWER_KEYS, problem)
-            return
+            raise ScratchObjectNotCreated(problem)
         # Existing answers are in every body, so that a type that they have costs no further combinations.
         first, *others = sorted(_TYPES, key=lambda type: type not in self._person.answered_types)
         if not (self._can_repeat() and self._learn_first(self._field(first))):
-            self._unknown(ANSWER_KEYS[1:], "no answer to a field could be given")
-            return
+            raise ScratchObjectNotCreated("no answer to a field could be given")
         self._learn_omitted(self._fields[0], free)
         self._learn_clearing(self._fields[0])
         for type in others:
