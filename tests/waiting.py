@@ -14,7 +14,7 @@ import pytest
 
 from lmsconf.api.retry import RetryPolicy
 from lmsconf.apply.ambiguous_writes import WaitClock
-from lmsconf.journal.pending_writes import wait_for_pending_writes
+from lmsconf.journal.journal_reader import wait_for_pending_writes
 from lmsconf.sandbox.service import LoggedRequest
 
 HANGS: Final = 60.0

@@ -43,9 +43,9 @@ from lmsconf.apply.remote_lock import LockManager
 from lmsconf.apply.scheduler import Begin
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import ExitCode, LmsconfError, StalePlan, Terminated
+from lmsconf.journal.journal_reader import PendingWrites, wait_for_pending_writes
 from lmsconf.journal.journal_writer import Journal
-from lmsconf.journal.pending_writes import PendingWrites, wait_for_pending_writes
-from lmsconf.journal.run_chain import Retention
+from lmsconf.journal.kept_runs import Retention
 from lmsconf.journal.workspace_lock import hold_lock
 from lmsconf.kinds import all_kinds
 from lmsconf.kinds.custom_field.lost_answers import MOST_KEPT

@@ -15,9 +15,8 @@ from typing import Final, cast
 
 from msgspec.structs import replace
 
-from lmsconf.documents.change_values import change_json
-from lmsconf.documents.document import string_list
-from lmsconf.documents.plan_values import PAIRS, request_body_json
+from lmsconf.documents.document import change_json, string_list
+from lmsconf.documents.plan_file import PAIRS, request_body_json
 from lmsconf.errors import Problem
 from lmsconf.model.calls import Call
 from lmsconf.model.canonical_json import Json, sha256

@@ -19,13 +19,12 @@ from msgspec import Struct
 from lmsconf.audit.evidence_page import evidence_html
 from lmsconf.audit.masked_copies import CopyMask, Mask
 from lmsconf.audit.run_entry import RunCopies, entry_order, run_entry
-from lmsconf.audit.signing import SigningKey
-from lmsconf.audit.statement import ENVELOPE, STATEMENT, envelope_text, statement_text
+from lmsconf.audit.signing import ENVELOPE, STATEMENT, SigningKey, envelope_text, statement_text
 from lmsconf.documents import plan_file, report_file
 from lmsconf.documents.document import TOOL, render_json
 from lmsconf.errors import LmsconfError
 from lmsconf.journal.journal_folder import open_journal
-from lmsconf.journal.kept_documents import kept_plan_text, kept_report_text
+from lmsconf.journal.kept_runs import kept_plan_text, kept_report_text
 from lmsconf.model.canonical_json import Json, sha256_of_bytes
 from lmsconf.model.recorded_run import RecordedRun
 from lmsconf.model.time_formats import format_utc

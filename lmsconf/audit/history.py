@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from lmsconf.documents import plan_file
 from lmsconf.documents.document import escape_invisible
 from lmsconf.errors import LmsconfError
-from lmsconf.journal.kept_documents import kept_plan_text
+from lmsconf.journal.kept_runs import kept_plan_text
 from lmsconf.kinds import all_kinds
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from lmsconf.audit.history import ChangeResult, History, RecordedChange
-from lmsconf.documents.change_values import change_json
-from lmsconf.documents.document import TOOL, render_json
+from lmsconf.documents.document import TOOL, change_json, render_json
 from lmsconf.kinds.shared.kind_names import resource_title
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.plan import Action

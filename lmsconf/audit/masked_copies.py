@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from lmsconf.documents import plan_file, report_file
 from lmsconf.errors import Problem
-from lmsconf.journal.line_codec import decode_lines, encode_line
+from lmsconf.journal.journal_folder import decode_lines, encode_line
 from lmsconf.kinds import all_kinds
 from lmsconf.kinds.content_target.types import is_about_people
 from lmsconf.model.address import Address

@@ -16,7 +16,7 @@ from lmsconf.cli.output_streams import mask_if_enabled, supports_color, write_re
 from lmsconf.cli.planning import show_reading_progress
 from lmsconf.cli.prompts import confirm
 from lmsconf.errors import ExitCode, LmsconfError, Problem, ProblemsFound, UsageError
-from lmsconf.journal.pending_writes import PendingWrites
+from lmsconf.journal.journal_reader import PendingWrites
 from lmsconf.model.calls import Call
 from lmsconf.model.fleet import INTERRUPTIONS
 from lmsconf.model.outcomes import ApplyReport, CallOutcome

@@ -17,7 +17,7 @@ from lmsconf.cli.planning import load_context_settings, max_rate, on_request, pa
 from lmsconf.cli.prompts import confirm, refuse_without_terminal
 from lmsconf.errors import ExitCode, LmsconfError, UsageError
 from lmsconf.model.names import normalize_email
-from lmsconf.support.state_folder import state_folder
+from lmsconf.support.folders import state_folder
 
 if TYPE_CHECKING:
     from lmsconf.api.client import Exchange

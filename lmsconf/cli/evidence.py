@@ -88,7 +88,7 @@ def _write(
     context: CommandContext, run: str | None, since: str | None, out: Path, sign_key: Path | None, *, people: bool
 ) -> ExitCode:
     from lmsconf.audit.bundle import EvidenceOptions, write_evidence
-    from lmsconf.audit.run_chain import chain_findings
+    from lmsconf.audit.run_entry import chain_findings
     from lmsconf.audit.signing import load_signing_key
     from lmsconf.cli.masking import PeopleMask
     from lmsconf.journal.journal_reader import find_run
@@ -132,7 +132,7 @@ def _since(context: CommandContext, since: str) -> Iterator[RecordedRun]:
 
 
 def _head(context: CommandContext) -> ExitCode:
-    from lmsconf.journal.run_chain import chain_heads
+    from lmsconf.journal.kept_runs import chain_heads
 
     heads = [head for head in chain_heads(context.project) if context.workspace in (None, head.workspace)]
     if not heads:

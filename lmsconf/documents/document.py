@@ -1,4 +1,4 @@
-"""Shared code of all documents: rendering, strict parsing, seals, and a type-checking reader.
+"""Shared code of all documents: rendering, strict parsing, seals, and structs ⇄ JSON.
 
 Most documents have one list item per line, so that line-based diffs work. A plan file is canonical JSON instead: its
 seal is the SHA-256 of the file with an empty seal (and the escapes undone), which anyone can check.
@@ -15,10 +15,11 @@ from typing import Final, NoReturn, TypeVar, cast
 import msgspec
 
 from lmsconf import __version__
-from lmsconf.errors import LmsconfError, StalePlan, UsageError
+from lmsconf.errors import LmsconfError, Problem, SourceLocation, StalePlan, UsageError
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json, canonical_json, sha256, sha256_of_bytes
 from lmsconf.model.names import UNPRINTABLE
+from lmsconf.model.plan import Change
 
 Value = TypeVar("Value")
 
@@ -312,3 +313,19 @@ def _text(value: Json) -> str:
 def string_list(values: Iterable[object]) -> list[Json]:
     """Return the values as a list of strings."""
     return [str(value) for value in values]
+
+
+def location_json(location: SourceLocation | None) -> Json:
+    return None if location is None else object_json(location)
+
+
+def problem_json(problem: Problem) -> dict[str, Json]:
+    return object_json(problem)
+
+
+def change_json(change: Change) -> dict[str, Json]:
+    values = object_json(change)
+    for key in ("replaced_by", "origin"):
+        if not values[key]:
+            del values[key]
+    return {"address": values["address"], "kind": change.address.kind, "name": change.address.name, **values}

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import Final
 
-from lmsconf.documents.change_values import problem_json
 from lmsconf.documents.document import (
     TOOL,
     JsonObjectReader,
     parse_document,
+    problem_json,
     render_json,
     signature,
     to_json,
     verify_format,
     verify_signature,
 )
-from lmsconf.documents.plan_values import blocker_json
+from lmsconf.documents.plan_file import blocker_json
 from lmsconf.errors import LmsconfError, shorten
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.fleet import MOST_SHARDS, FleetAction, FleetEntry, FleetIndex, FleetShard

@@ -6,15 +6,20 @@ can also be signed, with a key shared by those who plan and those who apply.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import cast
 
-from lmsconf.documents.change_values import problem_json
+from msgspec.structs import replace
+
 from lmsconf.documents.document import (
     TOOL,
     JsonObjectReader,
+    change_json,
     file_changed_error,
+    from_json,
+    object_json,
     parse_document,
+    problem_json,
     render_canonical_json,
     render_sealed,
     signature,
@@ -25,26 +30,20 @@ from lmsconf.documents.document import (
     verify_signature,
     without_keys,
 )
-from lmsconf.documents.effect_values import effects_from_json, effects_json, predicted_members_json
-from lmsconf.documents.plan_values import (
-    call_json,
-    calls_from_json,
-    changes_and_problems,
-    plan_change_json,
-    rehearsal_from_json,
-    rehearsal_json,
-    summary_json,
-    unmanaged_json,
-)
-from lmsconf.errors import StalePlan
-from lmsconf.model.address import Address
+from lmsconf.errors import Problem, StalePlan
+from lmsconf.model.address import Address, Ref
+from lmsconf.model.blockers import Blocker, blockers
+from lmsconf.model.calls import Call
 from lmsconf.model.canonical_json import Json, sha256
+from lmsconf.model.effects import ContentEffects, Effects
 from lmsconf.model.plan import (
     Assumption,
+    Change,
     GuardCount,
     GuardResult,
     NoLongerDeclared,
     Plan,
+    Rehearsal,
     SettingChange,
     UndoneRun,
     UnmanagedResources,
@@ -61,17 +60,13 @@ def dumps(plan: Plan, signing_key: bytes | None = None) -> str:
     document = _document(plan, TOOL)
     if plan.masked_digest is not None:
         return render_canonical_json(document)
-    return _text(document if signing_key is None else {**document, "hmac": signature(document, signing_key)})
+    return render_sealed(document if signing_key is None else {**document, "hmac": signature(document, signing_key)})
 
 
 def dumps_with_digest(plan: Plan) -> tuple[str, str]:
     """Return the text of an unsigned plan file, and the plan's digest, which takes as long to compute."""
     document = _document(plan, TOOL)
-    return _text(document), str(document["digest"])
-
-
-def _text(document: Mapping[str, Json]) -> str:
-    return render_sealed(document)
+    return render_sealed(document), str(document["digest"])
 
 
 def plan_digest(plan: Plan) -> str:
@@ -96,7 +91,7 @@ def loads(text: str, signing_key: bytes | None = None) -> Plan:
     try:
         plan = _plan(JsonObjectReader(document))
         again = _document(plan, document.get("tool"))
-        same = _text({**again, "hmac": document["hmac"]} if "hmac" in document else again) == text
+        same = render_sealed({**again, "hmac": document["hmac"]} if "hmac" in document else again) == text
     except (ValueError, RecursionError) as error:
         raise StalePlan(
             f"the file does not contain a plan: {error}", hint="Create it again with: lmsconf plan"
@@ -227,5 +222,125 @@ def _plan(at: JsonObjectReader) -> Plan:
     )
 
 
-def _members(at: JsonObjectReader) -> list[str | None] | None:
-    return at.value("predicted_members", list[str | None]) if at.has("predicted_members") else None
+PAIRS = "$pairs"
+"""Marks an object with keys that are ids not known yet: `{"$pairs": [[key, value], …]}`."""
+_OURS = frozenset({"$ref", PAIRS})
+
+
+def plan_change_json(change: Change) -> dict[str, Json]:
+    """Return a change without the source locations of its problems, which must not affect the digest."""
+    problems: list[Json] = [without_keys(problem_json(problem), "source") for problem in change.problems]
+    return {**change_json(change), "problems": problems}
+
+
+def changes_and_problems(at: JsonObjectReader) -> tuple[tuple[Change, ...], tuple[Problem, ...]]:
+    """Return the changes and the plan's own problems.
+
+    `problems` of the document lists the plan's own first, then those of each change, with source locations.
+    """
+    problems = list(at.value("problems", tuple[Problem, ...]))
+    changes: list[Change] = []
+    for bare in reversed(at.value("changes", tuple[Change, ...])):
+        own = len(problems) - len(bare.problems)
+        changes.append(replace(bare, problems=tuple(problems[own:])))
+        del problems[own:]
+    return tuple(reversed(changes)), tuple(problems)
+
+
+def summary_json(plan: Plan) -> Json:
+    return {**object_json(plan.summary), "blocked": [blocker_json(blocker) for blocker in blockers(plan)]}
+
+
+def blocker_json(blocker: Blocker) -> dict[str, Json]:
+    return without_keys(object_json(blocker), "hint")
+
+
+def call_json(call: Call) -> Json:
+    return {**object_json(replace(call, body=None)), "body": request_body_json(call.body)}
+
+
+def calls_from_json(at: JsonObjectReader) -> tuple[Call, ...]:
+    calls = at.value("calls", tuple[Call, ...])
+    return tuple(replace(call, body=request_body_from_json(cast("Json", call.body))) for call in calls)
+
+
+def request_body_json(body: object) -> Json:
+    """Return a request body as JSON, with `{"$ref": "group/Sales"}` for an id that is not known yet.
+
+    An object with such an id as a key becomes `{"$pairs": [[key, value], …]}`. Raises ValueError for a body with a key
+    `$ref` or `$pairs`, TypeError for a value that JSON lacks.
+    """
+    if isinstance(body, Ref):
+        whole: dict[str, Json] = {"$ref": str(body.address)}
+        return whole if body.part is None else {**whole, "choice": body.part}
+    if isinstance(body, dict):
+        if not body.keys().isdisjoint(_OURS):
+            raise ValueError("a request body may not have a key $ref or $pairs")
+        if any(isinstance(key, Ref) for key in body):
+            return {PAIRS: [[request_body_json(key), request_body_json(value)] for key, value in body.items()]}
+        return {key: request_body_json(value) for key, value in body.items()}
+    if isinstance(body, list):
+        return [request_body_json(item) for item in body]
+    if body is None or isinstance(body, (str, int, float)):
+        return body
+    raise TypeError(f"a request body cannot hold a {type(body).__name__}")
+
+
+def request_body_from_json(body: Json) -> object:
+    """Return the request body that `request_body_json` was given. Raises ValueError for a malformed reference."""
+    if isinstance(body, dict):
+        if "$ref" in body:
+            at = JsonObjectReader(body)
+            return Ref(Address.parse(at.text("$ref")), at.text("choice") if "choice" in body else None)
+        if PAIRS in body:
+            pairs = cast("list[list[Json]]", body[PAIRS])
+            return {request_body_from_json(key): request_body_from_json(value) for key, value in pairs}
+        return {key: request_body_from_json(value) for key, value in body.items()}
+    return [request_body_from_json(item) for item in body] if isinstance(body, list) else body
+
+
+def unmanaged_json(unmanaged: UnmanagedResources) -> Json:
+    return {**object_json(unmanaged), "count": len(unmanaged.addresses) + unmanaged.left_alone}
+
+
+def rehearsal_json(rehearsal: Rehearsal) -> dict[str, Json]:
+    return {
+        **without_keys(object_json(rehearsal), "done"),
+        "calls": {"total": rehearsal.calls, "done": rehearsal.done},
+        "remaining": [change_json(change) for change in rehearsal.remaining],
+        "pace": {**object_json(rehearsal.pace), "seconds": rehearsal.pace.seconds},
+    }
+
+
+def rehearsal_from_json(value: dict[str, Json]) -> Rehearsal:
+    calls = JsonObjectReader(value).reader("calls")
+    return from_json({**value, "calls": calls.json("total"), "done": calls.json("done")}, Rehearsal, "rehearsal")
+
+
+def effects_json(effects: Effects) -> Json:
+    """Return effects as in a plan file, without the people."""
+    values = object_json(replace(effects, rows=None, unknown=()))
+    return {
+        **without_keys(values, "rows", "unknown"),
+        "contents": [_content_json(content) for content in effects.contents],
+        "groups": [without_keys(object_json(group), "members") for group in effects.groups],
+    }
+
+
+def _content_json(content: ContentEffects) -> Json:
+    return {**without_keys(object_json(content), "counts"), **object_json(content.counts)}
+
+
+def predicted_members_json(effects: Effects) -> list[Json]:
+    """Return the digest of the members after the plan of each of the groups, null where it is not known."""
+    return [group.members for group in effects.groups]
+
+
+def effects_from_json(value: dict[str, Json], members: Sequence[str | None] | None) -> Effects:
+    """Parse what `effects_json` and `predicted_members_json` returned. Raises ValueError for anything else."""
+    at = JsonObjectReader(value)
+    groups = at.value("groups", list[dict[str, Json]])
+    if members is not None:
+        groups = [{**group, "members": one} for group, one in zip(groups, members, strict=True)]
+    contents = [{**content, "counts": content} for content in at.value("contents", list[dict[str, Json]])]
+    return from_json(cast("Json", {**value, "contents": contents, "groups": groups}), Effects, "effects")

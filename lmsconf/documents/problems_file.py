@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from lmsconf.documents.change_values import problem_json
 from lmsconf.documents.document import (
     TOOL,
     JsonObjectReader,
     file_changed_error,
     parse_document,
+    problem_json,
     render_json,
     verify_format,
 )

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from lmsconf.documents.change_values import change_json, problem_json
 from lmsconf.documents.document import (
     TOOL,
     JsonObjectReader,
     add_seal,
+    change_json,
     file_changed_error,
     object_json,
     parse_document,
+    problem_json,
     render_json,
     string_list,
     verify_format,

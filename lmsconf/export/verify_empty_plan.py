@@ -22,8 +22,8 @@ from lmsconf.manifest.validation.check import SchemaValidator
 from lmsconf.manifest.yaml.nodes import escaped_texts
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DesiredResource, Manifests
+from lmsconf.model.names import is_representable
 from lmsconf.model.plan import Action, Change, Plan
-from lmsconf.model.text_limits import is_representable
 from lmsconf.planner.kind import AnyKind, ManifestEntry, required_keys
 from lmsconf.planner.manifest_entries import ExportedEntry, UnexportableRow
 from lmsconf.planner.planned_resources import OWNED

@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from lmsconf.documents.change_values import change_json
+from lmsconf.documents.document import change_json
 from lmsconf.documents.plan_file import loads
 from lmsconf.fleet.tasks import load_file
 from lmsconf.model.canonical_json import Json, sha256

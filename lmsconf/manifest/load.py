@@ -42,7 +42,7 @@ from lmsconf.manifest.yaml.nodes import EntrySourceMap, KeyPath, Map, Seq, merge
 from lmsconf.manifest.yaml.read_result import Document
 from lmsconf.manifest.yaml.scalars import VARIABLE_START
 from lmsconf.manifest.yaml.strict_reader import AliasBudget, read_yaml
-from lmsconf.model.access_tests import AccessTest
+from lmsconf.model.access import AccessTest
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, Manifests

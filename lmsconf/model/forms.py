@@ -1,4 +1,4 @@
-"""Manifest forms: a resource as its manifest would declare it, in types that compare fast.
+"""Manifest forms: a resource as its manifest would declare it, in types that compare fast. Also keys explained.
 
 A form maps a manifest key to a string, a boolean, None, a frozenset (an unordered list), or a value that implements
 Shown. Sets are sorted only when a form is printed.
@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from typing import Protocol, TypeAlias, runtime_checkable
+
+from msgspec import Struct
 
 from lmsconf.model.canonical_json import Json
 
@@ -52,3 +54,21 @@ def sort_items(items: object) -> list[Json]:
 
 def _order(item: Json) -> str:
     return item if isinstance(item, str) else json.dumps(item, sort_keys=True, ensure_ascii=False)
+
+
+class ExplainedKey(Struct, frozen=True, kw_only=True):
+    """One key below the explained one."""
+
+    name: str
+    type: str
+    meaning: str
+    needed: bool
+
+
+class KeyExplanation(Struct, frozen=True, kw_only=True):
+    """One position in a manifest: its path, type and meaning, and the keys below it."""
+
+    path: str
+    type: str
+    meaning: str
+    keys: tuple[ExplainedKey, ...]

@@ -6,10 +6,9 @@ from collections import Counter
 from collections.abc import Iterable
 
 from lmsconf.model.address import Address
-from lmsconf.model.names import casefold_name, normalize_name
+from lmsconf.model.names import casefold_name, is_valid_name, normalize_name
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import HasName
-from lmsconf.model.text_limits import is_valid_name
 from lmsconf.planner.context import PlanContext
 from lmsconf.planner.manifest_entries import EntryBody, ExportedEntry, UnexportableRow
 

@@ -13,7 +13,7 @@ from lmsconf.errors import Problem, ProblemsFound, SourceLocation
 from lmsconf.kinds.manual_group.diff import with_listed_people
 from lmsconf.kinds.shared.kind_names import GROUP
 from lmsconf.kinds.user.types import declared_row
-from lmsconf.model.access_tests import AccessTest
+from lmsconf.model.access import AccessTest
 from lmsconf.model.address import Address
 from lmsconf.model.blockers import is_blocking
 from lmsconf.model.canonical_json import sha256
@@ -21,9 +21,8 @@ from lmsconf.model.declarations import DeleteEntry, DesiredResource, Manifests
 from lmsconf.model.lints import LintLevel, is_lint
 from lmsconf.model.plan import Change, Plan, UnmanagedResources
 from lmsconf.model.policy import Policy
-from lmsconf.model.rows import row_to_json
 from lmsconf.model.scope import PlanScope
-from lmsconf.model.snapshot import Snapshot
+from lmsconf.model.snapshot import Snapshot, row_to_json
 from lmsconf.model.time_formats import format_utc
 from lmsconf.planner.assumptions import with_assumptions
 from lmsconf.planner.calls import order_calls

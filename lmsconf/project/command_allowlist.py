@@ -20,8 +20,7 @@ from typing import Final
 from msgspec import Struct
 
 from lmsconf.errors import LmsconfError
-from lmsconf.support.state_folder import read_own_file, state_folder, write_own_file
-from lmsconf.support.work_tree import outermost_work_tree
+from lmsconf.support.folders import outermost_work_tree, read_own_file, state_folder, write_own_file
 
 VARIABLE: Final = "LMSCONF_TOKEN_COMMANDS"
 FORMAT: Final = "lmsconf.token-commands/1"

@@ -28,7 +28,7 @@ from lmsconf.project.ownership_keys import (
     unownable_sections,
 )
 from lmsconf.support import url_rules
-from lmsconf.support.package_data import read_schema
+from lmsconf.support.folders import read_schema
 
 _SANDBOX: Final = "sandbox:"
 _EVERYTHING: Final = ("*", "all")

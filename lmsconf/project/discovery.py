@@ -10,7 +10,7 @@ from pathlib import Path
 
 from lmsconf.errors import LmsconfError
 from lmsconf.project.config_file import FILE
-from lmsconf.support.work_tree import find_work_tree
+from lmsconf.support.folders import find_work_tree
 
 
 class UntrustedProjectFolder(LmsconfError):

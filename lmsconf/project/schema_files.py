@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
-from lmsconf.support.package_data import read_schema
+from lmsconf.support.folders import read_schema
 
 FOLDER: Final = "schemas"
 MANIFEST_SCHEMA: Final = "manifest.schema.json"

@@ -14,7 +14,7 @@ from typing import Final
 from msgspec import Struct
 
 from lmsconf.project.schema_files import MANIFEST_SCHEMA, PROJECT_SCHEMA, schema_comment, schema_texts
-from lmsconf.support.package_data import read_ci_workflow
+from lmsconf.support.folders import read_ci_workflow
 
 PROJECT_FILE: Final = "lmsconf.yaml"
 MANIFESTS: Final = "manifests"

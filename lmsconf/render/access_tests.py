@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from lmsconf.documents.access_test_file import dumps
-from lmsconf.model.access_tests import AccessTestReport, AccessTestResult
+from lmsconf.documents.reports import access_tests_json
+from lmsconf.model.access import AccessTestReport, AccessTestResult
 from lmsconf.render.escape import escape_terminal, escape_xml
 from lmsconf.render.plan_wording import workspace_line
 from lmsconf.render.resource_wording import count_noun, format_value
@@ -92,4 +92,4 @@ def _attributes(values: Mapping[str, str]) -> str:
     return "".join(f' {key}="{escape_xml(value)}"' for key, value in values.items())
 
 
-TEST_VIEWS = {"text": tests_text, "json": dumps, "junit": tests_junit}
+TEST_VIEWS = {"text": tests_text, "json": access_tests_json, "junit": tests_junit}

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from lmsconf.model.address import Address
-from lmsconf.model.dependency_graph import DependencyGraph
+from lmsconf.model.declarations import DependencyGraph
 from lmsconf.model.names import escape_invisible
 from lmsconf.render.resource_wording import count_noun, kind_noun
 

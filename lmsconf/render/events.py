@@ -11,10 +11,8 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from lmsconf import __version__
-from lmsconf.documents.change_values import change_json, problem_json
-from lmsconf.documents.document import escape_invisible, object_json, without_keys
-from lmsconf.documents.plan_file import plan_digest
-from lmsconf.documents.plan_values import summary_json
+from lmsconf.documents.document import change_json, escape_invisible, object_json, problem_json, without_keys
+from lmsconf.documents.plan_file import plan_digest, summary_json
 from lmsconf.errors import Problem, Severity
 from lmsconf.kinds.shared.kind_names import resource_title
 from lmsconf.model.blockers import Blocker, blockers

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from typing import Final
 
-from lmsconf.documents.change_values import change_json, location_json, problem_json
-from lmsconf.documents.document import TOOL, render_json, string_list
+from lmsconf.documents.document import TOOL, change_json, location_json, problem_json, render_json, string_list
 from lmsconf.documents.fleet_file import index_json
 from lmsconf.documents.plan_file import dumps as plan_json
 from lmsconf.documents.plan_file import plan_digest

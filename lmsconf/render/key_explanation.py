@@ -10,7 +10,7 @@ import msgspec
 
 from lmsconf.documents.document import TOOL, render_json
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.explanation import ExplainedKey, KeyExplanation
+from lmsconf.model.forms import ExplainedKey, KeyExplanation
 
 _WIDTH: Final = 96
 EXPLAIN_FORMAT: Final = "lmsconf.explain/1"

@@ -8,7 +8,6 @@ from typing import Final
 
 from lmsconf.documents.document import TOOL, render_json
 from lmsconf.kinds.shared.kind_names import resource_title
-from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.recorded_run import CallState, RecordedCall, RecordedRun, RunEnding, undo_command
 from lmsconf.model.scope import VerifyMode
@@ -113,17 +112,12 @@ def _call(call: RecordedCall) -> Iterator[str]:
     """Yield the line of a call and, if recorded, its reason."""
     made = f" [id={call.id}]" if call.id else ""
     when = call.begun or call.ended
-    title = resource_title(_address(call.address))
+    title = resource_title(call.address)
     yield escape_terminal(
         f"  {_time(when) if when else _UNKNOWN}  {_spoken(call.state):13}  {title} ({describe_call(call)}){made}"
     )
     if call.reason:
         yield f"      {escape_terminal(call.reason)}"
-
-
-def _address(text: str) -> Address:
-    kind, _, rest = text.partition("/")
-    return Address(kind, rest)
 
 
 def _counts(run: RecordedRun) -> Iterator[str]:

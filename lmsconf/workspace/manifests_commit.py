@@ -12,8 +12,8 @@ from lmsconf.errors import LmsconfError
 from lmsconf.manifest.file_set import PROJECT_FILE
 from lmsconf.model.recorded_run import ManifestsCommit
 from lmsconf.project.settings import Settings
+from lmsconf.support.folders import find_work_tree
 from lmsconf.support.git import GitRepository, open_repository
-from lmsconf.support.work_tree import find_work_tree
 
 _HASHES: Final = {40: hashlib.sha1, 64: hashlib.sha256}
 """The hash of a repository's objects, by the length of their names."""

@@ -11,9 +11,8 @@ from lmsconf.kinds import all_kinds
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.lints import raise_to_errors
 from lmsconf.model.plan import Change, Plan, SettingChange
-from lmsconf.model.policy import Policy
+from lmsconf.model.policy import Policy, diff_settings
 from lmsconf.model.progress import Report
-from lmsconf.model.settings_changes import diff_settings
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.plan import draft_plan, make_plan
 from lmsconf.planner.snapshot_redaction import drop_unknown_people, restore_snapshot

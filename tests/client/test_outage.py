@@ -15,7 +15,7 @@ from lmsconf.api.rate_limiter import RateLimiter
 from lmsconf.api.retry import Outage, RetryPolicy
 from lmsconf.api.worker_pool import WorkerPool
 from lmsconf.errors import ApiError, ExitCode, Unreachable
-from lmsconf.support.package_data import read_guide_page
+from lmsconf.support.folders import read_guide_page
 
 from .network import CANARY, Clock, Network, client, said
 from .virtual_threads import VirtualThreads

@@ -10,7 +10,7 @@ from fleet.fleet_samples import FLEETS
 
 from lmsconf.documents import fleet_file, problems_file, snapshot_file
 from lmsconf.documents.document import JsonObjectReader, render_json
-from lmsconf.documents.snapshot_digest import snapshot_digest, snapshot_digest_json
+from lmsconf.documents.snapshot_file import snapshot_digest, snapshot_digest_json
 from lmsconf.errors import InvalidResponse, LmsconfError, Problem, StalePlan
 from lmsconf.kinds.custom_field.types import ChoiceRow, FieldRow
 from lmsconf.kinds.manual_group.read import parse_user_ids
@@ -138,4 +138,4 @@ def test_the_digest_of_a_snapshot_file_is_the_sha_256_of_its_text() -> None:
     rows = (GroupRow(RemoteId("g-1"), "Å"),)
     snapshot = Snapshot(workspace="w", url="u", taken_at="t", people=None, listings={"group": Listing(rows=rows)})
     text = snapshot_file.dumps(snapshot)
-    assert snapshot_file.snapshot_digest(snapshot) == hashlib.sha256(text.encode()).hexdigest()
+    assert snapshot_file.file_digest(snapshot) == hashlib.sha256(text.encode()).hexdigest()

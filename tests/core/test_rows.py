@@ -18,8 +18,7 @@ from lmsconf.kinds.user.whole_people import WholePeople
 from lmsconf.model.address import RemoteId
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.drift import LastEdit
-from lmsconf.model.rows import row_from_json, row_to_json
-from lmsconf.model.snapshot import Listing, Snapshot
+from lmsconf.model.snapshot import Listing, Snapshot, row_from_json, row_to_json
 from lmsconf.planner.reading import ReadContext
 
 PERSON = PersonRow(

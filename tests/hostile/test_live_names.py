@@ -161,7 +161,12 @@ def recorded(names: list[str]) -> list[RecordedRun]:
             ),
             calls=(
                 RecordedCall(
-                    call="c1", address=f"group/{name}", operation=name, state=CallState.FAILED, reason=name, id=name
+                    call="c1",
+                    address=Address("group", name),
+                    operation=name,
+                    state=CallState.FAILED,
+                    reason=name,
+                    id=name,
                 ),
             ),
             ending=RunEnding(at=NOW, exit=5, verified=VerifyMode.NONE, converged=None),

@@ -19,7 +19,7 @@ from lmsconf.manifest.validation.check import SchemaValidator
 from lmsconf.manifest.validation.schema_query import types_of_schema
 from lmsconf.model.canonical_json import Json
 from lmsconf.project.ownership_keys import ownership_properties
-from lmsconf.support.package_data import read_schema
+from lmsconf.support.folders import read_schema
 
 
 def test_manifest_schema_is_current() -> None:

@@ -14,7 +14,7 @@ from shutil import rmtree
 from typing import Final
 
 from lmsconf.errors import ExitCode, LmsconfError, Problem
-from lmsconf.journal.pending_writes import wait_for_pending_writes
+from lmsconf.journal.journal_reader import wait_for_pending_writes
 from lmsconf.model.outcomes import ApplyReport, CallOutcome
 from lmsconf.model.plan import Plan
 

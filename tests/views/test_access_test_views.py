@@ -11,7 +11,7 @@ from json_schemas import schema_validator
 from msgspec.structs import replace
 
 from lmsconf.errors import SourceLocation
-from lmsconf.model.access_tests import AccessClaim, AccessTest, AccessTestReport, AccessTestResult
+from lmsconf.model.access import AccessClaim, AccessTest, AccessTestReport, AccessTestResult
 from lmsconf.model.address import Address
 from lmsconf.render.access_tests import TEST_VIEWS
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lmsconf.render.text.guide_page import guide_page_text
-from lmsconf.support.package_data import guide_topics, read_guide_page
+from lmsconf.support.folders import guide_topics, read_guide_page
 
 PAGE = """\
 # Fruit

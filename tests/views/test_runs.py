@@ -28,7 +28,7 @@ def call(number: int, address: Address, operation: str, state: CallState, **more
     blocked = state in (CallState.BLOCKED, CallState.NOT_ATTEMPTED)
     return RecordedCall(
         call=f"c{number}",
-        address=str(address),
+        address=address,
         operation=operation,
         state=state,
         begun=None if blocked else at(number),

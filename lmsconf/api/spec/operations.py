@@ -17,7 +17,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lmsconf.api.spec.property_names import NameMapping, Schema, dialect_key_of, nested_properties, rename_properties
-from lmsconf.support.package_data import read_schema
+from lmsconf.support.folders import read_schema
 
 _PLACE = re.compile(r"\{(\w+)\}")
 _PLAIN = re.compile(r"[A-Za-z0-9_-]+")

@@ -16,7 +16,7 @@ from lmsconf.api.spec.listings import USERS
 from lmsconf.apply.phases import Phase, unreported
 from lmsconf.apply.rehearsal.twin import CannotRehearse, Twin, open_twin
 from lmsconf.documents.plan_file import plan_digest
-from lmsconf.documents.snapshot_file import snapshot_digest
+from lmsconf.documents.snapshot_file import file_digest
 from lmsconf.errors import Problem
 from lmsconf.kinds.manual_group.read import parse_user_ids
 from lmsconf.kinds.shared.kind_names import SMART_GROUP
@@ -108,7 +108,7 @@ class _Rehearsing:
         return Rehearsal(
             receipt=RehearsalReceipt(
                 plan_digest=plan_digest(self._plan),
-                snapshot_digest=snapshot_digest(snapshot),
+                snapshot_digest=file_digest(snapshot),
                 outcome=_outcome(failed, remaining, problems),
                 at=self._plan.created_at,
                 tool=f"lmsconf {__version__}",

@@ -15,7 +15,7 @@ from lmsconf.doctor.probe.person_backup import PersonBackup
 from lmsconf.errors import LmsconfError
 from lmsconf.kinds.shared.answer_rows import AnswerRow
 from lmsconf.model.canonical_json import sha256
-from lmsconf.support.state_folder import read_own_file, write_own_file
+from lmsconf.support.folders import read_own_file, write_own_file
 
 _FORMAT: Final = "lmsconf.probe-people/1"
 

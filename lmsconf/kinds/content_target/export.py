@@ -22,8 +22,7 @@ from lmsconf.kinds.user.export import manifest_email
 from lmsconf.model.address import EVERYBODY, Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import pin_in
-from lmsconf.model.names import casefold_name, normalize_name
-from lmsconf.model.text_limits import is_valid_name
+from lmsconf.model.names import casefold_name, is_valid_name, normalize_name
 from lmsconf.model.time_formats import parse_response_time
 from lmsconf.planner.live_names import LiveNames
 from lmsconf.planner.manifest_entries import ANY, EntryBody, ExportedEntry, Trail, UnexportableRow

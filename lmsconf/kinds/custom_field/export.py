@@ -8,9 +8,8 @@ from lmsconf.kinds.custom_field.types import FLAGS, TYPES, FieldRow
 from lmsconf.model.address import Address
 from lmsconf.model.calls import CallIndex
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.names import normalize_name
+from lmsconf.model.names import is_valid_name, normalize_name
 from lmsconf.model.plan import Change
-from lmsconf.model.text_limits import is_valid_name
 from lmsconf.planner.manifest_entries import EntryBody
 
 

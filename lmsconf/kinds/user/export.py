@@ -18,9 +18,8 @@ from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.effects import count_people
 from lmsconf.model.forms import form_to_json
-from lmsconf.model.names import normalize_email, normalize_name
+from lmsconf.model.names import FORBIDDEN, is_representable, normalize_email, normalize_name
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.model.text_limits import FORBIDDEN, is_representable
 from lmsconf.planner.context import PlanContext
 from lmsconf.planner.live_names import LiveNames
 from lmsconf.planner.manifest_entries import ANY, KEYS, EntryBody, ExportedEntry, PartReferences, Trail, UnexportableRow

@@ -11,8 +11,7 @@ from msgspec.structs import replace
 from lmsconf.errors import Problem, shorten
 from lmsconf.manifest.expand.table import CSV, Table, TableFault, TableRow, UnusableTable, table_of
 from lmsconf.manifest.yaml.csv_positions import SEPARATORS, CsvPositions
-from lmsconf.model.names import normalize_name
-from lmsconf.model.text_limits import FORBIDDEN
+from lmsconf.model.names import FORBIDDEN, normalize_name
 
 
 def parse_csv_table(path: str, text: str) -> Table:

@@ -19,8 +19,7 @@ from lmsconf.manifest.yaml.nodes import EscapedText, Map, Mark, Seq, Source, sto
 from lmsconf.manifest.yaml.read_result import too_long_problem
 from lmsconf.manifest.yaml.scalars import VARIABLE_START
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.names import did_you_mean
-from lmsconf.model.text_limits import LONGEST
+from lmsconf.model.names import LONGEST, did_you_mean
 
 WRITTEN_OUT: Final = 50 * 1024 * 1024
 """Maximum total length of texts with variables after substitution, in characters, in all files together."""

@@ -21,7 +21,7 @@ from lmsconf.manifest.validation.schema_query import (
 )
 from lmsconf.manifest.yaml.nodes import EscapedText, KeyPath
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.text_limits import FORBIDDEN
+from lmsconf.model.names import FORBIDDEN
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError

@@ -9,7 +9,7 @@ from msgspec import Struct, field
 from lmsconf.errors import Problem, SourceLocation
 from lmsconf.manifest.yaml.nodes import Mark, Source, pack_mark
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.text_limits import FORBIDDEN, LONGEST
+from lmsconf.model.names import FORBIDDEN, LONGEST
 
 DEPTH: Final = 50
 """Maximum nesting depth of lists and mappings."""

@@ -28,7 +28,7 @@ from lmsconf.manifest.yaml.read_result import (
 )
 from lmsconf.manifest.yaml.scalars import VARIABLE_START, is_infinite_or_nan, resolve_scalar
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.text_limits import CONTROLS, LONGEST
+from lmsconf.model.names import CONTROLS, LONGEST
 
 _TAG = "tag:yaml.org,2002:"
 _BARE: Final = "!"

@@ -11,8 +11,7 @@ from lmsconf.kinds.custom_field.lost_answers import MOST_KEPT
 from lmsconf.kinds.custom_field.undo import people_losing_answers
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.plan import Plan
-from lmsconf.model.rows import row_to_json
-from lmsconf.model.snapshot import Listing, Snapshot
+from lmsconf.model.snapshot import Listing, Snapshot, row_to_json
 from lmsconf.planner.kind import AnyKind, is_named
 
 _PART: Final = "only what a run changed was kept"

@@ -1,0 +1,95 @@
+"""Reports on people → JSON: what a person has, who is in an audience, whose access changes, the tests of manifests."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from lmsconf.documents.document import (
+    TOOL,
+    location_json,
+    object_json,
+    problem_json,
+    render_canonical_json,
+    render_json,
+    string_list,
+    to_json,
+    without_keys,
+)
+from lmsconf.model.access import AccessTestReport, AccessTestResult, AudienceReport, PersonAccess, ReportHeader
+from lmsconf.model.canonical_json import Json
+from lmsconf.model.effects import Effects
+
+ACCESS_FORMAT: Final = "lmsconf.access/1"
+AUDIENCE_FORMAT: Final = "lmsconf.audience/1"
+TEST_FORMAT: Final = "lmsconf.test/1"
+PEOPLE_FORMAT: Final = "lmsconf.people/1"
+
+
+def access_json(report: PersonAccess) -> str:
+    """Return what a person has, and why, as a document."""
+    values = without_keys(object_json(report), "header")
+    return render_json({"format": ACCESS_FORMAT, **_header_json(report.header), **values})
+
+
+def audience_json(report: AudienceReport) -> str:
+    """Return who is in an audience as a document."""
+    values = without_keys(object_json(report), "header")
+    return render_json({"format": AUDIENCE_FORMAT, **_header_json(report.header), **values})
+
+
+def _header_json(header: ReportHeader) -> dict[str, Json]:
+    return {
+        "tool": TOOL,
+        "created_at": header.created_at,
+        "workspace": {"name": header.workspace, "url": header.url},
+        "people": header.people,
+        "planned": header.planned,
+        "basis": header.basis.value,
+        "reasons": string_list(header.reasons),
+        "requests": header.requests,
+        "problems": [problem_json(problem) for problem in header.problems],
+    }
+
+
+def access_tests_json(report: AccessTestReport) -> str:
+    """Return the results as a document."""
+    return render_json(
+        {
+            "format": TEST_FORMAT,
+            "tool": TOOL,
+            "created_at": report.created_at,
+            "workspace": {"name": report.workspace, "url": report.url},
+            "people": report.people,
+            "state": "live" if report.live else "planned",
+            "summary": {"passed": len(report.results) - len(report.failed), "failed": len(report.failed)},
+            "tests": [_result(result) for result in report.results],
+        }
+    )
+
+
+def _result(result: AccessTestResult) -> Json:
+    test = result.test
+    return {
+        "name": test.name,
+        "statement": test.statement,
+        "passed": result.passed,
+        "reason": result.reason,
+        "audiences": string_list(test.audiences),
+        "content": test.content,
+        "about": None if test.about is None else dict(test.about),
+        "source": location_json(test.source),
+    }
+
+
+def people_json(effects: Effects) -> str:
+    """Return whose access changes, and where that is not known, as a document `lmsconf.people/1`."""
+    unknown: list[Json] = [
+        {
+            "audience": None if one.audience is None else str(one.audience),
+            "contents": string_list(name for name, _ in one.contents),
+            "reason": one.reason,
+        }
+        for one in effects.unknown
+    ]
+    rows = to_json(effects.rows or ())
+    return render_canonical_json({"format": PEOPLE_FORMAT, "rows": rows, "unknown": unknown})
