@@ -19,7 +19,8 @@ from msgspec import Struct
 from lmsconf.audit.evidence_page import evidence_html
 from lmsconf.audit.masked_copies import CopyMask, Mask
 from lmsconf.audit.run_entry import RunCopies, entry_order, run_entry
-from lmsconf.audit.signing import ENVELOPE, STATEMENT, SigningKey, envelope_text, statement_text
+from lmsconf.audit.signing import SigningKey
+from lmsconf.audit.statement import ENVELOPE, STATEMENT, envelope_text, statement_text
 from lmsconf.documents import plan_file, report_file
 from lmsconf.documents.document import TOOL, render_json
 from lmsconf.errors import LmsconfError
