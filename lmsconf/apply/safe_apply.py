@@ -52,11 +52,10 @@ from lmsconf.kinds.custom_field.lost_answers import MOST_KEPT
 from lmsconf.model.blockers import refuse_blocked
 from lmsconf.model.calls import Call, CallStatus
 from lmsconf.model.declarations import Manifests
-from lmsconf.model.outcomes import ApplyReport, CallOutcome
+from lmsconf.model.outcomes import ApplyReport, CallOutcome, VerifyMode
 from lmsconf.model.plan import Plan
 from lmsconf.model.progress import Report
 from lmsconf.model.recorded_run import undo_command
-from lmsconf.model.scope import VerifyMode
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.undo.pre_image import count_destroyed, pre_image
 from lmsconf.project.settings import Settings

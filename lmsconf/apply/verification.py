@@ -11,9 +11,8 @@ from msgspec.structs import replace
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver
 from lmsconf.apply.scheduler import RunResult
 from lmsconf.errors import LmsconfError, Problem, ProblemsFound
-from lmsconf.model.outcomes import is_already_accepted
+from lmsconf.model.outcomes import VerifiedScope, VerifyMode, count_skipped_people, is_already_accepted
 from lmsconf.model.plan import Change, Plan
-from lmsconf.model.scope import VerifiedScope, VerifyMode, count_skipped_people
 
 TOUCHED_ONLY: Final = "Nothing else was checked (--verify touched)."
 OTHER_MANIFESTS: Final = (

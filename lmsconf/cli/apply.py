@@ -26,7 +26,7 @@ from lmsconf.cli.planning import (
 )
 from lmsconf.cli.prompts import refuse_without_terminal
 from lmsconf.errors import ExitCode, UsageError
-from lmsconf.model.scope import VerifyMode
+from lmsconf.model.outcomes import VerifyMode
 
 if TYPE_CHECKING:
     from lmsconf.apply.applier import Applier

@@ -15,7 +15,7 @@ from lmsconf.cli.frame import CommandContext, pass_context
 from lmsconf.cli.output import Output, output_options
 from lmsconf.cli.output_streams import masks_people
 from lmsconf.cli.planning import lmsconf_command_prefix
-from lmsconf.documents import plan_file, problems_file, report_file, snapshot_file
+from lmsconf.documents import plan_file, report_file, reports, snapshot_file
 from lmsconf.documents.document import errors_of_file, parse_document
 from lmsconf.errors import ExitCode, LmsconfError, UsageError
 from lmsconf.model.plan import Plan
@@ -87,5 +87,5 @@ _DOCUMENTS: Mapping[str, tuple[Callable[[str], object], Views]] = {
     plan_file.FORMAT: (plan_file.loads, {**PLAN_VIEWS, **PLAN_EXTRACTS, **PLAN_PROBLEMS_VIEWS}),
     report_file.FORMAT: (report_file.loads, APPLY_VIEWS),
     snapshot_file.FORMAT: (snapshot_file.loads, SNAPSHOT_VIEWS),
-    problems_file.FORMAT: (problems_file.loads, PROBLEMS_VIEWS),
+    reports.PROBLEMS_FORMAT: (reports.load_problems, PROBLEMS_VIEWS),
 }

@@ -43,12 +43,12 @@ from lmsconf.model.plan import (
     GuardResult,
     NoLongerDeclared,
     Plan,
+    PlanScope,
     Rehearsal,
     SettingChange,
     UndoneRun,
     UnmanagedResources,
 )
-from lmsconf.model.scope import PlanScope
 
 FORMAT = "lmsconf.plan/1"
 _ANY_PLAN = "lmsconf.plan/"

@@ -21,9 +21,8 @@ from lmsconf.errors import Problem, StalePlan
 from lmsconf.model.calls import CallStatus
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.effects import PredictedTotals
-from lmsconf.model.outcomes import ApplyReport, CallOutcome
+from lmsconf.model.outcomes import ApplyReport, CallOutcome, VerifiedScope
 from lmsconf.model.plan import Change
-from lmsconf.model.scope import VerifiedScope
 
 FORMAT = "lmsconf.apply/1"
 

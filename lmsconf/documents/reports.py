@@ -1,20 +1,26 @@
-"""Reports on people → JSON: what a person has, who is in an audience, whose access changes, the tests of manifests."""
+"""Reports → JSON: what a person has, who is in an audience, whose access changes, tests of manifests, and problems."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from lmsconf.documents.document import (
     TOOL,
+    JsonObjectReader,
+    file_changed_error,
     location_json,
     object_json,
+    parse_document,
     problem_json,
     render_canonical_json,
     render_json,
     string_list,
     to_json,
+    verify_format,
     without_keys,
 )
+from lmsconf.errors import Problem, Severity
 from lmsconf.model.access import AccessTestReport, AccessTestResult, AudienceReport, PersonAccess, ReportHeader
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.effects import Effects
@@ -23,6 +29,7 @@ ACCESS_FORMAT: Final = "lmsconf.access/1"
 AUDIENCE_FORMAT: Final = "lmsconf.audience/1"
 TEST_FORMAT: Final = "lmsconf.test/1"
 PEOPLE_FORMAT: Final = "lmsconf.people/1"
+PROBLEMS_FORMAT: Final = "lmsconf.problems/1"
 
 
 def access_json(report: PersonAccess) -> str:
@@ -93,3 +100,30 @@ def people_json(effects: Effects) -> str:
     ]
     rows = to_json(effects.rows or ())
     return render_canonical_json({"format": PEOPLE_FORMAT, "rows": rows, "unknown": unknown})
+
+
+def problems_json(problems: Sequence[Problem]) -> str:
+    """Return the text of the document; the list of problems may be empty."""
+    severities = [problem.severity for problem in problems]
+    summary: dict[str, Json] = {f"{severity.value}s": severities.count(severity) for severity in Severity}
+    return render_json(
+        {
+            "format": PROBLEMS_FORMAT,
+            "tool": TOOL,
+            "summary": summary,
+            "problems": [problem_json(problem) for problem in problems],
+        }
+    )
+
+
+def load_problems(text: str) -> tuple[Problem, ...]:
+    """Return the problems in a document.
+
+    Raises LmsconfError for another format, StalePlan for text that is not JSON or has a missing or invalid value.
+    """
+    document = parse_document(text)
+    verify_format(document, PROBLEMS_FORMAT)
+    try:
+        return JsonObjectReader(document).value("problems", tuple[Problem, ...])
+    except ValueError as error:
+        raise file_changed_error() from error

@@ -34,10 +34,9 @@ from lmsconf.journal.journal_folder import (
 from lmsconf.journal.kept_runs import Retention, before_path, delete_run, plan_path, plan_retention, report_path
 from lmsconf.model.calls import Call
 from lmsconf.model.canonical_json import Json, sha256_of_bytes
-from lmsconf.model.outcomes import ApplyReport, CallOutcome
+from lmsconf.model.outcomes import ApplyReport, CallOutcome, VerifyMode
 from lmsconf.model.plan import Plan
 from lmsconf.model.recorded_run import CallState, JournalHeader, ManifestsCommit, SnapshotDigest
-from lmsconf.model.scope import VerifyMode
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.model.time_formats import format_utc
 from lmsconf.support.atomic_files import os_error_message, write_atomically

@@ -5,9 +5,9 @@
     declarations, calls, plan    desired resources and their graph; steps and calls; changes, possible renames, guard
                                  results and plans
     effects, access              what a plan does to people; answers about a person or an audience, and tests of them
-    outcomes                     the result of each call, and of a run
+    outcomes                     the result of each call, what was verified, and the result of a run
     progress                     how far a run is, and what limits its rate
-    policy, scope                settings of the project file and the command line that decide a plan; how they differ
+    policy                       settings of the project file and the command line that decide a plan; how they differ
     snapshot, api                live state as a value and as JSON; the protocol of the reads that a plan needs
     drift, recorded_run          a drift report; a run as recorded in its journal
     lints                        codes, levels and explanations of lints

@@ -11,7 +11,7 @@ from msgspec import Struct, field
 
 from lmsconf.model.address import Address
 from lmsconf.model.calls import CallStatus, is_creation
-from lmsconf.model.scope import VerifyMode
+from lmsconf.model.outcomes import VerifyMode
 
 
 class CallState(StrEnum):

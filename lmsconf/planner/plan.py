@@ -19,9 +19,8 @@ from lmsconf.model.blockers import is_blocking
 from lmsconf.model.canonical_json import sha256
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, Manifests
 from lmsconf.model.lints import LintLevel, is_lint
-from lmsconf.model.plan import Change, Plan, UnmanagedResources
+from lmsconf.model.plan import Change, Plan, PlanScope, UnmanagedResources
 from lmsconf.model.policy import Policy
-from lmsconf.model.scope import PlanScope
 from lmsconf.model.snapshot import Snapshot, row_to_json
 from lmsconf.model.time_formats import format_utc
 from lmsconf.planner.assumptions import with_assumptions

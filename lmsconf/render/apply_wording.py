@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from lmsconf.errors import ExitCode
 from lmsconf.model.calls import CallStatus
-from lmsconf.model.outcomes import ApplyReport, CallOutcome
+from lmsconf.model.outcomes import ApplyReport, CallOutcome, VerifyMode
 from lmsconf.model.recorded_run import RecordedCall
-from lmsconf.model.scope import VerifyMode
 from lmsconf.render.plan_wording import skipped_people_clause
 from lmsconf.render.resource_wording import count_noun, is_or_are
 

@@ -9,8 +9,8 @@ from lmsconf.documents.document import TOOL, change_json, location_json, problem
 from lmsconf.documents.fleet_file import index_json
 from lmsconf.documents.plan_file import dumps as plan_json
 from lmsconf.documents.plan_file import plan_digest
-from lmsconf.documents.problems_file import dumps as problems_json
 from lmsconf.documents.report_file import dumps as apply_json
+from lmsconf.documents.reports import problems_json
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.drift import DriftFinding, DriftReport, DriftState, FieldDrift, IgnoredFinding, ManagedShare
 from lmsconf.model.fleet import FleetReport, SharedChanges

@@ -11,9 +11,9 @@ from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.drift import DriftReport
 from lmsconf.model.lints import is_lint
+from lmsconf.model.outcomes import count_skipped_people
 from lmsconf.model.plan import Action, Change, ChangeOrigin, FieldChange, Plan, SettingChange, UndoLevel
 from lmsconf.model.policy import weaker_than_default
-from lmsconf.model.scope import count_skipped_people
 from lmsconf.render.resource_wording import count_noun, format_value
 
 ACTION_SIGNS = {Action.CREATE: "+", Action.UPDATE: "~", Action.REPLACE: "-/+", Action.DELETE: "-"}

@@ -9,8 +9,8 @@ from typing import Final
 from lmsconf.documents.document import TOOL, render_json
 from lmsconf.kinds.shared.kind_names import resource_title
 from lmsconf.model.canonical_json import Json
+from lmsconf.model.outcomes import VerifyMode
 from lmsconf.model.recorded_run import CallState, RecordedCall, RecordedRun, RunEnding, undo_command
-from lmsconf.model.scope import VerifyMode
 from lmsconf.model.time_formats import format_utc
 from lmsconf.render.apply_wording import describe_call
 from lmsconf.render.escape import escape_terminal

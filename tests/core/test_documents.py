@@ -8,7 +8,7 @@ import json
 import pytest
 from fleet.fleet_samples import FLEETS
 
-from lmsconf.documents import fleet_file, problems_file, snapshot_file
+from lmsconf.documents import fleet_file, reports, snapshot_file
 from lmsconf.documents.document import JsonObjectReader, render_json
 from lmsconf.documents.snapshot_file import snapshot_digest, snapshot_digest_json
 from lmsconf.errors import InvalidResponse, LmsconfError, Problem, StalePlan
@@ -20,7 +20,7 @@ from lmsconf.model.address import RemoteId
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.snapshot import Listing, Snapshot
 
-FORMAT = json.loads(problems_file.dumps([Problem(code="a/b", message="m")]))["format"]
+FORMAT = json.loads(reports.problems_json([Problem(code="a/b", message="m")]))["format"]
 
 
 def test_a_list_of_texts_holds_nothing_else() -> None:
@@ -32,16 +32,16 @@ def test_a_list_of_texts_holds_nothing_else() -> None:
 
 def test_problems_of_another_format_are_refused() -> None:
     """A document that is no list of problems says so, whatever else is in it."""
-    written = json.loads(problems_file.dumps([Problem(code="a/b", message="m")]))
-    assert [one.code for one in problems_file.loads(json.dumps(written))] == ["a/b"]
+    written = json.loads(reports.problems_json([Problem(code="a/b", message="m")]))
+    assert [one.code for one in reports.load_problems(json.dumps(written))] == ["a/b"]
     with pytest.raises(LmsconfError):
-        problems_file.loads(json.dumps({**written, "format": "lmsconf.other/1"}))
+        reports.load_problems(json.dumps({**written, "format": "lmsconf.other/1"}))
 
 
 def test_problems_that_were_edited_are_refused() -> None:
     """A problem without its parts is no problem that lmsconf wrote."""
     with pytest.raises(StalePlan):
-        problems_file.loads(render_json({"format": FORMAT, "problems": [{"code": 1}]}))
+        reports.load_problems(render_json({"format": FORMAT, "problems": [{"code": 1}]}))
 
 
 @pytest.mark.parametrize("name", FLEETS)

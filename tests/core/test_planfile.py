@@ -25,6 +25,7 @@ from lmsconf.model.plan import (
     GuardCount,
     GuardResult,
     Plan,
+    PlanScope,
     Rehearsal,
     RehearsalOutcome,
     RehearsalPace,
@@ -34,7 +35,6 @@ from lmsconf.model.plan import (
     UndoLevel,
     UnmanagedResources,
 )
-from lmsconf.model.scope import PlanScope
 
 WORDS = st.text(max_size=12)
 NUMBERS = st.integers(0, 10**9)

@@ -18,8 +18,7 @@ from lmsconf.apply.ambiguous_writes import WaitClock
 from lmsconf.apply.applier import Applier
 from lmsconf.errors import ExitCode
 from lmsconf.model.calls import Call, CallStatus
-from lmsconf.model.outcomes import ApplyReport
-from lmsconf.model.scope import VerifyMode
+from lmsconf.model.outcomes import ApplyReport, VerifyMode
 from lmsconf.project.settings import load_settings
 from lmsconf.sandbox.transport import Sandbox
 from lmsconf.workspace.project_manifests import load_manifests

@@ -9,7 +9,7 @@ import pytest
 
 from lmsconf.cli import app
 from lmsconf.cli.frame import run_command_line
-from lmsconf.documents import problems_file
+from lmsconf.documents import reports
 from lmsconf.errors import ExitCode, Problem, Severity, SourceLocation
 from lmsconf.render import PROBLEMS_VIEWS, problems_json
 from lmsconf.render.markdown import problems_markdown
@@ -62,7 +62,7 @@ def test_show_renders_saved_problems(format: str, tmp_path: Path, capsys: pytest
     shown = capsys.readouterr().out
     assert "unknown key" in shown
     assert (shown == path.read_text(encoding="utf-8")) is (format == "json")
-    assert problems_file.loads(path.read_text(encoding="utf-8")) == (HOSTILE, PLAIN)
+    assert reports.load_problems(path.read_text(encoding="utf-8")) == (HOSTILE, PLAIN)
 
 
 def test_a_format_of_another_document_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,8 +18,9 @@ from test_runs import COMPLETE as RUN
 
 from lmsconf.errors import Problem, Severity
 from lmsconf.model.address import Address
+from lmsconf.model.outcomes import VerifiedScope, VerifyMode
+from lmsconf.model.plan import PlanScope
 from lmsconf.model.recorded_run import RunEnding
-from lmsconf.model.scope import PlanScope, VerifiedScope, VerifyMode
 from lmsconf.render import drift_wording
 from lmsconf.render.apply_wording import apply_summary, verification_result
 from lmsconf.render.plan_wording import plan_summary

@@ -12,8 +12,8 @@ from json_schemas import schema_validator
 from msgspec.structs import replace
 
 from lmsconf.model.address import Address
+from lmsconf.model.outcomes import VerifyMode
 from lmsconf.model.recorded_run import CallState, JournalHeader, RecordedCall, RecordedRun, RunEnding
-from lmsconf.model.scope import VerifyMode
 from lmsconf.render.recorded_runs import RUN_VIEWS, RUNS_VIEWS
 
 Compare = Callable[[str, str], None]

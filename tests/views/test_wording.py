@@ -13,8 +13,7 @@ from msgspec.structs import replace
 
 from lmsconf.kinds.shared.kind_names import resource_title
 from lmsconf.model.address import Address
-from lmsconf.model.plan import Plan
-from lmsconf.model.scope import PlanScope
+from lmsconf.model.plan import Plan, PlanScope
 from lmsconf.render import APPLY_VIEWS, PLAN_VIEWS, plan_text, problems_text
 from lmsconf.render.color import colorize
 from lmsconf.render.escape import escape_terminal

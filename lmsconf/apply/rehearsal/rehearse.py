@@ -26,7 +26,7 @@ from lmsconf.model.api import Api
 from lmsconf.model.calls import CallStatus
 from lmsconf.model.canonical_json import Json, canonical_json
 from lmsconf.model.declarations import Manifests
-from lmsconf.model.outcomes import ApplyReport
+from lmsconf.model.outcomes import ApplyReport, VerifyMode
 from lmsconf.model.plan import (
     Action,
     Change,
@@ -40,7 +40,6 @@ from lmsconf.model.plan import (
     RehearsedGroup,
 )
 from lmsconf.model.policy import Policy
-from lmsconf.model.scope import VerifyMode
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.assumptions import calls_by_key
 from lmsconf.planner.reading import keep_keys

@@ -12,7 +12,7 @@ from lmsconf.kinds.shared.response_json import object_list, require_text
 from lmsconf.model.address import RemoteId
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import SourceMap
-from lmsconf.support.structs import equal_but_for
+from lmsconf.model.forms import equal_but_for
 
 MOST_FIELDS: Final = 10
 TYPES: Final = ("CHOICE", "MULTI_SELECT", "TEXT")
