@@ -13,7 +13,7 @@ from lmsconf.errors import LmsconfError
 from lmsconf.kinds import all_kinds
 from lmsconf.model.canonical_json import Json, canonical_json
 from lmsconf.model.recorded_run import SnapshotDigest
-from lmsconf.model.snapshot import ListedRow, Listing, Snapshot, SnapshotRedaction, row_from_json, row_to_json
+from lmsconf.model.snapshot import ListedRow, Listing, Snapshot, SnapshotRedaction, row_to_json
 from lmsconf.planner.kind import in_snapshot_order
 from lmsconf.planner.redaction import UnnamedRow
 
@@ -104,10 +104,10 @@ def _redaction(at: document.JsonObjectReader) -> SnapshotRedaction:
 
 def _rows(at: document.JsonObjectReader, row_type: type[ListedRow]) -> Iterator[ListedRow]:
     for number, row in enumerate(at.items(row_type.listing)):
-        try:
-            yield row_from_json(row_type, row)
-        except ValueError as wrong:
-            raise ValueError(f"{row_type.listing}[{number}]: {wrong}") from wrong
+        place = f"{row_type.listing}[{number}]"
+        if isinstance(row, dict) and None in row.values():
+            raise ValueError(f"{place}: a value is null, and would be left out")
+        yield document.from_json(row, row_type, place)
 
 
 def _row_types() -> dict[str, type[ListedRow]]:

@@ -18,7 +18,7 @@ from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.names import normalize_email
-from lmsconf.model.snapshot import Listed, Snapshot
+from lmsconf.model.snapshot import Listed, Snapshot, SnapshotRow
 from lmsconf.planner.context import PlanContext
 
 Entry = TypeVar("Entry", DesiredResource[Any], DeleteEntry[Any])
@@ -53,7 +53,7 @@ class LivePerson(Struct, frozen=True):
     is_declared: bool
 
 
-class UnnamedRow(Struct, frozen=True):
+class UnnamedRow(SnapshotRow, frozen=True):
     """The number of undeclared people in one list of a redacted snapshot.
 
     kind: the listing of the list's owner. of: the owner's id, empty for a list of the workspace itself. list: the

@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import tzinfo
 
-from msgspec import Struct
-
 from lmsconf.kinds.content_target.types import parse_target_row
 from lmsconf.kinds.shared.kind_names import EDITS, USER
 from lmsconf.kinds.shared.response_json import object_list, require_object, text_or_none
@@ -17,18 +15,18 @@ from lmsconf.kinds.shared.times import format_time
 from lmsconf.model.address import RemoteId
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.drift import LastEdit
-from lmsconf.model.snapshot import Snapshot
+from lmsconf.model.snapshot import Snapshot, SnapshotRow
 from lmsconf.model.time_formats import parse_response_time
 
 
-class EditRow(Struct, frozen=True):
+class EditRow(SnapshotRow, frozen=True):
     """The last edit of the target with that id, as the service writes it: `updatedBy` and `updatedAt`."""
 
     listing = EDITS
 
     id: RemoteId
-    by: str | None
-    at: str | None
+    by: str | None = None
+    at: str | None = None
 
 
 def parse_edit_rows(content: RemoteId, answer: Json) -> Iterable[EditRow]:

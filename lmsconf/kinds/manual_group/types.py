@@ -12,13 +12,14 @@ from lmsconf.kinds.shared.people_lists import PeopleList
 from lmsconf.kinds.shared.response_json import optional_text, require_text
 from lmsconf.model.address import RemoteId
 from lmsconf.model.canonical_json import Json
+from lmsconf.model.snapshot import SnapshotRow
 
 LISTS: Final = ("members", "managers")
 FEWEST_MEMBERS: Final = 2
 """Groups with fewer members are not compared by them."""
 
 
-class GroupRow(Struct, frozen=True):
+class GroupRow(SnapshotRow, frozen=True):
     """A live manual group. `members` and `managers` are user ids, None where they were not read."""
 
     listing = GROUP

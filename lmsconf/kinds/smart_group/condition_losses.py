@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from msgspec.structs import replace
+
 from lmsconf.kinds.custom_field.lost_answers import FieldOrChoiceDeletion, recorded_deletions
 from lmsconf.kinds.shared.kind_names import SMART_GROUP
 from lmsconf.kinds.smart_group.conditions import condition_set, conditions_by_name
@@ -60,7 +62,7 @@ def _left(
         if loss is None:
             out.append(condition)
         elif loss.choices is not None:
-            out.append(condition._replace(choices=condition.choices - loss.choices))
+            out.append(replace(condition, choices=condition.choices - loss.choices))
     return tuple(out)
 
 

@@ -20,20 +20,21 @@ from lmsconf.kinds.shared.response_json import (
 )
 from lmsconf.model.address import RemoteId
 from lmsconf.model.canonical_json import Json
+from lmsconf.model.snapshot import SnapshotRow
 
 ASKING_FOR_CHOICES: Final = (None, "IS_ANY")
 """The system conditions under which an answer with one of the choices meets a condition; None: it has none."""
 
 
-class ConditionRow(NamedTuple):
+class ConditionRow(SnapshotRow, frozen=True):
     """A live condition, by ids."""
 
     field: RemoteId
     choices: frozenset[RemoteId]
-    system_condition: str | None
+    system_condition: str | None = None
 
 
-class SmartGroupRow(Struct, frozen=True):
+class SmartGroupRow(SnapshotRow, frozen=True):
     """A live smart group. Conditions and managers are None where they were not read."""
 
     listing = SMART_GROUP
