@@ -19,12 +19,11 @@ from lmsconf.documents.document import (
     from_json,
     object_json,
     parse_document,
-    problem_json,
     render_canonical_json,
     render_sealed,
     signature,
-    string_list,
     to_json,
+    unmanaged_json,
     verify_format,
     verify_seal,
     verify_signature,
@@ -153,7 +152,7 @@ def _document(plan: Plan, tool: Json) -> dict[str, Json]:
         "expires_at": plan.expires_at,
         "people": plan.people,
         "timezone": plan.timezone,
-        "manifests": {"digest": plan.manifests_digest, "files": string_list(plan.manifests_files)},
+        "manifests": {"digest": plan.manifests_digest, "files": to_json(plan.manifests_files)},
         "partial": plan.partial,
         "selection": to_json(plan.selection),
         "offline": plan.offline,
@@ -163,9 +162,9 @@ def _document(plan: Plan, tool: Json) -> dict[str, Json]:
         "effects": effects_json(plan.effects),
         "assumptions": to_json(plan.assumptions),
         "assumed_calls": plan.assumed_calls,
-        "unmanaged": [unmanaged_json(group) for group in plan.unmanaged],
-        "left_out": string_list(plan.left_out),
-        "problems": [problem_json(problem) for problem in plan.all_problems],
+        "unmanaged": unmanaged_json(plan.unmanaged),
+        "left_out": to_json(plan.left_out),
+        "problems": to_json(plan.all_problems),
     }
     if plan.masked_digest is None and any(members := predicted_members_json(plan.effects)):
         document["predicted_members"] = members
@@ -229,7 +228,7 @@ _OURS = frozenset({"$ref", PAIRS})
 
 def plan_change_json(change: Change) -> dict[str, Json]:
     """Return a change without the source locations of its problems, which must not affect the digest."""
-    problems: list[Json] = [without_keys(problem_json(problem), "source") for problem in change.problems]
+    problems: list[Json] = [without_keys(object_json(problem), "source") for problem in change.problems]
     return {**change_json(change), "problems": problems}
 
 
@@ -297,10 +296,6 @@ def request_body_from_json(body: Json) -> object:
             return {request_body_from_json(key): request_body_from_json(value) for key, value in pairs}
         return {key: request_body_from_json(value) for key, value in body.items()}
     return [request_body_from_json(item) for item in body] if isinstance(body, list) else body
-
-
-def unmanaged_json(unmanaged: UnmanagedResources) -> Json:
-    return {**object_json(unmanaged), "count": len(unmanaged.addresses) + unmanaged.left_alone}
 
 
 def rehearsal_json(rehearsal: Rehearsal) -> dict[str, Json]:

@@ -10,9 +10,8 @@ from lmsconf.documents.document import (
     file_changed_error,
     object_json,
     parse_document,
-    problem_json,
     render_json,
-    string_list,
+    to_json,
     verify_format,
     verify_seal,
     without_keys,
@@ -70,7 +69,7 @@ def _document(report: ApplyReport, tool: Json) -> dict[str, Json]:
         "verified": _verified_json(report),
         "converged": report.converged,
         "residue": [change_json(change) for change in report.residue],
-        "problems": [problem_json(problem) for problem in report.problems],
+        "problems": to_json(report.problems),
         "exit": int(report.exit),
         # Left out where nothing was predicted, as in reports of earlier versions.
         **({} if report.predicted is None else {"predicted": object_json(report.predicted)}),
@@ -101,4 +100,4 @@ def _verified_json(report: ApplyReport) -> Json:
     """Return what was verified. others: the addresses in `residue` that are not part of the plan."""
     verified = object_json(report.verified)
     reason = verified.pop("reason")
-    return {**verified, "others": string_list(change.address for change in report.foreign_changes), "reason": reason}
+    return {**verified, "others": [change.address for change in report.foreign_changes], "reason": reason}

@@ -9,13 +9,11 @@ from lmsconf.documents.document import (
     TOOL,
     JsonObjectReader,
     file_changed_error,
-    location_json,
     object_json,
     parse_document,
-    problem_json,
+    refuse_missing,
     render_canonical_json,
     render_json,
-    string_list,
     to_json,
     verify_format,
     without_keys,
@@ -52,9 +50,9 @@ def _header_json(header: ReportHeader) -> dict[str, Json]:
         "people": header.people,
         "planned": header.planned,
         "basis": header.basis.value,
-        "reasons": string_list(header.reasons),
+        "reasons": to_json(header.reasons),
         "requests": header.requests,
-        "problems": [problem_json(problem) for problem in header.problems],
+        "problems": to_json(header.problems),
     }
 
 
@@ -81,10 +79,10 @@ def _result(result: AccessTestResult) -> Json:
         "statement": test.statement,
         "passed": result.passed,
         "reason": result.reason,
-        "audiences": string_list(test.audiences),
+        "audiences": to_json(test.audiences),
         "content": test.content,
         "about": None if test.about is None else dict(test.about),
-        "source": location_json(test.source),
+        "source": to_json(test.source),
     }
 
 
@@ -93,7 +91,7 @@ def people_json(effects: Effects) -> str:
     unknown: list[Json] = [
         {
             "audience": None if one.audience is None else str(one.audience),
-            "contents": string_list(name for name, _ in one.contents),
+            "contents": [name for name, _ in one.contents],
             "reason": one.reason,
         }
         for one in effects.unknown
@@ -111,7 +109,7 @@ def problems_json(problems: Sequence[Problem]) -> str:
             "format": PROBLEMS_FORMAT,
             "tool": TOOL,
             "summary": summary,
-            "problems": [problem_json(problem) for problem in problems],
+            "problems": to_json(problems),
         }
     )
 
@@ -124,6 +122,8 @@ def load_problems(text: str) -> tuple[Problem, ...]:
     document = parse_document(text)
     verify_format(document, PROBLEMS_FORMAT)
     try:
-        return JsonObjectReader(document).value("problems", tuple[Problem, ...])
+        problems = JsonObjectReader(document).value("problems", tuple[Problem, ...])
+        refuse_missing(document["problems"], to_json(problems), "problems")
     except ValueError as error:
         raise file_changed_error() from error
+    return problems

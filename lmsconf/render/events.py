@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from lmsconf import __version__
-from lmsconf.documents.document import change_json, escape_invisible, object_json, problem_json, without_keys
+from lmsconf.documents.document import change_json, escape_invisible, object_json, to_json, without_keys
 from lmsconf.documents.plan_file import plan_digest, summary_json
 from lmsconf.errors import Problem, Severity
 from lmsconf.kinds.shared.kind_names import resource_title
@@ -118,7 +118,7 @@ def phase_event(part: str, phase: str, progress: RunProgress | None, more: Mappi
 
 
 def problem_event(problem: Problem) -> Event:
-    return Event("problem", problem.message, {"problem": problem_json(problem)}, _LEVELS[problem.severity])
+    return Event("problem", problem.message, {"problem": to_json(problem)}, _LEVELS[problem.severity])
 
 
 def note_event(text: str) -> Event:

@@ -44,6 +44,25 @@ def test_problems_that_were_edited_are_refused() -> None:
         reports.load_problems(render_json({"format": FORMAT, "problems": [{"code": 1}]}))
 
 
+@pytest.mark.parametrize("key", ["severity", "hint", "source", "address"])
+def test_a_problem_that_lacks_a_key_is_refused(key: str) -> None:
+    """Also one whose value is often null: what is missing was taken away."""
+    written = json.loads(reports.problems_json([Problem(code="a/b", message="m")]))
+    del written["problems"][0][key]
+    with pytest.raises(StalePlan):
+        reports.load_problems(json.dumps(written))
+
+
+@pytest.mark.parametrize("key", ["digest", "summary", "people", "guards", "blocked", "problems", "file"])
+def test_a_result_in_a_fleet_that_lacks_a_key_is_refused(key: str) -> None:
+    """The error names the place. A key that lmsconf does not know is passed over."""
+    written = json.loads(fleet_file.dumps(next(iter(FLEETS.values())).index))
+    assert fleet_file.loads(json.dumps({**written, "later": 1})) == next(iter(FLEETS.values())).index
+    del written["workspaces"][1][key]
+    with pytest.raises(LmsconfError, match=rf"workspaces\[1\]\.{key} is missing"):
+        fleet_file.loads(json.dumps(written))
+
+
 @pytest.mark.parametrize("name", FLEETS)
 def test_an_index_of_a_fleet_is_read_as_it_was_written(name: str) -> None:
     """Each workspace has its result again, and the index of a shard says which shard it is."""
