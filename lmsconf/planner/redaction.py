@@ -125,9 +125,6 @@ class RedactionContext:
         if isinstance(value, Struct):
             names = (name for name in value.__struct_fields__ if name != "id")
             return replace(value, **{name: self._value(getattr(value, name)) for name in names})
-        if isinstance(value, tuple) and hasattr(value, "_asdict") and hasattr(value, "_replace"):
-            parts = value._asdict().items()
-            return value._replace(**{name: self._value(part) for name, part in parts if name != "id"})
         if isinstance(value, tuple | frozenset):
             return type(value)(map(self._value, value))
         if value is None or isinstance(value, bool | int | float):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from flow.project import Project
+from flow.shell import lmsconf
 
 SEED = """
 custom_fields:
@@ -123,3 +125,184 @@ def test_the_calls_of_ten_fields(tmp_path: Path, name: str, golden: Callable[[st
     fields = "".join(MANY.splitlines(keepends=True)[:number])
     it = Project(tmp_path, SEED.replace("smart_groups:", f"{fields}smart_groups:"), "guards: off\n")
     golden(f"fields_{name}.txt", shown(it, manifests, more))
+
+
+# What `plan` prints of fields whose answers move to another one: tests/golden/migration_….txt.
+
+
+PROJECT = """\
+workspaces: {sandbox: {url: "sandbox:", seed: workspace.yaml}}
+leave_alone: [user/gus@x.se]
+"""
+MIGRATIONS_SEED = """\
+custom_fields:
+  - {name: Team, type: CHOICE, choices: [Sales, Tech, HR]}
+  - {name: Skills, type: MULTI_SELECT, choices: [Go, SQL]}
+  - {name: Motto, type: TEXT}
+  - {name: Unit, type: CHOICE, choices: [Sellers, Tech, People]}
+  - {name: Known, type: MULTI_SELECT, choices: [Go, SQL, R]}
+  - {name: Words, type: TEXT}
+  - {name: Site, type: CHOICE, choices: [Oslo, Bergen]}
+people:
+  - {email: ann@x.se, answers: {Team: Sales, Skills: [Go], Motto: Go}}
+  - {email: bea@x.se, answers: {Team: Tech, Unit: Tech, Skills: [Go, SQL], Known: [Go], Motto: go, Words: Go}}
+  - {email: cai@x.se, answers: {Team: HR, Unit: Sellers, Skills: [SQL], Known: [SQL], Words: Be}}
+  - {email: dan@x.se, archived: true, answers: {Team: HR, Unit: Sellers, Skills: [SQL], Known: [SQL, R], Motto: C}}
+  - {email: eva@x.se, answers: {Team: HR, Unit: Sellers, Motto: SQL, Words: SQL}}
+  - {email: fia@x.se, answers: {Team: HR, Unit: Tech, Motto: Words}}
+  - {email: gus@x.se, answers: {Skills: [Go]}}
+smart_groups:
+  - {name: Sellers, conditions: [{field: Team, choices: [Sales]}]}
+  - {name: Others, conditions: [{field: Team, choices: [Tech, HR]}, {field: Site, choices: [Oslo]}]}
+  - {name: Staff, conditions: [{field: Team, choices: [HR]}]}
+  - {name: Coders, conditions: [{field: Skills, choices: [Go]}]}
+"""
+PLANS: dict[str, tuple[str, str]] = {
+    "misspelt": ("", "{name: Dept, type: TEXT, migrate: {from: Tem}}"),
+    "done": ("", "{name: Unit, migrate: {from: Tem}}"),
+    "unlike": ("", "{name: Dept, type: TEXT, migrate: {from: Zone}}"),
+    "absent": ("", "{name: Dept, type: TEXT, migrate: {from: Team}}]\nabsent: {custom_fields: [Team]}\ngroups: ["),
+    "untyped": ("", "{name: Dept, migrate: {from: Motto}}"),
+    "old_left_out": ("--except custom_field/Team", "{name: Dept, type: TEXT, migrate: {from: Team}}"),
+    "both_left_out": (
+        "--except custom_field/Team --except custom_field/Dept",
+        "{name: Dept, type: TEXT, migrate: {from: Team}}, {name: Words, hidden: true}",
+    ),
+    "unmapped": (
+        "",
+        "{name: Unit, choices: {include: [Sellers]},"
+        " migrate: {from: Team, choices: {Sales: Selers, Tehc: null, HR: null}}}"
+        ", {name: Known, choices: {include: [Go]}, migrate: {from: Motto, choices: {Go: Goo, go: null}}}"
+        ", {name: New, type: CHOICE, choices: [C], migrate: {from: Skills, choices: {Go: C}}}",
+    ),
+    "kept": (
+        "",
+        "{name: Unit, migrate: {from: Team, choices: {Sales: Sellers, HR: People}}}]\n"
+        "smart_groups: [{name: Staff, conditions: [{field: Team, choices: [Tech]}]}",
+    ),
+    "deleted": (
+        "",
+        "{name: Unit, migrate: {from: Team, choices: {Sales: Sellers, HR: null}, not_copied: delete, conditions: all}}"
+        "]\nabsent: {smart_groups: [Others]}\ngroups: [",
+    ),
+    "two_fields": (
+        "",
+        "{name: Unit, migrate: {from: Team, choices: {Sales: Sellers, HR: Tech}, not_copied: delete, conditions: all}}"
+        ", {name: Place, type: CHOICE, choices: [Oslo, Bergen], migrate: {from: Site, conditions: all}}]\n"
+        "smart_groups: [{name: Sales team, id: sg-1}",
+    ),
+    "one_of_several": ("", "{name: Area, type: CHOICE, choices: [Go, SQL], migrate: {from: Skills, conditions: all}}"),
+    "more_than_before": ("", "{name: Known, migrate: {from: Skills}}"),
+    "text_to_choices": ("", "{name: Known, migrate: {from: Motto}}"),
+    "text_to_text": ("", "{name: Words, migrate: {from: Motto, not_copied: delete}}"),
+    "choices_to_text": ("", "{name: Words, migrate: {from: Skills, choices: {Go: Golang}, conditions: all}}"),
+    "renamed": ("", "{name: Dept, previously: [Unit], migrate: {from: Team, choices: {Sales: Sellers, HR: null}}}"),
+    "conditions_left": (
+        "--only custom_field/Unit",
+        "{name: Unit, migrate: {from: Team, choices: {Sales: Sellers, HR: People}, not_copied: delete}}]\n"
+        "smart_groups: [{name: Sellers, conditions: [{field: Unit, choices: [Sellers]}]}, {name: Coders}",
+    ),
+    "conditions_undeclared": (
+        "--only custom_field/Known",
+        "{name: Known, migrate: {from: Team, choices: {Sales: R, Tech: R, HR: null}, not_copied: delete}}",
+    ),
+    "one_field": ("--only custom_field/Known", "{name: Known, migrate: {from: Skills}}, {name: Words, hidden: true}"),
+}
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_a_plan_says_which_answers_move(tmp_path: Path, name: str, golden: Callable[[str, str], None]) -> None:
+    """It names what is not copied and why, what is deleted, and what to change in the manifest."""
+    options, fields = PLANS[name]
+    (tmp_path / "manifests").mkdir()
+    (tmp_path / "lmsconf.yaml").write_text(PROJECT)
+    (tmp_path / "workspace.yaml").write_text(MIGRATIONS_SEED)
+    (tmp_path / "manifests" / "all.yaml").write_text(f"custom_fields: [{fields}]\n")
+    ran = lmsconf(tmp_path, "plan", *options.split())
+    text = re.sub(r"Digest: .*", "Digest: …", ran.out + ran.err)
+    golden(f"migration_{name}.txt", f"{text}[exit {ran.code}]\n")
+
+
+# What `validate` and `plan` find in groups, smart groups and fields: tests/golden/lints_….txt.
+
+
+LINT_TEXTS_SEED = """\
+custom_fields:
+  - {name: Country, type: CHOICE, choices: [SE, FI, DE]}
+  - {name: Skills, type: MULTI_SELECT, choices: [SQL, Go]}
+  - {name: Motto, type: TEXT}
+people:
+  - {email: ann@x.se, answers: {Country: SE, Skills: [SQL]}}
+  - {email: bea@x.se, answers: {Country: FI, Skills: [Go]}}
+MORE
+smart_groups:
+  - {name: Odd, conditions: [{field: Country, choices: [DE], system_condition: IS_ODD}], managers: [ann@x.se]}
+  - {name: Any, conditions: [{field: Country, choices: [SE], system_condition: IS_ANY}]}
+  - {name: Bare, conditions: [{field: Country, choices: [DE]}]}
+groups:
+  - {name: Live, members: [ann@x.se, bea@x.se], managers: [old@x.se]}
+  - {name: Led, managers: [ann@x.se]}
+"""
+MORE = "  - {email: cai@x.se, answers: {Country: SE}}\n  - {email: old@x.se, archived: true}"
+MANIFEST = """\
+custom_fields:
+  - {name: Declared, type: CHOICE, choices: [A, B]}
+  - {name: Country, choices: [SE, FI, DE]}
+smart_groups:
+  - {name: Both, conditions: [{field: Country, choices: [SE]}, {field: Country, choices: [FI]}]}
+  - name: Three
+    conditions:
+      - {field: Country, choices: [SE, FI]}
+      - {field: Country, choices: [FI, DE]}
+      - {field: Country, choices: [SE]}
+      - {field: Country, choices: [SE, DE]}
+  - {name: Odd, conditions: [{field: Country, choices: [SE]}, {field: Country, choices: [FI]}]}
+  - {name: Any, conditions: [{field: Country, choices: [DE]}, {field: Country, choices: [FI, SE]}]}
+  - name: Said
+    conditions:
+      - {field: Country, choices: [SE], system_condition: IS_ANY}
+      - {field: Country, choices: [FI], system_condition: IS_ANY}
+  - name: None of them
+    conditions:
+      - {field: Country, choices: [SE], system_condition: IS_NONE}
+      - {field: Country, choices: [FI]}
+  - {name: Whoever, conditions: [{field: Country, system_condition: IS_ANY}, {field: Country, choices: [DE]}]}
+  - {name: Skilled, conditions: [{field: Skills, choices: [SQL]}, {field: Skills, choices: [Go]}]}
+  - {name: Half, conditions: [{field: Country, choices: [SE, FI]}, {field: Country, choices: [FI, DE]}]}
+  - {name: New, conditions: [{field: Declared, choices: [A]}, {field: Declared, choices: [B]}]}
+  - {name: All, conditions: [{field: Country, choices: [FI, SE]}]}
+  - {name: Everybody, conditions: [{field: Country, choices: [SE, FI]}]}
+  - {name: Managed, conditions: [{field: Country, choices: [SE]}], managers: []}
+  - {name: Bare, managers: [ann@x.se]}
+groups:
+  - {name: Two, members: [ann@x.se, bea@x.se]}
+  - {name: Same, members: [bea@x.se, ann@x.se], managers: [bea@x.se]}
+  - {name: One, members: [ann@x.se]}
+  - {name: Single, members: [ann@x.se]}
+  - {name: Part, members: {include: [ann@x.se, bea@x.se]}}
+  - {name: Live, managers: {include: [old@x.se]}}
+  - {name: Led, managers: []}
+"""
+PEOPLE = {
+    "many": LINT_TEXTS_SEED.replace("MORE", MORE),
+    "two": LINT_TEXTS_SEED.replace("MORE", "  - {email: old@x.se, archived: true}"),
+    "one": LINT_TEXTS_SEED.replace("MORE", "  - {email: old@x.se, archived: true}").replace(
+        "a@x.se, ans", "a@x.se, archived: true, ans"
+    ),
+}
+
+
+@pytest.mark.parametrize("people", PEOPLE)
+def test_a_plan_tells_what_is_odd_about_groups(tmp_path: Path, people: str, golden: Callable[[str, str], None]) -> None:
+    """Conditions that nobody or everybody meets, the audience of another group, and no active manager."""
+    plan = Project(tmp_path, PEOPLE[people]).plan(MANIFEST)
+    found = [one for one in plan.all_problems if one.code.startswith("lint/")]
+    lines = [f"{one.source}: {one.severity}: {one.message} [{one.code}]\n    {one.hint}\n" for one in found]
+    golden(f"lints_{people}.txt", "".join(lines))
+
+
+def test_validate_tells_what_is_odd_about_groups(tmp_path: Path, golden: Callable[[str, str], None]) -> None:
+    """What shows without a workspace: of a field whose type is not declared nothing is known."""
+    it = Project(tmp_path, PEOPLE["many"])
+    it.write(MANIFEST)
+    golden("lints_validate.txt", lmsconf(it.root, "validate").err)

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from pathlib import Path
 
+import jinja2
 import pytest
 from document_samples import CREATE, DELETE, EMPTY, EVIL, HOSTILE, PLANS, REPORTS, UPDATE
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+import lmsconf
 from lmsconf.kinds.shared.kind_names import resource_title
 from lmsconf.model.address import Address
+from lmsconf.model.names import escape_invisible
 from lmsconf.model.plan import Plan, PlanScope
-from lmsconf.render import APPLY_VIEWS, PLAN_VIEWS, plan_text, problems_text
+from lmsconf.render import APPLY_VIEWS, PLAN_VIEWS, jinja, plan_text, problems_text
 from lmsconf.render.color import colorize
-from lmsconf.render.escape import escape_terminal
+from lmsconf.render.escape import csv_cell, escape_terminal
 from lmsconf.render.resource_wording import format_condition, format_item
+from lmsconf.render.terminal_lines import rows_on_terminal, wrap_prose
 
 BIDI = set("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
@@ -167,3 +172,113 @@ def test_evil_sample_is_evil() -> None:
     """The hostile sample holds what the tests above claim to defuse."""
     assert active(EVIL)
     assert "##[" in EVIL
+
+
+# Escapes, letter by letter, where their judges would accept more than one way.
+
+
+@pytest.mark.parametrize(
+    ("text", "cell"),
+    [
+        ("plain", "plain"),
+        ("=1+1", "'=1+1"),
+        ("  =1+1", "'  =1+1"),
+        ("a=1", "a=1"),
+        ("\tx", "'\\tx"),
+        ("\rx", "'\\rx"),
+        ("\nx", "'\\nx"),
+        ("\0x", "'\\x00x"),
+        ("a\tx", "a\\tx"),
+        ("", ""),
+        (" x", '" x"'),
+        ('say "x"', '"say ""x"""'),
+        ("a;b", '"a;b"'),
+    ],
+)
+def test_a_cell(text: str, cell: str) -> None:
+    """What a spreadsheet would compute, or begins with a control, stands behind an apostrophe; quotes where needed."""
+    assert csv_cell(text) == cell
+
+
+@pytest.mark.parametrize(
+    ("text", "seen"),
+    [
+        ("\x1b", "\\x1b"),
+        ("\x9f", "\\x9f"),
+        ("\xff", "\xff"),
+        ("\u200b", "\\u200b"),
+        ("\U000e0001", "\\U000e0001"),
+        ("\r\n\t", "\\r\\n\\t"),
+    ],
+)
+def test_what_cannot_be_seen_is_a_number(text: str, seen: str) -> None:
+    """Two, four or eight digits, as in Python; letters stay."""
+    assert escape_invisible(text) == seen
+
+
+# Text on a terminal of some width: prose is wrapped at words, and what may be copied keeps its lines.
+
+
+RED, OFF = "\x1b[31m", "\x1b[0m"
+
+
+@pytest.mark.parametrize(
+    ("line", "wrapped"),
+    [
+        pytest.param("one two three four five", "one two three four\n  five", id="prose"),
+        pytest.param("  one two three four five", "  one two three four\n    five", id="indented"),
+        pytest.param("fits in twenty chars", "fits in twenty chars", id="fits"),
+        pytest.param("unbreakable-word-of-many-letters and", "unbreakable-word-of-many-letters\n  and", id="long-word"),
+        pytest.param(
+            "To allow it: lmsconf apply --allow removals=60",
+            "To allow it:\n  lmsconf apply --allow removals=60",
+            id="command-in-prose",
+        ),
+        pytest.param("lmsconf apply --allow removals=60", "lmsconf apply --allow removals=60", id="command"),
+        pytest.param("Please run `lmsconf init` now", "Please run\n  `lmsconf init` now", id="quoted"),
+        pytest.param("  + group/A name of many words", "  + group/A name of many words", id="change"),
+        pytest.param("before   after   content of it", "before   after   content of it", id="row"),
+        pytest.param("a question with room? yes: ", "a question with\n  room? yes: ", id="trailing-blank"),
+        pytest.param(f"{RED}error{OFF}: three four five", f"{RED}error{OFF}: three four\n  five", id="coloured"),
+        pytest.param(f"{RED}error{OFF}: three fours", f"{RED}error{OFF}: three fours", id="coloured-fits"),
+        pytest.param(
+            f"  {RED}+{OFF} group/A name of words", f"  {RED}+{OFF} group/A name of words", id="coloured-change"
+        ),
+        pytest.param(f"{RED}one two three four five{OFF}", f"{RED}one two three four{OFF}\n{RED}  five{OFF}", id="all"),
+    ],
+)
+def test_a_line_is_wrapped_at_words(line: str, wrapped: str) -> None:
+    """On twenty columns; a following line is indented by two more."""
+    assert wrap_prose(f"{line}\n{line}", 20) == f"{wrapped}\n{wrapped}"
+
+
+def test_rows_are_those_of_the_terminal() -> None:
+    """A line that is wider than the terminal takes several rows; an empty one takes one, a colour none."""
+    assert rows_on_terminal("a" * 20, 20) == 1
+    assert rows_on_terminal("a" * 21 + "\n\n" + f"{RED}{'b' * 20}{OFF}\n", 20) == 4
+
+
+# The templates of pages and comments: they compile, know all their names, and leave escaping to one function.
+
+
+TEMPLATES = sorted(Path(lmsconf.__file__).parent.rglob("*.j2"))
+
+
+@pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.name)
+def test_templates_compile(path: Path) -> None:
+    """Tags fit into each other, and filters and tests have names that are known."""
+    environment = jinja.markdown_environment() if path.name.endswith(".md.j2") else jinja.html_environment()
+    assert environment.undefined is jinja2.StrictUndefined
+    assert environment.from_string(path.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.name)
+def test_templates_mark_nothing_as_safe(path: Path) -> None:
+    """What is put in is escaped, without exception: only filters of ours, which escape, return Markup."""
+    assert not re.search(r"\|\s*(safe|e|escape)\b|autoescape|Markup", path.read_text(encoding="utf-8"))
+
+
+def test_an_unknown_name_is_an_error() -> None:
+    """A page is not printed with a gap in the place of a value that nobody gave it."""
+    with pytest.raises(jinja2.UndefinedError, match="'snapshot' is undefined"):
+        jinja.html_page("snapshot.html.j2")
