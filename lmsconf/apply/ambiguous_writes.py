@@ -8,7 +8,7 @@ retried as soon as it is found missing.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from enum import Enum
 from threading import Event
@@ -16,6 +16,7 @@ from typing import Final
 
 from msgspec import Struct, field
 
+from lmsconf.api.spec import ApiSpec
 from lmsconf.apply.scheduler import Begin, Learnt
 from lmsconf.errors import (
     ApiError,
@@ -55,6 +56,11 @@ class IssuedRequest(Struct, frozen=True, kw_only=True):
     call: Call
     path: str
     body: object
+
+    def path_values(self, spec: ApiSpec) -> Mapping[str, str]:
+        """Return the values of the path's parameters."""
+        route = spec.match_route(self.call.method, self.path)
+        return route[1] if route else {}
 
 
 class WaitClock(Struct, frozen=True, kw_only=True):

@@ -3,34 +3,33 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from functools import partial
-from typing import TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, WaitClock
-from lmsconf.apply.dialect_hint import wrong_assumptions
-from lmsconf.apply.executor import CallExecutor
+from lmsconf.apply.events import ApplyProgress, CallCounter, Phase
+from lmsconf.apply.executor import CallExecutor, grants_to_verify, late_checks
 from lmsconf.apply.first_calls import FirstCalls
-from lmsconf.apply.grant_verification import grants_to_verify
-from lmsconf.apply.late_comparison import late_checks
-from lmsconf.apply.not_as_planned import no_effect_problem
-from lmsconf.apply.phases import CallCounter, Phase, unreported
-from lmsconf.apply.replanning import PlanReplayer
-from lmsconf.apply.run_outcome import exit_code, hints_on_updates, unattempted_calls
-from lmsconf.apply.scheduler import Begin, RunResult, Tell, run_calls
-from lmsconf.apply.value_search import ResourceTrials
-from lmsconf.apply.verification import (
+from lmsconf.apply.not_as_planned import no_effect_problem, wrong_assumptions
+from lmsconf.apply.replanning import (
     NO_MANIFESTS,
     OTHER_MANIFESTS,
     TOUCHED_ONLY,
     UNDONE,
+    PlanReplayer,
     VerificationResult,
+    exit_code,
+    hints_on_updates,
     skipped_verification,
+    unattempted_calls,
     verify_by_replanning,
 )
+from lmsconf.apply.scheduler import Begin, RunResult, run_calls
+from lmsconf.apply.value_search import ResourceTrials
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import ApiError, LmsconfError, Problem, ProblemsFound, Severity
 from lmsconf.journal.journal_reader import seen_values
@@ -38,6 +37,7 @@ from lmsconf.journal.journal_writer import Journal
 from lmsconf.kinds import all_kinds
 from lmsconf.kinds.smart_group.compare_members import compare_members
 from lmsconf.model.address import Address
+from lmsconf.model.calls import Call
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.outcomes import (
     ApplyReport,
@@ -55,7 +55,6 @@ from lmsconf.workspace.project_manifests import load_manifests, refuse_errors
 
 Verify = Callable[[RunResult, AmbiguousWriteResolver], VerificationResult]
 """Verify the workspace after a run."""
-Value = TypeVar("Value")
 
 
 class Applier(PlanReplayer, Struct, frozen=True, kw_only=True):
@@ -96,11 +95,9 @@ class Applier(PlanReplayer, Struct, frozen=True, kw_only=True):
         plan: Plan,
         *,
         meta: Mapping[str, str],
-        phase: Phase = unreported,
+        progress: ApplyProgress | None = None,
         journal: Journal | None = None,
         keep: Begin | None = None,
-        sent: Begin | None = None,
-        ended: Tell | None = None,
         verify: VerifyMode = VerifyMode.ALL,
         made_from: Manifests | None = None,
         kept: Snapshot | None = None,
@@ -108,50 +105,41 @@ class Applier(PlanReplayer, Struct, frozen=True, kw_only=True):
     ) -> ApplyReport:
         """Send the calls of a plan, verify the result and report. Does no check beforehand: use `lmsconf.apply`.
 
-        phase: receives the progress. journal: records each call before it is sent, and its outcome. keep: called before
-        that for each call; stops the run by raising LmsconfError. sent: called after both, right before each call is
-        sent; ended: called with its outcome. verify: what is planned again. made_from: the
-        manifests that the plan was just made from; default: the project's manifests, if their digest is the plan's.
-        kept: what this run read of the workspace before, so that only what the plan touches needs to be read again.
-        interrupts: keeps Ctrl-C and SIGTERM, so that whatever is interrupted, what was done is reported and recorded.
+        progress: receives the phases, each call right before it is sent, and its outcome. journal: records
+        each call before that, and its outcome. keep: called before both; stops the run by raising LmsconfError.
+        verify: what is planned again. made_from: the manifests that the plan was just made from; default: the project's
+        manifests, if their digest is the plan's. kept: what this run read of the workspace before, so that only what
+        the plan touches needs to be read again. interrupts: keeps Ctrl-C and SIGTERM, so that whatever is interrupted,
+        what was done is reported and recorded.
         """
-        interrupts = interrupts or Interrupts()
+        interrupts, progress = interrupts or Interrupts(), progress or ApplyProgress()
         with interrupts.installed():
             interrupts.keep()
-            verify_run = self._verifier(plan, verify, made_from, kept, phase)
-            before = (keep, None if journal is None else journal.record_intent, sent)
-            after = (None if journal is None else journal.record_outcome, ended)
-            digest = plan_digest(plan) if journal is None else journal.plan_digest
-            calls = self._first_calls(plan, journal)
-            report = self._run(plan, digest, meta, verify_run, phase, _each(after), _each(before), interrupts, calls)
+            verify_run = self._verifier(plan, verify, made_from, kept, progress.phase)
+            started, digest = self.now(), plan_digest(plan) if journal is None else journal.plan_digest
+            run, resolver = self._send_calls(plan, journal, keep, progress, interrupts)
+            verification = skipped_verification("The run was stopped before that.")
+            try:
+                if run.stopped_by is None and run.interrupted_by is None and (run.may_have_written or not plan.calls):
+                    with interrupts.raised():
+                        verification = self._compare_prediction(plan, verify_run(run, resolver))
+            except KeyboardInterrupt as cut:
+                # Report what was done, although verification was interrupted.
+                run.interrupted_by = cut
+            run.interrupted_by = run.interrupted_by or interrupts.first
+            report = self._report(plan, digest, run, verification, started, meta)
             problems = () if journal is None else journal.record_end(report)
         return replace(report, problems=(*report.problems, *problems)) if problems else report
 
-    def _run(
+    def _report(
         self,
         plan: Plan,
         digest: str,
+        run: RunResult,
+        verification: VerificationResult,
+        started: str,
         meta: Mapping[str, str],
-        verify_run: Verify,
-        phase: Phase,
-        record: Tell,
-        begin: Begin,
-        interrupts: Interrupts,
-        first_calls: FirstCalls,
     ) -> ApplyReport:
-        started = self.now()
-        with phase("Applying") as report:
-            counter = CallCounter(len(plan.calls), report)
-            run, resolver = self._send_calls(plan, counter, record, begin, interrupts, first_calls)
-        verification = skipped_verification("The run was stopped before that.")
-        try:
-            if run.stopped_by is None and run.interrupted_by is None and (run.may_have_written or not plan.calls):
-                with interrupts.raised():
-                    verification = self._compare_prediction(plan, verify_run(run, resolver))
-        except KeyboardInterrupt as cut:
-            # Report what was done, although verification was interrupted.
-            run.interrupted_by = cut
-        run.interrupted_by = run.interrupted_by or interrupts.first
         touched = {outcome.address for outcome in run.outcomes}
         unseen = [
             one for one in verification.residue if one.address in touched and is_already_accepted(one, run.outcomes)
@@ -193,24 +181,33 @@ class Applier(PlanReplayer, Struct, frozen=True, kw_only=True):
     def _send_calls(
         self,
         plan: Plan,
-        counter: CallCounter,
-        record: Tell,
-        begin: Begin,
+        journal: Journal | None,
+        keep: Begin | None,
+        progress: ApplyProgress,
         interrupts: Interrupts,
-        first_calls: FirstCalls,
     ) -> tuple[RunResult, AmbiguousWriteResolver]:
-        """Send the calls. record: called with each outcome."""
+        """Send the calls, and record each of them."""
 
-        def note(outcome: CallOutcome) -> None:
-            record(outcome)
+        def begin(call: Call) -> None:
+            if keep is not None:
+                keep(call)
+            if journal is not None:
+                journal.record_intent(call)
+            progress.call_started(call)
+
+        def end(outcome: CallOutcome) -> None:
+            if journal is not None:
+                journal.record_outcome(outcome)
+            progress.call_ended(outcome)
             counter.count(outcome)
 
-        with self.connection.worker_pool(self.parallelism, counter.report) as pool:
-            resolver = self._resolver(plan, begin)
-            kinds = all_kinds()
+        first_calls, resolver = self._first_calls(plan, journal), self._resolver(plan, begin)
+        with ExitStack() as stack:
+            counter = CallCounter(len(plan.calls), stack.enter_context(progress.phase("Applying")))
+            pool = stack.enter_context(self.connection.worker_pool(self.parallelism, counter.report))
             executor = CallExecutor(
                 pool,
-                kinds,
+                all_kinds(),
                 resolver,
                 grants=grants_to_verify(plan),
                 hints=hints_on_updates(plan),
@@ -221,7 +218,7 @@ class Applier(PlanReplayer, Struct, frozen=True, kw_only=True):
                 plan,
                 executor.submit,
                 width=self.parallelism,
-                tell=note,
+                tell=end,
                 begin=begin,
                 stop_waiting=executor.stop_waiting,
                 weight=first_calls.weight,
@@ -305,14 +302,3 @@ class Applier(PlanReplayer, Struct, frozen=True, kw_only=True):
             exit=error.exit,
             predicted=plan.effects.totals if plan.changes else None,
         )
-
-
-def _each(callbacks: Iterable[Callable[[Value], None] | None]) -> Callable[[Value], None]:
-    """Return a function that calls each of the callbacks in turn."""
-    given = [callback for callback in callbacks if callback is not None]
-
-    def call_each(value: Value) -> None:
-        for callback in given:
-            callback(value)
-
-    return call_each

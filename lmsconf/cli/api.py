@@ -72,7 +72,7 @@ def parse_query(pairs: Sequence[str]) -> dict[str, Json]:
 
 def _body(text: bytes) -> Json:
     """Parse the request body. Raises UsageError for invalid JSON."""
-    from lmsconf.api.strict_json import decode
+    from lmsconf.api.messages import decode
 
     try:
         return decode(text)

@@ -30,7 +30,7 @@ from lmsconf.model.outcomes import VerifyMode
 
 if TYPE_CHECKING:
     from lmsconf.apply.applier import Applier
-    from lmsconf.apply.safe_apply import ApplyProgress
+    from lmsconf.apply.events import ApplyProgress
     from lmsconf.model.plan import Plan
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 
-from lmsconf.apply.safe_apply import ApplyProgress
+from lmsconf.apply.events import ApplyProgress
 from lmsconf.cli.events import CommandEvents
 from lmsconf.cli.frame import report_interrupt
 from lmsconf.cli.output import Output

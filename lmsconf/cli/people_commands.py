@@ -25,7 +25,7 @@ from lmsconf.errors import ExitCode, ProblemsFound, UsageError
 if TYPE_CHECKING:
     from lmsconf.model.access import ReportHeader
     from lmsconf.planner.access_state import AccessQuery
-    from lmsconf.workspace.access_reader import PeopleView
+    from lmsconf.workspace.reader import PeopleView
 
 
 @click.command(cls=Command)
@@ -121,8 +121,8 @@ def audience(
 
 def _read(context: CommandContext, query: AccessQuery, parallelism: int, max_rate: float | None) -> PeopleView:
     """Read what a query asks for, with the plan of the current manifests."""
-    from lmsconf.workspace.access_reader import read_people_view
     from lmsconf.workspace.project_manifests import load_manifests
+    from lmsconf.workspace.reader import read_people_view
 
     settings = load_context_settings(context)
     with open_workspace(settings, parallelism, max_rate) as workspace, show_reading_progress("Reading") as tell:
@@ -160,7 +160,7 @@ def test(context: CommandContext, *, live: bool, parallelism: int, max_rate: flo
     """
     from lmsconf.planner.access_tests import judge_report, query_of
     from lmsconf.render.access_tests import TEST_VIEWS
-    from lmsconf.workspace.access_reader import read_people_view
+    from lmsconf.workspace.reader import read_people_view
 
     settings = load_context_settings(context)
     with open_workspace(settings, parallelism, max_rate) as workspace, show_reading_progress("Reading") as tell:

@@ -160,7 +160,7 @@ def plan(
     snapshot = None if snapshot_file is None else _loaded(snapshot_file)
     with open_workspace(settings, parallelism, max_rate, events) as workspace:
         if rehearses:
-            from lmsconf.apply.rehearsal.rehearsed_plan import RehearsalRequest
+            from lmsconf.apply.rehearse import RehearsalRequest
             from lmsconf.cli.rehearsal import rehearse_plan
             from lmsconf.workspace.base_loader import load_base
 

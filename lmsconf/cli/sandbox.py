@@ -92,8 +92,8 @@ def serve(
     Requests: operation, a shell pattern; times, a number or always; after, the number of requests to skip; calls, by
     number from 1; chance, with the seed of its random numbers.
     """
-    from lmsconf.sandbox import fault_file
     from lmsconf.sandbox import serve as serving
+    from lmsconf.sandbox.faults import load_fault_script
     from lmsconf.sandbox.service import SandboxService
     from lmsconf.support.url_rules import token_problem
 
@@ -101,7 +101,7 @@ def serve(
     if token is not None and (wrong := token_problem(token)):
         raise UsageError(f"--token cannot be used: {wrong}", hint="Give it in one word of ASCII characters.")
     token = token or secrets.token_urlsafe(24)
-    script = fault_file.load_fault_script(faults) if faults else None
+    script = load_fault_script(faults) if faults else None
     with _LogFile(log) as write:
         service = SandboxService(place.db, spec=place.spec, token=token, seed=place.seed, faults=script, on_log=write)
         server = serving.serve(service, port, latency=latency)

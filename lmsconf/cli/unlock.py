@@ -15,7 +15,7 @@ from lmsconf.cli.prompts import confirm
 from lmsconf.errors import ExitCode, LmsconfError, UsageError
 
 if TYPE_CHECKING:
-    from lmsconf.apply.lock_names import WorkspaceLock
+    from lmsconf.apply.remote_lock import WorkspaceLock
 
 
 @click.command(cls=Command)

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from msgspec import Struct, field
 
-from lmsconf.api.spec.candidate_values import Value
+from lmsconf.api.spec.assumed_keys import Value
 from lmsconf.errors import ExitCode, SourceLocation
 
 

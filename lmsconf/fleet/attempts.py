@@ -14,8 +14,9 @@ from typing import Final
 from msgspec.structs import replace
 
 from lmsconf.apply.applier import Applier
-from lmsconf.apply.lock_names import LockHeldElsewhere
-from lmsconf.apply.safe_apply import ApplyOptions, ApplyProgress, PlanSource, PreparedPlan, apply_safely
+from lmsconf.apply.events import ApplyProgress
+from lmsconf.apply.remote_lock import LockHeldElsewhere
+from lmsconf.apply.safe_apply import ApplyOptions, PlanSource, PreparedPlan, apply_safely
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import StalePlan
 from lmsconf.journal.journal_reader import read_headers

@@ -31,14 +31,13 @@ from lmsconf.render.json import drift_json, problems_json
 from lmsconf.render.plan_wording import relaxed_settings
 from lmsconf.support.atomic_files import read_text, write_atomically
 from lmsconf.support.interrupts import Interrupts
-from lmsconf.workspace.access_reader import read_people_view
 from lmsconf.workspace.connection import Connection, RateLimiters
 from lmsconf.workspace.project_manifests import load_manifests, refuse_errors, validate_offline
-from lmsconf.workspace.reader import WorkspaceReader
+from lmsconf.workspace.reader import WorkspaceReader, read_people_view
 
 if TYPE_CHECKING:
     from lmsconf.model.policy import Policy
-    from lmsconf.workspace.base_comparison import BaseManifests
+    from lmsconf.workspace.plan_with_base import BaseManifests
 
 Document = TypeVar("Document")
 OF_ONE_WORKSPACE: Final = ("LMSCONF_TOKEN", "LMSCONF_URL", "LMSCONF_WORKSPACE")

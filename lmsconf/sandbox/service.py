@@ -1,7 +1,9 @@
-"""The service without a network: a request as plain values, its response as bytes.
+"""The embedded service: a request as plain values, its response as bytes; and the same as an httpx transport.
 
-It has two thin adapters, `transport` for clients in the same process and `serve` for a port, so that both return the
-same responses byte for byte.
+`Sandbox` is for clients in the same process, without a socket, and `serve` for a port: both return the same responses
+byte for byte.
+
+httpx.Client(transport=Sandbox("workspace.db"), base_url="http://sandbox")
 """
 
 from __future__ import annotations
@@ -13,14 +15,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple, cast
 
+import httpx
+
 from lmsconf.api.spec import ApiSpec, Operation
-from lmsconf.sandbox.api_keys import ApiKeys
-from lmsconf.sandbox.api_refusal import Refusal, unauthorized
 from lmsconf.sandbox.faults import ConnectionLost, Fault, FaultScript
 from lmsconf.sandbox.handlers import find_handler
-from lmsconf.sandbox.handlers.accounts import archive_due_accounts, is_archiving_due
-from lmsconf.sandbox.request_context import Json, RequestContext
-from lmsconf.sandbox.request_validation import RequestValidator
+from lmsconf.sandbox.handlers.users import archive_due_accounts, is_archiving_due
+from lmsconf.sandbox.request_context import ApiKeys, Json, Refusal, RequestContext, RequestValidator, unauthorized
 from lmsconf.sandbox.store import IN_MEMORY, Repository, Store
 
 _METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
@@ -240,3 +241,16 @@ def json_response(status: int, value: Json) -> SandboxResponse:
     """A response with a JSON body."""
     body = _ENCODER.encode(value).encode()
     return SandboxResponse(status, {"content-type": "application/json", "content-length": str(len(body))}, body)
+
+
+class Sandbox(SandboxService, httpx.BaseTransport):
+    """A workspace for clients in this process. `log` has every request."""
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Answer one request. A lost response raises the httpx error of a broken connection."""
+        path, _, query = request.url.raw_path.decode("ascii").partition("?")
+        try:
+            answer = self.answer(request.method, path, query, dict(request.headers.items()), request.read())
+        except ConnectionLost as error:
+            raise httpx.RemoteProtocolError(str(error), request=request) from error
+        return httpx.Response(answer.status, headers=answer.headers, stream=httpx.ByteStream(answer.body))

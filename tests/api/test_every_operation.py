@@ -13,7 +13,7 @@ from lmsconf.api.client import Client
 from lmsconf.api.spec import ApiSpec
 from lmsconf.model.canonical_json import Json
 from lmsconf.sandbox.seed import fill_workspace
-from lmsconf.sandbox.transport import Sandbox
+from lmsconf.sandbox.service import Sandbox
 
 DEFAULT: dict[str, str | int] = {}
 OTHER: dict[str, str | int] = {

@@ -22,8 +22,8 @@ import httpx
 from measuring import tell, verdict
 
 from lmsconf.sandbox.seed import fill_workspace
+from lmsconf.sandbox.service import Sandbox
 from lmsconf.sandbox.store import IN_MEMORY
-from lmsconf.sandbox.transport import Sandbox
 
 FIELDS = {
     "Department": ("CHOICE", ("Sales", "Engineering", "Finance", "Legal")),

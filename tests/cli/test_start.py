@@ -14,7 +14,7 @@ NEVER = {"httpcore", "h11", "anyio", "asyncio", "jsonschema", "deepdiff", "jinja
 OF_OTHERS = {
     *("lmsconf.doctor", "lmsconf.apply", "lmsconf.api.sdk", "lmsconf.render.html", "lmsconf.render.markdown"),
     *("lmsconf.render.junit", "lmsconf.render.sarif", "lmsconf.support.git"),
-    *("lmsconf.planner.drift", "lmsconf.workspace.base_comparison", "lmsconf.manifest.validation.messages"),
+    *("lmsconf.planner.drift", "lmsconf.workspace.plan_with_base", "lmsconf.manifest.validation.messages"),
 }
 OF_PLANS = {"lmsconf.planner.plan", "lmsconf.api.client", "lmsconf.sandbox", "lmsconf.render", "sqlite3", "httpx"}
 

@@ -11,7 +11,7 @@ from lmsconf.cli.frame import run_command_line
 from lmsconf.errors import ExitCode
 from lmsconf.sandbox.faults import Fault, FaultScript
 from lmsconf.sandbox.serve import serve
-from lmsconf.sandbox.transport import Sandbox
+from lmsconf.sandbox.service import Sandbox
 
 
 @pytest.mark.parametrize(("faults", "told"), [((), 0), ((Fault(operation="*-groups.rename", status=200),), 1)])

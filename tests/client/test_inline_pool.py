@@ -9,8 +9,7 @@ import httpx
 import pytest
 
 import lmsconf
-from lmsconf.api.concurrent_reader import ConcurrentReader
-from lmsconf.api.worker_pool import InlineExecutor, WorkerPool
+from lmsconf.api.worker_pool import ConcurrentReader, InlineExecutor, WorkerPool
 from lmsconf.errors import Rejected
 from lmsconf.model.progress import RunProgress
 

@@ -17,7 +17,7 @@ from waiting import HANGS
 from lmsconf.api.client import Client
 from lmsconf.errors import Unreachable, WriteOutcomeUnknown
 from lmsconf.sandbox.serve import serve
-from lmsconf.sandbox.transport import Sandbox
+from lmsconf.sandbox.service import Sandbox
 
 from .network import CANARY, Clock, one_call
 

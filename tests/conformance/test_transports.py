@@ -12,7 +12,7 @@ from conformance.scenario import SCRIPT, ObservedResponse, Step, as_text, opened
 from lmsconf.api.spec import ApiSpec
 from lmsconf.sandbox.faults import ALWAYS, Fault, FaultScript
 from lmsconf.sandbox.serve import serve
-from lmsconf.sandbox.transport import Sandbox
+from lmsconf.sandbox.service import Sandbox
 
 
 @contextmanager

@@ -8,8 +8,8 @@ from typing import cast
 
 import pytest
 
-from lmsconf.api.concurrent_reader import ConcurrentReader
 from lmsconf.api.spec import ApiSpec
+from lmsconf.api.worker_pool import ConcurrentReader
 from lmsconf.errors import ApiError
 from lmsconf.kinds import all_kinds
 from lmsconf.kinds.manual_group.types import GroupRow

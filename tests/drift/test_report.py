@@ -20,7 +20,7 @@ from lmsconf.errors import LmsconfError, SourceLocation
 from lmsconf.model.drift import DriftReport, DriftState, IgnoreRule
 from lmsconf.project.settings import load_settings
 from lmsconf.sandbox.faults import Fault, FaultScript
-from lmsconf.sandbox.transport import Sandbox
+from lmsconf.sandbox.service import Sandbox
 from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.project_manifests import load_manifests
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from wire.second_dialect import second_dialect
 
 from lmsconf.api.client import Exchange
-from lmsconf.api.spec.listings import CATALOG, SMART_GROUPS, USERS
+from lmsconf.api.spec.operations import CATALOG, SMART_GROUPS, USERS
 from lmsconf.apply.applier import Applier
 from lmsconf.model.plan import Plan
 from lmsconf.model.policy import Policy

@@ -9,7 +9,7 @@ import httpx
 from laws.sandbox_project import TransportConnection
 
 from lmsconf.model.plan import Plan
-from lmsconf.sandbox.transport import Sandbox
+from lmsconf.sandbox.service import Sandbox
 from lmsconf.workspace.project_manifests import load_manifests
 from lmsconf.workspace.reader import WorkspaceReader
 

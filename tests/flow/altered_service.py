@@ -9,8 +9,7 @@ from typing import Any
 
 from lmsconf.apply.applier import Applier
 from lmsconf.model.plan import Plan
-from lmsconf.sandbox.service import SandboxResponse, json_response
-from lmsconf.sandbox.transport import Sandbox
+from lmsconf.sandbox.service import Sandbox, SandboxResponse, json_response
 from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.project_manifests import load_manifests
 

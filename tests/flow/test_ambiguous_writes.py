@@ -21,7 +21,7 @@ from lmsconf.model.calls import CallStatus
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.progress import Report
 from lmsconf.project.settings import load_settings
-from lmsconf.sandbox.transport import Sandbox
+from lmsconf.sandbox.service import Sandbox
 from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.project_manifests import load_manifests
 

@@ -29,7 +29,7 @@ from lmsconf.documents.plan_file import dumps, loads
 from lmsconf.kinds import all_kinds
 from lmsconf.model.calls import Call
 from lmsconf.sandbox.serve import Server, serve
-from lmsconf.sandbox.transport import Sandbox
+from lmsconf.sandbox.service import Sandbox
 from lmsconf.workspace.connection import Connection
 
 from .project import Project

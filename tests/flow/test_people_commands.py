@@ -20,10 +20,9 @@ from lmsconf.planner.access_state import AccessQuery
 from lmsconf.planner.access_tests import judge_tests
 from lmsconf.planner.audience_reports import audience_report
 from lmsconf.sandbox.faults import Fault, FaultScript
-from lmsconf.workspace.access_reader import read_people_view
 from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.project_manifests import load_manifests
-from lmsconf.workspace.reader import WorkspaceReader
+from lmsconf.workspace.reader import WorkspaceReader, read_people_view
 
 from .project import Project
 from .shell import Ran, lmsconf

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from lmsconf.api.concurrent_reader import ConcurrentReader
+from lmsconf.api.worker_pool import ConcurrentReader
 from lmsconf.apply.applier import Applier
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound, Unauthorized

@@ -20,7 +20,7 @@ from lmsconf.errors import ExitCode
 from lmsconf.model.calls import Call, CallStatus
 from lmsconf.model.outcomes import ApplyReport, VerifyMode
 from lmsconf.project.settings import load_settings
-from lmsconf.sandbox.transport import Sandbox
+from lmsconf.sandbox.service import Sandbox
 from lmsconf.workspace.project_manifests import load_manifests
 
 SEED = """

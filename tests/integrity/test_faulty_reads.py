@@ -17,7 +17,7 @@ from lmsconf.apply.applier import Applier
 from lmsconf.errors import LmsconfError, ProblemsFound
 from lmsconf.model.plan import Action, Plan
 from lmsconf.project.settings import load_settings
-from lmsconf.sandbox.transport import Sandbox
+from lmsconf.sandbox.service import Sandbox
 from lmsconf.workspace.project_manifests import load_manifests
 
 

@@ -11,7 +11,7 @@ from laws.sandbox_project import TransportConnection
 from lmsconf.apply.applier import Applier
 from lmsconf.model.effects import Basis
 from lmsconf.project.settings import load_settings
-from lmsconf.sandbox.transport import Sandbox
+from lmsconf.sandbox.service import Sandbox
 from lmsconf.workspace.project_manifests import load_manifests
 
 SEED = """

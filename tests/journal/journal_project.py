@@ -16,7 +16,7 @@ from lmsconf.journal.kept_runs import Retention
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Plan
 from lmsconf.project.settings import load_settings
-from lmsconf.sandbox.transport import Sandbox
+from lmsconf.sandbox.service import Sandbox
 from lmsconf.workspace.project_manifests import load_manifests
 
 BEGAN = datetime(2026, 6, 1, 8, 0, tzinfo=UTC)

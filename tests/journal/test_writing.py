@@ -7,20 +7,21 @@ import json
 import os
 import stat
 from collections import defaultdict
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
 from journal.journal_project import CALLS, KEEP_ALL, JournalProject
+from lmsconf.apply.events import ApplyProgress
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import ExitCode, LmsconfError
 from lmsconf.journal.journal_reader import parse_journal
 from lmsconf.journal.journal_writer import Journal
 from lmsconf.model.calls import Call, CallStatus
 from lmsconf.model.outcomes import CallOutcome
-from lmsconf.model.progress import RunProgress
+from lmsconf.model.progress import Report, RunProgress
 from lmsconf.model.recorded_run import CallState
 from lmsconf.support.redaction import register_secret
 
@@ -81,8 +82,13 @@ def test_whoever_listens_hears_each_outcome_too(scene: JournalProject) -> None:
     """What is written down is counted as well, each outcome once, beside what is verified afterwards."""
     plan = scene.plan()
     heard: defaultdict[str, list[RunProgress]] = defaultdict(list)
+
+    class Heard(ApplyProgress):
+        def phase(self, label: str) -> AbstractContextManager[Report]:
+            return nullcontext(heard[label].append)
+
     with scene.begin(plan) as journal:
-        scene.workspace.execute(plan, meta={}, phase=lambda label: nullcontext(heard[label].append), journal=journal)
+        scene.workspace.execute(plan, meta={}, progress=Heard(), journal=journal)
     assert [now.done for now in heard["Applying"]] == list(range(1, len(plan.calls) + 1))
     assert {(now.total, now.is_final) for now in heard["Applying"]} == {(len(plan.calls), True)}
     assert [*heard] == ["Applying", "Verifying"]

@@ -17,8 +17,7 @@ from laws.hypothesis_profile import tried
 from laws.random_manifests import RandomManifests, wishes
 from laws.random_workspaces import RandomWorkspace
 from laws.sandbox_project import SandboxProject
-from lmsconf.apply.rehearsal.rehearse import RehearsalOptions, rehearse_on
-from lmsconf.apply.rehearsal.twin import open_twin
+from lmsconf.apply.rehearse import RehearsalOptions, open_twin, rehearse_on
 from lmsconf.documents import snapshot_file
 from lmsconf.documents.plan_file import dumps, loads, plan_digest
 from lmsconf.model.calls import CallStatus

@@ -16,7 +16,7 @@ from laws.random_workspaces import RandomWorkspace
 from laws.sandbox_project import NOW
 from lmsconf.documents import snapshot_file
 from lmsconf.sandbox.seed import fill_workspace
-from lmsconf.sandbox.transport import Sandbox
+from lmsconf.sandbox.service import Sandbox
 
 Both = tuple[RandomWorkspace, RandomManifests]
 

@@ -16,13 +16,12 @@ from lmsconf.api.client import Client
 from lmsconf.api.worker_pool import WorkerPool
 from lmsconf.apply.ambiguous_writes import WaitClock
 from lmsconf.apply.applier import Applier
-from lmsconf.apply.lock_names import LockHeldElsewhere
-from lmsconf.apply.remote_lock import LockManager
+from lmsconf.apply.remote_lock import LockHeldElsewhere, LockManager
 from lmsconf.errors import LmsconfError, StalePlan
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.progress import Report
 from lmsconf.project.settings import LockSettings, Settings
-from lmsconf.sandbox.transport import Sandbox
+from lmsconf.sandbox.service import Sandbox
 from lmsconf.workspace.connection import Connection
 
 TERMS = LockSettings(lease=900.0, owner="a run")

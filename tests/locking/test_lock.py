@@ -17,8 +17,7 @@ from waiting import Interruptions, awaited
 
 from lmsconf.apply.ambiguous_writes import WaitClock
 from lmsconf.apply.applier import Applier
-from lmsconf.apply.lock_names import LockHeldElsewhere, LockLost
-from lmsconf.apply.remote_lock import LockManager
+from lmsconf.apply.remote_lock import LockHeldElsewhere, LockLost, LockManager
 from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound, Unauthorized
 from lmsconf.model.address import Address
 from lmsconf.model.calls import Call, CallStatus
@@ -26,7 +25,7 @@ from lmsconf.model.names import LOCK_PREFIX
 from lmsconf.project.settings import LockSettings, load_settings
 from lmsconf.sandbox.faults import ALWAYS, Fault, FaultScript
 from lmsconf.sandbox.serve import serve
-from lmsconf.sandbox.transport import Sandbox
+from lmsconf.sandbox.service import Sandbox
 from lmsconf.workspace.project_manifests import load_manifests
 
 from .interleaving import ScheduledConnection, project

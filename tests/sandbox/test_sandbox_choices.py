@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-from lmsconf.sandbox.unspecified_behaviour import CHOICES
+from lmsconf.sandbox.handlers import CHOICES
 
 
 def shown() -> set[str]:

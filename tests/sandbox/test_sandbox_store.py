@@ -11,8 +11,8 @@ import pytest
 
 from lmsconf.errors import LmsconfError
 from lmsconf.sandbox.seed import fill_workspace
+from lmsconf.sandbox.service import Sandbox
 from lmsconf.sandbox.store import Store
-from lmsconf.sandbox.transport import Sandbox
 
 from .conftest import SEED, Caller
 

@@ -13,10 +13,9 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from lmsconf.api.client import Client
-from lmsconf.api.concurrent_reader import ConcurrentReader
 from lmsconf.api.retry import RetryPolicy
 from lmsconf.api.spec import ApiSpec
-from lmsconf.api.worker_pool import WorkerPool
+from lmsconf.api.worker_pool import ConcurrentReader, WorkerPool
 from lmsconf.apply.ambiguous_writes import WaitClock as RunClock
 from lmsconf.apply.applier import Applier
 from lmsconf.model.declarations import Manifests
@@ -24,7 +23,7 @@ from lmsconf.model.plan import Plan
 from lmsconf.model.progress import Report
 from lmsconf.project.settings import Settings, load_settings
 from lmsconf.sandbox.seed import fill_workspace
-from lmsconf.sandbox.transport import Sandbox
+from lmsconf.sandbox.service import Sandbox
 from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.project_manifests import load_manifests
 

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from lmsconf import __version__
 from lmsconf.api.spec import ApiSpec
-from lmsconf.api.spec.listings import CATALOG
+from lmsconf.api.spec.operations import CATALOG
 from lmsconf.doctor.diagnose.dialect_assumptions import list_dialect_assumptions
 from lmsconf.doctor.diagnose.page_size import check_page_size, measure_page_sizes
 from lmsconf.doctor.diagnose.token_expiry import check_token_expiry

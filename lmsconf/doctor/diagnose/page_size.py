@@ -7,7 +7,7 @@ from typing import Final, cast
 
 from msgspec import Struct
 
-from lmsconf.api.spec.listings import CATALOG, MANUAL_GROUPS, SMART_GROUPS, USERS
+from lmsconf.api.spec.operations import CATALOG, MANUAL_GROUPS, SMART_GROUPS, USERS
 from lmsconf.doctor.findings import CheckResult, Health
 from lmsconf.errors import InvalidResponse, Rejected
 from lmsconf.model.api import Api, ListOperation

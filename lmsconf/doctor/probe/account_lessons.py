@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import count
 from typing import Final, cast
 
-from lmsconf.api.spec.candidate_values import Value, candidate_values
-from lmsconf.api.spec.listings import USERS
+from lmsconf.api.spec.assumed_keys import Value, candidate_values
+from lmsconf.api.spec.operations import USERS
 from lmsconf.doctor.probe.scratch_objects import ScratchObjects, reason_of_leftover
 from lmsconf.doctor.probe.trial_client import TrialClient
 from lmsconf.errors import Rejected

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from lmsconf.api.spec.candidate_values import Value
-from lmsconf.api.spec.listings import CUSTOM_FIELDS, SMART_GROUPS
+from lmsconf.api.spec.assumed_keys import Value
+from lmsconf.api.spec.operations import CUSTOM_FIELDS, SMART_GROUPS
 from lmsconf.doctor.probe.live_rows import Field, most_fields, parse_field
 from lmsconf.doctor.probe.scratch_objects import ScratchObjectNotCreated, ScratchObjects, reason_of_leftover
 from lmsconf.doctor.probe.trial_client import TrialClient, WriteResult

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from lmsconf.api.spec.candidate_values import Value
+from lmsconf.api.spec.assumed_keys import Value
 from lmsconf.doctor.probe.person_backup import PersonBackup
 from lmsconf.errors import LmsconfError
 from lmsconf.kinds.shared.answer_rows import AnswerRow

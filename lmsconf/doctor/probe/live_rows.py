@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from lmsconf.api.spec.listings import CUSTOM_FIELDS
+from lmsconf.api.spec.operations import CUSTOM_FIELDS
 from lmsconf.kinds import all_kinds
 from lmsconf.kinds.custom_field.types import parse_field_row
 from lmsconf.kinds.shared.response_json import require_text

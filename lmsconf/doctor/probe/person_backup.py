@@ -11,8 +11,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.api.spec.candidate_values import Value, candidate_combinations, candidate_values
-from lmsconf.api.spec.listings import CUSTOM_FIELDS
+from lmsconf.api.spec.assumed_keys import Value, candidate_combinations, candidate_values
+from lmsconf.api.spec.operations import CUSTOM_FIELDS
 from lmsconf.api.spec.value_encoding import (
     ANSWERS,
     WRAPPER,

@@ -9,7 +9,7 @@ from functools import partial
 
 from msgspec import Struct
 
-from lmsconf.api.spec.listings import CATALOG, CUSTOM_FIELDS, MANUAL_GROUPS, SMART_GROUPS, USERS
+from lmsconf.api.spec.operations import CATALOG, CUSTOM_FIELDS, MANUAL_GROUPS, SMART_GROUPS, USERS
 from lmsconf.doctor.diagnose.page_size import MOST, common_page_size, measure_page_sizes
 from lmsconf.doctor.findings import ProbeResult
 from lmsconf.doctor.probe.account_lessons import KEYS as ACCOUNT_KEYS

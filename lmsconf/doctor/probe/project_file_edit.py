@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping as Map
 from typing import Final
 
-from lmsconf.api.spec.candidate_values import Value
+from lmsconf.api.spec.assumed_keys import Value
 from lmsconf.errors import LmsconfError, ProblemsFound
 from lmsconf.manifest.edit.tree_builder import Mapping, Node
 from lmsconf.manifest.edit.yaml_editor import EditRefused, YamlEditor, replace_value

@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from lmsconf.api.spec.listings import CATALOG, CUSTOM_FIELDS, MANUAL_GROUPS, SMART_GROUPS
+from lmsconf.api.spec.operations import CATALOG, CUSTOM_FIELDS, MANUAL_GROUPS, SMART_GROUPS
 from lmsconf.kinds.content_target.effects.facts import AccessFacts, LiveSmartGroup, affected_contents, moved_audiences
 from lmsconf.kinds.content_target.effects.query import ResolvedQuery
 from lmsconf.kinds.content_target.effects.scope import AccessScope, AudienceKey

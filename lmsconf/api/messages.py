@@ -1,18 +1,193 @@
-"""Map an HTTP response or a transport failure to a JSON value or an ApiError."""
+"""Check requests against the API description and encode them; decode responses; map failures to ApiError.
+
+Misuse raises ValueError before anything is sent. JSON is read strictly: what the standard does not allow, and what
+parsers interpret differently, is refused.
+"""
 
 from __future__ import annotations
 
+import json
+import math
+import re
+import threading
 import unicodedata
-from urllib.parse import urlsplit
+from collections.abc import Mapping
+from typing import Final, NoReturn, cast
+from urllib.parse import quote, urlencode, urlsplit
+
+from msgspec import Struct, field
 
 from lmsconf.api.limits import OversizedResponse, refuse_oversized_body
-from lmsconf.api.request import PreparedRequest
 from lmsconf.api.retry import NOT_NOW, TOO_MANY, UNAVAILABLE, seconds_of
-from lmsconf.api.strict_json import decode
+from lmsconf.api.spec import Operation
 from lmsconf.api.transport import HttpResponse, HttpTransport, RequestNotSent, ResponseLost
 from lmsconf.errors import ApiError, InvalidResponse, Rejected, Unauthorized, Unreachable, WriteOutcomeUnknown
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.time_formats import duration_in_words
+
+_ONE_AT_A_TIME: Final = threading.Lock()
+
+
+def decode(body: bytes) -> Json:
+    """Decode JSON in UTF-8.
+
+    Raises ValueError for anything else, including duplicate keys, NaN, infinities, lone surrogates and nesting that is
+    too deep.
+    """
+    # One at a time: decoding gains nothing from threads, and each takes many times the memory of the text.
+    with _ONE_AT_A_TIME:
+        try:
+            value = _DECODER.decode(body.decode("utf-8-sig"))
+            if b"\\ud" in body or b"\\uD" in body:
+                json.dumps(value, ensure_ascii=False).encode()
+        except RecursionError:
+            raise ValueError("it is nested too deeply") from None
+    return cast("Json", value)
+
+
+def encode(value: object) -> bytes:
+    """Encode a request body. Raises ValueError for what is not JSON, including tuples."""
+    _check(value)
+    return _ENCODER.encode(value).encode()
+
+
+def _check(value: object) -> None:
+    """Reject what json.dumps converts silently: a reference not yet replaced by its id is a tuple, not a list."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if not isinstance(key, str):
+                raise ValueError(f"{key!r} is not a JSON key")
+            _check(item)
+    elif isinstance(value, list):
+        for item in value:
+            _check(item)
+    elif value is not None and not isinstance(value, str | int | float):
+        raise ValueError(f"{value!r} is not a JSON value")
+
+
+def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise ValueError("duplicate key in one object")
+    return members
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        _refuse(text)
+    return number
+
+
+def _refuse(text: str) -> NoReturn:
+    raise ValueError(f"{text} is not a number")
+
+
+_DECODER: Final = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_refuse, parse_float=_finite)
+_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+_HEADER_VALUE = re.compile(r"[\x21-\x7e]+")
+_METHOD = re.compile("[A-Z]+")
+_PATH = re.compile(r"(?:/(?!\.{1,2}(?:/|\Z))[!\"$-.0->@-\[\]-~]+)+")
+"""Printable ASCII but / ? # and the backslash, between slashes."""
+
+
+class PreparedRequest(Struct, frozen=True):
+    """One request, ready to send. operation: None for one that was not checked against the API description."""
+
+    operation: Operation | None
+    method: str
+    path: str
+    query: str
+    body: bytes | None
+    writes: bool
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def target(self) -> str:
+        """Path and query, relative to the service's URL."""
+        return f"{self.path}?{self.query}" if self.query else self.path
+
+
+def prepare_request(
+    operation: Operation,
+    path: str,
+    query: Mapping[str, Json],
+    body: object,
+    headers: Mapping[str, str] | None = None,
+) -> PreparedRequest:
+    """Build a request of an operation. path: filled in. Raises ValueError for unknown and for missing parameters."""
+    _check_path(path)
+    if unknown := query.keys() - operation.query.keys():
+        raise ValueError(f"{operation.id} has no query parameter {sorted(unknown)}")
+    if missing := {name for name in operation.required_query if query.get(name) is None}:
+        raise ValueError(f"{operation.id} needs the query parameter {sorted(missing)}")
+    _check_headers(operation, headers or {})
+    content = _body_of(operation, body)
+    return PreparedRequest(
+        operation, operation.method, path, _query_text(query), content, operation.writes, headers or {}
+    )
+
+
+def prepare_unchecked_request(method: str, path: str, query: Mapping[str, Json], body: object) -> PreparedRequest:
+    """Build an unchecked request below the service's URL. Any method but GET and HEAD counts as a write."""
+    if not _METHOD.fullmatch(method):
+        raise ValueError(f"{method!r} is not an HTTP method")
+    _check_path(path)
+    content = None if body is None else encode(body)
+    return PreparedRequest(None, method, path, _query_text(query), content, method not in ("GET", "HEAD"))
+
+
+def _check_path(path: str) -> None:
+    """Reject a path that could reach elsewhere: with a host, a query or dot segments."""
+    if not _PATH.fullmatch(path):
+        raise ValueError(f"{path!r} is not a path below the service's URL")
+
+
+def _check_headers(operation: Operation, headers: Mapping[str, str]) -> None:
+    """Reject headers that the operation does not have, and values that could inject another header."""
+    if unknown := headers.keys() - set(operation.headers.values()):
+        raise ValueError(f"{operation.id} has no header {sorted(unknown)}")
+    for name, value in headers.items():
+        if not _HEADER_VALUE.fullmatch(value):
+            raise ValueError(f"{value!r} cannot be the header {name}")
+
+
+def _body_of(operation: Operation, body: object) -> bytes | None:
+    """Encode the body as JSON. Its property names are checked; their values are left to the service."""
+    if operation.body is None:
+        if body is not None:
+            raise ValueError(f"{operation.id} takes no body")
+        return None
+    if not isinstance(body, dict):
+        raise ValueError(f"{operation.id} takes a JSON object")
+    unknown = body.keys() - set(operation.names.values())
+    if unknown and not operation.allows_additional_properties:
+        raise ValueError(f"{operation.id} has no body property {sorted(unknown)}")
+    if missing := operation.required_body_names - body.keys():
+        raise ValueError(f"{operation.id} needs the body property {sorted(missing)}")
+    return encode(body)
+
+
+def _query_text(query: Mapping[str, Json]) -> str:
+    """Encode the query: None is omitted, a list gives one pair per item."""
+    pairs = [
+        (name, _text(name, item))
+        for name, value in query.items()
+        for item in (value if isinstance(value, list) else [value])
+        if item is not None
+    ]
+    return urlencode(pairs, quote_via=quote, safe="") if pairs else ""
+
+
+def _text(name: str, value: object) -> str:
+    """Return a query value as text. Raises ValueError for an object or a nested list."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str | int | float):
+        return str(value)
+    raise ValueError(f"{value!r} cannot be the query parameter {name}")
+
 
 _SHOWN = 300
 _LOOKED_AT = 64 * 1024

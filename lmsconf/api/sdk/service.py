@@ -10,14 +10,26 @@ response may be missing. Requests are retried where that is safe.
 Raises Rejected for a refused request, Unauthorized for a refused credential, Unreachable without a usable response,
 WriteOutcomeUnknown for a write that may have been carried out nevertheless, InvalidResponse for a body unlike the
 specification, and ValueError for wrong arguments, before anything is sent.
+
+Written by tests/api/writer.py from schemas/openapi.json; edit that one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lmsconf.api import sdk
 from lmsconf.api.client import Client
+from lmsconf.api.sdk.analytics import Analytics
+from lmsconf.api.sdk.auth import Auth
+from lmsconf.api.sdk.certificates import Certificates
+from lmsconf.api.sdk.content import Content
+from lmsconf.api.sdk.content_targets import ContentTargets
+from lmsconf.api.sdk.custom_fields import CustomFields
+from lmsconf.api.sdk.groups import Groups
+from lmsconf.api.sdk.smart_groups import SmartGroups
+from lmsconf.api.sdk.user_access import UserAccess
+from lmsconf.api.sdk.user_certificates import UserCertificates
+from lmsconf.api.sdk.users import Users
 from lmsconf.api.spec import ApiSpec
 
 
@@ -26,17 +38,17 @@ class Service:
 
     def __init__(self, client: Client) -> None:
         self.client = client
-        self.auth = sdk.Auth(client)
-        self.users = sdk.Users(client)
-        self.user_access = sdk.UserAccess(client)
-        self.user_certificates = sdk.UserCertificates(client)
-        self.certificates = sdk.Certificates(client)
-        self.groups = sdk.Groups(client)
-        self.smart_groups = sdk.SmartGroups(client)
-        self.custom_fields = sdk.CustomFields(client)
-        self.content = sdk.Content(client)
-        self.content_targets = sdk.ContentTargets(client)
-        self.analytics = sdk.Analytics(client)
+        self.auth = Auth(client)
+        self.users = Users(client)
+        self.user_access = UserAccess(client)
+        self.user_certificates = UserCertificates(client)
+        self.certificates = Certificates(client)
+        self.groups = Groups(client)
+        self.smart_groups = SmartGroups(client)
+        self.custom_fields = CustomFields(client)
+        self.content = Content(client)
+        self.content_targets = ContentTargets(client)
+        self.analytics = Analytics(client)
 
     @classmethod
     def at(cls, url: str, token: str, *, dialect: Mapping[str, str | int] | None = None) -> Service:
