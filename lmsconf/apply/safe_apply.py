@@ -56,7 +56,7 @@ from lmsconf.model.outcomes import ApplyReport, VerifyMode
 from lmsconf.model.plan import Plan
 from lmsconf.model.recorded_run import undo_command
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.planner.undo.pre_image import count_destroyed, pre_image
+from lmsconf.planner.undo.extent import count_destroyed, pre_image
 from lmsconf.project.settings import Settings
 from lmsconf.support.interrupts import Interrupts
 from lmsconf.workspace.connection import Connection, RateLimiters

@@ -88,7 +88,7 @@ def _write(
     context: CommandContext, run: str | None, since: str | None, out: Path, sign_key: Path | None, *, people: bool
 ) -> ExitCode:
     from lmsconf.audit.bundle import EvidenceOptions, write_evidence
-    from lmsconf.audit.run_chain import chain_findings
+    from lmsconf.audit.run_entry import chain_findings
     from lmsconf.audit.signing import load_signing_key
     from lmsconf.cli.masking import PeopleMask
     from lmsconf.journal.journal_reader import find_run

@@ -16,7 +16,7 @@ from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound, UsageError
 
 if TYPE_CHECKING:
     from lmsconf.export.export import ExportResult
-    from lmsconf.export.teams import TeamRule
+    from lmsconf.export.manifest_files import TeamRule
     from lmsconf.model.declarations import Manifests
     from lmsconf.model.snapshot import Snapshot
     from lmsconf.project.settings import Settings
@@ -104,7 +104,7 @@ def export(
 
 
 def _team_rule(text: str, snapshot: Snapshot) -> TeamRule:
-    from lmsconf.export.teams import parse_rule
+    from lmsconf.export.manifest_files import parse_rule
     from lmsconf.kinds import all_kinds
 
     return parse_rule(text, snapshot, all_kinds())

@@ -23,8 +23,7 @@ def history(context: CommandContext, *, address: str, output: Output) -> ExitCod
 
     Only runs that are kept in this folder are looked at, and what was done by hand is not recorded.
     """
-    from lmsconf.audit.history import find_history
-    from lmsconf.audit.history_views import HISTORY_VIEWS
+    from lmsconf.audit.history import HISTORY_VIEWS, find_history
     from lmsconf.journal.journal_reader import read_runs
 
     chosen = context.workspace

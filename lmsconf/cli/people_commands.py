@@ -23,8 +23,8 @@ from lmsconf.cli.planning import (
 from lmsconf.errors import ExitCode, ProblemsFound, UsageError
 
 if TYPE_CHECKING:
+    from lmsconf.kinds.content_target.effects.query import AccessQuery
     from lmsconf.model.access import ReportHeader
-    from lmsconf.planner.access_state import AccessQuery
     from lmsconf.workspace.reader import PeopleView
 
 
@@ -54,9 +54,9 @@ def access(
     """
     from lmsconf.documents.reports import access_json
     from lmsconf.kinds import all_kinds
+    from lmsconf.kinds.content_target.effects.query import AccessQuery
     from lmsconf.model.names import normalize_name
     from lmsconf.planner.access_reports import person_access
-    from lmsconf.planner.access_state import AccessQuery
     from lmsconf.planner.address_patterns import typed_name
     from lmsconf.render.people_csv import access_csv
     from lmsconf.render.text.people import access_text
@@ -98,9 +98,9 @@ def audience(
     """
     from lmsconf.documents.reports import audience_json
     from lmsconf.kinds import all_kinds
+    from lmsconf.kinds.content_target.effects.query import AccessQuery
     from lmsconf.model.names import normalize_name
-    from lmsconf.planner.access_state import AccessQuery
-    from lmsconf.planner.audience_reports import audience_report, find_audience, parse_audience
+    from lmsconf.planner.access_reports import audience_report, find_audience, parse_audience
     from lmsconf.render.people_csv import audience_csv
     from lmsconf.render.text.people import audience_text
 

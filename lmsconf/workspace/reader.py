@@ -36,7 +36,8 @@ from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.project_manifests import add_previous_names, refuse_errors, without_entries
 
 if TYPE_CHECKING:
-    from lmsconf.planner.access_state import AccessQuery, AccessState
+    from lmsconf.kinds.content_target.effects.query import AccessQuery
+    from lmsconf.kinds.content_target.effects.state import WorkspaceAccess
     from lmsconf.planner.drift_findings import AppliedBase
     from lmsconf.workspace.plan_with_base import BaseManifests, ManifestsVersion
 
@@ -305,7 +306,7 @@ def reads_needed(manifests: Manifests, policy: Policy) -> ReadScope:
 class PeopleView(NamedTuple):
     """Answers about people, and the header of a report made from them."""
 
-    state: AccessState
+    state: WorkspaceAccess
     header: ReportHeader
 
 

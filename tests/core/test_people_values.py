@@ -10,9 +10,9 @@ import pytest
 from lmsconf.api.spec import ApiSpec
 from lmsconf.kinds.shared.answer_rows import AnswerRow
 from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
+from lmsconf.kinds.undo import archived_instead, person_undo
 from lmsconf.kinds.user.answer_index import IndexedPerson, PeopleWithAnswers
 from lmsconf.kinds.user.types import AnswersRow
-from lmsconf.kinds.user.undo import archived_instead, person_undo
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.forms import Form

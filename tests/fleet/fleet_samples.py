@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from lmsconf.errors import ExitCode, Problem
-from lmsconf.fleet.shared_changes import group_changes
+from lmsconf.fleet.collect import group_changes
 from lmsconf.model.address import Address
 from lmsconf.model.blockers import Blocker, BlockerType
 from lmsconf.model.fleet import STOPPED, FleetAction, FleetEntry, FleetIndex, FleetReport, FleetShard

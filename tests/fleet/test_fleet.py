@@ -15,7 +15,7 @@ from json_schemas import schema_validator
 from on_terminal import at_terminal
 
 from fleet.fleet_project import PROJECT, Fleet
-from lmsconf.fleet.label_selector import parse_selector
+from lmsconf.fleet.fleet_run import parse_selector
 from lmsconf.fleet.tasks import FleetTask, task_json
 from lmsconf.fleet.worker import BOUND
 from lmsconf.model.fleet import FleetAction
@@ -301,7 +301,7 @@ def test_a_bound_worker_ends_with_its_stdin(fleet: Fleet) -> None:
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, process_group=0) as worker:
         assert worker.stdin is not None
         assert worker.stdout is not None
-        worker.stdin.write((json.dumps(task_json(task)) + "\n").encode() * 200)
+        worker.stdin.write((task_json(task) + b"\n") * 200)
         worker.stdin.flush()
         worker.stdout.readline()
         worker.stdin.close()

@@ -12,7 +12,7 @@ from simulation.request_faults import Killed
 from lmsconf.apply.applier import Applier
 from lmsconf.documents.plan_file import loads
 from lmsconf.kinds import all_kinds
-from lmsconf.planner.undo.pre_image import pre_image
+from lmsconf.planner.undo.extent import pre_image
 from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.project_manifests import load_manifests
 

@@ -28,7 +28,7 @@ from lmsconf.model.calls import CallStatus
 from lmsconf.model.names import normalize_name
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Change, Plan, UndoLevel
-from lmsconf.planner.undo.pre_image import pre_image
+from lmsconf.planner.undo.extent import pre_image
 from lmsconf.sandbox.faults import Fault, FaultScript
 from lmsconf.workspace.undo_plan import load_run, plan_undo
 

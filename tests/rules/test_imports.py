@@ -76,7 +76,7 @@ DOORS = {
     "distributed": {"fleet/dask_engine.py", "fleet/dask_worker.py"},
     "rich": {"cli/progress.py"},
     "subprocess": {
-        *("cli/pager.py", "fleet/local_engine.py", "fleet/task_process.py", "project/credentials.py", "support/git.py"),
+        *("cli/pager.py", "fleet/task_process.py", "project/credentials.py", "support/git.py"),
     },
 }
 """Library → the only modules that may import it. httpx's types may be named where a transport is handed in."""

@@ -10,7 +10,7 @@ from msgspec import Struct
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.assumed_keys import Value, candidate_values
 from lmsconf.api.worker_pool import ConcurrentReader, WorkerPool
-from lmsconf.doctor.findings import DialectLesson, LessonVerdict
+from lmsconf.doctor.report import DialectLesson, LessonVerdict
 from lmsconf.errors import InvalidResponse, ProblemsFound, Rejected, WriteOutcomeUnknown
 from lmsconf.model.canonical_json import Json
 

@@ -1,10 +1,12 @@
-"""Read-only checks of a workspace and its service."""
+"""Read-only checks of a workspace and its service: connection, token, clock, pages, fields, names, assumptions."""
 
 from __future__ import annotations
 
+import base64
+import json
 import platform
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from functools import partial
@@ -15,12 +17,10 @@ from msgspec import Struct
 
 from lmsconf import __version__
 from lmsconf.api.spec import ApiSpec
-from lmsconf.api.spec.operations import CATALOG
-from lmsconf.doctor.diagnose.dialect_assumptions import list_dialect_assumptions
-from lmsconf.doctor.diagnose.page_size import check_page_size, measure_page_sizes
-from lmsconf.doctor.diagnose.token_expiry import check_token_expiry
-from lmsconf.doctor.findings import CheckResult, DoctorReport, Health
-from lmsconf.errors import ApiError, LmsconfError, ProblemsFound
+from lmsconf.api.spec.assumed_keys import assumed_keys
+from lmsconf.api.spec.operations import CATALOG, MANUAL_GROUPS, SMART_GROUPS, USERS
+from lmsconf.doctor.report import CheckResult, DialectAssumption, DoctorReport, Health
+from lmsconf.errors import ApiError, InvalidResponse, LmsconfError, ProblemsFound, Rejected, SourceLocation
 from lmsconf.kinds import all_kinds
 from lmsconf.kinds.shared.kind_names import CONTENT
 from lmsconf.model.api import Api, ListedRows, ListOperation
@@ -32,6 +32,7 @@ from lmsconf.workspace.project_manifests import load_manifests
 
 if TYPE_CHECKING:
     from lmsconf.api.client import Exchange
+
 
 Clock = Callable[[], datetime]
 _TOLERATED: Final = timedelta(seconds=30)
@@ -188,3 +189,143 @@ def _manifests(settings: Settings) -> tuple[set[str], CheckResult]:
     if errors:
         return kinds, CheckResult("manifests", Health.WARNING, f"they have {errors} errors", "See: lmsconf validate")
     return kinds, CheckResult("manifests", Health.OK, f"{len(manifests.declared)} resources are declared")
+
+
+_CHECK: Final = "token"
+_SOON: Final = timedelta(days=14)
+_RENEW: Final = "Create another API key in the workspace, where three can be active, and replace the old one."
+
+
+def check_token_expiry(token: str, now: datetime) -> CheckResult:
+    """Report how long the token remains valid."""
+    try:
+        ends = _end(token)
+    except (ValueError, OverflowError, OSError):
+        # The error message could quote the secret, so it is left out.
+        return CheckResult(_CHECK, Health.UNKNOWN, "it is not a readable JSON Web Token, so its expiry is not known")
+    if ends is None:
+        return CheckResult(_CHECK, Health.OK, "the token has no expiry claim")
+    day = f"{ends:%Y-%m-%d %H:%M} UTC"
+    left = ends - now
+    if left <= timedelta(0):
+        return CheckResult(_CHECK, Health.ERROR, f"it expired at {day}", _RENEW)
+    message = f"it expires in {_days(left)}, at {day}"
+    if left < _SOON:
+        return CheckResult(_CHECK, Health.WARNING, message, _RENEW)
+    return CheckResult(_CHECK, Health.OK, message)
+
+
+def _end(token: str) -> datetime | None:
+    """The instant of the claim `exp`; None without one. Raises ValueError for anything but a JSON Web Token."""
+    parts = token.split(".")
+    if len(parts) != 3:
+        raise ValueError("a JSON Web Token has three parts")
+    claims = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
+    if not isinstance(claims, dict):
+        raise ValueError("its claims are not an object")
+    end = claims.get("exp")
+    if end is None:
+        return None
+    if isinstance(end, bool) or not isinstance(end, int | float):
+        raise ValueError("exp is not a number")
+    return datetime.fromtimestamp(end, UTC)
+
+
+def _days(left: timedelta) -> str:
+    return "1 day" if left.days == 1 else f"{left.days:,} days" if left.days else "less than a day"
+
+
+MOST: Final = 100
+"""The page size in the specification; the catalog never returns more (API specification, Limits)."""
+_SMALLER: Final = (50, 25, 20, 10, 5)
+_KEY: Final = "paging.limit"
+_PAGED: Final = (USERS, MANUAL_GROUPS, SMART_GROUPS, CATALOG)
+
+
+class ListingPageSize(Struct, frozen=True):
+    """One listing's page size. `most`: None if the listing is too short; `refused`: `requested` itself was rejected."""
+
+    operation: str
+    requested: int
+    most: int | None
+    refused: bool = False
+
+
+def measure_page_sizes(api: Api, requested: int) -> list[ListingPageSize]:
+    """Return what each listing returns for that page size. Raises ApiError if one cannot be read at all."""
+    return [_limit(api, one, min(requested, MOST) if one is CATALOG else requested) for one in _PAGED]
+
+
+def common_page_size(limits: Sequence[ListingPageSize]) -> int | None:
+    """The page size that all listings return; None if none of them is long enough."""
+    sizes = [(limit.most, limit.most < limit.requested) for limit in limits if limit.most is not None]
+    caps = [most for most, short in sizes if short]
+    return min(caps) if caps else max((most for most, _ in sizes), default=None)
+
+
+def check_page_size(limits: Sequence[ListingPageSize]) -> CheckResult:
+    """Report whether pages are as large as the project says."""
+    most = common_page_size(limits)
+    short = [limit for limit in limits if limit.most is not None and limit.most < limit.requested]
+    if short and most is not None:
+        verbs = {True: "takes", False: "gives"}
+        message = ", ".join(f"{one.operation} {verbs[one.refused]} {one.most} of {one.requested}" for one in short)
+        refused = any(one.refused for one in short)
+        health = Health.ERROR if refused else Health.WARNING
+        return CheckResult("pages", health, message, f"Set under `dialect:` {_KEY}: {most}")
+    operations = [limit.operation for limit in limits if limit.most is not None]
+    if not operations:
+        return CheckResult(
+            "pages", Health.UNKNOWN, "no listing is longer than a page, so the largest page size is not known"
+        )
+    return CheckResult("pages", Health.OK, f"{', '.join(operations)}: whole pages of {most}")
+
+
+def _limit(api: Api, listing: ListOperation, requested: int) -> ListingPageSize:
+    """Find the largest page of one listing, by smaller sizes if a large one is rejected."""
+    for size in (requested, *(size for size in _SMALLER if size < requested)):
+        try:
+            rows, total = _page(api, listing, size)
+        except Rejected:
+            continue
+        if size < requested:
+            return ListingPageSize(listing.name, requested, size, refused=True)
+        if rows >= size:
+            return ListingPageSize(listing.name, requested, size)
+        more = total > rows if total is not None else bool(rows) and _page(api, listing, size, skip=rows)[0] > 0
+        return ListingPageSize(listing.name, requested, rows if more and rows else None)
+    raise Rejected(f"{listing.name} refuses every page size", operation=listing.name)
+
+
+def _page(api: Api, listing: ListOperation, size: int, skip: int = 0) -> tuple[int, int | None]:
+    """The number of rows returned, and the total that the listing reports."""
+    answer = api.get(listing.name, query={"skip": skip, "limit": size})
+    rows = cast("dict[str, Json]", answer).get(listing.rows, "missing")
+    if rows is None and skip:
+        rows = []
+    if not isinstance(rows, list):
+        raise InvalidResponse(f"{listing.name} is missing its {listing.rows}", operation=listing.name)
+    total = cast("dict[str, Json]", answer).get(listing.total) if listing.total else None
+    return len(rows), total if isinstance(total, int) and not isinstance(total, bool) else None
+
+
+def list_dialect_assumptions(
+    spec: ApiSpec, kinds: Iterable[str], at: Mapping[str, SourceLocation]
+) -> tuple[DialectAssumption, ...]:
+    """Return every key that manifests of these kinds depend on, in the order of the API description.
+
+    at: where the project file overrides a key.
+    """
+    default = ApiSpec.default()
+    operations_of_kinds = {operation for kind in kinds for operation in all_kinds()[kind].operations}
+    return tuple(
+        DialectAssumption(
+            key=key,
+            value=spec.behaviour(key),
+            default=default.behaviour(key),
+            known=spec.is_known(key),
+            operations=tuple(operations),
+            source=at.get(key),
+        )
+        for key, operations in assumed_keys(spec, operations_of_kinds).items()
+    )
