@@ -6,7 +6,7 @@ can also be signed, with a key shared by those who plan and those who apply.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import cast
 
 from msgspec.structs import replace
@@ -19,6 +19,7 @@ from lmsconf.documents.document import (
     from_json,
     object_json,
     parse_document,
+    refuse_missing,
     render_canonical_json,
     render_sealed,
     signature,
@@ -29,24 +30,16 @@ from lmsconf.documents.document import (
     verify_signature,
     without_keys,
 )
-from lmsconf.errors import Problem, StalePlan
+from lmsconf.errors import StalePlan
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.blockers import Blocker, blockers
 from lmsconf.model.calls import Call
 from lmsconf.model.canonical_json import Json, sha256
 from lmsconf.model.effects import ContentEffects, Effects
 from lmsconf.model.plan import (
-    Assumption,
     Change,
-    GuardCount,
-    GuardResult,
-    NoLongerDeclared,
     Plan,
-    PlanScope,
     Rehearsal,
-    SettingChange,
-    UndoneRun,
-    UnmanagedResources,
 )
 
 FORMAT = "lmsconf.plan/1"
@@ -88,9 +81,11 @@ def loads(text: str, signing_key: bytes | None = None) -> Plan:
     if signing_key is not None:
         verify_signature(document, signing_key, "plan file", _SIGN)
     try:
-        plan = _plan(JsonObjectReader(document))
+        plan = _plan(document)
         again = _document(plan, document.get("tool"))
         same = render_sealed({**again, "hmac": document["hmac"]} if "hmac" in document else again) == text
+        if not same:
+            refuse_missing(document, again)
     except (ValueError, RecursionError) as error:
         raise StalePlan(
             f"the file does not contain a plan: {error}", hint="Create it again with: lmsconf plan"
@@ -180,45 +175,50 @@ def _document(plan: Plan, tool: Json) -> dict[str, Json]:
     return {**document, "digest": _digest(plan, digested)}
 
 
-def _plan(at: JsonObjectReader) -> Plan:
+def _plan(document: dict[str, Json]) -> Plan:
+    """Return the plan of a document; what it lacks, or has too much, shows when the plan is written again."""
+    at = JsonObjectReader(document)
     workspace, manifests = at.reader("workspace"), at.reader("manifests")
-    changes, problems = changes_and_problems(at)
-    scope = at.reader("selection")
-    selection = PlanScope(only=scope.texts("only"), excluded=scope.texts("except"), additive=scope.flag("additive"))
-    if at.flag("partial") is not selection.partial:
+    values: dict[str, Json] = {
+        **document,
+        "workspace": workspace.text("name"),
+        "url": workspace.text("url"),
+        "manifests_digest": manifests.text("digest"),
+        "manifests_files": manifests.json("files"),
+        "effects": _effects_values(at.object("effects"), document.get("predicted_members")),
+    }
+    if at.has("rehearsal"):
+        calls = at.reader("rehearsal").reader("calls")
+        values["rehearsal"] = {**at.object("rehearsal"), "calls": calls.json("total"), "done": calls.json("done")}
+    plan = from_json(values, Plan)
+    if at.flag("partial") is not plan.partial:
         raise ValueError("partial contradicts the selection")
-    return Plan(
-        workspace=workspace.text("name"),
-        url=workspace.text("url"),
-        people=at.maybe("people", at.number),
-        created_at=at.text("created_at"),
-        expires_at=at.text("expires_at"),
-        manifests_digest=manifests.text("digest"),
-        manifests_files=manifests.texts("files"),
-        selection=selection,
-        offline=at.flag("offline"),
-        timezone=at.maybe("timezone", at.text),
-        policy=at.object("policy"),
-        changes=changes,
-        calls=calls_from_json(at),
-        guards=at.value("guards", tuple[GuardResult, ...]),
-        measures=at.value("measures", tuple[GuardCount, ...]),
-        unmanaged=at.value("unmanaged", tuple[UnmanagedResources, ...]),
-        fingerprints=at.text_map("fingerprints"),
-        problems=problems,
-        effects=effects_from_json(
-            at.object("effects"),
-            at.value("predicted_members", list[str | None]) if at.has("predicted_members") else None,
-        ),
-        assumptions=at.value("assumptions", tuple[Assumption, ...]),
-        assumed_calls=at.number("assumed_calls"),
-        left_out=at.value("left_out", tuple[Address, ...]),
-        base=at.text("base") if at.has("base") else None,
-        let_go=at.value("let_go", tuple[NoLongerDeclared, ...]) if at.has("let_go") else (),
-        undo_of=at.value("undo_of", UndoneRun) if at.has("undo_of") else None,
-        settings_changed=at.value("settings_changed", tuple[SettingChange, ...]) if at.has("settings_changed") else (),
-        rehearsal=rehearsal_from_json(at.object("rehearsal")) if at.has("rehearsal") else None,
-    )
+    return _with_problems_and_bodies(plan)
+
+
+def _effects_values(effects: dict[str, Json], members: Json) -> dict[str, Json]:
+    """Return the values of Effects. members: the digest of the members of each of the groups, if any is known."""
+    at = JsonObjectReader(effects)
+    groups = at.value("groups", list[dict[str, Json]])
+    if isinstance(members, list):
+        groups = [{**group, "members": one} for group, one in zip(groups, members, strict=True)]
+    contents = [{**content, "counts": content} for content in at.value("contents", list[dict[str, Json]])]
+    return {**effects, "contents": cast("Json", contents), "groups": cast("Json", groups)}
+
+
+def _with_problems_and_bodies(plan: Plan) -> Plan:
+    """Return the plan as it was written.
+
+    `problems` of the document lists the plan's own first, then those of each change, with source locations.
+    """
+    problems = list(plan.problems)
+    changes: list[Change] = []
+    for bare in reversed(plan.changes):
+        own = len(problems) - len(bare.problems)
+        changes.append(replace(bare, problems=tuple(problems[own:])))
+        del problems[own:]
+    calls = tuple(replace(call, body=request_body_from_json(cast("Json", call.body))) for call in plan.calls)
+    return replace(plan, changes=tuple(reversed(changes)), problems=tuple(problems), calls=calls)
 
 
 PAIRS = "$pairs"
@@ -232,20 +232,6 @@ def plan_change_json(change: Change) -> dict[str, Json]:
     return {**change_json(change), "problems": problems}
 
 
-def changes_and_problems(at: JsonObjectReader) -> tuple[tuple[Change, ...], tuple[Problem, ...]]:
-    """Return the changes and the plan's own problems.
-
-    `problems` of the document lists the plan's own first, then those of each change, with source locations.
-    """
-    problems = list(at.value("problems", tuple[Problem, ...]))
-    changes: list[Change] = []
-    for bare in reversed(at.value("changes", tuple[Change, ...])):
-        own = len(problems) - len(bare.problems)
-        changes.append(replace(bare, problems=tuple(problems[own:])))
-        del problems[own:]
-    return tuple(reversed(changes)), tuple(problems)
-
-
 def summary_json(plan: Plan) -> Json:
     return {**object_json(plan.summary), "blocked": [blocker_json(blocker) for blocker in blockers(plan)]}
 
@@ -256,11 +242,6 @@ def blocker_json(blocker: Blocker) -> dict[str, Json]:
 
 def call_json(call: Call) -> Json:
     return {**object_json(replace(call, body=None)), "body": request_body_json(call.body)}
-
-
-def calls_from_json(at: JsonObjectReader) -> tuple[Call, ...]:
-    calls = at.value("calls", tuple[Call, ...])
-    return tuple(replace(call, body=request_body_from_json(cast("Json", call.body))) for call in calls)
 
 
 def request_body_json(body: object) -> Json:
@@ -307,11 +288,6 @@ def rehearsal_json(rehearsal: Rehearsal) -> dict[str, Json]:
     }
 
 
-def rehearsal_from_json(value: dict[str, Json]) -> Rehearsal:
-    calls = JsonObjectReader(value).reader("calls")
-    return from_json({**value, "calls": calls.json("total"), "done": calls.json("done")}, Rehearsal, "rehearsal")
-
-
 def effects_json(effects: Effects) -> Json:
     """Return effects as in a plan file, without the people."""
     values = object_json(replace(effects, rows=None, unknown=()))
@@ -329,13 +305,3 @@ def _content_json(content: ContentEffects) -> Json:
 def predicted_members_json(effects: Effects) -> list[Json]:
     """Return the digest of the members after the plan of each of the groups, null where it is not known."""
     return [group.members for group in effects.groups]
-
-
-def effects_from_json(value: dict[str, Json], members: Sequence[str | None] | None) -> Effects:
-    """Parse what `effects_json` and `predicted_members_json` returned. Raises ValueError for anything else."""
-    at = JsonObjectReader(value)
-    groups = at.value("groups", list[dict[str, Json]])
-    if members is not None:
-        groups = [{**group, "members": one} for group, one in zip(groups, members, strict=True)]
-    contents = [{**content, "counts": content} for content in at.value("contents", list[dict[str, Json]])]
-    return from_json(cast("Json", {**value, "contents": contents, "groups": groups}), Effects, "effects")
