@@ -13,9 +13,9 @@ from typing import Final
 import pytest
 
 from lmsconf.api.retry import RetryPolicy
-from lmsconf.apply.ambiguous_writes import WaitClock
 from lmsconf.journal.journal_reader import wait_for_pending_writes
 from lmsconf.sandbox.service import LoggedRequest
+from lmsconf.workspace.reader import WaitClock
 
 HANGS: Final = 60.0
 """Seconds after which what a test waits for will not come any more. Nothing else is judged by it."""

@@ -3,7 +3,7 @@
 safe_apply                   the safe sequence: locks, digest, staleness, guards, approval, journal, verification
 python_api                   `lmsconf.open`: a project with plan, apply, drift, export and snapshot
 events                       what a run reports: its phases, what it reads, waits for and sends
-applier                      executes a plan and reports
+run                          sends the calls of a plan, verifies the result and reports
 replanning                   plans the changes of a plan again: before a run, and to verify it; its exit code
 staleness                    whether a plan still fits the workspace
 scheduler, executor          calls in dependency order, concurrently, until Ctrl-C; one call over the connection

@@ -7,7 +7,6 @@ retried as soon as it is found missing.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from enum import Enum
@@ -33,6 +32,7 @@ from lmsconf.model.address import Address
 from lmsconf.model.calls import Call
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.plan import Action, Plan
+from lmsconf.workspace.reader import WaitClock
 
 Look = Callable[[Address], Plan]
 """Re-plan one resource towards the state that the run wants. Raises LmsconfError when it cannot be planned."""
@@ -61,17 +61,6 @@ class IssuedRequest(Struct, frozen=True, kw_only=True):
         """Return the values of the path's parameters."""
         route = spec.match_route(self.call.method, self.path)
         return route[1] if route else {}
-
-
-class WaitClock(Struct, frozen=True, kw_only=True):
-    """Monotonic seconds, a way to sleep, and a callback that receives the longest remaining time before each sleep.
-
-    sleep: blocks for that many seconds, or until the event is set.
-    """
-
-    now: Callable[[], float] = time.monotonic
-    sleep: Callable[[float, Event], object] = lambda seconds, stop_waiting: stop_waiting.wait(seconds)
-    tell: Callable[[float], None] = lambda left: None
 
 
 class AmbiguousWriteResolver(Struct, frozen=True, kw_only=True):

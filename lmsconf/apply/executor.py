@@ -6,11 +6,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Final
 
-from lmsconf.api import pagination
-from lmsconf.api.pagination import ListingSchema, PageRequests
 from lmsconf.api.spec import path_segment_problem
 from lmsconf.api.spec.operations import CUSTOM_FIELDS
-from lmsconf.api.worker_pool import WorkerPool
+from lmsconf.api.worker_pool import ConcurrentReader, InlineExecutor, WorkerPool
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest
 from lmsconf.apply.first_calls import FirstCalls
 from lmsconf.apply.manager_rights import missing_manager_right
@@ -294,14 +292,9 @@ def _find_created_ids(client: Client, call: Call, kind: Kind, listing: ListOpera
 
 def _live(client: Client, operation: ListOperation) -> list[dict[str, Json]]:
     """Return all rows of a listing. Raises ApiError where it may be incomplete."""
-
-    def page(query: Mapping[str, Json], _: bool) -> Future[Json]:
-        # Sequential: all threads of the pool may be here, and would deadlock waiting for each other.
-        response: Future[Json] = Future()
-        response.set_result(client.call(operation.name, query=query))
-        return response
-
-    rows = pagination.read_listing(PageRequests(ask=page), ListingSchema.for_operation(client.spec, operation), {})
+    # Sequential: all threads of the pool may be here, and would deadlock waiting for each other.
+    with WorkerPool(lambda: client, parallelism=1, executor=InlineExecutor()) as pool:
+        rows = ConcurrentReader(pool, client.spec).rows(operation)
     if rows.incomplete:
         raise InvalidResponse(rows.incomplete, operation=operation.name)
     return list(rows.rows)

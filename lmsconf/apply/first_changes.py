@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from itertools import islice
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
@@ -33,7 +33,7 @@ from lmsconf.api.spec.value_encoding import (
     encode_answer,
 )
 from lmsconf.errors import ApiError, InvalidResponse, Rejected, WriteOutcomeUnknown, WrongAssumption
-from lmsconf.kinds.custom_field.types import parse_field_row
+from lmsconf.kinds.custom_field.types import FieldRow, parse_field_row
 from lmsconf.kinds.grant_verification import SentCall, grant_verification
 from lmsconf.kinds.shared.answer_rows import AnswerRow, try_parse_answers
 from lmsconf.kinds.shared.response_json import id_set, object_list, require_object
@@ -201,33 +201,11 @@ _Answers = Mapping[str, AnswerRow]
 """Normalized name of a field → a person's answer to it."""
 
 
-class _Choice(Protocol):
-    @property
-    def id(self) -> str: ...
-
-    @property
-    def name(self) -> str: ...
-
-
-class _Field(Protocol):
-    @property
-    def id(self) -> str: ...
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def type(self) -> str: ...
-
-    @property
-    def choices(self) -> tuple[_Choice, ...]: ...
-
-
 class AnsweredFields:
     """The custom fields, as the calls of one run have read them."""
 
     def __init__(self) -> None:
-        self.by_id: dict[str, _Field] = {}
+        self.by_id: dict[str, FieldRow] = {}
 
     def keys(self, client: Client, sent: IssuedRequest) -> frozenset[str]:
         """Return the dialect keys that a call rests on. Reads the fields for their types."""
@@ -343,7 +321,7 @@ class ComparedAnswers:
         return check.missing.format(missing=number, granted=len(granted)) if number else ""
 
 
-def _value(field: _Field, answer: AnswerRow) -> str | list[PickedChoice]:
+def _value(field: FieldRow, answer: AnswerRow) -> str | list[PickedChoice]:
     if field.type == "TEXT":
         return answer.as_text
     return [
@@ -360,7 +338,7 @@ def _read(client: Client, sent: IssuedRequest) -> _Answers | None:
     return None if answers is None else {answer.field: answer for answer in answers}
 
 
-def _read_fields(client: Client) -> list[_Field]:
+def _read_fields(client: Client) -> list[FieldRow]:
     data = require_object(client.call(CUSTOM_FIELDS.name), "the custom fields")
     return [parse_field_row(row) for row in object_list(data, CUSTOM_FIELDS.rows)]
 

@@ -18,8 +18,8 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lmsconf.apply.applier import Applier
 from lmsconf.apply.events import ApplyProgress
+from lmsconf.apply.replanning import reevaluate_guards
 from lmsconf.apply.safe_apply import ApplyOptions, PlanSource, PreparedPlan, apply_safely
 from lmsconf.documents.plan_file import dumps, loads
 from lmsconf.errors import Problem, UsageError
@@ -132,8 +132,8 @@ class Project(Struct, frozen=True):
             raise UsageError("approve is not callable", hint="Pass a function that takes the plan and returns a bool.")
         given = parse_consents(allow)
 
-        def judged(workspace: Applier, progress: ApplyProgress) -> PreparedPlan:
-            return PreparedPlan(plan=workspace.reevaluate_guards(plan, given))
+        def judged(workspace: WorkspaceReader, progress: ApplyProgress) -> PreparedPlan:
+            return PreparedPlan(plan=reevaluate_guards(workspace, plan, given))
 
         options = ApplyOptions(
             approve=approve,

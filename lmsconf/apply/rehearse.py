@@ -22,9 +22,8 @@ from lmsconf import __version__
 from lmsconf.api.retry import RetryPolicy
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.operations import USERS
-from lmsconf.apply.ambiguous_writes import WaitClock
-from lmsconf.apply.applier import Applier
 from lmsconf.apply.events import ApplyProgress
+from lmsconf.apply.run import execute
 from lmsconf.apply.staleness import change_hash
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.documents.snapshot_file import file_digest, snapshot_json
@@ -60,7 +59,7 @@ from lmsconf.sandbox.service import Sandbox
 from lmsconf.sandbox.snapshot_seed import REDACTED
 from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.plan_with_base import plan_with_base
-from lmsconf.workspace.reader import WorkspaceReader, reads_needed
+from lmsconf.workspace.reader import WaitClock, WorkspaceReader, reads_needed
 
 if TYPE_CHECKING:
     from lmsconf.workspace.plan_with_base import BaseManifests
@@ -109,7 +108,7 @@ class Twin(Struct, frozen=True, kw_only=True):
     """An open twin. applier: reads, plans and applies on it, one request at a time, so that a run can be repeated."""
 
     service: Sandbox
-    applier: Applier
+    applier: WorkspaceReader
 
     @property
     def requests(self) -> int:
@@ -140,7 +139,7 @@ def open_twin(snapshot: Snapshot, settings: Settings, at: str) -> Iterator[Twin]
         service.close_workspace()
 
 
-def _applier(service: Sandbox, settings: Settings, clock: RehearsalClock) -> Applier:
+def _applier(service: Sandbox, settings: Settings, clock: RehearsalClock) -> WorkspaceReader:
     """Return an applier with a connection of its own, on which waiting takes no time."""
     retry = RetryPolicy(
         sleep=clock.wait,
@@ -148,7 +147,7 @@ def _applier(service: Sandbox, settings: Settings, clock: RehearsalClock) -> App
         wall_clock=clock.epoch,
         random_number=random.Random(0).random,  # noqa: S311  the same pauses in each rehearsal
     )
-    return Applier(
+    return WorkspaceReader(
         settings=settings,
         connection=Connection(settings, retry=retry, service=service),
         parallelism=1,
@@ -253,8 +252,13 @@ class _Rehearsing:
     def run(self, snapshot: Snapshot) -> Rehearsal:
         """Rehearse the plan, and return what came of it."""
         self._refuse_other_plan()
-        report = self._twin.applier.execute(
-            self._plan, meta={}, progress=self._options.progress, verify=VerifyMode.ALL, made_from=self._manifests
+        report = execute(
+            self._twin.applier,
+            self._plan,
+            meta={},
+            progress=self._options.progress,
+            verify=VerifyMode.ALL,
+            made_from=self._manifests,
         )
         requests = self._twin.requests
         remaining, problems = self._second_plan(report)

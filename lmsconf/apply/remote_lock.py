@@ -25,7 +25,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.api.spec.operations import MANUAL_GROUPS
-from lmsconf.apply.ambiguous_writes import WaitClock
 from lmsconf.errors import InvalidResponse, LmsconfError, Rejected, Unauthorized, WriteOutcomeUnknown
 from lmsconf.model.api import ListedRows
 from lmsconf.model.calls import Call
@@ -35,6 +34,7 @@ from lmsconf.model.time_formats import format_utc
 from lmsconf.project.settings import LockSettings
 from lmsconf.support.interrupts import defer_interrupts
 from lmsconf.workspace.connection import Connection
+from lmsconf.workspace.reader import WaitClock
 
 _NAME: Final = re.compile(
     re.escape(LOCK_PREFIX) + r"(?P<key>\w+) until (?P<until>\S+) held by (?P<owner>.+)", re.DOTALL

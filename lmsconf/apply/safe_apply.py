@@ -35,11 +35,11 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from lmsconf.apply.ambiguous_writes import WaitClock
-from lmsconf.apply.applier import Applier
 from lmsconf.apply.events import ApplyProgress
 from lmsconf.apply.rehearse import refuse_unrehearsed
 from lmsconf.apply.remote_lock import LockManager
+from lmsconf.apply.replanning import refuse_stale_plan
+from lmsconf.apply.run import execute, report_unstarted
 from lmsconf.apply.scheduler import Begin
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import ExitCode, LmsconfError, StalePlan, Terminated
@@ -61,6 +61,7 @@ from lmsconf.project.settings import Settings
 from lmsconf.support.interrupts import Interrupts
 from lmsconf.workspace.connection import Connection, RateLimiters
 from lmsconf.workspace.project_manifests import manifests_commit
+from lmsconf.workspace.reader import WaitClock, WorkspaceReader
 
 if TYPE_CHECKING:
     from lmsconf.api.client import Exchange
@@ -83,7 +84,7 @@ class PlanSource(Struct, frozen=True, kw_only=True):
     get: makes or loads it. saved: the plan was made earlier, so it is compared with the workspace before anything else.
     """
 
-    get: Callable[[Applier, ApplyProgress], PreparedPlan]
+    get: Callable[[WorkspaceReader, ApplyProgress], PreparedPlan]
     saved: bool
 
 
@@ -139,7 +140,7 @@ def apply_safely(
         _connection(settings, options) as connection,
         ExitStack() as leases,
     ):
-        workspace = Applier(
+        workspace = WorkspaceReader(
             settings=settings,
             connection=connection,
             parallelism=options.parallelism,
@@ -157,17 +158,18 @@ def apply_safely(
             journal = reads.journal = _journal(settings, plan, options, kept, progress) if plan.calls else None
         except LmsconfError as error:
             interrupts.keep()
-            progress.stopped(workspace.report_unstarted(plan, error, meta=options.meta))
+            progress.stopped(report_unstarted(workspace, plan, error, meta=options.meta))
             raise
         except KeyboardInterrupt as cut:
             interrupts.keep()
             progress.interrupted(cut)
-            return workspace.report_unstarted(plan, InterruptedBeforeStart(cut), meta=options.meta), False
+            return report_unstarted(workspace, plan, InterruptedBeforeStart(cut), meta=options.meta), False
         # Where everything is read anew to verify the run, a second snapshot beside that one would double the memory.
         del prepared
         kept = None if options.verify is VerifyMode.ALL and manifests is not None else kept
         with journal or nullcontext():
-            report = workspace.execute(
+            report = execute(
+                workspace,
                 plan,
                 meta=options.meta,
                 progress=progress,
@@ -184,7 +186,7 @@ def apply_safely(
 
 
 def _cleared(
-    workspace: Applier,
+    workspace: WorkspaceReader,
     prepared: PreparedPlan,
     source: PlanSource,
     options: ApplyOptions,
@@ -219,9 +221,11 @@ def _cleared(
     return keep, kept
 
 
-def _check_fresh(workspace: Applier, plan: Plan, progress: ApplyProgress, kept: Snapshot | None = None) -> Snapshot:
+def _check_fresh(
+    workspace: WorkspaceReader, plan: Plan, progress: ApplyProgress, kept: Snapshot | None = None
+) -> Snapshot:
     with progress.phase("Checking") as tell:
-        return workspace.refuse_stale_plan(plan, tell, kept)
+        return refuse_stale_plan(workspace, plan, tell, kept)
 
 
 class _ReadLog:
@@ -288,7 +292,7 @@ def _connection(settings: Settings, options: ApplyOptions) -> Connection:
 
 
 @contextmanager
-def _remote_lock(workspace: Applier, plan: Plan, progress: ApplyProgress) -> Iterator[Begin | None]:
+def _remote_lock(workspace: WorkspaceReader, plan: Plan, progress: ApplyProgress) -> Iterator[Begin | None]:
     """Exclude runs on other machines, if the project configures a lock."""
     terms = workspace.settings.lock
     if terms is None or not plan.calls:

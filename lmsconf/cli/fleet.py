@@ -200,8 +200,8 @@ def apply(
     `lmsconf apply PLANFILE` does. After a wave with more failures than --max-failures, the waves after it are not
     begun. Run it again to apply what is left: a plan that was applied is not applied twice.
     """
-    from lmsconf.cli.apply_screen import parse_key_values
-    from lmsconf.cli.prompts import confirm, refuse_without_terminal
+    from lmsconf.cli.apply import parse_key_values
+    from lmsconf.cli.output_streams import confirm, refuse_without_terminal
     from lmsconf.fleet.fleet_run import lost_task, parse_selector, read_index
     from lmsconf.fleet.waves import (
         WaveRun,
@@ -214,7 +214,7 @@ def apply(
     from lmsconf.model.fleet import FleetReport
     from lmsconf.model.policy import parse_consents
     from lmsconf.render import FLEET_VIEWS
-    from lmsconf.render.fleet_wording import fleet_headline, workspace_count
+    from lmsconf.render.fleet_report import fleet_headline, workspace_count
 
     consents, notes = parse_consents(allow), parse_key_values(meta)
     if not auto_approve:

@@ -58,8 +58,7 @@ def access(
     from lmsconf.model.names import normalize_name
     from lmsconf.planner.access_reports import person_access
     from lmsconf.planner.address_patterns import typed_name
-    from lmsconf.render.people_csv import access_csv
-    from lmsconf.render.text.people import access_text
+    from lmsconf.render.people_reports import access_csv, access_text
 
     email = typed_name(email, (kind for kind in all_kinds().values() if kind.is_person))
     name = None if content is None else normalize_name(content)
@@ -101,8 +100,7 @@ def audience(
     from lmsconf.kinds.content_target.effects.query import AccessQuery
     from lmsconf.model.names import normalize_name
     from lmsconf.planner.access_reports import audience_report, find_audience, parse_audience
-    from lmsconf.render.people_csv import audience_csv
-    from lmsconf.render.text.people import audience_text
+    from lmsconf.render.people_reports import audience_csv, audience_text
 
     if by is not None and members and output.format == "csv":
         raise UsageError(
@@ -159,7 +157,7 @@ def test(context: CommandContext, *, live: bool, parallelism: int, max_rate: flo
     1 if a test fails. `lmsconf plan` shows failing tests, and they stop `lmsconf apply`.
     """
     from lmsconf.planner.access_tests import judge_report, query_of
-    from lmsconf.render.access_tests import TEST_VIEWS
+    from lmsconf.render.people_reports import TEST_VIEWS
     from lmsconf.workspace.reader import read_people_view
 
     settings = load_context_settings(context)

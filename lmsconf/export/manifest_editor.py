@@ -15,23 +15,25 @@ from msgspec.structs import replace
 from lmsconf.errors import Problem, SourceLocation
 from lmsconf.kinds.content_target.parse import item_addresses
 from lmsconf.kinds.shared.times import format_shortest_time
-from lmsconf.manifest.edit.lists import (
+from lmsconf.manifest.edit.text_edits import escape_variables, unescape_variables
+from lmsconf.manifest.edit.tree_builder import UNCHANGED, Alias, Mapping, Node, Scalar, Sequence
+from lmsconf.manifest.edit.yaml_editor import (
+    EditRefused,
+    YamlEditor,
     change_conditions,
     change_items,
     change_list,
     choice_key,
     comparison_key_for,
     remove_key,
+    replace_value,
     require_literal,
     set_key,
 )
-from lmsconf.manifest.edit.text_buffer import escape_variables, unescape_variables
-from lmsconf.manifest.edit.tree_builder import UNCHANGED, Alias, Mapping, Node, Scalar, Sequence
-from lmsconf.manifest.edit.yaml_editor import EditRefused, YamlEditor, replace_value
-from lmsconf.manifest.expand.windows import WINDOW
+from lmsconf.manifest.expand.sets import WINDOW
 from lmsconf.manifest.file_set import MANIFEST_ENDINGS
+from lmsconf.manifest.schema_check import property_schema
 from lmsconf.manifest.schemas import has_conditions
-from lmsconf.manifest.validation.schema_query import property_schema
 from lmsconf.model.address import EVERYBODY, Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import Manifests

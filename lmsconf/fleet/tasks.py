@@ -16,9 +16,9 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from lmsconf.apply.applier import Applier
 from lmsconf.apply.events import ApplyProgress
 from lmsconf.apply.remote_lock import LockHeldElsewhere
+from lmsconf.apply.replanning import plan_what_is_left, reevaluate_guards
 from lmsconf.apply.safe_apply import ApplyOptions, PlanSource, PreparedPlan, apply_safely
 from lmsconf.documents import report_file
 from lmsconf.documents.document import object_json
@@ -317,8 +317,8 @@ _CLOCKS_DIFFER: Final = 60.0
 def apply_plan(settings: Settings, plan: Plan, options: ApplyOptions) -> tuple[ApplyReport, int]:
     """Apply a saved plan; return the report, and how many of its calls were carried out."""
 
-    def prepare(workspace: Applier, progress: ApplyProgress) -> PreparedPlan:
-        return PreparedPlan(plan=workspace.reevaluate_guards(plan, ()))
+    def prepare(workspace: WorkspaceReader, progress: ApplyProgress) -> PreparedPlan:
+        return PreparedPlan(plan=reevaluate_guards(workspace, plan, ()))
 
     report, _ = apply_safely(settings, PlanSource(get=prepare, saved=True), options, ApplyProgress())
     return report, _done(report)
@@ -343,15 +343,15 @@ def apply_again(
         time.sleep(settings.settle)
     digest, left = plan_digest(plan), 0
 
-    def prepare(workspace: Applier, progress: ApplyProgress) -> PreparedPlan:
+    def prepare(workspace: WorkspaceReader, progress: ApplyProgress) -> PreparedPlan:
         nonlocal left
         if options.digest not in (None, digest):
             raise StalePlan(
                 f"expected the digest {options.digest}, but the plan's is {digest}",
                 hint="Review the plan as it is now.",
             )
-        guarded = workspace.reevaluate_guards(plan, ())
-        rest = workspace.plan_what_is_left(guarded)
+        guarded = reevaluate_guards(workspace, plan, ())
+        rest = plan_what_is_left(workspace, guarded)
         refuse_blocked(guarded)  # what is left is planned without the lists of `guards.protect`
         left = len(rest.calls)
         return PreparedPlan(plan=rest)

@@ -17,7 +17,7 @@ from lmsconf.fleet.tasks import FleetTask
 from lmsconf.model.fleet import INTERRUPTIONS, STOPPED, FleetAction, FleetEntry, FleetIndex
 from lmsconf.model.policy import UNKNOWN, Consent
 from lmsconf.planner.guards import counted_words
-from lmsconf.render.fleet_wording import name_list
+from lmsconf.render.resource_wording import name_list
 from lmsconf.support.atomic_files import is_writable
 
 APPLIED: Final = "apply.json"

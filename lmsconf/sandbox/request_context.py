@@ -158,6 +158,11 @@ class RequestContext(Struct, frozen=True):
         if not self.repository.number("SELECT count(*) FROM people WHERE id = ?", id):
             raise not_found("user", id)
 
+    def require_content(self, id: str) -> None:
+        """Raises Refusal (404) for an id without a content."""
+        if not self.repository.number("SELECT count(*) FROM contents WHERE id = ?", id):
+            raise not_found("content", id)
+
     def require_people(self, ids: list[str]) -> list[str]:
         """Return the ids. Raises Refusal (400) for the whole list if one of them is unknown."""
         listed = "SELECT id FROM people WHERE id IN (SELECT value FROM json_each(?))"

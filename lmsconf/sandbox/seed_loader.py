@@ -32,6 +32,7 @@ from lmsconf.sandbox.seed_rows import (
     read_text,
     read_texts,
     read_whole_number,
+    refuse_unknown,
     reserve_id,
 )
 from lmsconf.sandbox.store import Repository, Value
@@ -241,8 +242,8 @@ def _only(ids: list[str], kind: str, name: str) -> str:
     return ids[0]
 
 
-_EVENT_KEYS: Final = frozenset(("status", "at", "revision", "mandatory", "manually"))
-_ATTACHMENT_KEYS: Final = frozenset(("url", "name", "created"))
+_EVENT_KEYS: Final = ("at", "mandatory", "manually", "revision", "status")
+_ATTACHMENT_KEYS: Final = ("created", "name", "url")
 _Rows = list[Sequence[Value]]
 
 
@@ -308,8 +309,7 @@ def _events(participation: str, entry: Entry, state: str, updated: int) -> Itera
     """One row for each event of a participation."""
     events: list[Entry] = read_mappings(entry, "events") if "events" in entry else [{"status": state}]
     for event in events:
-        if unknown := sorted(event.keys() - _EVENT_KEYS):
-            raise InvalidSeedValue(f"events: unknown key {unknown[0]!r}; there are {', '.join(sorted(_EVENT_KEYS))}")
+        refuse_unknown("events", event, _EVENT_KEYS)
         at = read_instant(event, "at")
         yield (
             *(
@@ -323,10 +323,7 @@ def _events(participation: str, entry: Entry, state: str, updated: int) -> Itera
 
 
 def _attachment(entry: Entry, issued: int) -> Mapping[str, Json]:
-    if unknown := sorted(entry.keys() - _ATTACHMENT_KEYS):
-        raise InvalidSeedValue(
-            f"attachments: unknown key {unknown[0]!r}; there are {', '.join(sorted(_ATTACHMENT_KEYS))}"
-        )
+    refuse_unknown("attachments", entry, _ATTACHMENT_KEYS)
     created = read_instant(entry, "created")
     return {
         "url": read_text(entry, "url"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, TypeAlias, cast
@@ -164,6 +164,12 @@ def read_mapping(entry: Entry, key: str) -> Entry:
     return value
 
 
+def refuse_unknown(part: str, entry: Entry, known: Collection[str]) -> None:
+    """Raise InvalidSeedValue if a part of an entry has a key that is not known."""
+    if unknown := sorted(entry.keys() - set(known)):
+        raise InvalidSeedValue(f"{part}: unknown key {unknown[0]!r}; there are {', '.join(known)}")
+
+
 def reserve_id(id: str, taken: set[str]) -> str:
     """Return an id, and add it to those that are taken. Raises InvalidSeedValue if it is one of them, or empty."""
     if not id or id in taken:
@@ -207,8 +213,7 @@ def read_order_details(entry: Entry) -> dict[str, Json]:
     """The order details of a person, with the API's names. Raises InvalidSeedValue."""
     details = read_mapping(entry, "order_details")
     known = {_snake(key): key for key in (*KEYS, "disablePayment")}
-    if unknown := sorted(details.keys() - known.keys()):
-        raise InvalidSeedValue(f"order_details: unknown key {unknown[0]!r}; there are {', '.join(known)}")
+    refuse_unknown("order_details", details, known)
     return {known[key]: _detail(details, key, known[key]) for key in details}
 
 
@@ -238,15 +243,13 @@ def _detail(details: Entry, key: str, name: str) -> Json:
     if name != "address":
         return read_text(details, key)
     address = read_mapping(details, key)
-    if unknown := sorted(address.keys() - set(ADDRESS_KEYS)):
-        raise InvalidSeedValue(f"address: unknown key {unknown[0]!r}; there are {', '.join(ADDRESS_KEYS)}")
+    refuse_unknown("address", address, ADDRESS_KEYS)
     return {part: read_text(address, part) for part in address}
 
 
 def _occasion(id: str, entry: Entry) -> Mapping[str, Json]:
     """One date of a meetup, with the number of attendees."""
-    if unknown := sorted(entry.keys() - {"starts", "attending"}):
-        raise InvalidSeedValue(f"occasions: unknown key {unknown[0]!r}; there are starts, attending")
+    refuse_unknown("occasions", entry, ("starts", "attending"))
     starts = read_instant(entry, "starts")
     if starts is None:
         raise InvalidSeedValue("occasions: starts is missing")

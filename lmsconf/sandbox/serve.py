@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from lmsconf.errors import LmsconfError
 from lmsconf.sandbox.faults import ConnectionLost
-from lmsconf.sandbox.service import SandboxResponse, SandboxService, json_response
+from lmsconf.sandbox.service import Sandbox, SandboxResponse, json_response
 from lmsconf.sandbox.store import Repository, Value
 
 PAGE_HEADERS: Final[Mapping[str, str]] = {
@@ -64,7 +64,7 @@ class _Table(NamedTuple):
     is_bad: Sequence[bool] = ()
 
 
-def render_page(service: SandboxService) -> str:
+def render_page(service: Sandbox) -> str:
     """Render the page. All text from the workspace and from calls is escaped; there is no script."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined  # slow to import, and only a browser needs it
 
@@ -83,7 +83,7 @@ def _table(repository: Repository, title: str, headings: Sequence[str], query: s
     return _Table(title, headings, [tuple(row) for row in rows], count)
 
 
-def _calls(service: SandboxService) -> _Table:
+def _calls(service: Sandbox) -> _Table:
     """The last calls, the latest first; those that failed are red."""
     calls = service.log[-MOST_ROWS:][::-1]
     rows = [(call.method, call.path, call.operation, str(call.status or "lost")) for call in calls]
@@ -104,7 +104,7 @@ class Server:
     A browser that opens the URL gets an HTML page about the workspace; all other requests are handled as in process.
     """
 
-    def __init__(self, sandbox: SandboxService, port: int = 0, *, latency: float = 0.0) -> None:
+    def __init__(self, sandbox: Sandbox, port: int = 0, *, latency: float = 0.0) -> None:
         try:
             self._http = _HTTP(sandbox, port, latency)
         except OSError as error:
@@ -143,7 +143,7 @@ class Server:
         self.stop()
 
 
-def serve(sandbox: SandboxService, port: int = 0, *, latency: float = 0.0) -> Server:
+def serve(sandbox: Sandbox, port: int = 0, *, latency: float = 0.0) -> Server:
     """A listening server for that sandbox. Port 0 selects a free one; `latency`: seconds before each response."""
     return Server(sandbox, port, latency=latency)
 
@@ -152,7 +152,7 @@ class _HTTP(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
 
-    def __init__(self, sandbox: SandboxService, port: int, latency: float) -> None:
+    def __init__(self, sandbox: Sandbox, port: int, latency: float) -> None:
         self.sandbox = sandbox
         self.latency = latency
         self._open: set[socket.socket] = set()

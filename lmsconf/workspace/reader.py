@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from threading import Event
 from typing import TYPE_CHECKING, NamedTuple
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lmsconf.errors import Problem, ProblemsFound
@@ -44,11 +46,24 @@ if TYPE_CHECKING:
 Clock = Callable[[], datetime]
 
 
+class WaitClock(Struct, frozen=True, kw_only=True):
+    """Monotonic seconds, a way to sleep, and a callback that receives the longest remaining time before each sleep.
+
+    sleep: blocks for that many seconds, or until the event is set.
+    """
+
+    now: Callable[[], float] = time.monotonic
+    sleep: Callable[[float, Event], object] = lambda seconds, stop_waiting: stop_waiting.wait(seconds)
+    tell: Callable[[float], None] = lambda left: None
+
+
 class WorkspaceReader(Struct, frozen=True, kw_only=True):
     """One workspace, read through a connection and never changed.
 
     parallelism: concurrent requests. clock: the current time, for reports. on_read: called with each snapshot that was
-    read. on_reread: called with each snapshot of which a part was read again.
+    read. on_reread: called with each snapshot of which a part was read again. timing: the clock of a run that waits
+    until its writes are visible. patience: seconds in which a write with a response may not be visible yet; default:
+    the `settle` setting, and 0 in the embedded workspace, where writes are visible at once.
     """
 
     settings: Settings
@@ -57,6 +72,8 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
     clock: Clock = lambda: datetime.now(UTC)
     on_read: Callable[[Snapshot], None] = lambda _: None
     on_reread: Callable[[Snapshot], None] = lambda _: None
+    timing: WaitClock = field(default_factory=WaitClock)
+    patience: float | None = None
 
     @property
     def call_templates(self) -> SpecCallTemplates:

@@ -13,8 +13,8 @@ ROOT = Path(__file__).parent.parent.parent
 NEVER = {"httpcore", "h11", "anyio", "asyncio", "jsonschema", "deepdiff", "jinja2", "rich"}
 OF_OTHERS = {
     *("lmsconf.doctor", "lmsconf.apply", "lmsconf.api.sdk", "lmsconf.render.html", "lmsconf.render.markdown"),
-    *("lmsconf.render.junit", "lmsconf.render.sarif", "lmsconf.support.git"),
-    *("lmsconf.planner.drift", "lmsconf.workspace.plan_with_base", "lmsconf.manifest.validation.messages"),
+    *("lmsconf.render.junit", "lmsconf.render.code_review", "lmsconf.support.git"),
+    *("lmsconf.planner.drift", "lmsconf.workspace.plan_with_base", "lmsconf.manifest.schema_messages"),
 }
 OF_PLANS = {"lmsconf.planner.plan", "lmsconf.api.client", "lmsconf.sandbox", "lmsconf.render", "sqlite3", "httpx"}
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import pytest
 
-from lmsconf.sandbox.service import SandboxResponse, SandboxService, json_response
+from lmsconf.sandbox.service import Sandbox, SandboxResponse, json_response
 
 from .conftest import Open
 from .served_project import ServedProject
@@ -31,7 +31,7 @@ smart_groups:
 """
 
 
-class Own(SandboxService):
+class Own(Sandbox):
     """A service that refuses with a status of its own."""
 
     status: ClassVar[int] = 400

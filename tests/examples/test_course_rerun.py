@@ -14,12 +14,13 @@ from wire.second_dialect import second_dialect
 
 from lmsconf.api.client import Exchange
 from lmsconf.api.spec.operations import CATALOG, SMART_GROUPS, USERS
-from lmsconf.apply.applier import Applier
+from lmsconf.apply.run import execute
 from lmsconf.model.plan import Plan
 from lmsconf.model.policy import Policy
 from lmsconf.project.settings import Settings, load_settings
 from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.project_manifests import load_manifests
+from lmsconf.workspace.reader import WorkspaceReader
 
 OLD, NEW = "Anti-corruption", "Anti-corruption 2027"
 GROUPS = ("Sales Nordics", "Sales Europe", "Finance and Legal", "Directors")
@@ -87,7 +88,7 @@ def members_of(api: Any, id: str) -> set[str]:
 
 def planned(settings: Settings, policy: Policy | None = None) -> Plan:
     with Connection(settings) as connection:
-        return Applier(settings=settings, connection=connection).plan(
+        return WorkspaceReader(settings=settings, connection=connection).plan(
             load_manifests(settings), policy or settings.policy
         )
 
@@ -95,9 +96,9 @@ def planned(settings: Settings, policy: Policy | None = None) -> Plan:
 def applied(settings: Settings, on_call: Callable[[Exchange], None] | None = None) -> Plan:
     """Plans and applies, one call after the other."""
     with Connection(settings, on_call=on_call) as connection:
-        applier = Applier(settings=settings, connection=connection, parallelism=1)
+        applier = WorkspaceReader(settings=settings, connection=connection, parallelism=1)
         plan = applier.plan(load_manifests(settings), settings.policy)
-        assert applier.execute(plan, meta={}).converged
+        assert execute(applier, plan, meta={}).converged
     return plan
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from fleet.fleet_samples import large_fleet
+from lmsconf.render.fleet_report import fleet_text
 from lmsconf.render.markdown import fleet_markdown
 from lmsconf.render.size_limit import parse_size_limit
-from lmsconf.render.text.fleet import fleet_text
 
 
 def test_what_many_share_is_said_once() -> None:

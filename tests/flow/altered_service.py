@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from lmsconf.apply.applier import Applier
 from lmsconf.model.plan import Plan
 from lmsconf.sandbox.service import Sandbox, SandboxResponse, json_response
 from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.project_manifests import load_manifests
+from lmsconf.workspace.reader import WorkspaceReader
 
 from .project import Project
 
@@ -44,7 +44,7 @@ def plan_altered(
     """
     it.write(manifests)
     with connected(it, edits, paths) as connection:
-        return Applier(settings=it.settings, connection=connection).plan(
+        return WorkspaceReader(settings=it.settings, connection=connection).plan(
             load_manifests(it.settings), it.settings.policy
         )
 

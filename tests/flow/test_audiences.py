@@ -10,7 +10,7 @@ from manifest.cases import Case, cases
 
 from lmsconf.kinds.content_target.effects.query import AccessQuery
 from lmsconf.planner.access_reports import person_access
-from lmsconf.render.text.people import access_text
+from lmsconf.render.people_reports import access_text
 from lmsconf.workspace.project_manifests import load_manifests
 from lmsconf.workspace.reader import WorkspaceReader, read_people_view
 

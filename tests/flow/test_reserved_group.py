@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lmsconf.sandbox.serve import serve
-from lmsconf.sandbox.service import SandboxResponse, SandboxService, json_response
+from lmsconf.sandbox.service import Sandbox, SandboxResponse, json_response
 
 from .project import Project
 from .shell import Ran, lmsconf
@@ -33,7 +33,7 @@ content_targets: [{content: GDPR, mandatory: true, assign_to: [everyone]}]
 """
 
 
-class ListsEveryone(SandboxService):
+class ListsEveryone(Sandbox):
     """A service that lists the reserved group, also as a group of each person, and refuses to be asked about it."""
 
     asked: list[str]

@@ -11,7 +11,7 @@ from flow.shell import lmsconf
 
 from lmsconf.errors import ExitCode
 from lmsconf.sandbox.serve import Server
-from lmsconf.sandbox.service import SandboxResponse, SandboxService
+from lmsconf.sandbox.service import Sandbox, SandboxResponse
 
 SEED = """
 people: [{email: a@x.example}]
@@ -20,7 +20,7 @@ groups: [{name: Mentors}, {name: Coaches, members: [a@x.example]}]
 UNUSABLE = ["..", ".", "a\u0000", "\x1b[2J", "../..\n"]
 
 
-class Altering(SandboxService):
+class Altering(Sandbox):
     """A workspace whose responses are altered on their way."""
 
     alter: Callable[[str, str], str] = staticmethod(lambda method, text: text)

@@ -8,11 +8,11 @@ import httpx
 import pytest
 from laws.sandbox_project import TransportConnection
 
-from lmsconf.apply.applier import Applier
 from lmsconf.model.effects import Basis
 from lmsconf.project.settings import load_settings
 from lmsconf.sandbox.service import Sandbox
 from lmsconf.workspace.project_manifests import load_manifests
+from lmsconf.workspace.reader import WorkspaceReader
 
 SEED = """
 custom_fields: [{name: Country, type: CHOICE, choices: [SE, FI]}]
@@ -49,7 +49,7 @@ def test_who_loses_is_not_known(
     sandbox = Sandbox(":memory:", seed=tmp_path / "seed.yaml")
     settings = load_settings(tmp_path, None, {"LMSCONF_T": "sandbox"})
     link = TransportConnection(NoMembersTransport(sandbox, answer), sandbox.spec)
-    plan = Applier(settings=settings, connection=link).plan(load_manifests(settings), settings.policy)
+    plan = WorkspaceReader(settings=settings, connection=link).plan(load_manifests(settings), settings.policy)
     sandbox.close_workspace()
     assert plan.effects.basis is Basis.UNKNOWN
     assert plan.effects.people.lose == lose

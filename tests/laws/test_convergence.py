@@ -11,6 +11,7 @@ from laws.hypothesis_profile import tried
 from laws.random_manifests import ALL, RandomManifests, wishes
 from laws.random_workspaces import RandomWorkspace
 from laws.sandbox_project import Raw, SandboxProject
+from lmsconf.apply.replanning import refuse_stale_plan
 from lmsconf.errors import ExitCode
 from lmsconf.model.calls import CallStatus
 from lmsconf.model.plan import Plan
@@ -102,6 +103,6 @@ def test_planning_writes_nothing(opened: Open, both: Both) -> None:
     stage = opened(both)
     plan = stage.plan()
     if plan.calls:
-        stage.workspace.refuse_stale_plan(stage.consented(plan))
+        refuse_stale_plan(stage.workspace, stage.consented(plan))
     assert stage.sandbox.log
     assert stage.writes() == 0

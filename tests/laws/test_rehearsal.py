@@ -18,6 +18,7 @@ from laws.random_manifests import RandomManifests, wishes
 from laws.random_workspaces import RandomWorkspace
 from laws.sandbox_project import SandboxProject
 from lmsconf.apply.rehearse import RehearsalOptions, open_twin, rehearse_on
+from lmsconf.apply.run import execute
 from lmsconf.documents import snapshot_file
 from lmsconf.documents.plan_file import dumps, loads, plan_digest
 from lmsconf.model.calls import CallStatus
@@ -43,7 +44,7 @@ def test_what_is_rehearsed_comes_true(opened: Open, second: bool) -> None:
         live = stage.plan()
         assert rehearsal.receipt.plan_digest == plan_digest(live)
         assert loads(dumps(replace(live, rehearsal=rehearsal))).rehearsal == rehearsal
-        report = stage.workspace.execute(live, meta={}, made_from=stage.manifests())
+        report = execute(stage.workspace, live, meta={}, made_from=stage.manifests())
         event(rehearsal.receipt.outcome)
         assert {one.call: one.status for one in rehearsal.failed} == not_done(report)
         assert (rehearsal.receipt.outcome is RehearsalOutcome.SUCCESS) is (report.exit == 0)

@@ -15,6 +15,7 @@ from laws.random_manifests import RandomManifests
 from laws.random_workspaces import Field, Group, RandomWorkspace
 from laws.sandbox_project import open_stage
 from laws.test_rehearsal import by_name, rehearsed
+from lmsconf.apply.run import execute
 from lmsconf.kinds.custom_field.types import MOST_FIELDS
 from lmsconf.model.calls import CallStatus
 from lmsconf.model.plan import RehearsalOutcome
@@ -99,7 +100,7 @@ def test_refusals_are_foretold(tmp_path: Path) -> None:
         try:
             before = stage.workspace.snapshot(manifests=stage.manifests())
             rehearsal, twin = rehearsed(stage, before)
-            report = stage.workspace.execute(stage.plan(), meta={}, made_from=stage.manifests())
+            report = execute(stage.workspace, stage.plan(), meta={}, made_from=stage.manifests())
             assert rehearsal.receipt.outcome is RehearsalOutcome.REFUSED, number
             assert any(call.status is CallStatus.FAILED for call in rehearsal.failed)
             refused = [(one.call, one.status, one.reason, one.hint) for one in rehearsal.failed]

@@ -15,7 +15,7 @@ from lmsconf.errors import Severity
 from lmsconf.export.manifest_files import ExpandedManifest
 from lmsconf.kinds import all_kinds
 from lmsconf.manifest.load import load_folder
-from lmsconf.manifest.yaml.strict_reader import read_yaml
+from lmsconf.manifest.yaml_reader import read_yaml
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import Manifests
 

@@ -27,8 +27,7 @@ from lmsconf.model.access import (
 )
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.effects import Basis
-from lmsconf.render.people_csv import access_csv, audience_csv
-from lmsconf.render.text.people import access_text, audience_text
+from lmsconf.render.people_reports import access_csv, access_text, audience_csv, audience_text
 
 Compare = Callable[[str, str], None]
 HEADER = ReportHeader(

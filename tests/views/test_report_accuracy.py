@@ -12,13 +12,14 @@ from integrity.served_project import ServedProject, staged
 from laws.sandbox_project import TransportConnection, VirtualClock
 from msgspec.structs import replace
 
-from lmsconf.apply.applier import Applier
+from lmsconf.apply.run import execute
 from lmsconf.errors import ExitCode
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.project.settings import load_settings
 from lmsconf.render import APPLY_VIEWS, apply_text
 from lmsconf.sandbox.service import Sandbox
 from lmsconf.workspace.project_manifests import load_manifests
+from lmsconf.workspace.reader import WorkspaceReader
 
 SEED = """\
 people:
@@ -60,8 +61,8 @@ def applied(root: Path, manifests: str, operation: str, how: str) -> ApplyReport
             load_settings(root, None, {}),
             TransportConnection(FaultyTransport(sandbox, operation, how), sandbox.spec),
         )
-        workspace = Applier(settings=settings, connection=link, timing=VirtualClock().timing())
-        return workspace.execute(workspace.plan(load_manifests(settings), settings.policy), meta={})
+        workspace = WorkspaceReader(settings=settings, connection=link, timing=VirtualClock().timing())
+        return execute(workspace, workspace.plan(load_manifests(settings), settings.policy), meta={})
     finally:
         sandbox.close_workspace()
 

@@ -274,11 +274,13 @@ def _siblings(operations: Iterable[Operation]) -> dict[str, list[list[tuple[str,
 
 def _operations(document: Mapping[str, Mapping[str, Mapping[str, object]]]) -> Iterator[Operation]:
     """Yield the operations of the document, in its order."""
-    resolve = _Resolver(document)
+    known: dict[str, object] = {}
     for path, item in document["paths"].items():
         for method in _METHODS:
             if method in item:
-                yield _operation(path, method.upper(), cast("dict[str, object]", resolve(item[method])))
+                yield _operation(
+                    path, method.upper(), cast("dict[str, object]", _resolved(item[method], document, known))
+                )
 
 
 def _operation(path: str, method: str, definition: Mapping[str, object]) -> Operation:
@@ -324,24 +326,18 @@ def _content(holder: object) -> Schema | None:
     return content["application/json"]["schema"] if content else None  # type: ignore[return-value]  # as OpenAPI has it
 
 
-class _Resolver:
-    """Replace every `$ref` by its target. Each target is resolved once and shared."""
-
-    def __init__(self, document: Mapping[str, object]) -> None:
-        self._document = document
-        self._named: dict[str, object] = {}
-
-    def __call__(self, node: object) -> object:
-        if isinstance(node, dict):
-            return self._look_up(node["$ref"]) if "$ref" in node else {key: self(value) for key, value in node.items()}
-        if isinstance(node, list):
-            return [self(item) for item in node]
+def _resolved(node: object, document: Mapping[str, object], known: dict[str, object]) -> object:
+    """Replace every `$ref` by its target. known: pointer → its target, which is resolved once and shared."""
+    if isinstance(node, list):
+        return [_resolved(item, document, known) for item in node]
+    if not isinstance(node, dict):
         return node
-
-    def _look_up(self, pointer: str) -> object:
-        if pointer not in self._named:
-            node: object = self._document
-            for step in pointer.removeprefix("#/").split("/"):
-                node = cast("Mapping[str, object]", node)[step]
-            self._named[pointer] = self(node)
-        return self._named[pointer]
+    if "$ref" not in node:
+        return {key: _resolved(value, document, known) for key, value in node.items()}
+    pointer = node["$ref"]
+    if pointer not in known:
+        target: object = document
+        for step in pointer.removeprefix("#/").split("/"):
+            target = cast("Mapping[str, object]", target)[step]
+        known[pointer] = _resolved(target, document, known)
+    return known[pointer]

@@ -23,7 +23,6 @@ from lmsconf.sandbox.request_context import (
     RequestContext,
     bad_request,
     format_time,
-    not_found,
     parse_time,
 )
 from lmsconf.sandbox.store import Repository, Value, encode_ids
@@ -249,8 +248,7 @@ def count_by_state(context: RequestContext, request: Request) -> Entry:
 def list_event_logs(context: RequestContext, request: Request) -> Json:
     """The events of one person and content, the latest first."""
     content, person = request.path["contentId"], context.require_path_person(request)
-    if not context.repository.number("SELECT count(*) FROM contents WHERE id = ?", content):
-        raise not_found("content", content)
+    context.require_content(content)
     rows = context.repository.rows(
         "SELECT e.id, e.participation, e.status, e.revision, e.at, e.mandatory, e.manually FROM events e "
         "JOIN participations p ON p.id = e.participation WHERE p.person = ? AND p.content = ? "
@@ -269,7 +267,7 @@ def _select(context: RequestContext, request: Request) -> Iterator[_Result]:
     """What passes all filters of the request."""
     people = _people(context, request)
     contents = _contents(context, request)
-    passes = _Filters(request)
+    passes = _filters(request)
     return (
         _Result(one, people[one.person], contents[one.content])
         for one in list_enrollment_statuses(context, contents, people)
@@ -308,23 +306,17 @@ def _people(context: RequestContext, request: Request) -> dict[str, tuple[Value,
     return {str(row[0]): row for row in rows}
 
 
-class _Filters:
-    """The filters on an enrollment status: state, enrolment, and the two date ranges."""
-
-    def __init__(self, request: Request) -> None:
-        self._states = set(request.body_texts("progress")) if "progress" in request.body else None
-        self._enrollments = set(request.body_texts("enrollment")) if "enrollment" in request.body else None
-        self._expiring = _range(request, "expiryDateRange")
-        self._updated = _range(request, "updatedAtDateRange")
-
-    def __call__(self, status: EnrollmentStatus) -> bool:
-        """Whether it passes all of them."""
-        return (
-            (self._states is None or status.state in self._states)
-            and (self._enrollments is None or status.enrollment in self._enrollments)
-            and self._expiring(status.certificate.expires_at if status.certificate else None)
-            and self._updated(status.last_event_at)
-        )
+def _filters(request: Request) -> Callable[[EnrollmentStatus], bool]:
+    """Return a test whether an enrollment status passes all filters: state, enrolment, and the two date ranges."""
+    states = set(request.body_texts("progress")) if "progress" in request.body else None
+    enrollments = set(request.body_texts("enrollment")) if "enrollment" in request.body else None
+    expiring, updated = _range(request, "expiryDateRange"), _range(request, "updatedAtDateRange")
+    return lambda status: (
+        (states is None or status.state in states)
+        and (enrollments is None or status.enrollment in enrollments)
+        and expiring(status.certificate.expires_at if status.certificate else None)
+        and updated(status.last_event_at)
+    )
 
 
 def _range(request: Request, key: str) -> Callable[[int | None], bool]:

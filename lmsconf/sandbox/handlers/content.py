@@ -132,7 +132,7 @@ _WITH_NAMES: Final = """
 def list_targets(context: RequestContext, request: Request) -> Entry:
     """Every target of one content."""
     content = str(request.query["contentId"])
-    _content(context, content)
+    context.require_content(content)
     return {"targets": [_target(context, content, row) for row in context.repository.rows(_WITH_NAMES, content)]}
 
 
@@ -189,11 +189,6 @@ def assign_content(
         return
     if not repository.execute(_INSERT, content, *audience, *value, now, now, audience[0]):
         raise conflict("the content is assigned to this audience already: delete the target first")
-
-
-def _content(context: RequestContext, id: str) -> None:
-    if not context.repository.number("SELECT count(*) FROM contents WHERE id = ?", id):
-        raise not_found("content", id)
 
 
 def _audience(context: RequestContext, request: Request) -> tuple[str, str]:
