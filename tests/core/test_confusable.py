@@ -10,8 +10,7 @@ import pytest
 from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.model.address import RemoteId
 from lmsconf.model.names import did_you_mean, quote_name, suspicion
-from lmsconf.planner.claim_matching import match_claims
-from lmsconf.planner.claims import Claim
+from lmsconf.planner.claim_matching import Claim, match_claims
 
 
 class Live(NamedTuple):

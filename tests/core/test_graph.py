@@ -6,7 +6,7 @@ import pytest
 
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.calls import Step
-from lmsconf.planner.ordering import DependencyCycle, step_dependencies, topological_order
+from lmsconf.planner.calls import DependencyCycle, step_dependencies, topological_order
 
 A, B, C = (frozenset({Ref(Address.of("group", name))}) for name in "ABC")
 

@@ -8,8 +8,7 @@ import pytest
 
 from lmsconf.errors import Severity, SourceLocation
 from lmsconf.model.address import RemoteId
-from lmsconf.planner.claim_matching import match_claims
-from lmsconf.planner.claims import Claim, ClaimMatches
+from lmsconf.planner.claim_matching import Claim, ClaimMatches, match_claims
 
 
 class Live(NamedTuple):

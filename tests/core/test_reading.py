@@ -20,8 +20,7 @@ from lmsconf.model.api import Api, ListedRows, ListOperation
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import Listing, Snapshot
-from lmsconf.planner.read_scope import ReadScope
-from lmsconf.planner.reading import is_cheaper_by_id, keep_details
+from lmsconf.planner.reading import ReadScope, is_cheaper_by_id, keep_details
 
 
 class Answers:

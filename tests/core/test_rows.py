@@ -10,12 +10,12 @@ import pytest
 
 from lmsconf.documents import snapshot_file
 from lmsconf.errors import InvalidResponse, LmsconfError
-from lmsconf.kinds.content_target.last_edits import EditRow, last_edits, parse_edit_rows
+from lmsconf.kinds.content_target.target_requests import EditRow, last_edits, parse_edit_rows
 from lmsconf.kinds.content_target.types import parse_target_row
-from lmsconf.kinds.shared.answer_rows import AnswerRow, parse_answer
+from lmsconf.kinds.shared.responses import AnswerRow, parse_answer
 from lmsconf.kinds.smart_group.types import ConditionRow, SmartGroupRow
+from lmsconf.kinds.user.listings import WholePeople
 from lmsconf.kinds.user.types import PersonRow
-from lmsconf.kinds.user.whole_people import WholePeople
 from lmsconf.model.address import RemoteId
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.drift import LastEdit

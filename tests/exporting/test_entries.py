@@ -11,8 +11,8 @@ from lmsconf.api.spec import ApiSpec
 from lmsconf.kinds.custom_field.steps import ids_of_field
 from lmsconf.kinds.custom_field.types import parse_field_row
 from lmsconf.kinds.export import field_entry_body, people_lists_body, person_entries, smart_group_entry_body
-from lmsconf.kinds.shared.answer_rows import AnswerRow
 from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
+from lmsconf.kinds.shared.responses import AnswerRow
 from lmsconf.kinds.smart_group.types import SmartGroupRow
 from lmsconf.kinds.user.types import PersonRow
 from lmsconf.model.address import Address, Ref, RemoteId
@@ -20,8 +20,7 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.planner.context import PlanContext
-from lmsconf.planner.live_names import LiveNames
-from lmsconf.planner.manifest_entries import EntryBody, UnexportableRow
+from lmsconf.planner.manifest_entries import EntryBody, LiveNames, UnexportableRow
 
 SHARED = "choices that share a name, or have none: "
 

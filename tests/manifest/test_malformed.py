@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from lmsconf.kinds import all_kinds
 from lmsconf.manifest.load import load_folder
 from lmsconf.manifest.schema_check import SchemaValidator
 from lmsconf.manifest.schema_messages import WORDED
@@ -30,7 +29,7 @@ VARIABLES: dict[str, Json] = {
 def test_malformed_manifest(case: Case, tmp_path: Path) -> None:
     """A malformed manifest is told about at file, line and column, with the reason and the way out."""
     (tmp_path / "a.yaml").write_text(case.text, encoding="utf-8")
-    found = load_folder(tmp_path, tmp_path, all_kinds(), variables=VARIABLES)
+    found = load_folder(tmp_path, tmp_path, variables=VARIABLES)
     assert shown(found.problems) == case.told
     assert found.problems
 
@@ -48,9 +47,7 @@ def test_all_files_are_told_about_in_one_run(tmp_path: Path) -> None:
     (folder / "hr" / "people.csv").write_text("email,team\nbo.ek@acme.example,A\n")
     (folder / "z.yaml").write_text("custom_fields: [{name: Region, type: CHOICE, choices: [North]}]\n")
     (folder / "broken.yaml").write_bytes(b"groups: []\n# caf\xe9\n")
-    assert [
-        str(problem.source) + " " + problem.code for problem in load_folder(folder, tmp_path, all_kinds()).problems
-    ] == [
+    assert [str(problem.source) + " " + problem.code for problem in load_folder(folder, tmp_path).problems] == [
         "manifests/a.yaml:2:11 yaml/syntax",
         "manifests/b.yml:1:1 manifest/unknown-key",
         "manifests/broken.yaml:2:6 manifest/encoding",
@@ -89,7 +86,7 @@ def test_descriptions_may_hold_what_names_may_not(description: str, tmp_path: Pa
         'smart_groups: [{name: A, conditions: [{field: Team, system_condition: "IS\\nANY"}], about: {why: "a\\nb"}}]\n'
         'users: [{email: bo.ek@acme.example, answers: {Team: "two\\nlines"}}]\n'
     )
-    found = load_folder(tmp_path, tmp_path, all_kinds())
+    found = load_folder(tmp_path, tmp_path)
     assert found.problems == ()
     assert len(found.declared) == 3
 
@@ -118,7 +115,7 @@ def test_every_problem_has_a_way_out() -> None:
 def test_a_way_out_can_be_pasted(mistake: str, pasted: str, tmp_path: Path) -> None:
     """What is offered in place of a mistake is sound where the mistake stood."""
     (tmp_path / "a.yaml").write_text(f"{mistake}\n")
-    (problem,) = load_folder(tmp_path, tmp_path, all_kinds()).problems
+    (problem,) = load_folder(tmp_path, tmp_path).problems
     assert pasted in str(problem.hint)
     assert problem.source
     begin = problem.source.column - 1
@@ -126,12 +123,12 @@ def test_a_way_out_can_be_pasted(mistake: str, pasted: str, tmp_path: Path) -> N
     while end < len(mistake) and mistake[end] not in "]},":
         end += 1
     (tmp_path / "a.yaml").write_text(f"{mistake[:begin]}{pasted}{mistake[end:]}\n")
-    assert load_folder(tmp_path, tmp_path, all_kinds()).problems == ()
+    assert load_folder(tmp_path, tmp_path).problems == ()
 
 
 def test_every_keyword_has_its_words() -> None:
     """The schemas use no keyword that has no message of its own."""
-    schemas = [manifest_schema(all_kinds()), json.loads(read_schema("project.schema.json"))]
+    schemas = [manifest_schema(), json.loads(read_schema("project.schema.json"))]
     used = {keyword for schema in schemas for keyword in _keywords(schema)}
     assert used <= WORDED | {"oneOf", "anyOf", "items", "properties", "patternProperties", "$ref", "$defs", "$schema"}
     assert {"minItems", "oneOf", "$ref"} <= used

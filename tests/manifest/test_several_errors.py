@@ -10,7 +10,6 @@ from zoneinfo import ZoneInfo
 import pytest
 import yaml
 
-from lmsconf.kinds import all_kinds
 from lmsconf.manifest.load import load_folder
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
@@ -21,7 +20,7 @@ def told(root: Path, *manifests: str) -> list[str]:
     """The codes of the errors in manifests, in their order."""
     for number, text in enumerate(manifests):
         (root / f"{number}.yaml").write_text(text, encoding="utf-8")
-    found = load_folder(root, root, all_kinds(), timezone=ZoneInfo("Europe/Stockholm"))
+    found = load_folder(root, root, timezone=ZoneInfo("Europe/Stockholm"))
     return [problem.code for problem in found.problems if problem.is_error]
 
 
@@ -110,9 +109,7 @@ def test_one_wrong_key_is_one_problem(path: Path) -> None:
         for wrong in variants(document):
             text = yaml.safe_dump(wrong, allow_unicode=True).replace("'true'", "true").replace("'false'", "false")
             drafts = {path.relative_to(root).as_posix(): text.encode()}
-            found = load_folder(
-                folder, root, all_kinds(), timezone=ZoneInfo("Europe/Stockholm"), unsaved_contents=drafts
-            )
+            found = load_folder(folder, root, timezone=ZoneInfo("Europe/Stockholm"), unsaved_contents=drafts)
             codes = [problem.code for problem in found.problems if problem.is_error]
             assert codes, text
             assert all(code.startswith("manifest/") for code in codes), text

@@ -16,7 +16,6 @@ from lmsconf.api.client import Client
 from lmsconf.api.retry import RetryPolicy
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.worker_pool import ConcurrentReader, WorkerPool
-from lmsconf.apply.ambiguous_writes import WaitClock as RunClock
 from lmsconf.apply.run import execute
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.plan import Plan
@@ -26,6 +25,7 @@ from lmsconf.sandbox.seed import fill_workspace
 from lmsconf.sandbox.service import Sandbox
 from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.project_manifests import load_manifests
+from lmsconf.workspace.reader import WaitClock as RunClock
 from lmsconf.workspace.reader import WorkspaceReader
 
 from .canaries import TOKEN
