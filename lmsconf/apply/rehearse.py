@@ -26,7 +26,7 @@ from lmsconf.apply.events import ApplyProgress
 from lmsconf.apply.run import execute
 from lmsconf.apply.staleness import change_hash
 from lmsconf.documents.plan_file import plan_digest
-from lmsconf.documents.snapshot_file import snapshot_digest, snapshot_json
+from lmsconf.documents.snapshot_file import file_digest, snapshot_json
 from lmsconf.errors import LmsconfError, Problem, ProblemsFound, StalePlan
 from lmsconf.kinds.manual_group.read import parse_user_ids
 from lmsconf.kinds.shared.kind_names import SMART_GROUP
@@ -36,7 +36,7 @@ from lmsconf.model.api import Api
 from lmsconf.model.calls import CallStatus
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.names import escape_invisible
-from lmsconf.model.outcomes import ApplyReport
+from lmsconf.model.outcomes import ApplyReport, VerifyMode
 from lmsconf.model.plan import (
     Action,
     Change,
@@ -50,7 +50,6 @@ from lmsconf.model.plan import (
     RehearsedGroup,
 )
 from lmsconf.model.policy import Policy
-from lmsconf.model.scope import VerifyMode
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.plan import calls_by_key
 from lmsconf.planner.reading import keep_keys
@@ -256,7 +255,7 @@ class _Rehearsing:
         return Rehearsal(
             receipt=RehearsalReceipt(
                 plan_digest=plan_digest(self._plan),
-                snapshot_digest=snapshot_digest(snapshot),
+                snapshot_digest=file_digest(snapshot),
                 outcome=_outcome(failed, remaining, problems),
                 at=self._plan.created_at,
                 tool=f"lmsconf {__version__}",

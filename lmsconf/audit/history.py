@@ -12,10 +12,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.documents import plan_file
-from lmsconf.documents.change_values import change_json
-from lmsconf.documents.document import TOOL, escape_invisible, render_json
+from lmsconf.documents.document import TOOL, change_json, escape_invisible, render_json
 from lmsconf.errors import LmsconfError
-from lmsconf.journal.kept_documents import kept_plan_text
+from lmsconf.journal.kept_runs import kept_plan_text
 from lmsconf.kinds import all_kinds
 from lmsconf.kinds.shared.kind_names import USER, resource_title
 from lmsconf.model.address import Address

@@ -42,9 +42,15 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import pin_in
 from lmsconf.model.effects import count_people
 from lmsconf.model.forms import form_to_json
-from lmsconf.model.names import casefold_name, normalize_email, normalize_name
+from lmsconf.model.names import (
+    FORBIDDEN,
+    casefold_name,
+    is_representable,
+    is_valid_name,
+    normalize_email,
+    normalize_name,
+)
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.model.text_limits import FORBIDDEN, is_representable, is_valid_name
 from lmsconf.model.time_formats import parse_response_time
 from lmsconf.planner.context import PlanContext
 from lmsconf.planner.manifest_entries import EntryBody, ExportedEntry, LiveNames, UnexportableRow

@@ -15,18 +15,16 @@ from lmsconf.kinds.planning import match_kind, plan_steps, settle
 from lmsconf.kinds.shared.kind_names import GROUP
 from lmsconf.kinds.shared.manifest_entries import declared_lists
 from lmsconf.kinds.user.types import declared_row
-from lmsconf.model.access_tests import AccessTest
+from lmsconf.model.access import AccessTest
 from lmsconf.model.address import Address
 from lmsconf.model.blockers import is_blocking
 from lmsconf.model.calls import Call
 from lmsconf.model.canonical_json import sha256
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, Manifests
 from lmsconf.model.lints import LintLevel, is_lint
-from lmsconf.model.plan import Action, Assumption, Change, Plan, UnmanagedResources
+from lmsconf.model.plan import Action, Assumption, Change, Plan, PlanScope, UnmanagedResources
 from lmsconf.model.policy import Policy
-from lmsconf.model.rows import row_to_json
-from lmsconf.model.scope import PlanScope
-from lmsconf.model.snapshot import Snapshot
+from lmsconf.model.snapshot import Snapshot, row_to_json
 from lmsconf.model.time_formats import format_utc
 from lmsconf.planner.calls import order_calls
 from lmsconf.planner.context import CallTemplates, Match, MatchResult, PlanContext

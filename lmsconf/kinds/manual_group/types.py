@@ -14,13 +14,14 @@ from lmsconf.kinds.shared.responses import optional_text, require_text
 from lmsconf.model.address import RemoteId
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import LOCK_PREFIX
+from lmsconf.model.snapshot import SnapshotRow
 from lmsconf.planner.manifest_entries import ManifestEntry
 
 FEWEST_MEMBERS: Final = 2
 """Groups with fewer members are not compared by them."""
 
 
-class GroupRow(Struct, frozen=True):
+class GroupRow(SnapshotRow, frozen=True):
     """A live manual group. `members` and `managers` are user ids, None where they were not read."""
 
     listing = GROUP

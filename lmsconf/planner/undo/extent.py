@@ -14,8 +14,7 @@ from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import casefold_name
 from lmsconf.model.plan import Action, Change, Plan, Undo, UndoLevel
-from lmsconf.model.rows import row_to_json
-from lmsconf.model.snapshot import Listing, Snapshot
+from lmsconf.model.snapshot import Listing, Snapshot, row_to_json
 from lmsconf.planner.kind import Kind, is_named
 from lmsconf.planner.undo.names import map_references, renamed_to
 
