@@ -45,14 +45,13 @@ from lmsconf.cli.planning import (
 )
 from lmsconf.documents.plan_file import loads
 from lmsconf.errors import ExitCode, LmsconfError, Problem, ProblemsFound, UsageError
-from lmsconf.journal.pending_writes import PendingWrites
+from lmsconf.journal.journal_reader import PendingWrites
 from lmsconf.model.calls import Call
 from lmsconf.model.fleet import INTERRUPTIONS
-from lmsconf.model.outcomes import ApplyReport, CallOutcome
+from lmsconf.model.outcomes import ApplyReport, CallOutcome, VerifyMode
 from lmsconf.model.plan import Plan
 from lmsconf.model.policy import parse_consents
 from lmsconf.model.progress import Report
-from lmsconf.model.scope import VerifyMode
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.render import APPLY_VIEWS
 from lmsconf.render.apply_report import apply_summary, apply_text, verification_result

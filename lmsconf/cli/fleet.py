@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -238,7 +239,7 @@ def apply(
     waves_run = WaveRun(
         engine=run.engine(),
         make_task=lambda entry: run.apply_task(entry, folder, notes, begun),
-        lost=lost_task(run.project),
+        lost=partial(lost_task, run.project),
         listen=run.listener,
         max_failures=run.project.max_failures() if max_failures is None else max_failures,
         created_at=run.now,
@@ -272,7 +273,7 @@ def _run(
         folder = Path(scratch) if out is None else out
         tasks = [run.task(name, FleetAction(action), folder.absolute()) for name in run.workspaces]
         with run.listener(action.capitalize(), len(tasks)) as tell:
-            index = run_tasks(tasks, run.engine(), FleetAction(action), run.now, tell, lost_task(run.project))
+            index = run_tasks(tasks, run.engine(), FleetAction(action), run.now, tell, partial(lost_task, run.project))
             index = replace(index, shard=run.shard)
         if out is not None:
             write_index(folder, index, key)
