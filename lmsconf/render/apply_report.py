@@ -269,16 +269,11 @@ def _read_back(ending: RunEnding) -> str:
 def _call(call: RecordedCall) -> Iterator[str]:
     """Yield the line of a call and, if recorded, its reason."""
     made = f" [id={call.id}]" if call.id else ""
-    title = resource_title(_address(call.address))
+    kind, _, text = call.address.partition("/")
     when = _time(call.begun or call.ended) or _UNKNOWN
-    yield f"  {when}  {_spoken(call.state):13}  {title} ({describe_call(call)}){made}"
+    yield f"  {when}  {_spoken(call.state):13}  {resource_title(Address(kind, text))} ({describe_call(call)}){made}"
     if call.reason:
         yield f"      {call.reason}"
-
-
-def _address(text: str) -> Address:
-    kind, _, rest = text.partition("/")
-    return Address(kind, rest)
 
 
 def _counts(run: RecordedRun) -> Iterator[str]:

@@ -75,24 +75,17 @@ def finding_headline(finding: DriftFinding) -> str:
     return f"{resource_title(finding.address)} {IS[finding.state]}"
 
 
-def _known_as(finding: DriftFinding) -> Iterator[str]:
-    """Yield the candidates for a rename: live resources with the same content under another name."""
-    is_clear = finding.state is DriftState.RENAMED and finding.live is not None
-    for candidate in finding.candidates:
-        way = "" if is_clear else f"; if they are the same, write {candidate.line} beside the name"
-        yield (
-            f"{resource_title(candidate.address)} (id {candidate.id}) has {candidate.why}, "
-            f"and no manifest declares it{way}"
-        )
-
-
 def cause_sentences(finding: DriftFinding) -> Iterator[str]:
     """Yield what is known about the cause of a finding."""
     if finding.reason is not None:
         yield finding.reason
     elif finding.state is DriftState.UNDECLARED:
         yield "it is listed under `absent`"
-    yield from _known_as(finding)
+    # Live resources with the same content under another name: one of them may have been renamed.
+    is_clear = finding.state is DriftState.RENAMED and finding.live is not None
+    for one in finding.candidates:
+        way = "" if is_clear else f"; if they are the same, write {one.line} beside the name"
+        yield f"{resource_title(one.address)} (id {one.id}) has {one.why}, and no manifest declares it{way}"
     if finding.cause is DriftCause.BY_HAND:
         yield "changed by hand"
     if finding.unapplied:

@@ -112,11 +112,13 @@ def _progress_note(content: ContentEffects) -> str | None:
     """Return how far those are who lose a content, and when their certificates expire; None if nobody loses it."""
     if not content.counts.lose:
         return None
-    progress, expiring = content.progress, content.certificates_expiring
+    progress, expiring = content.progress or {}, content.certificates_expiring
+    # The usual states in their order, then others.
+    known = [*(state for state in _STATES if state in progress), *(state for state in progress if state not in _STATES)]
     states = (
         [f"progress {NOT_KNOWN}"]
-        if progress is None
-        else [f"{number:,} {state.replace('_', ' ')}" for state in _states(progress) if (number := progress[state])]
+        if content.progress is None
+        else [f"{number:,} {state.replace('_', ' ')}" for state in known if (number := progress[state])]
     )
     if expiring is None:
         certificates = [f"expiring certificates {NOT_KNOWN}"]
@@ -124,11 +126,6 @@ def _progress_note(content: ContentEffects) -> str | None:
         soon = [f"{expiring[days]:,} within {days} days" for days in sorted(expiring)]
         certificates = [f"certificates that expire: {', '.join(soon)}"] if any(expiring.values()) else []
     return f"Of those who lose it: {', '.join(states)}{'; ' if certificates else ''}{''.join(certificates)}."
-
-
-def _states(progress: Mapping[str, int]) -> list[str]:
-    """Return the usual states in their order, then others."""
-    return [*(state for state in _STATES if state in progress), *(state for state in progress if state not in _STATES)]
 
 
 def group_table(effects: Effects) -> EffectsTable:
