@@ -13,7 +13,7 @@ from typing import Final
 import pytest
 
 from lmsconf.api.retry import RetryPolicy
-from lmsconf.journal.pending_writes import wait_for_pending_writes
+from lmsconf.journal.journal_reader import wait_for_pending_writes
 from lmsconf.sandbox.service import LoggedRequest
 from lmsconf.workspace.reader import WaitClock
 

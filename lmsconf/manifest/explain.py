@@ -12,11 +12,11 @@ from lmsconf.kinds import all_kinds
 from lmsconf.manifest.schema_check import Schema, properties, required_keys
 from lmsconf.manifest.schemas import ABSENT, manifest_schema
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.explanation import ExplainedKey, KeyExplanation
+from lmsconf.model.forms import ExplainedKey, KeyExplanation
 from lmsconf.model.lints import PREFIX, RULES, LintLevel
 from lmsconf.model.names import did_you_mean, known_names
 from lmsconf.model.problem_codes import MEANINGS, meaning_of
-from lmsconf.support.package_data import read_schema
+from lmsconf.support.folders import read_schema
 
 LINTS: Final = "lint"
 CODES: Final = "codes"

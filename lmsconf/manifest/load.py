@@ -43,7 +43,7 @@ from lmsconf.manifest.schemas import (
     set_validators,
 )
 from lmsconf.manifest.yaml_reader import AliasBudget, Document, ReadingStopped, read_yaml
-from lmsconf.model.access_tests import AccessTest
+from lmsconf.model.access import AccessTest
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, Manifests

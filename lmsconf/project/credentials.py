@@ -22,10 +22,9 @@ from msgspec import Struct
 
 from lmsconf.errors import LmsconfError, Problem, Severity, SourceLocation, shorten
 from lmsconf.project.config_file import expand_pattern
+from lmsconf.support.folders import outermost_work_tree, read_own_file, state_folder, write_own_file
 from lmsconf.support.redaction import register_secret
-from lmsconf.support.state_folder import read_own_file, state_folder, write_own_file
 from lmsconf.support.url_rules import strip_final_newline, token_problem
-from lmsconf.support.work_tree import outermost_work_tree
 
 VARIABLE: Final = "LMSCONF_TOKEN_COMMANDS"
 FORMAT: Final = "lmsconf.token-commands/1"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import date
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 from msgspec import Struct
@@ -17,7 +17,7 @@ from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
 from lmsconf.model.address import RemoteId
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.policy import Policy
-from lmsconf.model.snapshot import Listing, Snapshot
+from lmsconf.model.snapshot import Listing, Snapshot, SnapshotRow
 from lmsconf.planner.context import PlanContext
 from lmsconf.planner.redaction import LivePerson, RedactionContext, RestoreContext, UnnamedRow
 from lmsconf.planner.snapshot_redaction import redact_snapshot
@@ -25,7 +25,7 @@ from lmsconf.planner.snapshot_redaction import redact_snapshot
 TEXT = "ask ada@acme.example or Bob@acme.example"
 
 
-class Part(NamedTuple):
+class Part(SnapshotRow, frozen=True):
     id: str
     note: str | None
 

@@ -13,8 +13,7 @@ from lmsconf.errors import LmsconfError, Problem, StalePlan
 from lmsconf.model.address import Address
 from lmsconf.model.calls import CallStatus
 from lmsconf.model.canonical_json import sha256
-from lmsconf.model.outcomes import ApplyReport, CallOutcome
-from lmsconf.model.scope import VerifiedScope, VerifyMode
+from lmsconf.model.outcomes import ApplyReport, CallOutcome, VerifiedScope, VerifyMode
 
 REPORT = ApplyReport(
     plan_digest="ab" * 32,

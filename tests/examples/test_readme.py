@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from lmsconf.support.package_data import guide_topics
+from lmsconf.support.folders import guide_topics
 
 from .conftest import REPOSITORY
 from .page import blocks

@@ -13,7 +13,7 @@ from lmsconf.manifest.edit.yaml_text import escape_for_comment, format_entry_lin
 from lmsconf.manifest.expand.variables import Reporter, Variables
 from lmsconf.manifest.yaml_reader import read_yaml
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.text_limits import is_representable
+from lmsconf.model.names import is_representable
 
 WORDS = st.one_of(
     st.text(st.characters(exclude_categories=("Cs",)), max_size=12),

@@ -9,8 +9,8 @@ import pytest
 from journals import runs_of
 
 from journal.journal_project import BEGAN
-from lmsconf.journal.line_codec import encode_line
-from lmsconf.journal.pending_writes import PendingWrites, find_pending_writes, wait_for_pending_writes
+from lmsconf.journal.journal_folder import encode_line
+from lmsconf.journal.journal_reader import PendingWrites, find_pending_writes, wait_for_pending_writes
 from lmsconf.model.canonical_json import Json
 
 URL = "https://lms.example/api"

@@ -13,7 +13,7 @@ from lmsconf.manifest.schema_check import SchemaValidator
 from lmsconf.manifest.schema_messages import WORDED
 from lmsconf.manifest.schemas import manifest_schema
 from lmsconf.model.canonical_json import Json
-from lmsconf.support.package_data import read_schema
+from lmsconf.support.folders import read_schema
 from manifest.cases import Case, cases, shown
 
 CASES = [case for path in sorted(Path(__file__).parent.glob("malformed*.txt")) for case in cases(path)]

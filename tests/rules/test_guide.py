@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from test_imports import MAY_IMPORT
 
-from lmsconf.support.package_data import guide_topics, read_guide_page
+from lmsconf.support.folders import guide_topics, read_guide_page
 
 ROOT = Path(__file__).parent.parent.parent
 GUIDE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lmsconf.journal.journal_writer import Journal
-from lmsconf.journal.run_chain import Retention
+from lmsconf.journal.kept_runs import Retention
 from lmsconf.model.calls import Call
 from lmsconf.model.outcomes import CallOutcome
 

@@ -10,7 +10,7 @@ from document_samples import EVIL
 from json_schemas import schema_validator
 from msgspec.structs import replace
 
-from lmsconf.documents.access_values import access_json, audience_json
+from lmsconf.documents.reports import access_json, audience_json
 from lmsconf.errors import Problem, SourceLocation
 from lmsconf.model.access import (
     AccessRoute,

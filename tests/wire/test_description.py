@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 
 from lmsconf.api.spec import ApiSpec, Operation
-from lmsconf.support.package_data import read_schema
+from lmsconf.support.folders import read_schema
 
 DOCUMENT = json.loads(read_schema("openapi.json"))
 OPERATIONS = list(ApiSpec.default().operations.values())
