@@ -278,7 +278,7 @@ class _Loading(Struct):
         from lmsconf.manifest.expand.sheets import SheetEntries  # few manifests have one
 
         reported: set[Hashable] = set()
-        for body in SheetEntries(section.kind, tables, self.problems.append).expand(entry.body, entry.places):
+        for body in SheetEntries(section.kind, tables).expand(entry.body, entry.places):
             places = entry.places.of(body)
             if findings := section.shape.validate(body):
                 self._tell(section, replace(entry, body=body, places=places), new_findings(findings, reported))

@@ -31,7 +31,7 @@ _COLUMNS: Final = ("name", "url", *_PAIRS)
 
 def with_table(body: Map, declared: Map, root: Path, problems: list[Problem]) -> Map:
     """Return the project file with the workspaces of the table that `declared` names. Problems are appended."""
-    named, files = declared.without(FILE, TOKEN), TableFiles(ManifestFileReader(root), problems.append)
+    named, files = declared.without(FILE, TOKEN), TableFiles(ManifestFileReader(root), problems)
     try:
         places = EntrySourceMap(declared, declared.source, declared.mark(FILE) or 0)
         table = files.table(declared, (), places)

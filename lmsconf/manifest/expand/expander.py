@@ -175,8 +175,8 @@ class EntryExpander:
         self._reporter = reporter
         self._sets = {section: NamedSets(section, shape, reporter, undeclared) for section, shape in sets.items()}
         self.choices = ChoicesByField(undeclared)
-        self.tables = TableFiles(files, reporter.problems.append)
-        self._files = TablePeopleExpander(self.tables, reporter.problems.append)
+        self.tables = TableFiles(files, reporter.problems)
+        self._files = TablePeopleExpander(self.tables)
         self._people = PeopleSetExpander(self._sets[PEOPLE_SETS], self._files)
         self._conditions = ConditionExpander(self._sets[CONDITION_SETS], self.choices)
 

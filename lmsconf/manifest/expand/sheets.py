@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, cast
 
 from msgspec.structs import replace
@@ -27,11 +27,10 @@ _BOOLEANS: Final[dict[str, bool]] = {"true": True, "yes": True, "1": True, "fals
 class SheetEntries:
     """Write out one entry for each row of a table, for a kind whose entries have items."""
 
-    def __init__(self, kind: Kind, tables: TableFiles, report: Callable[[Problem], None]) -> None:
+    def __init__(self, kind: Kind, tables: TableFiles) -> None:
         self._items = cast(EntryItems, kind.entry_items)
         self._keys = item_keys(kind)
         self._tables = tables
-        self._report = report
 
     def expand(self, reference: Json, places: EntrySourceMap) -> Iterator[Map]:
         """Yield the entry of each row of the file that `reference` names; report what is wrong with it."""
@@ -47,7 +46,7 @@ class SheetEntries:
         except UnusableTable as wrong:
             if wrong.problem is not None:
                 code = wrong.problem.code.replace("people/", "sheet/")
-                self._report(replace(wrong.problem, code=code))
+                self._tables.problems.append(replace(wrong.problem, code=code))
             return
         defaults = {key: value for key, value in reference.items() if key not in SHEET_PROPERTIES}
         locations = [place for key in defaults for place in (places.key(key), places.at(key))]
@@ -89,7 +88,9 @@ class SheetEntries:
         if ignored:
             hint = f"These are read: {', '.join(known)}."
             message = f"columns that are not read: {', '.join(ignored)}"
-            self._report(_problem("ignored-column", message, hint, table.sheet.row(table.header), Severity.NOTE))
+            self._tables.problems.append(
+                _problem("ignored-column", message, hint, table.sheet.row(table.header), Severity.NOTE)
+            )
         return columns
 
     def _entry(
@@ -120,8 +121,7 @@ class SheetEntries:
                 if value is None:
                     problems.append(_no_boolean(name, text, source.where(marks[name])))
                 own[name] = value
-        for problem in problems:
-            self._report(problem)
+        self._tables.problems += problems
         if problems or item is None:
             return None
         part = source.mapping({**item, **own}, {**dict.fromkeys(item, marks[noun]), **marks})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
 from typing import Final, TypeAlias, cast
@@ -47,7 +47,7 @@ class TableFiles(Struct):
     """Read the tables that manifests refer to, each once."""
 
     files: ManifestFileReader
-    report: Callable[[Problem], None]
+    problems: list[Problem]
     _contents: dict[Path, bytes] = field(default_factory=dict)
     _tables: dict[tuple[Path, str | None], Table | None] = field(default_factory=dict)
     _indexes: dict[tuple[int, tuple[int, ...]], dict[tuple[str, ...], list[TableRow]]] = field(default_factory=dict)
@@ -91,8 +91,7 @@ class TableFiles(Struct):
             for name, value in cast("Mapping[str, Json]", reference.get("where", {})).items()
         ]
         faults = list(islice(table.column_faults({*columns, *(number for number, _ in filters)}), ENOUGH))
-        for problem in faults:
-            self.report(problem)
+        self.problems += faults
         if faults:
             raise UnusableTable(None)
         return self._selected(table, filters) if filters else table.rows
@@ -117,12 +116,11 @@ class TableFiles(Struct):
                 self._contents[real] = self.files.read_table(path)
             table = _parse_table(name, self._contents[real], sheet, where)
         except (UnreadableFile, UnusableTable) as wrong:
-            self.report(cast(Problem, wrong.problem))
+            self.problems.append(cast(Problem, wrong.problem))
             raise UnusableTable(None) from wrong
         # Cells of a workbook cannot be shifted by a separator.
         shifted = list(islice(shifted_row_problems(table), ENOUGH)) if table.noun == CSV else []
-        for problem in shifted:
-            self.report(problem)
+        self.problems += shifted
         if shifted:
             raise UnusableTable(None)
         return table
@@ -169,7 +167,6 @@ class TablePeopleExpander(Struct):
     """Replace references to columns of tables by the e-mails in them."""
 
     tables: TableFiles
-    report: Callable[[Problem], None]
     _left: int = MOST_PEOPLE
 
     def expand(self, lists: Iterable[KeyMatch], places: EntrySourceMap) -> bool:
@@ -183,7 +180,7 @@ class TablePeopleExpander(Struct):
                 except UnusableTable as wrong:
                     whole = False
                     if wrong.problem is not None:
-                        self.report(wrong.problem)
+                        self.tables.problems.append(wrong.problem)
         return whole
 
     def _people(self, reference: Map, path: KeyPath, places: EntrySourceMap) -> Seq:
@@ -213,12 +210,14 @@ class TablePeopleExpander(Struct):
             where = table.sheet.where(line, column)
             message, hint = "this row has no e-mail, so it adds nobody", "Write the e-mail, or remove the row."
             warning = Severity.WARNING
-            self.report(Problem(code="people/no-address", message=message, severity=warning, hint=hint, source=where))
+            self.tables.problems.append(
+                Problem(code="people/no-address", message=message, severity=warning, hint=hint, source=where)
+            )
         elif len(address) > _LONGEST_ADDRESS or not _ADDRESS.fullmatch(address):
             where = table.sheet.where(line, column)
             message = f'"{shorten(address)}" is not an e-mail address'
             hint = "Write one address in the cell, such as anna.berg@acme.example, or skip the row with `where`."
-            self.report(Problem(code="people/address", message=message, hint=hint, source=where))
+            self.tables.problems.append(Problem(code="people/address", message=message, hint=hint, source=where))
         else:
             return True
         return False
