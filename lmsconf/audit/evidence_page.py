@@ -108,7 +108,7 @@ def _verified(run: JsonObjectReader) -> str:
 
 
 def _facts(run: JsonObjectReader) -> Iterator[tuple[str, Phrase | str | None]]:
-    approvals = run.text_map("approvals")
+    approvals = run.value("approvals", dict[str, str])
     stated = ", ".join(f"{key}: {value}" for key, value in approvals.items())
     yield "Approval as stated", stated or "nothing was stated"
     yield "Commit", _commit(run)

@@ -183,7 +183,7 @@ def envelope_text(statement: bytes, key: SigningKey) -> str:
 def signature_in(envelope: str, statement: bytes, keyid: str) -> bytes:
     """Return the signature in an envelope of the statement. Raises ValueError for any other text."""
     at = JsonObjectReader(json.loads(envelope))
-    (signature,) = at.each("signatures", lambda reader: reader)
+    (signature,) = map(JsonObjectReader, at.items("signatures"))
     signed = b64decode(signature.text("sig"), validate=True)
     if _envelope(statement, keyid, signed) != envelope:
         raise ValueError("it does not hold the statement beside it, or not as lmsconf writes it")

@@ -174,8 +174,8 @@ def _signer(folder: _Folder, statement: Mapping[str, Json]) -> PublicKey | None:
 
 def _subjects(folder: _Folder, statement: Mapping[str, Json]) -> dict[str, str]:
     try:
-        subjects = JsonObjectReader(dict(statement)).each("subject", lambda at: (at.text("name"), at.reader("digest")))
-        return {name: digest.text("sha256") for name, digest in subjects}
+        subjects = map(JsonObjectReader, JsonObjectReader(dict(statement)).items("subject"))
+        return {at.text("name"): at.reader("digest").text("sha256") for at in subjects}
     except ValueError as error:
         folder.found("evidence/changed", f"{STATEMENT} is not what lmsconf writes: {error}")
         return {}
@@ -202,7 +202,7 @@ def _compare_evidence(folder: _Folder, evidence: Mapping[str, Json]) -> tuple[li
     files: set[str] = set()
     for entry in entries:
         files |= _compare_run(folder, entry, whole=at.text("people") == "whole")
-    listed = at.text_map("files")
+    listed = at.value("files", dict[str, str])
     for name in sorted(files ^ listed.keys()):
         folder.found("evidence/forged", f"{EVIDENCE} does not list {name} as the runs do")
     for name in listed.keys() & folder.contents.keys():

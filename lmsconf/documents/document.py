@@ -300,25 +300,9 @@ class JsonObjectReader:
     def reader(self, key: str) -> JsonObjectReader:
         return JsonObjectReader(self.json(key))
 
-    def texts(self, key: str) -> tuple[str, ...]:
-        return tuple(_text(item) for item in self.items(key))
-
-    def text_map(self, key: str) -> dict[str, str]:
-        return {name: _text(item) for name, item in self.object(key).items()}
-
-    def each(self, key: str, read: Callable[[JsonObjectReader], Value]) -> tuple[Value, ...]:
-        """Apply `read` to each object in the list under `key`."""
-        return tuple(read(JsonObjectReader(item)) for item in self.items(key))
-
     def maybe(self, key: str, read: Callable[[str], Value]) -> Value | None:
         """Return `read(key)`; None if the value is null."""
         return None if self.json(key) is None else read(key)
-
-
-def _text(value: Json) -> str:
-    if not isinstance(value, str):
-        raise ValueError("a string is missing")
-    return value
 
 
 def change_json(change: Change) -> dict[str, Json]:

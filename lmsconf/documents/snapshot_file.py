@@ -83,7 +83,7 @@ def loads(text: str) -> Snapshot:
 
 
 def _snapshot(at: document.JsonObjectReader) -> Snapshot:
-    workspace, incomplete = at.reader("workspace"), at.text_map("incomplete")
+    workspace, incomplete = at.reader("workspace"), at.value("incomplete", dict[str, str])
     return Snapshot(
         workspace=workspace.text("name"),
         url=workspace.text("url"),
@@ -99,7 +99,7 @@ def _snapshot(at: document.JsonObjectReader) -> Snapshot:
 
 
 def _redaction(at: document.JsonObjectReader) -> SnapshotRedaction:
-    return SnapshotRedaction(salt=at.text("salt"), named=frozenset(at.texts("named")))
+    return SnapshotRedaction(salt=at.text("salt"), named=at.value("named", frozenset[str]))
 
 
 def _rows(at: document.JsonObjectReader, row_type: type[ListedRow]) -> Iterator[ListedRow]:

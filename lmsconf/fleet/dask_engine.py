@@ -228,7 +228,7 @@ class _DaskRun:
         document = JsonObjectReader(json.loads(answer))
         self._adapt(float(document.text("seconds")) / len(batch), batch[0].action)
         entries = []
-        for task, result in zip(batch, document.each("results", lambda at: at), strict=True):
+        for task, result in zip(batch, map(JsonObjectReader, document.items("results")), strict=True):
             if result.has(AGAIN):
                 if not self._is_interrupted:
                     self._slow.append(task)

@@ -295,7 +295,7 @@ class ProjectDigests:
         Manifests can name tables of people anywhere in the project, which nothing but a plan lists.
         """
         manifests = JsonObjectReader(JsonObjectReader(json.loads(plan)).json("manifests"))
-        names = manifests.texts("files")
+        names = manifests.value("files", tuple[str, ...])
         if names not in self._read:
             reader = ManifestFileReader(self._root)
             try:

@@ -25,9 +25,9 @@ FORMAT = json.loads(reports.problems_json([Problem(code="a/b", message="m")]))["
 
 def test_a_list_of_texts_holds_nothing_else() -> None:
     """A number among texts is an error."""
-    assert JsonObjectReader({"a": ["x"]}).texts("a") == ("x",)
-    with pytest.raises(ValueError, match="a string is missing"):
-        JsonObjectReader({"a": ["x", 1]}).texts("a")
+    assert JsonObjectReader({"a": ["x"]}).value("a", tuple[str, ...]) == ("x",)
+    with pytest.raises(ValueError, match=r"a\[1\]: Expected `str`, got `int`"):
+        JsonObjectReader({"a": ["x", 1]}).value("a", tuple[str, ...])
 
 
 def test_problems_of_another_format_are_refused() -> None:
