@@ -8,7 +8,7 @@ import pytest
 
 from lmsconf.kinds import all_kinds
 
-from .edited_snapshot import plan_against
+from .altered_service import plan_against
 from .project import Project
 
 

@@ -26,8 +26,8 @@ def test_with_the_lock_nothing_is_made_twice(tmp_path: Path, chunk: int) -> None
     settings = project(tmp_path, MANIFEST)
     manifests = load_manifests(settings)
     done = 0
-    # An order takes a twentieth of a second: every day plays a twentieth of this commit's tenth, and the gate a fifth.
-    step = 1 if os.environ.get("SIMULATION") == "all" else 5 if WHOLE else 20
+    # An order takes a twentieth of a second: every day plays a twentieth of this commit's tenth, and the gate a tenth.
+    step = 1 if os.environ.get("SIMULATION") == "all" else 10 if WHOLE else 20
     seeds = of_today(range(chunk * CHUNK, (chunk + 1) * CHUNK))[chunk % step :: step]
     for seed in seeds:
         found = race(settings, manifests, seed, locked=True)

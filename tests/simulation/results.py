@@ -12,9 +12,8 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from .reference_apply import scene
-from .request_faults import KILLED_UNRECORDED, KINDS, MISHAPS, at_call
+from .request_faults import KILLED_UNRECORDED, KINDS, MISHAPS, Calm, Script, ScriptedFaults, Storm, at_call
 from .run_schedule import ScheduleOutcome, play
-from .schedules import Calm, Script, ScriptedFaults, Storm
 
 WHOLE: Final = os.environ.get("SIMULATION") == "all"
 """Whether every way of every kind is played, and all pairs and storms of the sample."""

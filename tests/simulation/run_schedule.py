@@ -19,13 +19,10 @@ from lmsconf.model.outcomes import ApplyReport, CallOutcome
 from lmsconf.model.plan import Plan
 
 from .canaries import RunOutputs
-from .crashing_journal import KEPT, MortalJournal
-from .duplicates import Duplicate, delete_idle, twins
 from .network import LoggedRequest
 from .reference_apply import ReferenceApply, alone
-from .request_faults import Killed
-from .schedules import Script
-from .workspace_state import Difference, compare
+from .request_faults import KEPT, Killed, MortalJournal, Script
+from .workspace_state import Difference, Duplicate, compare, delete_idle, twins
 
 RERUNS: Final = 2
 _UNTIL_ALL_HAS_COME: Final = 1000.0
