@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from enum import IntEnum, StrEnum
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 SHOWN: Final = 60
 """The number of characters of a value that a message quotes."""
@@ -86,7 +86,7 @@ class Severity(StrEnum):
     NOTE = "note"
 
 
-class SourceLocation(Struct, frozen=True, order=True):
+class SourceLocation(Struct, frozen=True, order=True, omit_defaults=True):
     """A position in a file of the project: path relative to the project; line and column from 1, 0 if unknown.
 
     each: the `for_each` values that the entry was expanded with, such as `country=SE`. sheet: the sheet of a workbook,
@@ -94,8 +94,9 @@ class SourceLocation(Struct, frozen=True, order=True):
     """
 
     file: str
-    line: int = 0
-    column: int = 0
+    # A default by a factory is written to JSON, too.
+    line: int = field(default_factory=int)
+    column: int = field(default_factory=int)
     each: str = ""
     sheet: str = ""
 
@@ -118,8 +119,8 @@ class Problem(Struct, frozen=True, kw_only=True):
     """A diagnostic: what is wrong, where, and what to do next. Codes are stable; messages may change."""
 
     code: str
-    message: str
     severity: Severity = Severity.ERROR
+    message: str
     hint: str | None = None
     source: SourceLocation | None = None
     address: str | None = None

@@ -206,7 +206,7 @@ class Applier(PlanReplayer, Struct, frozen=True, kw_only=True):
                 pool,
                 kinds,
                 resolver,
-                grants=grants_to_verify(plan, kinds),
+                grants=grants_to_verify(plan),
                 hints=hints_on_updates(plan),
                 late=late_checks(plan, lambda: self._replayed(plan)),
                 first_calls=first_calls,

@@ -27,14 +27,14 @@ from lmsconf.errors import (
     shorten,
 )
 from lmsconf.kinds.custom_field.steps import REFUSED_IN_USE, choices_created_by, ids_of_field
+from lmsconf.kinds.grant_verification import GrantVerification
 from lmsconf.kinds.shared.call_placeholders import fill_refs_in_body, fill_refs_in_path
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD
 from lmsconf.model.address import Ref, text_of_id
 from lmsconf.model.api import ListOperation
 from lmsconf.model.calls import Call, is_creation
 from lmsconf.model.canonical_json import Json
-from lmsconf.planner.grant_verification import GrantVerification
-from lmsconf.planner.kind import AnyKind, listed_name
+from lmsconf.planner.kind import Kind, listed_name
 
 if TYPE_CHECKING:
     from lmsconf.api.client import Client
@@ -61,7 +61,7 @@ class CallExecutor:
     def __init__(
         self,
         pool: WorkerPool,
-        kinds: Mapping[str, AnyKind],
+        kinds: Mapping[str, Kind],
         resolver: AmbiguousWriteResolver,
         *,
         grants: Mapping[str, GrantVerification] | None = None,
@@ -168,7 +168,7 @@ def _usable(call: Call, learnt: Learnt) -> Learnt:
     return learnt
 
 
-def _ids_in(call: Call, kind: AnyKind, answer: Json) -> Learnt:
+def _ids_in(call: Call, kind: Kind, answer: Json) -> Learnt:
     """Return the ids in the response to a call: that of a created resource, as its listing has it."""
     if kind.name == CUSTOM_FIELD:
         return ids_of_field(call.address, answer)
@@ -183,7 +183,7 @@ def _created_refs(call: Call) -> frozenset[Ref]:
     return choices | {Ref(call.address)} if call.creates else choices
 
 
-def _find_created_ids(client: Client, call: Call, kind: AnyKind, listing: ListOperation) -> Learnt:
+def _find_created_ids(client: Client, call: Call, kind: Kind, listing: ListOperation) -> Learnt:
     """Find the ids of a creation with an unreadable response by its name. Raises DuplicateResource."""
     matches = [row for row in _live(client, listing) if listed_name(kind, row) == call.address.name]
     if len(matches) > 1:

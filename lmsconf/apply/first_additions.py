@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 from lmsconf.api.spec.assumed_keys import ADD_MODE, BATCH
 from lmsconf.errors import ApiError, InvalidResponse, Rejected, WriteOutcomeUnknown, WrongAssumption
+from lmsconf.kinds.grant_verification import SentCall
 from lmsconf.kinds.shared.response_json import id_set, require_object
-from lmsconf.planner.grant_verification import SentCall
 
 if TYPE_CHECKING:
     from lmsconf.api.client import Client

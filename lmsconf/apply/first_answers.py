@@ -26,17 +26,16 @@ from lmsconf.api.spec.value_encoding import (
     encode_answer,
 )
 from lmsconf.errors import Rejected, WrongAssumption
-from lmsconf.kinds import all_kinds
+from lmsconf.kinds.custom_field.types import parse_field_row
+from lmsconf.kinds.grant_verification import SentCall, grant_verification
 from lmsconf.kinds.shared.answer_rows import AnswerRow, try_parse_answers
 from lmsconf.kinds.shared.response_json import object_list, require_object
 from lmsconf.model.names import normalize_name
-from lmsconf.planner.grant_verification import SentCall
 
 if TYPE_CHECKING:
     from lmsconf.api.client import Client
     from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest
 
-_FIELD: Final = next(kind for kind in all_kinds().values() if kind.list_operation == CUSTOM_FIELDS)
 _MOST_FORMS: Final = 30
 _Answers = Mapping[str, AnswerRow]
 """Normalized name of a field → a person's answer to it."""
@@ -175,7 +174,7 @@ class ComparedAnswers:
         still = [self._fields[id] for id in cleared if normalize_name(self._fields[id].name) in after]
         if still:
             return f"the answer to {still[0].name} is still there"
-        check = all_kinds()[self._sent.call.address.kind].grant_verification(self._sent.call)
+        check = grant_verification(self._sent.call)
         if check is None:
             return ""
         call = SentCall(_path(self._client, self._sent), self._sent.body)
@@ -203,7 +202,7 @@ def _read(client: Client, sent: IssuedRequest) -> _Answers | None:
 
 def _read_fields(client: Client) -> list[_Field]:
     data = require_object(client.call(CUSTOM_FIELDS.name), "the custom fields")
-    return [_FIELD.parse_row(row) for row in object_list(data, CUSTOM_FIELDS.rows)]
+    return [parse_field_row(row) for row in object_list(data, CUSTOM_FIELDS.rows)]
 
 
 def _path(client: Client, sent: IssuedRequest) -> Mapping[str, str]:

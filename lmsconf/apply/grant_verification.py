@@ -7,33 +7,37 @@ Content Targeting).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from lmsconf.errors import NoEffect
-from lmsconf.kinds.content_target.steps import replacement_verification
+from lmsconf.kinds.grant_verification import (
+    GrantVerification,
+    SentCall,
+    grant_verification,
+    replacement_verification,
+    revokes_access,
+)
 from lmsconf.model.plan import Plan
-from lmsconf.planner.grant_verification import GrantVerification, SentCall
-from lmsconf.planner.kind import AnyKind
 
 if TYPE_CHECKING:
     from lmsconf.api.client import Client
     from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest
 
 
-def grants_to_verify(plan: Plan, kinds: Mapping[str, AnyKind]) -> dict[str, GrantVerification]:
+def grants_to_verify(plan: Plan) -> dict[str, GrantVerification]:
     """Return how the granting calls that a revoking call depends on are verified, by call id.
 
     Each call that changes a replaced resource counts as revoking, also if it only narrows it.
     """
     replaced = {change.address for change in plan.changes if change.replaced_by}
-    revoking = [call for call in plan.calls if kinds[call.address.kind].revokes_access(call)]
+    revoking = [call for call in plan.calls if revokes_access(call)]
     changing = [call for call in plan.calls if call.address in replaced]
     needed = {need for call in (*revoking, *changing) for need in call.needs}
     strictly = {need for call in changing for need in call.needs}
     checks: dict[str, GrantVerification] = {}
     for call in (one for one in plan.calls if one.id in needed):
-        check = kinds[call.address.kind].grant_verification(call)
+        check = grant_verification(call)
         if check is None and call.id in strictly:
             check = replacement_verification(call)
         if check is not None:

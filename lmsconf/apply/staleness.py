@@ -164,7 +164,7 @@ def _shown(change: Change, keys: Iterable[str]) -> str:
 
 def _sorted(value: Json) -> Json:
     """A value with every list sorted."""
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return sorted(map(_sorted, value), key=_inline)
     return {key: _sorted(value[key]) for key in sorted(value)} if isinstance(value, dict) else value
 

@@ -40,6 +40,7 @@ def addresses(context: CommandContext, incomplete: str) -> list[Item]:
 def audiences(context: CommandContext, incomplete: str) -> list[Item]:
     """What manifests assign content to, or declare and can be assigned content."""
     from lmsconf.kinds import all_kinds
+    from lmsconf.kinds.entries import dependencies
     from lmsconf.model.address import EVERYBODY, Address
 
     kinds = all_kinds()
@@ -48,7 +49,7 @@ def audiences(context: CommandContext, incomplete: str) -> list[Item]:
     own, named = [], [Address(EVERYBODY, "")]
     for resource in _manifests(context).declared:
         own += [resource.address] if resource.address.kind in known else []
-        named += kinds[resource.address.kind].dependencies(resource) if kinds[resource.address.kind].is_relation else []
+        named += dependencies(resource) if kinds[resource.address.kind].is_relation else []
     return _addresses(incomplete, [*own, *named])
 
 

@@ -183,4 +183,4 @@ def _redacted(value: Json) -> Json:
         return redact_secrets(value)
     if isinstance(value, dict):
         return {key: _redacted(item) for key, item in value.items()}
-    return [_redacted(item) for item in value] if isinstance(value, list) else value
+    return [_redacted(item) for item in value] if isinstance(value, list | tuple) else value

@@ -88,12 +88,12 @@ class PeopleMask:
     def _value(self, value: object) -> object:
         if isinstance(value, Enum):
             return value
+        if isinstance(value, Address):
+            return self._address(value)
         if isinstance(value, str):
             return self.mask_text(value)
         if isinstance(value, LastEdit):
             return LastEdit(None if value.by is None else HIDDEN, value.at)
-        if isinstance(value, Address):
-            return self._address(value)
         if isinstance(value, Mapping):
             return {self._value(key): self._value(item) for key, item in value.items()}
         if isinstance(value, tuple) and hasattr(value, "_fields"):

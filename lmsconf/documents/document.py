@@ -12,8 +12,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final, NoReturn, TypeVar, cast
 
+import msgspec
+
 from lmsconf import __version__
 from lmsconf.errors import LmsconfError, StalePlan, UsageError
+from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json, canonical_json, sha256, sha256_of_bytes
 from lmsconf.model.names import UNPRINTABLE
 
@@ -73,7 +76,7 @@ def render_canonical_json(document: Mapping[str, Json]) -> str:
 
 def _value(value: Json | Iterator[Json]) -> Iterator[str]:
     """Yield the text of a value: a list in a line per item, anything else in one."""
-    if not isinstance(value, list | Iterator):
+    if not isinstance(value, list | tuple | Iterator):
         yield _compact(value)
         return
     before = "[\n"
@@ -114,6 +117,48 @@ def _unique(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
 
 def _refused(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is not JSON")
+
+
+def to_json(value: object) -> Json:
+    """Return a struct, or values of structs, as JSON: the keys in the order of the fields, an address as its text.
+
+    A list of it may be a tuple: large plans are not copied once more.
+    """
+    return cast("Json", msgspec.to_builtins(value, str_keys=True, enc_hook=_plain))
+
+
+def object_json(value: msgspec.Struct) -> dict[str, Json]:
+    """Return a struct as a JSON object."""
+    return cast("dict[str, Json]", to_json(value))
+
+
+def without_keys(value: Mapping[str, Json], *keys: str) -> dict[str, Json]:
+    return {key: item for key, item in value.items() if key not in keys}
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"JSON cannot hold a {type(value).__name__}")
+
+
+def from_json(value: Json, kind: type[Value], place: str = "") -> Value:
+    """Return the value of a type that `to_json` wrote. Raises ValueError, with the place, for any other JSON."""
+    try:
+        return msgspec.convert(value, kind, str_keys=True, dec_hook=_decoded)
+    except msgspec.ValidationError as error:
+        message, _, at = str(error).partition(" - at ")
+        raise ValueError(f"{place}{at.strip('`').removeprefix('$')}: {message}") from error
+
+
+def _decoded(kind: type, value: object) -> object:
+    if kind is not Address:
+        return value  # an object: the body of a call
+    if not isinstance(value, str):
+        raise ValueError("an address is missing")
+    return Address.parse(value)
 
 
 @contextmanager
@@ -235,6 +280,10 @@ class JsonObjectReader:
 
     def object(self, key: str) -> dict[str, Json]:
         return cast("dict[str, Json]", self._typed(key, dict))
+
+    def value(self, key: str, kind: type[Value]) -> Value:
+        """Return the value of a type under `key`: a struct, or a tuple of structs."""
+        return from_json(self.json(key), kind, key)
 
     def reader(self, key: str) -> JsonObjectReader:
         return JsonObjectReader(self.json(key))

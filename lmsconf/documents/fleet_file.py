@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
-from lmsconf.documents.change_values import problem_from_json, problem_json
+from lmsconf.documents.change_values import problem_json
 from lmsconf.documents.document import (
     TOOL,
     JsonObjectReader,
     parse_document,
     render_json,
     signature,
+    to_json,
     verify_format,
     verify_signature,
 )
-from lmsconf.documents.plan_values import blocker_from_json, blocker_json
-from lmsconf.errors import ExitCode, LmsconfError, shorten
+from lmsconf.documents.plan_values import blocker_json
+from lmsconf.errors import LmsconfError, shorten
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.effects import Basis
 from lmsconf.model.fleet import MOST_SHARDS, FleetAction, FleetEntry, FleetIndex, FleetShard
 
 FORMAT: Final = "lmsconf.fleet/1"
@@ -52,7 +51,7 @@ def _shard_json(shard: FleetShard | None) -> dict[str, Json]:
     """Return the key `shard`, which an index of all workspaces does not have."""
     if shard is None:
         return {}
-    return {"shard": {"number": shard.number, "of": shard.of, "selection": shard.selection}}
+    return {"shard": to_json(shard)}
 
 
 def entry_json(entry: FleetEntry) -> dict[str, Json]:
@@ -98,43 +97,15 @@ def loads(text: str, signing_key: bytes | None = None) -> FleetIndex:
         return FleetIndex(
             action=FleetAction(reader.text("action")),
             created_at=reader.text("created_at"),
-            entries=reader.each("workspaces", entry_from_json),
-            shard=_shard_from_json(reader.reader("shard")) if "shard" in document else None,
+            entries=reader.value("workspaces", tuple[FleetEntry, ...]),
+            shard=_valid(reader.value("shard", FleetShard)) if "shard" in document else None,
         )
     except ValueError as error:
         hint = "Create it again with lmsconf fleet."
         raise LmsconfError(f"the file is not an index of a fleet: {error}", hint=hint) from error
 
 
-def entry_from_json(at: JsonObjectReader) -> FleetEntry:
-    """Return the result that `entry_json` wrote. Raises ValueError for any other value."""
-    summary = at.reader("summary")
-    return FleetEntry(
-        workspace=at.text("workspace"),
-        url=at.text("url"),
-        labels=at.text_map("labels"),
-        exit=ExitCode(at.number("exit")),
-        digest=at.maybe("digest", at.text),
-        summary={name: summary.number(name) for name in at.object("summary")},
-        people=at.maybe("people", lambda key: _counts(at, key)),
-        basis=Basis(at.text("basis")) if at.has("basis") else None,
-        guards=_counts(at, "guards"),
-        relaxed=at.texts("relaxed") if at.has("relaxed") else (),
-        assumed_keys=at.texts("assumed_keys") if at.has("assumed_keys") else (),
-        assumed_calls=at.number("assumed_calls") if at.has("assumed_calls") else 0,
-        blocked=at.each("blocked", blocker_from_json),
-        problems=at.each("problems", problem_from_json),
-        file=at.maybe("file", at.text),
-    )
-
-
-def _shard_from_json(at: JsonObjectReader) -> FleetShard:
-    shard = FleetShard(number=at.number("number"), of=at.number("of"), selection=at.text("selection"))
+def _valid(shard: FleetShard) -> FleetShard:
     if not 1 <= shard.number <= shard.of <= MOST_SHARDS:
         raise ValueError(f"there is no shard {shorten(str(shard))}")
     return shard
-
-
-def _counts(at: JsonObjectReader, key: str) -> Mapping[str, int | None]:
-    inside = at.reader(key)
-    return {name: inside.maybe(name, inside.number) for name in at.object(key)}

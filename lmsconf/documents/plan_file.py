@@ -7,7 +7,7 @@ can also be signed, with a key shared by those who plan and those who apply.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from lmsconf.documents.change_values import problem_json
 from lmsconf.documents.document import (
@@ -19,40 +19,37 @@ from lmsconf.documents.document import (
     render_sealed,
     signature,
     string_list,
+    to_json,
     verify_format,
     verify_seal,
     verify_signature,
+    without_keys,
 )
 from lmsconf.documents.effect_values import effects_from_json, effects_json, predicted_members_json
 from lmsconf.documents.plan_values import (
-    assumption_from_json,
-    assumption_json,
-    call_from_json,
     call_json,
+    calls_from_json,
     changes_and_problems,
-    guard_from_json,
-    guard_json,
-    measure_from_json,
-    measure_json,
-    no_longer_declared_from_json,
     plan_change_json,
-    selection_from_json,
-    selection_json,
-    setting_from_json,
-    setting_json,
+    rehearsal_from_json,
+    rehearsal_json,
     summary_json,
-    undone_run_from_json,
-    unmanaged_from_json,
     unmanaged_json,
-    without_keys,
 )
 from lmsconf.errors import StalePlan
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json, sha256
-from lmsconf.model.plan import Plan
-
-if TYPE_CHECKING:
-    from lmsconf.model.plan import Rehearsal
+from lmsconf.model.plan import (
+    Assumption,
+    GuardCount,
+    GuardResult,
+    NoLongerDeclared,
+    Plan,
+    SettingChange,
+    UndoneRun,
+    UnmanagedResources,
+)
+from lmsconf.model.scope import PlanScope
 
 FORMAT = "lmsconf.plan/1"
 _ANY_PLAN = "lmsconf.plan/"
@@ -163,13 +160,13 @@ def _document(plan: Plan, tool: Json) -> dict[str, Json]:
         "timezone": plan.timezone,
         "manifests": {"digest": plan.manifests_digest, "files": string_list(plan.manifests_files)},
         "partial": plan.partial,
-        "selection": selection_json(plan.selection),
+        "selection": to_json(plan.selection),
         "offline": plan.offline,
         "summary": summary_json(plan),
-        "guards": [guard_json(guard) for guard in plan.guards],
-        "measures": [measure_json(measure) for measure in plan.measures],
+        "guards": to_json(plan.guards),
+        "measures": to_json(plan.measures),
         "effects": effects_json(plan.effects),
-        "assumptions": [assumption_json(one) for one in plan.assumptions],
+        "assumptions": to_json(plan.assumptions),
         "assumed_calls": plan.assumed_calls,
         "unmanaged": [unmanaged_json(group) for group in plan.unmanaged],
         "left_out": string_list(plan.left_out),
@@ -178,15 +175,12 @@ def _document(plan: Plan, tool: Json) -> dict[str, Json]:
     if plan.masked_digest is None and any(members := predicted_members_json(plan.effects)):
         document["predicted_members"] = members
     if plan.base is not None:
-        let_go: list[Json] = [{"address": str(item.address), "absent": item.absent} for item in plan.let_go]
-        settings: list[Json] = [setting_json(change) for change in plan.settings_changed]
-        document |= {"base": plan.base, "let_go": let_go, "settings_changed": settings}
+        settings = to_json(plan.settings_changed)
+        document |= {"base": plan.base, "let_go": to_json(plan.let_go), "settings_changed": settings}
     if plan.rehearsal is not None:
-        from lmsconf.documents.rehearsal_values import rehearsal_json  # few plans are rehearsed
-
         document["rehearsal"] = rehearsal_json(plan.rehearsal)
     if plan.undo_of is not None:
-        document["undo_of"] = {"run": plan.undo_of.run, "digest": plan.undo_of.digest}
+        document["undo_of"] = to_json(plan.undo_of)
     if plan.masked_digest is not None:
         return {**document, "digest": plan.masked_digest, "masked": True}
     return {**document, "digest": _digest(plan, digested)}
@@ -195,7 +189,8 @@ def _document(plan: Plan, tool: Json) -> dict[str, Json]:
 def _plan(at: JsonObjectReader) -> Plan:
     workspace, manifests = at.reader("workspace"), at.reader("manifests")
     changes, problems = changes_and_problems(at)
-    selection = selection_from_json(at.reader("selection"))
+    scope = at.reader("selection")
+    selection = PlanScope(only=scope.texts("only"), excluded=scope.texts("except"), additive=scope.flag("additive"))
     if at.flag("partial") is not selection.partial:
         raise ValueError("partial contradicts the selection")
     return Plan(
@@ -211,32 +206,26 @@ def _plan(at: JsonObjectReader) -> Plan:
         timezone=at.maybe("timezone", at.text),
         policy=at.object("policy"),
         changes=changes,
-        calls=at.each("calls", call_from_json),
-        guards=at.each("guards", guard_from_json),
-        measures=at.each("measures", measure_from_json),
-        unmanaged=at.each("unmanaged", unmanaged_from_json),
+        calls=calls_from_json(at),
+        guards=at.value("guards", tuple[GuardResult, ...]),
+        measures=at.value("measures", tuple[GuardCount, ...]),
+        unmanaged=at.value("unmanaged", tuple[UnmanagedResources, ...]),
         fingerprints=at.text_map("fingerprints"),
         problems=problems,
-        effects=effects_from_json(at.reader("effects"), _members(at) if at.has("predicted_members") else None),
-        assumptions=at.each("assumptions", assumption_from_json),
+        effects=effects_from_json(
+            at.object("effects"),
+            at.value("predicted_members", list[str | None]) if at.has("predicted_members") else None,
+        ),
+        assumptions=at.value("assumptions", tuple[Assumption, ...]),
         assumed_calls=at.number("assumed_calls"),
-        left_out=tuple(map(Address.parse, at.texts("left_out"))),
+        left_out=at.value("left_out", tuple[Address, ...]),
         base=at.text("base") if at.has("base") else None,
-        let_go=at.each("let_go", no_longer_declared_from_json) if at.has("let_go") else (),
-        undo_of=undone_run_from_json(at.reader("undo_of")) if at.has("undo_of") else None,
-        settings_changed=at.each("settings_changed", setting_from_json) if at.has("settings_changed") else (),
-        rehearsal=_rehearsal(at.reader("rehearsal")) if at.has("rehearsal") else None,
+        let_go=at.value("let_go", tuple[NoLongerDeclared, ...]) if at.has("let_go") else (),
+        undo_of=at.value("undo_of", UndoneRun) if at.has("undo_of") else None,
+        settings_changed=at.value("settings_changed", tuple[SettingChange, ...]) if at.has("settings_changed") else (),
+        rehearsal=rehearsal_from_json(at.object("rehearsal")) if at.has("rehearsal") else None,
     )
 
 
-def _members(at: JsonObjectReader) -> list[str | None]:
-    members = at.json("predicted_members")
-    if not isinstance(members, list) or not all(member is None or isinstance(member, str) for member in members):
-        raise ValueError("predicted_members is not a list of texts")
-    return [None if member is None else str(member) for member in members]
-
-
-def _rehearsal(at: JsonObjectReader) -> Rehearsal:
-    from lmsconf.documents.rehearsal_values import rehearsal_from_json
-
-    return rehearsal_from_json(at)
+def _members(at: JsonObjectReader) -> list[str | None] | None:
+    return at.value("predicted_members", list[str | None]) if at.has("predicted_members") else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from lmsconf.documents.change_values import problem_from_json, problem_json
+from lmsconf.documents.change_values import problem_json
 from lmsconf.documents.document import (
     TOOL,
     JsonObjectReader,
@@ -42,6 +42,6 @@ def loads(text: str) -> tuple[Problem, ...]:
     document = parse_document(text)
     verify_format(document, FORMAT)
     try:
-        return JsonObjectReader(document).each("problems", problem_from_json)
+        return JsonObjectReader(document).value("problems", tuple[Problem, ...])
     except ValueError as error:
         raise file_changed_error() from error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-from lmsconf.documents.document import JsonObjectReader
+from lmsconf.documents.document import object_json
 from lmsconf.model.canonical_json import Json, canonical_json
 from lmsconf.model.recorded_run import SnapshotDigest
 from lmsconf.model.rows import row_to_json
@@ -30,20 +30,5 @@ def snapshot_digest(snapshot: Snapshot) -> SnapshotDigest:
 
 
 def snapshot_digest_json(digest: SnapshotDigest) -> dict[str, Json]:
-    return {
-        "sha256": digest.sha256,
-        "taken_at": digest.taken_at,
-        "rows": dict(digest.rows),
-        "incomplete": list(digest.incomplete),
-    }
-
-
-def snapshot_digest_from_json(at: JsonObjectReader) -> SnapshotDigest:
-    """Raises ValueError for another value."""
-    rows = at.reader("rows")
-    return SnapshotDigest(
-        sha256=at.text("sha256"),
-        taken_at=at.text("taken_at"),
-        rows={name: rows.number(name) for name in at.object("rows")},
-        incomplete=at.texts("incomplete"),
-    )
+    # A list, as in the file that it is compared with.
+    return {**object_json(digest), "incomplete": list(digest.incomplete)}

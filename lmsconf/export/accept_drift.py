@@ -20,7 +20,7 @@ from lmsconf.model.drift import DriftFinding, DriftReport, DriftState
 from lmsconf.model.names import matches_pattern
 from lmsconf.planner.address_patterns import AMBIGUOUS, resolve_patterns, unresolved_problem
 from lmsconf.planner.drift_findings import TAKE_OVER
-from lmsconf.planner.kind import AnyKind
+from lmsconf.planner.kind import Kind
 
 ACCEPT: Final = "--accept"
 
@@ -66,7 +66,7 @@ def draft_edits(
     manifests: Manifests,
     root: Path,
     timezone: tzinfo | None,
-    kinds: MappingOf[str, AnyKind],
+    kinds: MappingOf[str, Kind],
 ) -> ManifestEdits:
     """Return the manifests edited to declare the live state of every finding. Nothing is written.
 
@@ -91,7 +91,7 @@ def acceptable_findings(drift: DriftReport) -> list[DriftFinding]:
 
 
 def select_findings(
-    findings: SequenceOf[DriftFinding], arguments: SequenceOf[str], kinds: MappingOf[str, AnyKind]
+    findings: SequenceOf[DriftFinding], arguments: SequenceOf[str], kinds: MappingOf[str, Kind]
 ) -> list[DriftFinding]:
     """Return the findings that the arguments of --accept name. Raises LmsconfError for one that names none."""
     addresses = [finding.address for finding in findings]

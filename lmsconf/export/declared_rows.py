@@ -9,12 +9,13 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from lmsconf.kinds.planning import match_kind
 from lmsconf.model.address import Address
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, Manifests
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.context import CallTemplates, PlanContext
-from lmsconf.planner.kind import AnyKind
+from lmsconf.planner.kind import Kind
 
 
 class DeclaredRows(Struct, frozen=True):
@@ -29,7 +30,7 @@ class DeclaredRows(Struct, frozen=True):
 
 
 def find_declared_rows(
-    existing: Manifests, snapshot: Snapshot, kinds: Mapping[str, AnyKind], policy: Policy, call_templates: CallTemplates
+    existing: Manifests, snapshot: Snapshot, kinds: Mapping[str, Kind], policy: Policy, call_templates: CallTemplates
 ) -> DeclaredRows:
     """Return the live rows that manifests declare or delete; rows that are deleted together with those included."""
     # Without ownership: rows that are owned but not declared are to be exported.
@@ -40,7 +41,7 @@ def find_declared_rows(
     for name, kind in kinds.items():
         declared = [resource for resource in resources if resource.address.kind == name]
         absent = [entry for entry in delete_entries if entry.address.kind == name]
-        result = kind.match(planning, declared, absent)
+        result = match_kind(planning, kind.name, declared, absent)
         ids[name].update(match.row.id for match in result.matches if match.row is not None)
         ids[name].update(one.row.id for one in result.deletions if one.absent is not None or one.with_ is not None)
     this_workspace = frozenset([resource.address for resource in resources] + [one.address for one in delete_entries])

@@ -20,10 +20,11 @@ from lmsconf.export.accept_drift import (
     find_remaining_drift,
     select_findings,
 )
+from lmsconf.kinds.entries import dependencies
 from lmsconf.model.address import Address
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.drift import DriftFinding, DriftReport, DriftState
-from lmsconf.planner.kind import AnyKind
+from lmsconf.planner.kind import Kind
 
 ParseManifests = Callable[[Mapping[str, bytes]], Manifests]
 """Parse the manifests with some files replaced: path in the project → bytes."""
@@ -38,7 +39,7 @@ class DriftedProject(Struct, frozen=True, kw_only=True):
     manifests: Manifests
     root: Path
     timezone: tzinfo | None
-    kinds: Mapping[str, AnyKind]
+    kinds: Mapping[str, Kind]
     parse_manifests: ParseManifests
     compute_drift: ComputeDrift
 
@@ -100,9 +101,7 @@ class DriftedProject(Struct, frozen=True, kw_only=True):
         # An accepted condition may refer to a choice that the manifests do not declare yet.
         resources = [resource for resource in after.declared if resource.address in wrong]
         below = {
-            address_before_rename(each, draft.renamed)
-            for resource in resources
-            for each in self.kinds[resource.address.kind].dependencies(resource)
+            address_before_rename(each, draft.renamed) for resource in resources for each in dependencies(resource)
         }
         return set(sorted(known & below)[:1])
 

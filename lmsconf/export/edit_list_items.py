@@ -11,11 +11,11 @@ from lmsconf.manifest.expand.windows import WINDOW
 from lmsconf.model.address import EVERYBODY
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.drift import DriftFinding
-from lmsconf.planner.kind import AnyKind
+from lmsconf.planner.kind import Kind
 from lmsconf.planner.manifest_entries import EntryItems
 
 
-def set_item_key(editor: YamlEditor, kind: AnyKind, items: EntryItems, item: Node, key: str, live: Json) -> None:
+def set_item_key(editor: YamlEditor, kind: Kind, items: EntryItems, item: Node, key: str, live: Json) -> None:
     """Set the live value of one key: on its item, or on the whole entry. Raises EditRefused.
 
     A value that several items share is kept, and overridden on the item that differs.

@@ -12,8 +12,9 @@ from lmsconf.errors import LmsconfError, Problem, Severity
 from lmsconf.export.declared_rows import DeclaredRows, find_declared_rows
 from lmsconf.export.manifest_files import entries_of, order_kinds, render_files, unexportable_line
 from lmsconf.export.verify_empty_plan import EmptyPlanCheck, deletes_undeclared
+from lmsconf.kinds.export import unread_value_notes
+from lmsconf.kinds.planning import match_kind
 from lmsconf.kinds.shared.kind_names import USER
-from lmsconf.kinds.user.export import unread_value_notes
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import Manifests
@@ -22,7 +23,7 @@ from lmsconf.model.plan import Change, Plan
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.context import CallTemplates, PlanContext
-from lmsconf.planner.kind import AnyKind
+from lmsconf.planner.kind import Kind
 from lmsconf.planner.live_names import LiveNames
 from lmsconf.planner.manifest_entries import ExportedEntry, UnexportableRow
 from lmsconf.planner.plan import make_plan
@@ -51,7 +52,7 @@ class ExportResult(Struct, frozen=True, kw_only=True):
 
 def export_snapshot(
     snapshot: Snapshot,
-    kinds: Mapping[str, AnyKind],
+    kinds: Mapping[str, Kind],
     policy: Policy,
     call_templates: CallTemplates,
     *,
@@ -103,7 +104,7 @@ def _files(
     entries: Iterable[ExportedEntry],
     skipped: Sequence[UnexportableRow],
     live: LiveNames,
-    kinds: Mapping[str, AnyKind],
+    kinds: Mapping[str, Kind],
     by: TeamRule | None,
 ) -> Mapping[str, str]:
     """Return path → text: a file for each section, in a folder for each team. Rows left out have no team."""
@@ -121,13 +122,13 @@ def _files(
 
 
 def _live_names(
-    snapshot: Snapshot, kinds: Mapping[str, AnyKind], policy: Policy, call_templates: CallTemplates
+    snapshot: Snapshot, kinds: Mapping[str, Kind], policy: Policy, call_templates: CallTemplates
 ) -> LiveNames:
     """Return the names of the snapshot's rows, in a PlanContext of all kinds with nothing declared."""
     plain = Policy(workspace=policy.workspace, today=policy.today, timezone=policy.timezone)
     planning = PlanContext(snapshot, plain, call_templates, lambda _: True)
     for kind in kinds.values():
-        kind.match(planning, (), ())
+        match_kind(planning, kind.name, (), ())
     return LiveNames(planning, policy)
 
 

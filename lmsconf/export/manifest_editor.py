@@ -39,7 +39,7 @@ from lmsconf.model.drift import DriftFinding, DriftState, FieldDrift
 from lmsconf.model.names import normalize_name
 from lmsconf.model.time_formats import parse_response_time
 from lmsconf.planner.drift_findings import TAKE_OVER
-from lmsconf.planner.kind import AnyKind
+from lmsconf.planner.kind import Kind
 from lmsconf.support.atomic_files import read_text
 
 
@@ -49,7 +49,7 @@ class ManifestEditor(Struct):
     manifests: Manifests
     root: Path
     timezone: tzinfo | None
-    kinds: MappingOf[str, AnyKind]
+    kinds: MappingOf[str, Kind]
     pages: dict[str, YamlEditor] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     renamed: dict[Address, Address] = field(default_factory=dict)
@@ -172,7 +172,7 @@ class ManifestEditor(Struct):
         else:
             set_key(page, entry, head, self._live(kind, change))
 
-    def _under(self, page: YamlEditor, kind: AnyKind, node: Node, key: str, change: FieldDrift) -> None:
+    def _under(self, page: YamlEditor, kind: Kind, node: Node, key: str, change: FieldDrift) -> None:
         """Edit one key of a mapping in the entry, such as metadata or answers. Raises EditRefused."""
         if not isinstance(node, Mapping):
             raise EditRefused("this is not a mapping", page.location_of(node))
@@ -182,7 +182,7 @@ class ManifestEditor(Struct):
         else:
             set_key(page, node, key, self._live(kind, change))
 
-    def _live(self, kind: AnyKind, change: FieldDrift) -> Json:
+    def _live(self, kind: Kind, change: FieldDrift) -> Json:
         """Return the live value in manifest form, with `$(` escaped."""
         if change.path in kind.time_keys and isinstance(change.live, str):
             try:

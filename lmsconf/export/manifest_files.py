@@ -8,13 +8,12 @@ from typing import Final, TypeVar, cast
 
 from msgspec import Struct, field
 
-from lmsconf.kinds.content_target.export import assignment_entries, group_by_content
+from lmsconf.kinds.export import assignment_entries, entry_body, group_by_content, person_entries
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET
-from lmsconf.kinds.user.export import person_entries
 from lmsconf.manifest.edit.yaml_text import escape_for_comment, format_entry_lines
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import casefold_name
-from lmsconf.planner.kind import AnyKind
+from lmsconf.planner.kind import Kind
 from lmsconf.planner.live_names import LiveNames
 from lmsconf.planner.manifest_entries import EntryBody, ExportedEntry, UnexportableRow
 
@@ -24,12 +23,12 @@ _SHOWN: Final = 20
 """How many rows that could not be exported are listed in a file; the others are counted."""
 
 
-def order_kinds(kinds: Mapping[str, AnyKind]) -> list[AnyKind]:
+def order_kinds(kinds: Mapping[str, Kind]) -> list[Kind]:
     """Return the kinds in the order of their sections in manifests: those that are not usually exported last."""
     return sorted(kinds.values(), key=lambda kind: kind.is_person)
 
 
-def entries_of(kind: AnyKind, live: LiveNames) -> Iterator[ExportedEntry | UnexportableRow]:
+def entries_of(kind: Kind, live: LiveNames) -> Iterator[ExportedEntry | UnexportableRow]:
     """Yield the manifest entry of every live row of a kind, or the reason why it has none."""
     if kind.is_person:
         yield from person_entries(live)
@@ -37,11 +36,11 @@ def entries_of(kind: AnyKind, live: LiveNames) -> Iterator[ExportedEntry | Unexp
         yield from assignment_entries(live)
     else:
         for row in live.snapshot.of(kind.name).rows:
-            yield live.exported_entry(kind.name, row, kind.entry_body(live, row))
+            yield live.exported_entry(kind.name, row, entry_body(live, kind.name, row))
 
 
 def render_files(
-    entries: Iterable[ExportedEntry], skipped: Iterable[UnexportableRow], kinds: Mapping[str, AnyKind], workspace: str
+    entries: Iterable[ExportedEntry], skipped: Iterable[UnexportableRow], kinds: Mapping[str, Kind], workspace: str
 ) -> dict[str, str]:
     """Map each section to the text of its file; kinds without an entry have none."""
     exported, missing = _by_kind(entries), _by_kind(skipped)
@@ -59,7 +58,7 @@ def _by_kind(items: Iterable[Item]) -> defaultdict[str, list[Item]]:
     return by_kind
 
 
-def _file(kind: AnyKind, entries: Sequence[ExportedEntry], missing: Sequence[UnexportableRow], workspace: str) -> str:
+def _file(kind: Kind, entries: Sequence[ExportedEntry], missing: Sequence[UnexportableRow], workspace: str) -> str:
     lines = [f"# What workspace {escape_for_comment(workspace)} contained when it was exported.", *_missing(missing)]
     lines += ["", f"{kind.section}:"]
     blocks = [
@@ -72,7 +71,7 @@ def _file(kind: AnyKind, entries: Sequence[ExportedEntry], missing: Sequence[Une
     return "\n".join(lines) + "\n"
 
 
-def _arranged(kind: AnyKind, entries: Iterable[ExportedEntry]) -> Iterator[EntryBody]:
+def _arranged(kind: Kind, entries: Iterable[ExportedEntry]) -> Iterator[EntryBody]:
     """Yield the whole entries of an exported file, sorted for reading and lookup; of each content, one entry."""
     if kind.name == CONTENT_TARGET:
         yield from group_by_content(entries)

@@ -11,12 +11,12 @@ from lmsconf.manifest.edit.tree_builder import Mapping, Node, Scalar, Sequence
 from lmsconf.manifest.edit.yaml_editor import YamlEditor, replace_value
 from lmsconf.model.address import Address
 from lmsconf.model.names import normalize_name
-from lmsconf.planner.kind import AnyKind
+from lmsconf.planner.kind import Kind
 from lmsconf.planner.manifest_entries import ANY, KEYS, Trail
 
 
 def rename_references(
-    editors: Iterable[YamlEditor], kinds: MappingOf[str, AnyKind], kind: str, old: str, new: str
+    editors: Iterable[YamlEditor], kinds: MappingOf[str, Kind], kind: str, old: str, new: str
 ) -> None:
     """Rename a resource in every reference to it."""
     trails = [trail for other_kind in kinds.values() for trail in other_kind.references.get(kind, ())]
@@ -25,7 +25,7 @@ def rename_references(
 
 
 def rename_part_references(
-    editors: Iterable[YamlEditor], kinds: MappingOf[str, AnyKind], address: Address, old: str, new: str
+    editors: Iterable[YamlEditor], kinds: MappingOf[str, Kind], address: Address, old: str, new: str
 ) -> None:
     """Rename a part of a resource, such as a choice of a field, in every reference to it."""
     editors = list(editors)

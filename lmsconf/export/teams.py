@@ -11,11 +11,12 @@ from msgspec import Struct
 
 from lmsconf.errors import LmsconfError, UsageError
 from lmsconf.export.manifest_files import entries_of
+from lmsconf.kinds.export import team_of
 from lmsconf.manifest.schemas import declares_choices
 from lmsconf.model.address import Address
 from lmsconf.model.names import casefold_name, did_you_mean, normalize_name, quote_name
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.planner.kind import AnyKind
+from lmsconf.planner.kind import Kind
 from lmsconf.planner.live_names import LiveNames
 from lmsconf.planner.manifest_entries import ExportedEntry
 
@@ -35,7 +36,7 @@ class TeamRule(Struct, frozen=True):
     separator: str = ""
 
 
-def parse_rule(text: str, snapshot: Snapshot, kinds: Mapping[str, AnyKind]) -> TeamRule:
+def parse_rule(text: str, snapshot: Snapshot, kinds: Mapping[str, Kind]) -> TeamRule:
     """Parse the value of `--by`. Raises UsageError for a field that the workspace does not have."""
     if text.startswith(_PREFIX):
         separator = text.removeprefix(_PREFIX)
@@ -57,7 +58,7 @@ def parse_rule(text: str, snapshot: Snapshot, kinds: Mapping[str, AnyKind]) -> T
     return TeamRule(field=normalize_name(text))
 
 
-def teams_of(rule: TeamRule, entries: Iterable[ExportedEntry], kinds: Mapping[str, AnyKind]) -> dict[Address, str]:
+def teams_of(rule: TeamRule, entries: Iterable[ExportedEntry], kinds: Mapping[str, Kind]) -> dict[Address, str]:
     """Return the team of each entry that has one. entries: of all kinds, in their order."""
     teams: dict[Address, str] = {}
     for entry in entries:
@@ -65,14 +66,14 @@ def teams_of(rule: TeamRule, entries: Iterable[ExportedEntry], kinds: Mapping[st
         team = (
             _prefix(entry, kind, rule.separator)
             if rule.field is None
-            else kind.entry_team(entry.body, rule.field, teams)
+            else team_of(kind.name, entry.body, rule.field, teams)
         )
         if team is not None and team.strip():
             teams[entry.address] = team
     return teams
 
 
-def live_entries(live: LiveNames, kinds: Mapping[str, AnyKind]) -> list[ExportedEntry]:
+def live_entries(live: LiveNames, kinds: Mapping[str, Kind]) -> list[ExportedEntry]:
     """Return the entries of everything that is live, of kinds that are not exported too."""
     return [row for kind in kinds.values() for row in entries_of(kind, live) if isinstance(row, ExportedEntry)]
 
@@ -97,7 +98,7 @@ def split_by_team(entries: Iterable[ExportedEntry], teams: Mapping[Address, str]
     return folders
 
 
-def _prefix(entry: ExportedEntry, kind: AnyKind, separator: str) -> str | None:
+def _prefix(entry: ExportedEntry, kind: Kind, separator: str) -> str | None:
     """Return the part of a name before the separator, for an assignment of its content's; None for people."""
     value = next(iter(entry.body.values()))
     name = value.get("name") if isinstance(value, dict) else value

@@ -15,7 +15,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation
-from lmsconf.kinds.content_target.export import content_id_of_target
+from lmsconf.kinds.entries import parse
+from lmsconf.kinds.export import content_id_of_target
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET
 from lmsconf.manifest import conflicts
 from lmsconf.manifest.validation.check import SchemaValidator
@@ -24,8 +25,8 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DesiredResource, Manifests
 from lmsconf.model.plan import Action, Change, Plan
 from lmsconf.model.text_limits import is_representable
-from lmsconf.planner.kind import AnyKind, ManifestEntry, required_keys
-from lmsconf.planner.manifest_entries import ExportedEntry, UnexportableRow
+from lmsconf.planner.kind import Kind, required_keys
+from lmsconf.planner.manifest_entries import ExportedEntry, ManifestEntry, UnexportableRow
 from lmsconf.planner.planned_resources import OWNED
 
 _OURS: Final = "\0export"
@@ -65,7 +66,7 @@ class EmptyPlanCheck(Struct):
     plan: plans manifests on the snapshot of the export. skipped: the rows that were left out.
     """
 
-    kinds: Mapping[str, AnyKind]
+    kinds: Mapping[str, Kind]
     existing: Manifests
     timezone: tzinfo | None
     plan: Callable[[Manifests], Plan]
@@ -104,7 +105,7 @@ class EmptyPlanCheck(Struct):
             manifest_entry = ManifestEntry(
                 body=entry.body, places=_Spot(number), timezone=self.timezone, report=problems.append
             )
-            declared.extend(self.kinds[entry.address.kind].parse(manifest_entry))
+            declared.extend(parse(entry.address.kind, manifest_entry))
         every = [*self.existing.declared, *declared]
         problems.extend(conflicts.find_conflicts(every, self.existing.absent, self.kinds))
         return declared, list(_blamed(problems, entries))

@@ -25,7 +25,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.documents.document import TOOL, JsonObjectReader
-from lmsconf.documents.fleet_file import entry_from_json
 from lmsconf.errors import ExitCode, LmsconfError, Problem, Terminated, UsageError
 from lmsconf.fleet.dask_worker import AGAIN, run_tasks
 from lmsconf.fleet.fleet_run import Lost
@@ -269,7 +268,7 @@ class _DaskRun:
         return self._engine.lost(task, code, ended_problem(task, result.number("code"), limit))
 
     def _kept(self, task: FleetTask, result: JsonObjectReader) -> FleetEntry:
-        entry = entry_from_json(result.reader("entry"))
+        entry = result.value("entry", FleetEntry)
         if entry.workspace != task.workspace or entry.file not in (None, *result_files(task.workspace)):
             raise LmsconfError(f"a Dask worker has returned the result of another task than {task.workspace}")
         if entry.file is None or task.out is None:

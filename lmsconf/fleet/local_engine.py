@@ -21,8 +21,7 @@ from typing import IO, Final, cast
 
 from msgspec import Struct, field
 
-from lmsconf.documents.document import JsonObjectReader
-from lmsconf.documents.fleet_file import entry_from_json
+from lmsconf.documents.document import from_json
 from lmsconf.errors import ExitCode, LmsconfError, Problem, Terminated
 from lmsconf.fleet.fleet_run import Lost
 from lmsconf.fleet.tasks import OF_ONE_WORKSPACE, FleetTask, task_json, with_part_of_rate
@@ -188,7 +187,7 @@ def _read(worker: _Worker, selector: selectors.BaseSelector) -> FleetEntry | Non
             return None
         line = bytes(worker.pending)
         worker.pending.clear()
-        return entry_from_json(JsonObjectReader(json.loads(line)))
+        return from_json(json.loads(line), FleetEntry)
     selector.unregister(worker.stdout)
     worker.process.wait()
     _close(worker)

@@ -16,8 +16,7 @@ from msgspec.structs import replace
 
 from lmsconf.apply.safe_apply import ApplyOptions
 from lmsconf.documents import report_file
-from lmsconf.documents.document import JsonObjectReader
-from lmsconf.documents.effect_values import counts_json
+from lmsconf.documents.document import JsonObjectReader, object_json
 from lmsconf.documents.plan_file import dumps, loads, plan_digest
 from lmsconf.errors import ExitCode, LmsconfError, Problem, ProblemsFound
 from lmsconf.fleet.attempts import apply_again, apply_plan
@@ -201,7 +200,7 @@ class TaskRunner:
                 "delete": counts.delete,
                 "calls": counts.calls,
             },
-            people=_people(counts_json(plan.effects.people)),
+            people=_people(object_json(plan.effects.people)),
             basis=plan.effects.basis,
             guards={guard.name: guard.total for guard in plan.guards},
             relaxed=tuple(relaxed_settings(plan)),

@@ -10,7 +10,6 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from lmsconf.documents.document import JsonObjectReader
-from lmsconf.documents.snapshot_digest import snapshot_digest_from_json
 from lmsconf.errors import LmsconfError
 from lmsconf.journal.journal_folder import FOLDER, RUNS, journals, open_journal
 from lmsconf.journal.line_codec import FORMAT, decode_line, decode_lines
@@ -168,7 +167,7 @@ def _opening(entry: JsonObjectReader, at: datetime) -> JournalHeader:
 def _digest(entry: JsonObjectReader, key: str) -> SnapshotDigest | None:
     if not entry.has(key):
         return None
-    return entry.maybe(key, lambda key: snapshot_digest_from_json(entry.reader(key)))
+    return entry.maybe(key, lambda key: entry.value(key, SnapshotDigest))
 
 
 def _commit(entry: JsonObjectReader) -> ManifestsCommit:

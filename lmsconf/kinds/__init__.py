@@ -1,21 +1,17 @@
-"""The kinds of resources, one folder each: every folder but `shared` is a kind, and its module `kind` exports KIND."""
+"""The five kinds of resources: a folder each for values, and a module for each question that is asked of all."""
 
 from __future__ import annotations
 
-import pkgutil
-from functools import cache
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from lmsconf.planner.kind import AnyKind
+    from lmsconf.planner.kind import Kind
 
 
-@cache
-def all_kinds() -> Mapping[str, AnyKind]:
-    """Return every kind by name, ordered by `rank`: a kind depends only on kinds before it."""
-    folders = (module.name for module in pkgutil.iter_modules(__path__) if module.ispkg and module.name != "shared")
-    kinds: list[AnyKind] = [import_module(f"{__name__}.{name}.kind").KIND for name in folders]
-    return {kind.name: kind for kind in sorted(kinds, key=lambda kind: kind.rank)}
+def all_kinds() -> Mapping[str, Kind]:
+    """Return the five kinds by name, in the order in which they are planned."""
+    from lmsconf.kinds.table import KINDS  # it imports the modules of this package
+
+    return KINDS

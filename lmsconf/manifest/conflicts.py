@@ -7,10 +7,11 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from typing import Any, TypeVar
 
 from lmsconf.errors import Problem
+from lmsconf.kinds.entries import check_declarations
 from lmsconf.model.address import Address
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.names import casefold_name
-from lmsconf.planner.kind import AnyKind
+from lmsconf.planner.kind import Kind
 
 _Key = TypeVar("_Key", bound=Hashable)
 
@@ -18,7 +19,7 @@ _Key = TypeVar("_Key", bound=Hashable)
 def find_conflicts(
     declared: Sequence[DesiredResource[Any]],
     absent: Sequence[DeleteEntry[Any]],
-    kinds: Mapping[str, AnyKind],
+    kinds: Mapping[str, Kind],
     partial: Sequence[DesiredResource[Any]] = (),
 ) -> Iterator[Problem]:
     """Yield every problem between declarations that can be found without the workspace, kinds' own checks included.
@@ -32,8 +33,7 @@ def find_conflicts(
     by_kind: dict[str, list[DesiredResource[Any]]] = {name: [] for name in kinds}
     for resource in (*partial, *declared):
         by_kind[resource.address.kind].append(resource)
-    for name, kind in kinds.items():
-        yield from kind.check_declarations(by_kind[name], by_kind)
+    yield from check_declarations(by_kind)
 
 
 def _twice(declared: Sequence[DesiredResource[Any]]) -> Iterator[Problem]:
@@ -66,7 +66,7 @@ def _both(declared: Sequence[DesiredResource[Any]], absent: Sequence[DeleteEntry
                 )
 
 
-def _alike(declared: Sequence[DesiredResource[Any]], kinds: Mapping[str, AnyKind]) -> Iterator[Problem]:
+def _alike(declared: Sequence[DesiredResource[Any]], kinds: Mapping[str, Kind]) -> Iterator[Problem]:
     """Report names that look the same to a reader, unless either resource has an `id:`.
 
     Relations are exempt, since they have no name of their own: two contents may differ by case alone.

@@ -15,7 +15,7 @@ from lmsconf.model.explanation import ExplainedKey, KeyExplanation
 from lmsconf.model.lints import PREFIX, RULES, LintLevel
 from lmsconf.model.names import did_you_mean, known_names
 from lmsconf.model.problem_codes import MEANINGS, meaning_of
-from lmsconf.planner.kind import AnyKind
+from lmsconf.planner.kind import Kind
 from lmsconf.support.package_data import read_schema
 
 LINTS: Final = "lint"
@@ -58,7 +58,7 @@ class Position(NamedTuple):
     needed: bool = False
 
 
-def explain(kinds: Mapping[str, AnyKind], key_path: str) -> KeyExplanation:
+def explain(kinds: Mapping[str, Kind], key_path: str) -> KeyExplanation:
     """Explain a kind or section and keys below it, `smart_group.conditions`, a key of the project file, or a code.
 
     A key alone is explained wherever it may be used; `lint` and `codes` list what there is; nothing: what can be
@@ -80,7 +80,7 @@ def explain(kinds: Mapping[str, AnyKind], key_path: str) -> KeyExplanation:
     return _explain_position(kinds, key_path)
 
 
-def explainable(kinds: Mapping[str, AnyKind], begun: str) -> Iterator[str]:
+def explainable(kinds: Mapping[str, Kind], begun: str) -> Iterator[str]:
     """Yield what can be explained and may begin so: the next word of a path, and codes."""
     before, dot, _ = begun.rpartition(".")
     if dot:
@@ -89,7 +89,7 @@ def explainable(kinds: Mapping[str, AnyKind], begun: str) -> Iterator[str]:
     yield from (*kinds, *_key_names(kinds), MANIFEST, PROJECT, CODES, *RULES, *MEANINGS)
 
 
-def _explain_position(kinds: Mapping[str, AnyKind], key_path: str) -> KeyExplanation:
+def _explain_position(kinds: Mapping[str, Kind], key_path: str) -> KeyExplanation:
     try:
         place = _find(kinds, key_path)
     except UsageError:
@@ -124,7 +124,7 @@ def _explain_key(key: str, places: list[Position]) -> KeyExplanation:
     return KeyExplanation(path=key, type=f"a key with {len(meanings)} meanings", meaning="", keys=tuple(rows))
 
 
-def _whole_manifest(kinds: Mapping[str, AnyKind], *, with_more: bool) -> KeyExplanation:
+def _whole_manifest(kinds: Mapping[str, Kind], *, with_more: bool) -> KeyExplanation:
     more = (ExplainedKey(name=name, type=type, meaning=text, needed=False) for name, type, text in _MORE)
     return KeyExplanation(
         path="",
@@ -147,7 +147,7 @@ def _project() -> Schema:
     return _resolved(cast(Schema, json.loads(read_schema("project.schema.json"))))
 
 
-def _find(kinds: Mapping[str, AnyKind], key_path: str) -> Position:
+def _find(kinds: Mapping[str, Kind], key_path: str) -> Position:
     """Return the position at a path, in a manifest or else in the project file. Raises UsageError."""
     words = key_path.split(".")
     manifest, project = manifest_schema(kinds), _project()
@@ -170,13 +170,13 @@ def _find(kinds: Mapping[str, AnyKind], key_path: str) -> Position:
     return Position(path, schema, of_project)
 
 
-def _anywhere(kinds: Mapping[str, AnyKind], key: str) -> Iterator[Position]:
+def _anywhere(kinds: Mapping[str, Kind], key: str) -> Iterator[Position]:
     """Yield every position of this key, except under `absent`, in manifests and in the project file."""
     for schema, of_project in ((manifest_schema(kinds), False), (_project(), True)):
         yield from (one for one in _below(schema, (), of_project) if one.path[-1] == key and one.path[0] != ABSENT)
 
 
-def _key_names(kinds: Mapping[str, AnyKind]) -> list[str]:
+def _key_names(kinds: Mapping[str, Kind]) -> list[str]:
     """Return the names of all keys of manifests and of the project file: those of sections first."""
     roots = (manifest_schema(kinds), _project())
     nested = (one.path[-1] for root in roots for one in _below(root, (), False))

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from lmsconf.errors import Problem
 from lmsconf.kinds.content_target.access_tests import parse_test
+from lmsconf.kinds.entries import parse, parse_absent
 from lmsconf.manifest import conflicts
 from lmsconf.manifest.expand.expander import EntryExpander
 from lmsconf.manifest.expand.for_each import ExpandedEntry, ForEachExpander
@@ -46,8 +47,8 @@ from lmsconf.model.access_tests import AccessTest
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, Manifests
-from lmsconf.planner import kind as core
-from lmsconf.planner.kind import AnyKind
+from lmsconf.planner.kind import Kind
+from lmsconf.planner.manifest_entries import ManifestEntry
 
 if TYPE_CHECKING:
     from lmsconf.manifest.overlays import EntryIndex, WrittenEntry
@@ -60,7 +61,7 @@ EntryCallback: TypeAlias = Callable[[KeyPath, Json], None]
 def load_folder(
     folder: Path,
     root: Path,
-    kinds: Mapping[str, AnyKind],
+    kinds: Mapping[str, Kind],
     *,
     overlays: Sequence[Path] = (),
     timezone: tzinfo | None = None,
@@ -109,7 +110,7 @@ class _Loading(Struct):
     """State of one load: the resources declared so far, and the problems."""
 
     files: ManifestFileReader
-    kinds: Mapping[str, AnyKind]
+    kinds: Mapping[str, Kind]
     timezone: tzinfo | None
     known: Mapping[str, Json]
     workspaces: Collection[str] | None
@@ -318,13 +319,13 @@ class _Loading(Struct):
         resources: list[DesiredResource[Any]] = []
         self.problems += unknown_workspace_problems(body, places, self.workspaces)
         plain = cast(Map, plain_texts(body))
-        entry = core.ManifestEntry(body=plain, places=places, timezone=self.timezone, report=self.problems.append)
+        entry = ManifestEntry(body=plain, places=places, timezone=self.timezone, report=self.problems.append)
         if section.is_test:
             self.tests.extend(filter(None, [parse_test(entry)]))
         elif section.is_absent:
-            self.absent.extend(section.kind.parse_absent(entry))
+            self.absent.extend(parse_absent(section.kind.name, entry))
         else:
-            resources += section.kind.parse(entry)
+            resources += parse(section.kind.name, entry)
             (self.partial if is_part else self.declared).extend(resources)
             self.layers += [layer] * (0 if is_part else len(resources))
         if self.on_entry is not None:

@@ -12,7 +12,7 @@ from lmsconf.manifest.schemas import (
 from lmsconf.manifest.yaml.nodes import EntrySourceMap, Map
 from lmsconf.manifest.yaml.read_result import Document
 from lmsconf.model.names import did_you_mean, known_names
-from lmsconf.planner.kind import AnyKind
+from lmsconf.planner.kind import Kind
 
 _SHOWN: Final = 5
 ENOUGH: Final = 1_000
@@ -61,9 +61,7 @@ def no_manifest_problem(folder: str) -> Problem:
     )
 
 
-def nothing_declared_problem(
-    files: Sequence[str], documents: Sequence[Document], kinds: Mapping[str, AnyKind]
-) -> Problem:
+def nothing_declared_problem(files: Sequence[str], documents: Sequence[Document], kinds: Mapping[str, Kind]) -> Problem:
     """Return the problem of manifests that declare nothing."""
     nonempty = {document.source.path for document in documents}
     shown = ", ".join(files[:_SHOWN]) + (f" and {len(files) - _SHOWN} more" if len(files) > _SHOWN else "")

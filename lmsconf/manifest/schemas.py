@@ -17,7 +17,7 @@ from lmsconf.manifest.expand.for_each import FOR_EACH, FOR_EACH_SCHEMA
 from lmsconf.manifest.expand.sets import ALLOW_EMPTY, CONDITION_SETS, PEOPLE_SETS, SET, WINDOWS
 from lmsconf.manifest.validation.schema_query import Schema, properties, property_schema
 from lmsconf.model.canonical_json import Json
-from lmsconf.planner.kind import AnyKind
+from lmsconf.planner.kind import Kind
 
 ABSENT: Final = "absent"
 TESTS: Final = "tests"
@@ -68,7 +68,7 @@ _VARIABLE: Final[dict[str, Json]] = {
 _OF_VARIABLES: Final = "#/$defs/variable"
 
 
-def manifest_schema(kinds: Mapping[str, AnyKind]) -> dict[str, Json]:
+def manifest_schema(kinds: Mapping[str, Kind]) -> dict[str, Json]:
     """Return the complete schema of one manifest document."""
     sections = {kind.section: _list(_any_entry_schema(kind)) for kind in kinds.values()}
     sections.update((TESTS, _list(schema)) for kind in kinds.values() if (schema := test_entry_schema(kind)))
@@ -81,7 +81,7 @@ def manifest_schema(kinds: Mapping[str, AnyKind]) -> dict[str, Json]:
     return {"$schema": _DRAFT, "title": "A manifest of lmsconf", **whole}
 
 
-def manifest_schema_text(kinds: Mapping[str, AnyKind]) -> str:
+def manifest_schema_text(kinds: Mapping[str, Kind]) -> str:
     """Return the text of `schemas/manifest.schema.json`, ending in a newline.
 
     Unlike manifest_schema, it accepts `$(name)`: editors see the variable, lmsconf validates the value it stands for.
@@ -91,7 +91,7 @@ def manifest_schema_text(kinds: Mapping[str, AnyKind]) -> str:
     return json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
 
 
-def sections_schema(kinds: Mapping[str, AnyKind]) -> dict[str, Json]:
+def sections_schema(kinds: Mapping[str, Kind]) -> dict[str, Json]:
     """Return the schema of the sections alone: each a list, or a mapping of sets, with any content."""
     sections = {kind.section: _unread(entry_schema(kind)) for kind in kinds.values()}
     sections.update((TESTS, _unread(schema)) for kind in kinds.values() if (schema := test_entry_schema(kind)))
@@ -107,12 +107,12 @@ def _unread(entry: Schema) -> dict[str, Json]:
     return {"type": "array", "x-items": dict(entry)}
 
 
-def entry_schema(kind: AnyKind) -> dict[str, Json]:
+def entry_schema(kind: Kind) -> dict[str, Json]:
     """Return the schema of one entry of a section, with `for_each`, sets, `use` and `except` allowed."""
     return _may_repeat(_shortened(kind.schema))
 
 
-def sheet_entry_schema(kind: AnyKind) -> dict[str, Json] | None:
+def sheet_entry_schema(kind: Kind) -> dict[str, Json] | None:
     """Return the schema of an entry that reads entries from a file; None for a kind that is not read from tables.
 
     What it says beside the file holds for each row, as beside the items of an entry.
@@ -135,19 +135,19 @@ def sheet_entry_schema(kind: AnyKind) -> dict[str, Json] | None:
     )
 
 
-def item_keys(kind: AnyKind) -> Mapping[str, Schema]:
+def item_keys(kind: Kind) -> Mapping[str, Schema]:
     """Return the keys that both an entry and its items may have, with their schemas: columns of a sheet."""
     key = kind.entry_items.key if kind.entry_items is not None else ""
     items = {name for part in _below(property_schema(kind.schema, key)) for name in properties(part)}
     return {name: cast(Schema, part) for name, part in properties(kind.schema).items() if name in items}
 
 
-def _any_entry_schema(kind: AnyKind) -> dict[str, Json]:
+def _any_entry_schema(kind: Kind) -> dict[str, Json]:
     sheet = sheet_entry_schema(kind)
     return entry_schema(kind) if sheet is None else {"oneOf": [entry_schema(kind), sheet]}
 
 
-def test_entry_schema(kind: AnyKind) -> dict[str, Json] | None:
+def test_entry_schema(kind: Kind) -> dict[str, Json] | None:
     """Return the schema of one entry under `tests`, with `for_each` allowed; None for a kind without tests."""
     if kind.name != CONTENT_TARGET:
         return None
@@ -155,13 +155,13 @@ def test_entry_schema(kind: AnyKind) -> dict[str, Json] | None:
     return {**TEST_SCHEMA, "oneOf": [_may_repeat(form) for form in forms]}
 
 
-def set_schemas(kinds: Mapping[str, AnyKind]) -> Mapping[str, Mapping[str, Json]]:
+def set_schemas(kinds: Mapping[str, Kind]) -> Mapping[str, Mapping[str, Json]]:
     """Map each section of sets to the schema of one set; a section that no kind has lists for is left out."""
     return _sets(tuple(kinds.values()))
 
 
 @cache
-def _sets(kinds: tuple[AnyKind, ...]) -> Mapping[str, Mapping[str, Json]]:
+def _sets(kinds: tuple[Kind, ...]) -> Mapping[str, Mapping[str, Json]]:
     schemas: dict[str, Mapping[str, Json]] = {}
     for kind in kinds:
         for part in _parts(kind.schema):
@@ -186,17 +186,17 @@ def _window_schema(part: Schema) -> dict[str, Json]:
     }
 
 
-def declares_choices(kind: AnyKind) -> bool:
+def declares_choices(kind: Kind) -> bool:
     """Whether entries of this kind declare the choices of a field."""
     return bool(property_schema(kind.schema, CHOICES).get("x-choices"))
 
 
-def has_conditions(kind: AnyKind) -> bool:
+def has_conditions(kind: Kind) -> bool:
     """Whether entries of this kind have conditions."""
     return bool(property_schema(kind.schema, CONDITIONS).get("x-conditions"))
 
 
-def absent_entry_schema(kind: AnyKind) -> dict[str, Json]:
+def absent_entry_schema(kind: Kind) -> dict[str, Json]:
     """Return the schema of one entry under `absent`; a string is accepted where one key identifies the resource."""
     schema = _may_repeat(_shortened(kind.absent_schema))
     key = identifying_key(kind)
@@ -205,7 +205,7 @@ def absent_entry_schema(kind: AnyKind) -> dict[str, Json]:
     return {"oneOf": [{"type": "string", "minLength": 1, "description": f"Its {key}."}, schema]}
 
 
-def identifying_key(kind: AnyKind) -> str | None:
+def identifying_key(kind: Kind) -> str | None:
     """Return the key that alone identifies an entry under `absent`: `name` or `email`; None if there is none."""
     return next((key for key in ("name", "email") if kind.absent_schema.get("required") == [key]), None)
 

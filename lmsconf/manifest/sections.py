@@ -24,7 +24,7 @@ from lmsconf.manifest.validation.check import SchemaValidator
 from lmsconf.manifest.yaml.nodes import KeyPath, Map, Seq, store_marks
 from lmsconf.manifest.yaml.read_result import Document
 from lmsconf.model.canonical_json import Json
-from lmsconf.planner.kind import AnyKind
+from lmsconf.planner.kind import Kind
 
 
 class Section(Struct, frozen=True):
@@ -34,7 +34,7 @@ class Section(Struct, frozen=True):
     reads entries from a file.
     """
 
-    kind: AnyKind
+    kind: Kind
     path: KeyPath
     shape: SchemaValidator
     people: tuple[KeyPath, ...] = ()
@@ -56,7 +56,7 @@ class Section(Struct, frozen=True):
 @cache
 def sections_of_kind(of: Hashable) -> tuple[Section, ...]:
     """Return the sections of a kind: declared, absent, and tests. Cached, since compiling a schema is slow."""
-    kind = cast(AnyKind, of)
+    kind = cast(Kind, of)
     sheet = sheet_entry_schema(kind)
     declared = Section(
         kind,
@@ -86,8 +86,8 @@ def set_validators(kinds: tuple[Hashable, ...]) -> Mapping[str, SchemaValidator]
     return {section: SchemaValidator(schemas.get(section, {})) for section in SET_SECTIONS}
 
 
-def _by_name(kinds: tuple[Hashable, ...]) -> dict[str, AnyKind]:
-    return {kind.name: kind for kind in cast("tuple[AnyKind, ...]", kinds)}
+def _by_name(kinds: tuple[Hashable, ...]) -> dict[str, Kind]:
+    return {kind.name: kind for kind in cast("tuple[Kind, ...]", kinds)}
 
 
 def has_sections(document: Document) -> bool:

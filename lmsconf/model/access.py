@@ -51,7 +51,7 @@ class AccessRoute(Struct, frozen=True, kw_only=True):
     after: RouteSide | None
 
 
-class HeldContent(Struct, frozen=True, kw_only=True):
+class HeldContent(Struct, frozen=True, kw_only=True, rename={"word": "has", "start": "from", "finish": "until"}):
     """What a person has of a content on one side of a plan: none, optional or mandatory, and from when until when."""
 
     word: str
@@ -59,14 +59,14 @@ class HeldContent(Struct, frozen=True, kw_only=True):
     finish: str | None = None
 
 
-class PersonContent(Struct, frozen=True, kw_only=True):
+class PersonContent(Struct, frozen=True, kw_only=True, rename={"routes": "assignments"}):
     """One content of a person. before, after: None if not known. change: as in effects, or `keep` or `none`."""
 
     content: str
     id: RemoteId
+    change: str | None
     before: HeldContent | None
     after: HeldContent | None
-    change: str | None
     routes: tuple[AccessRoute, ...]
 
 

@@ -75,14 +75,28 @@ EVERYBODY: Final = "everyone"
 _KIND: Final = re.compile("[a-z_]+")
 
 
-class Address(NamedTuple):
+class Address(str):
     """The address of a resource, `group/Onboarding coaches`: its kind and its escaped name.
 
     An audience that is not a resource is a single word without a slash: `everyone`, or an unresolved audience.
     """
 
+    __slots__ = ("kind", "text")
     kind: str
     text: str
+
+    def __new__(cls, kind: str, text: str) -> Address:
+        # A live resource may have an empty name; it keeps its slash.
+        is_word = not text and (kind == EVERYBODY or not _KIND.fullmatch(kind))
+        made = super().__new__(cls, kind if is_word else f"{kind}/{text}")
+        made.kind, made.text = kind, text
+        return made
+
+    def __getnewargs__(self) -> tuple[str, str]:  # type: ignore[override]  # those of its own __new__
+        return self.kind, self.text
+
+    def __bool__(self) -> bool:
+        return True
 
     @classmethod
     def of(cls, kind: str, name: str) -> Address:
@@ -107,11 +121,6 @@ class Address(NamedTuple):
         """The unescaped name."""
         text = self.text
         return unescape(text) if "\\" in text else text
-
-    def __str__(self) -> str:
-        # A live resource may have an empty name; it keeps its slash.
-        is_word = not self.text and (self.kind == EVERYBODY or not _KIND.fullmatch(self.kind))
-        return self.kind if is_word else f"{self.kind}/{self.text}"
 
 
 class Ref(NamedTuple):

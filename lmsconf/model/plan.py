@@ -116,13 +116,13 @@ class Change(Struct, frozen=True, kw_only=True):
     before: Json
     after: Json
     fields: tuple[FieldChange, ...]
-    problems: tuple[Problem, ...] = ()
     defaults: tuple[str, ...] = ()
     reason: str | None = None
     goes_with: Address | None = None
     replaced_by: tuple[Address, ...] = ()
     origin: ChangeOrigin | None = None
     undo: Undo = FULL_UNDO
+    problems: tuple[Problem, ...] = ()
 
     @property
     def is_effect(self) -> bool:
@@ -146,7 +146,7 @@ class GuardResult(Struct, frozen=True, kw_only=True):
     allowed_by: str | None = None
 
 
-class GuardCount(Struct, frozen=True, kw_only=True):
+class GuardCount(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One count of a guard: `taken` of the `size` live items in `of`. taken: None if not known.
 
     counts: whether it adds to the total; else only its share is judged, because the same people count in several.
@@ -285,7 +285,7 @@ class RehearsalPace(Struct, frozen=True, kw_only=True):
     """
 
     requests: int
-    rate: float | None = None
+    rate: int | float | None = None
     is_limit: bool = False
 
     @property
@@ -310,7 +310,7 @@ class Rehearsal(Struct, frozen=True, kw_only=True):
     remaining: tuple[Change, ...]
     problems: tuple[Problem, ...]
     assumptions: tuple[RehearsedAssumption, ...]
-    groups: tuple[RehearsedGroup, ...]
+    memberships: tuple[RehearsedGroup, ...]
     pace: RehearsalPace
 
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 from lmsconf.errors import Problem
 
 
-class PlanScope(Struct, frozen=True, kw_only=True):
+class PlanScope(Struct, frozen=True, kw_only=True, rename={"excluded": "except"}):
     """The part of the manifests that a plan covers: patterns of `--only` and `--except`, and `--additive`."""
 
     only: tuple[str, ...] = ()

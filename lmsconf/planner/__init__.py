@@ -1,8 +1,7 @@
 """Desired resources and a snapshot → a plan, for any kind.
 
-kind, context                the base class Kind, and PlanContext, the state of one planning run
+kind, context                what there is to say about a kind, and PlanContext, the state of one planning run
 manifest_entries, live_names entries as kinds describe them; names of live resources as manifests use them
-grant_verification           how it is verified that a granting call has had its effect
 selection                    which resources are planned: `--only`, `--except`, `--additive`
 claims, claim_matching, matching
                              which live resource each declaration refers to
@@ -21,8 +20,7 @@ lints                        what is valid and probably not meant: the lints of 
 guard_counts, guards         what a plan deletes and revokes, and which limits that exceeds
 drift, drift_findings        a plan of all manifests → drift
 plan_as_manifests            a plan's changes → declarations again
-read_scope, reading          which listings a plan needs, read concurrently into a snapshot
-rereading                    what a plan touches, read again by id into a copy of an earlier snapshot
+read_scope, reading          which listings a plan needs, and what the jobs that read them share
 redaction, snapshot_redaction
                              snapshots without the people that no manifest names
 dependency_graph             declarations → the graph of what they depend on

@@ -16,7 +16,7 @@ from lmsconf.errors import Problem, shorten
 from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, spellings, split_address
 from lmsconf.model.address import Address, decode_typed, shell_quoted
 from lmsconf.model.names import exact_pattern, matches_pattern, nearest_names, normalize_name
-from lmsconf.planner.kind import AnyKind
+from lmsconf.planner.kind import Kind
 
 AMBIGUOUS: Final = "select/ambiguous"
 """The code of the error for words that mean several resources."""
@@ -38,7 +38,7 @@ class ResolvedPattern(NamedTuple):
     meant: tuple[Address, ...] = ()
 
 
-def canonical_pattern(text: str, kinds: Mapping[str, AnyKind]) -> str:
+def canonical_pattern(text: str, kinds: Mapping[str, Kind]) -> str:
     """Return what was typed as a pattern over addresses: escapes decoded, kind and name as addresses spell them."""
     pattern = normalize_name(decode_typed(text))
     word, slash, rest = pattern.partition("/")
@@ -54,18 +54,18 @@ def canonical_pattern(text: str, kinds: Mapping[str, AnyKind]) -> str:
     return f"{kind.name}/{rest}"
 
 
-def kind_words(kind: AnyKind) -> tuple[str, ...]:
+def kind_words(kind: Kind) -> tuple[str, ...]:
     """Return the words that an address of a kind may begin with: its name, its section, and how views call it."""
     return kind.name, kind.section, kind.noun.replace(" ", "_"), kind.plural.replace(" ", "_")
 
 
-def resolve_pattern(text: str, kinds: Mapping[str, AnyKind], known: Sequence[Address]) -> ResolvedPattern:
+def resolve_pattern(text: str, kinds: Mapping[str, Kind], known: Sequence[Address]) -> ResolvedPattern:
     """Return the pattern that the text means among these addresses."""
     return resolve_patterns([text], kinds, known)[0]
 
 
 def resolve_patterns(
-    texts: Iterable[str], kinds: Mapping[str, AnyKind], known: Sequence[Address]
+    texts: Iterable[str], kinds: Mapping[str, Kind], known: Sequence[Address]
 ) -> tuple[ResolvedPattern, ...]:
     """Return the pattern of each text."""
     names = {str(address) for address in known}
@@ -73,7 +73,7 @@ def resolve_patterns(
 
 
 def _resolve(
-    text: str, kinds: Mapping[str, AnyKind], known: Sequence[Address], names: AbstractSet[str]
+    text: str, kinds: Mapping[str, Kind], known: Sequence[Address], names: AbstractSet[str]
 ) -> ResolvedPattern:
     for typed in dict.fromkeys((text, text.translate(_RESTORED))):
         pattern = canonical_pattern(typed, kinds)
@@ -89,7 +89,7 @@ def _resolve(
     return ResolvedPattern(text, canonical_pattern(text, kinds), matches=False)
 
 
-def _meant(text: str, kinds: Mapping[str, AnyKind], known: Iterable[Address]) -> list[Address]:
+def _meant(text: str, kinds: Mapping[str, Kind], known: Iterable[Address]) -> list[Address]:
     """Return the resources that views name in these words."""
     words = normalize_name(decode_typed(text))
     # Titles contain addresses, with their backslashes; names alone have none.
@@ -108,7 +108,7 @@ def _kind_in(pattern: str) -> str | None:
     return word if slash else None
 
 
-def sought_kinds(patterns: Sequence[ResolvedPattern], kinds: Mapping[str, AnyKind]) -> frozenset[str]:
+def sought_kinds(patterns: Sequence[ResolvedPattern], kinds: Mapping[str, Kind]) -> frozenset[str]:
     """Return the kinds to read for patterns that match nothing known yet: they may mean a live resource."""
     return frozenset(
         name
@@ -120,7 +120,7 @@ def sought_kinds(patterns: Sequence[ResolvedPattern], kinds: Mapping[str, AnyKin
 
 
 def unresolved_problem(
-    option: str, pattern: ResolvedPattern, kinds: Mapping[str, AnyKind], known: Sequence[Address]
+    option: str, pattern: ResolvedPattern, kinds: Mapping[str, Kind], known: Sequence[Address]
 ) -> Problem:
     """Return the error for a pattern that matches nothing, or for words that mean several resources."""
     shown = shorten(pattern.typed)
@@ -147,9 +147,7 @@ def _arguments(option: str, addresses: Iterable[Address]) -> Iterator[str]:
     return (f"{option} {shell_quoted(address)}".strip() for address in addresses)
 
 
-def nearest_addresses(
-    pattern: ResolvedPattern, kinds: Mapping[str, AnyKind], known: Sequence[Address]
-) -> list[Address]:
+def nearest_addresses(pattern: ResolvedPattern, kinds: Mapping[str, Kind], known: Sequence[Address]) -> list[Address]:
     """Return the known addresses nearest to a pattern: those of that name in another kind, or else similar ones."""
     kind, slash, rest = pattern.pattern.partition("/")
     name = rest if slash else pattern.pattern
@@ -165,7 +163,7 @@ def nearest_addresses(
     return list(dict.fromkeys(near))[:_SUGGESTED]
 
 
-def typed_name(text: str, kinds: Iterable[AnyKind]) -> str:
+def typed_name(text: str, kinds: Iterable[Kind]) -> str:
     """Return the name in a typed address of one of these kinds, `user/bo@acme.example`; any other text as it is."""
     word, slash, rest = text.partition("/")
     return rest if slash and any(word in kind_words(kind) for kind in kinds) else text

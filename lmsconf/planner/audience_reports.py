@@ -22,7 +22,7 @@ from lmsconf.planner.access_reports import find_person, judged_header, report_er
 from lmsconf.planner.access_state import AccessState, FieldAnswers
 from lmsconf.planner.address_patterns import AMBIGUOUS, canonical_pattern
 from lmsconf.planner.audiences import Audience, Bits, positions_of
-from lmsconf.planner.kind import AnyKind
+from lmsconf.planner.kind import Kind
 
 _AUDIENCE_HINT: Final = "Write it as plans print it: group/Sales, smart_group/Sales Nordics, user/E-MAIL or everyone."
 
@@ -118,7 +118,7 @@ def _side_counts(answers: FieldAnswers, people: Bits | None) -> dict[tuple[Answe
     return counts
 
 
-def parse_audience(text: str, kinds: Mapping[str, AnyKind]) -> tuple[Address, ...]:
+def parse_audience(text: str, kinds: Mapping[str, Kind]) -> tuple[Address, ...]:
     """Parse an audience as plans print it, or an assignment, which names one; a name alone may be of several kinds.
 
     Section names and the words of a view are understood too. Raises ProblemsFound for a text that is not an address.
@@ -140,7 +140,7 @@ def parse_audience(text: str, kinds: Mapping[str, AnyKind]) -> tuple[Address, ..
     )
 
 
-def _names(text: str, kind: AnyKind) -> Iterator[str]:
+def _names(text: str, kind: Kind) -> Iterator[str]:
     """Yield the names that a text without a kind may mean: all of it, or `Sales (smart group)` of a graph."""
     name = normalize_name(unescape(text) if "\\" in text else text)
     yield name
@@ -148,7 +148,7 @@ def _names(text: str, kind: AnyKind) -> Iterator[str]:
         yield name.removesuffix(label)
 
 
-def _audience_in_words(text: str, kinds: Mapping[str, AnyKind]) -> Address | None:
+def _audience_in_words(text: str, kinds: Mapping[str, Kind]) -> Address | None:
     """Return the audience of `everyone`, or of `assignment of GDPR basics to group/Sales`; None for other texts."""
     if text == EVERYBODY:
         return Address(EVERYBODY, "")

@@ -9,14 +9,15 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from lmsconf.kinds.entries import dependencies
 from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET
 from lmsconf.model.address import Address
 from lmsconf.model.declarations import DesiredResource
 from lmsconf.model.dependency_graph import DependencyGraph, Edge, EdgeType
-from lmsconf.planner.kind import BOX, AnyKind
+from lmsconf.planner.kind import BOX, Kind
 
 
-def build_graph(kinds: Mapping[str, AnyKind], declared: Iterable[DesiredResource[Any]]) -> DependencyGraph:
+def build_graph(kinds: Mapping[str, Kind], declared: Iterable[DesiredResource[Any]]) -> DependencyGraph:
     """Return the graph of these declarations, sorted, so that their order does not matter.
 
     Edges to kinds that are not shown are left out; those that a relation declares are counted.
@@ -47,9 +48,9 @@ def build_graph(kinds: Mapping[str, AnyKind], declared: Iterable[DesiredResource
     )
 
 
-def _node(kind: AnyKind, declared: DesiredResource[Any]) -> tuple[Address, list[Edge]]:
+def _node(kind: Kind, declared: DesiredResource[Any]) -> tuple[Address, list[Edge]]:
     """Return the node of a declaration, and the edges from it; an assignment is an edge from content to audience."""
     if kind.name == CONTENT_TARGET:
         content = Address.of(CONTENT, declared.spec.content)
         return content, [Edge(content, declared.spec.audience, declared.spec.mandatory)]
-    return declared.address, [Edge(declared.address, other) for other in kind.dependencies(declared)]
+    return declared.address, [Edge(declared.address, other) for other in dependencies(declared)]

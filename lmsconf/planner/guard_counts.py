@@ -14,11 +14,11 @@ from lmsconf.model.address import Address
 from lmsconf.model.calls import Call
 from lmsconf.model.plan import Action, Change, GuardCount
 from lmsconf.planner.context import BeforeAfter, MatchResult
-from lmsconf.planner.kind import AnyKind
+from lmsconf.planner.kind import Kind
 
 
 def count_for_guards(
-    kinds: Mapping[str, AnyKind],
+    kinds: Mapping[str, Kind],
     changes: Sequence[tuple[Change, BeforeAfter]],
     results: Mapping[str, MatchResult[Any, Any]],
     calls: Sequence[Call],
@@ -42,7 +42,7 @@ def count_for_guards(
 
 
 def _deleted(
-    kinds: Mapping[str, AnyKind],
+    kinds: Mapping[str, Kind],
     changes: Sequence[tuple[Change, BeforeAfter]],
     results: Mapping[str, MatchResult[Any, Any]],
 ) -> Iterator[GuardCount]:
@@ -54,7 +54,7 @@ def _deleted(
 
 
 def _updated(
-    kinds: Mapping[str, AnyKind],
+    kinds: Mapping[str, Kind],
     changes: Sequence[tuple[Change, BeforeAfter]],
     results: Mapping[str, MatchResult[Any, Any]],
 ) -> Iterator[GuardCount]:
@@ -81,7 +81,7 @@ def _removed(change: Change, sides: BeforeAfter) -> Iterator[GuardCount]:
 
 
 def _lost(
-    kinds: Mapping[str, AnyKind],
+    kinds: Mapping[str, Kind],
     changes: Sequence[tuple[Change, BeforeAfter]],
     results: Mapping[str, MatchResult[Any, Any]],
 ) -> Iterator[GuardCount]:

@@ -19,7 +19,7 @@ from lmsconf.model.effects import count_people
 from lmsconf.model.names import matches_patterns
 from lmsconf.model.plan import Action, Change, GuardCount, GuardResult
 from lmsconf.model.policy import GUARDS, UNKNOWN, Consent, GuardLimit, GuardLimits, stricter_limit
-from lmsconf.planner.kind import AnyKind
+from lmsconf.planner.kind import Kind
 
 SMALL: Final = 20
 """Lists shorter than this have no share limit: there, a few items are a large share."""
@@ -154,7 +154,7 @@ def counted_words(name: str, total: int) -> str:
 
 
 def refuse_protected_changes(
-    kinds: Mapping[str, AnyKind], changes: Iterable[Change], lists: Sequence[Sequence[str]]
+    kinds: Mapping[str, Kind], changes: Iterable[Change], lists: Sequence[Sequence[str]]
 ) -> Iterator[Problem]:
     """Yield a problem for each deletion, rename or removal of a protected resource; no consent lifts it.
 
@@ -181,7 +181,7 @@ def _is_protected(address: Address, lists: Iterable[Sequence[str]]) -> bool:
     return any(matches_patterns(str(address), patterns) for patterns in lists)
 
 
-def _harm(kind: AnyKind, change: Change) -> str | None:
+def _harm(kind: Kind, change: Change) -> str | None:
     if change.action in (Action.DELETE, Action.REPLACE):
         return f"{change.action} it"
     if change.action is Action.UPDATE:

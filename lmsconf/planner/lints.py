@@ -20,7 +20,7 @@ from lmsconf.planner.context import MatchResult, PlanContext
 
 if TYPE_CHECKING:
     from lmsconf.planner.audiences import AudienceSize
-    from lmsconf.planner.kind import AnyKind
+    from lmsconf.planner.kind import Kind
     from lmsconf.planner.plan import DraftPlan
 
 
@@ -57,7 +57,7 @@ class LintContext(Struct, frozen=True, kw_only=True):
 
 
 def lint_manifests(
-    kinds: Mapping[str, AnyKind], declared: Sequence[DesiredResource[Any]], policy: Policy
+    kinds: Mapping[str, Kind], declared: Sequence[DesiredResource[Any]], policy: Policy
 ) -> list[Problem]:
     """Return the findings of lints that need no workspace."""
     now = datetime.combine(policy.today, time(), tzinfo=policy.timezone or UTC)
@@ -66,7 +66,7 @@ def lint_manifests(
     return sorted(findings, key=lambda finding: (finding.source or SourceLocation(""), finding.code))
 
 
-def lint_plan(kinds: Mapping[str, AnyKind], draft: DraftPlan, sizes: Mapping[Address, AudienceSize]) -> list[Problem]:
+def lint_plan(kinds: Mapping[str, Kind], draft: DraftPlan, sizes: Mapping[Address, AudienceSize]) -> list[Problem]:
     """Return the findings of lints about what a plan looks at. sizes: as in PlannedState."""
     context = LintContext(
         declared=_by_kind(draft.declared, draft.planning.policy),
@@ -93,8 +93,10 @@ def _by_kind(declared: Iterable[DesiredResource[Any]], policy: Policy) -> dict[s
     return by_kind
 
 
-def _run(kinds: Mapping[str, AnyKind], context: LintContext, levels: Mapping[str, LintLevel]) -> list[Problem]:
-    findings = [finding for kind in kinds.values() for finding in kind.lints(context)]
+def _run(kinds: Mapping[str, Kind], context: LintContext, levels: Mapping[str, LintLevel]) -> list[Problem]:
+    from lmsconf.kinds.lints import lint_declarations  # it imports this module
+
+    findings = list(lint_declarations(context))
     for kind in kinds.values():
         if not kind.is_relation and not kind.is_person:
             for one in context.of(kind.name):

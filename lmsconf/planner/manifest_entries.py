@@ -1,14 +1,17 @@
-"""Manifest entries as kinds describe them: exported from live rows, how they are edited, and what they refer to."""
+"""Manifest entries as kinds parse and describe them: as read, as exported from live rows, and what they refer to."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from datetime import tzinfo
 from typing import Final, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
+from lmsconf.errors import Problem
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
+from lmsconf.model.declarations import SourceMap
 
 Trail: TypeAlias = tuple[str, ...]
 """A path from the root of a manifest."""
@@ -16,6 +19,18 @@ ANY: Final = "*"
 """Step of a path: each item of a list, or each value of a mapping."""
 KEYS: Final = "(keys)"
 """Step of a path: each key of a mapping."""
+
+
+class ManifestEntry(Struct, frozen=True, kw_only=True):
+    """One item of a manifest section, valid against its kind's schema, with lists of people read from their files.
+
+    `report` collects the problems that only a kind can detect; parsing continues, so that all are shown together.
+    """
+
+    body: Mapping[str, Json]
+    places: SourceMap
+    timezone: tzinfo | None
+    report: Callable[[Problem], None]
 
 
 class ExportedEntry(Struct, frozen=True, kw_only=True):

@@ -10,7 +10,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation
-from lmsconf.kinds.manual_group.diff import with_listed_people
+from lmsconf.kinds.manual_group.compare import with_listed_people
+from lmsconf.kinds.planning import match_kind, plan_steps, settle
 from lmsconf.kinds.shared.kind_names import GROUP
 from lmsconf.kinds.user.types import declared_row
 from lmsconf.model.access_tests import AccessTest
@@ -32,11 +33,10 @@ from lmsconf.planner.declaration_checks import refuse_expired_absent, refuse_lef
 from lmsconf.planner.effects import PredictedEffects
 from lmsconf.planner.guard_counts import count_for_guards
 from lmsconf.planner.guards import evaluate_guards, refuse_protected_changes
-from lmsconf.planner.kind import AnyKind
+from lmsconf.planner.kind import Kind
 from lmsconf.planner.planned_resources import (
     PlannedResource,
     add_side_effects,
-    plan_steps,
     planned_resources,
     refuse_excluded_cascades,
     refuse_unrenamed_references,
@@ -68,7 +68,7 @@ class DraftPlan(Struct, frozen=True, kw_only=True):
 
 
 def make_plan(
-    kinds: Mapping[str, AnyKind],
+    kinds: Mapping[str, Kind],
     manifests: Manifests,
     snapshot: Snapshot,
     policy: Policy,
@@ -82,7 +82,7 @@ def make_plan(
 
 
 def draft_plan(
-    kinds: Mapping[str, AnyKind],
+    kinds: Mapping[str, Kind],
     manifests: Manifests,
     snapshot: Snapshot,
     policy: Policy,
@@ -98,21 +98,20 @@ def draft_plan(
     entries = Declarations(manifests.declared, manifests.absent).in_workspace(policy.workspace)
     declared, absent = entries
     planning, selection, results, items, left_out = _match_selected(kinds, entries, snapshot, policy, call_templates)
-    for name, result in results.items():
-        kinds[name].finalize(planning, result)
+    settle(planning, results)
     items = add_side_effects(planning, selection, items, list(kinds))
     if not policy.verifying:
         planning.problems.extend(selection.problems())
     planning.problems.extend([*refuse_expired_absent(absent, policy), *refuse_left_alone([*declared, *absent], policy)])
     planning.problems.extend(refuse_left_alone_renames(results.values(), policy))
-    refuse_unrenamed_references(kinds, planning, items, results)
+    refuse_unrenamed_references(planning, items, results)
     for item in items:
-        item.steps = plan_steps(kinds[item.address.kind], planning, item)
+        item.steps = plan_steps(planning, item.subject, item.sides)
     arranged = order_calls(planning, [(item.address, item.steps) for item in items], list(kinds))
     problems = [*manifests.problems, *_placed(_relevant(planning), [*declared, *absent])]
     if any(problem.is_error and not is_blocking(problem) for problem in problems):
         raise ProblemsFound(sorted(problems, key=lambda problem: problem.source or SourceLocation("")))
-    changes = with_undo_limits(kinds, snapshot, [to_change(kinds[item.address.kind], planning, item) for item in items])
+    changes = with_undo_limits(kinds, snapshot, [to_change(planning, item) for item in items])
     sides = [(change, item.sides) for change, item in zip(changes, items, strict=True)]
     renames = possible_renames(kinds, planning, sides, results)
     measures = count_for_guards(kinds, sides, results, arranged, planning.measures, renames.likely)
@@ -162,7 +161,7 @@ class _Matched(NamedTuple):
 
 
 def _match_selected(
-    kinds: Mapping[str, AnyKind],
+    kinds: Mapping[str, Kind],
     entries: Declarations,
     snapshot: Snapshot,
     policy: Policy,
@@ -181,7 +180,7 @@ def _match_selected(
             declared, absent = entries.of_kind(name)
             declared.sort(key=lambda resource: resource.address)
             absent.sort(key=lambda entry: entry.address)
-            result = matched.results[name] = kind.match(planning, declared, absent)
+            result = matched.results[name] = match_kind(planning, name, declared, absent)
             matched.items.extend(planned_resources(kind, planning, result, matched.left_out))
             refuse_excluded_cascades(planning, selection, result)
         return matched
@@ -221,9 +220,7 @@ def attach_problems(changes: Sequence[Change], problems: Sequence[Problem]) -> t
     ), rest
 
 
-def _fingerprints(
-    kinds: Mapping[str, AnyKind], planning: PlanContext, items: Sequence[PlannedResource]
-) -> dict[str, str]:
+def _fingerprints(kinds: Mapping[str, Kind], planning: PlanContext, items: Sequence[PlannedResource]) -> dict[str, str]:
     """Return address → fingerprint; a combined one where a resource and a deleted duplicate share an address."""
     fingerprints: dict[str, str] = {}
     for item in items:
@@ -232,7 +229,7 @@ def _fingerprints(
     return fingerprints
 
 
-def _fingerprint(kind: AnyKind, planning: PlanContext, item: PlannedResource) -> str:
+def _fingerprint(kind: Kind, planning: PlanContext, item: PlannedResource) -> str:
     """Return the digest of a row that is equal, however the workspace was read.
 
     A reading of everything has the attributes of everybody, and archived people may be in the lists of groups alone.
@@ -269,7 +266,7 @@ def _placed(
 
 
 def _live(
-    kinds: Mapping[str, AnyKind], results: Mapping[str, MatchResult[Any, Any]], snapshot: Snapshot
+    kinds: Mapping[str, Kind], results: Mapping[str, MatchResult[Any, Any]], snapshot: Snapshot
 ) -> Iterator[Address]:
     """Yield all addresses that are live; ignored ones too, but for relations, which have no name of their own."""
     for name, result in results.items():

@@ -5,23 +5,24 @@ Thus a plan file is applied without its manifests, and the fresh plan that check
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from lmsconf.errors import LmsconfError, Problem, SourceLocation, StalePlan
 from lmsconf.kinds.content_target.replacement_parse import replay_keys
-from lmsconf.kinds.custom_field.export import replay_field_entry
 from lmsconf.kinds.custom_field.migration import MIGRATE
+from lmsconf.kinds.entries import parse, parse_absent
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD
-from lmsconf.model.address import RemoteId
+from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.calls import CallIndex
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, FixedSource, Manifests
 from lmsconf.model.plan import Action, Change, Plan
-from lmsconf.planner.kind import AnyKind, ManifestEntry, required_keys
+from lmsconf.planner.kind import Kind, required_keys
+from lmsconf.planner.manifest_entries import ManifestEntry
 
 
-def plan_to_manifests(plan: Plan, kinds: Mapping[str, AnyKind]) -> Manifests:
+def plan_to_manifests(plan: Plan, kinds: Mapping[str, Kind]) -> Manifests:
     """Return the desired state of the resources that the plan changes.
 
     Raises LmsconfError for a form that its kind cannot parse, StalePlan for one without its identifying keys.
@@ -42,9 +43,9 @@ def plan_to_manifests(plan: Plan, kinds: Mapping[str, AnyKind]) -> Manifests:
         places = FixedSource(change.source or SourceLocation(str(change.address)))
         entry = ManifestEntry(body=body, places=places, timezone=None, report=_refuse)
         if change.action is Action.DELETE:
-            absent.extend(kind.parse_absent(entry))
+            absent.extend(parse_absent(kind.name, entry))
         else:
-            declared.extend(kind.parse(entry))
+            declared.extend(parse(kind.name, entry))
     return Manifests(
         declared=tuple(declared),
         absent=tuple(absent),
@@ -53,7 +54,7 @@ def plan_to_manifests(plan: Plan, kinds: Mapping[str, AnyKind]) -> Manifests:
     )
 
 
-def replay_entry(kind: AnyKind, change: Change, form: Mapping[str, Json], calls: CallIndex) -> Mapping[str, Json]:
+def replay_entry(kind: Kind, change: Change, form: Mapping[str, Json], calls: CallIndex) -> Mapping[str, Json]:
     """Return the manifest entry that makes a planned change again, with the live resource pinned by its id.
 
     form: its state after the change, or before a deletion. calls: those of the plan.
@@ -66,10 +67,29 @@ def replay_entry(kind: AnyKind, change: Change, form: Mapping[str, Json], calls:
         moved = {MIGRATE: form[MIGRATE]} if kind.name == CUSTOM_FIELD and MIGRATE in form else {}
         return {kind.name_key: form[kind.name_key], "id": change.id, **moved}
     entry = form if change.id is None else {**form, "id": change.id}
-    return replay_field_entry(change, entry, calls) if kind.name == CUSTOM_FIELD else entry
+    return _with_pinned_choices(change, entry, calls) if kind.name == CUSTOM_FIELD else entry
 
 
-def people_ids(plan: Plan, kinds: Mapping[str, AnyKind]) -> frozenset[RemoteId]:
+def _with_pinned_choices(change: Change, entry: Mapping[str, Json], calls: CallIndex) -> Mapping[str, Json]:
+    """Return the entry of a planned change, with the choices that are kept pinned by their ids."""
+    choices = entry.get("choices")
+    if not isinstance(choices, list):
+        return entry
+    ids = dict(_kept_choices(change.address, calls))
+    pinned: list[Json] = [{"name": name, "id": ids[name]} if name in ids else name for name in map(str, choices)]
+    return {**entry, "choices": pinned}
+
+
+def _kept_choices(field: Address, calls: CallIndex) -> Iterator[tuple[str, str]]:
+    """Yield the name and id of each choice that the last custom-fields.replace call of a field keeps."""
+    match [call.body for call in calls.of(field) if call.operation == "custom-fields.replace"]:
+        case [*_, {"choices": [*choices]}]:
+            for choice in choices:
+                if isinstance(choice, dict) and isinstance(choice.get("choiceId"), str):
+                    yield str(choice.get("name")), str(choice["choiceId"])
+
+
+def people_ids(plan: Plan, kinds: Mapping[str, Kind]) -> frozenset[RemoteId]:
     """Return the ids of the people that the plan changes, and of those that its calls add to lists."""
     changed = {change.id for change in plan.changes if change.id is not None and kinds[change.address.kind].is_person}
     bodies = (call.body.values() for call in plan.calls if call.people and isinstance(call.body, Mapping))

@@ -8,6 +8,8 @@ from typing import Any
 from msgspec import Struct, field
 
 from lmsconf.kinds.content_target.steps import update_action
+from lmsconf.kinds.entries import dependencies
+from lmsconf.kinds.planning import diff, state_before_deletion, undo_extent
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET
 from lmsconf.model.address import Address, shell_quoted
 from lmsconf.model.calls import Step
@@ -16,7 +18,7 @@ from lmsconf.model.names import normalize_name
 from lmsconf.model.plan import Action, Change
 from lmsconf.planner.context import BeforeAfter, Deletion, Match, MatchResult, PlanContext, SideEffect
 from lmsconf.planner.diff import diff_forms
-from lmsconf.planner.kind import AnyKind
+from lmsconf.planner.kind import Kind
 from lmsconf.planner.selection import Selection, additions_only
 
 OWNED = "it is owned, and no manifest declares it"
@@ -34,14 +36,14 @@ class PlannedResource(Struct, kw_only=True):
 
 
 def planned_resources(
-    kind: AnyKind, planning: PlanContext, result: MatchResult[Any, Any], left_out: list[Address]
+    kind: Kind, planning: PlanContext, result: MatchResult[Any, Any], left_out: list[Address]
 ) -> list[PlannedResource]:
     """Return the resources of one kind that change, sorted by address; add what `--additive` skips to `left_out`."""
     out: list[PlannedResource] = []
     for match in result.matches:
         if not planning.chosen(match.along or match.address):
             continue
-        sides = kind.diff(planning, match)
+        sides = diff(planning, match)
         if sides is None or sides.before == sides.after:
             continue
         if planning.policy.additive and sides.before is not None:
@@ -62,12 +64,12 @@ def planned_resources(
         if planning.policy.additive:
             left_out.append(deletion.address)
             continue
-        sides = kind.state_before_delete(planning, deletion)
+        sides = state_before_deletion(planning, deletion)
         out.append(PlannedResource(address=deletion.address, subject=deletion, sides=sides, action=Action.DELETE))
     return sorted(out, key=lambda item: (item.address, item.action))
 
 
-def _kept_address(kind: AnyKind, match: Match[Any, Any], sides: BeforeAfter) -> Address:
+def _kept_address(kind: Kind, match: Match[Any, Any], sides: BeforeAfter) -> Address:
     """Return the address of a resource after `--additive`, which renames nothing: its plan is checked under it."""
     name = (sides.after or {}).get(kind.name_key)
     return match.address if match.row is None or not isinstance(name, str) else Address.of(kind.name, name)
@@ -122,7 +124,6 @@ def _refuse_alone(planning: PlanContext, cause: Address, along: Address) -> None
 
 
 def refuse_unrenamed_references(
-    kinds: Mapping[str, AnyKind],
     planning: PlanContext,
     items: Sequence[PlannedResource],
     results: Mapping[str, MatchResult[Any, Any]],
@@ -138,7 +139,7 @@ def refuse_unrenamed_references(
     }
     for item in items if waiting else ():
         if isinstance(item.subject, Match):
-            for other in kinds[item.address.kind].dependencies(item.subject.declared):
+            for other in dependencies(item.subject.declared):
                 if other in waiting:
                     planning.problem(
                         "reference/not-renamed",
@@ -149,15 +150,7 @@ def refuse_unrenamed_references(
                     )
 
 
-def plan_steps(kind: AnyKind, planning: PlanContext, item: PlannedResource) -> list[Step]:
-    if isinstance(item.subject, SideEffect):
-        return []
-    if isinstance(item.subject, Deletion):
-        return kind.plan_delete(planning, item.subject)
-    return kind.plan_steps(planning, item.subject, item.sides)
-
-
-def to_change(kind: AnyKind, planning: PlanContext, item: PlannedResource) -> Change:
+def to_change(planning: PlanContext, item: PlannedResource) -> Change:
     subject, sides = item.subject, item.sides
     declared = subject.declared if isinstance(subject, Match) else None
     absent = subject.absent if isinstance(subject, Deletion) else None
@@ -176,7 +169,7 @@ def to_change(kind: AnyKind, planning: PlanContext, item: PlannedResource) -> Ch
         reason=_reason(subject),
         goes_with=None if isinstance(subject, Match) else subject.with_,
         replaced_by=() if isinstance(subject, SideEffect) else subject.replaced_by,
-        undo=kind.undo_extent(planning, subject, sides),
+        undo=undo_extent(planning, subject, sides),
     )
 
 

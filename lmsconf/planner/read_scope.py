@@ -10,7 +10,7 @@ from msgspec import Struct
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.policy import Policy
-from lmsconf.planner.kind import AnyKind
+from lmsconf.planner.kind import Kind
 
 
 class Declarations(NamedTuple):
@@ -24,7 +24,7 @@ class Declarations(NamedTuple):
         declared = [resource for resource in self.declared if resource.address.kind == kind]
         return declared, [entry for entry in self.absent if entry.address.kind == kind]
 
-    def merge(self, other: Declarations, kinds: Mapping[str, AnyKind]) -> Declarations:
+    def merge(self, other: Declarations, kinds: Mapping[str, Kind]) -> Declarations:
         """Return the entries of both; of a person, only this one's where both have an address.
 
         An earlier name is an address too: otherwise the other's entry would match the resource that this one renames.

@@ -8,19 +8,23 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from msgspec.structs import replace
 
+from lmsconf.kinds.entries import named_emails, needed_listings
+from lmsconf.kinds.planning import diff, match_kind
 from lmsconf.model.address import RemoteId
-from lmsconf.model.api import Api, ListedRows
+from lmsconf.model.api import Api
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
-from lmsconf.model.snapshot import Listed, Listing, Row, Snapshot
-from lmsconf.planner.context import BeforeAfter, CallTemplates, MatchResult, PlanContext, Spec
-from lmsconf.planner.kind import AnyKind, Kind
+from lmsconf.model.names import normalize_name
+from lmsconf.model.plan import Action, Change
+from lmsconf.model.snapshot import HasName, Listed, Listing, Row, Snapshot
+from lmsconf.planner.context import BeforeAfter, CallTemplates, MatchResult, PlanContext
+from lmsconf.planner.kind import Kind
 from lmsconf.planner.read_scope import Declarations, ReadScope
 from lmsconf.planner.rename_detection import rename_candidates
 from lmsconf.planner.selection import Selection
@@ -36,7 +40,7 @@ class ReadState:
 State = TypeVar("State", bound=ReadState)
 
 
-Matched: TypeAlias = "tuple[PlanContext, MatchResult[Spec, Row]]"
+Matched: TypeAlias = tuple[PlanContext, MatchResult[Any, Any]]
 
 
 class ReadContext:
@@ -53,7 +57,7 @@ class ReadContext:
     def __init__(
         self,
         api: Api,
-        kinds: Mapping[str, AnyKind],
+        kinds: Mapping[str, Kind],
         wanted: ReadScope,
         call_templates: CallTemplates,
         *,
@@ -83,7 +87,7 @@ class ReadContext:
         for name in kinds:
             self._listings[name] = Future()
             self.fail_with_job(name, self._listings[name])
-        needs = {name: kinds[name].required_listings(self) for name in kinds if self.covers(name)}
+        needs = {name: needed_listings(name, self) for name in kinds if self.covers(name)}
         self._needed = frozenset(needs).union(*needs.values())
         self._reports: dict[str, Future[frozenset[RemoteId] | None]] = {}
         for name in self._needed:
@@ -111,18 +115,17 @@ class ReadContext:
         listed = any(entry.address.kind == kind and self.chosen(entry.address) for entry in self.absent)
         return listed or (not self.policy.only and bool(self.policy.ownership.get(kind)))
 
-    def declared_of(self, kind: Kind[Spec, Row]) -> list[DesiredResource[Spec]]:
+    def declared_of(self, kind: str) -> list[DesiredResource[Any]]:
         """Return the declarations of a kind."""
-        return self.declarations.of_kind(kind.name)[0]
+        return self.declarations.of_kind(kind)[0]
 
     def absent_of(self, kind: str) -> list[DeleteEntry[Any]]:
         """Return the entries under `absent` of a kind."""
         return self.declarations.of_kind(kind)[1]
 
-    def publish_listing(self, kind: Kind[Spec, Row], rows: ListedRows) -> Listing[Row]:
-        """Parse the rows of a kind's listing, and release the jobs that wait for it; details may be read afterwards."""
-        listing = sorted_listing(map(kind.parse_row, rows.rows), rows.incomplete)
-        self._listings[kind.name].set_result(listing)
+    def publish_listing(self, kind: str, listing: Listing[Row]) -> Listing[Row]:
+        """Release the jobs that wait for the listing of a kind; details may be read afterwards."""
+        self._listings[kind].set_result(listing)
         return listing
 
     def wait_for_listing(self, kind: str) -> Listing[Any]:
@@ -181,30 +184,29 @@ class ReadContext:
         snapshot = Snapshot(workspace="", url="", taken_at="", people=None, listings=listings)
         return PlanContext(snapshot, self.policy, self.call_templates, self.chosen)
 
-    def match(self, kind: Kind[Spec, Row], listing: Listing[Any], declarations: Declarations) -> Matched[Spec, Row]:
+    def match(self, kind: str, listing: Listing[Any], declarations: Declarations) -> Matched:
         """Match declarations with the rows of a listing. Problems are dropped: the planner reports them."""
-        planning = self.plan_context({kind.name: listing})
-        return planning, kind.match(planning, *declarations.of_kind(kind.name))
+        planning = self.plan_context({kind: listing})
+        return planning, match_kind(planning, kind, *declarations.of_kind(kind))
 
-    def matches(self, kind: Kind[Spec, Row], listing: Listing[Any] | None = None) -> list[Matched[Spec, Row]]:
+    def matches(self, kind: str, listing: Listing[Any] | None = None) -> list[Matched]:
         """Match each version of the manifests with the listing of a kind, by default the published one."""
-        rows = self.wait_for_listing(kind.name) if listing is None else listing
+        rows = self.wait_for_listing(kind) if listing is None else listing
         return [self.match(kind, rows, version) for version in self.versions]
 
-    def has_changes(self, kind: Kind[Spec, Row]) -> bool:
+    def has_changes(self, kind: str) -> bool:
         """Return whether a resource of a kind is deleted or changed, according to its published listing."""
         return any(
-            matched.deletions
-            or any(match.row and has_difference(kind.diff(planning, match)) for match in matched.matches)
+            matched.deletions or any(match.row and has_difference(diff(planning, match)) for match in matched.matches)
             for planning, matched in self.matches(kind)
         )
 
-    def has_deletions(self, kind: Kind[Spec, Row]) -> bool:
+    def has_deletions(self, kind: str) -> bool:
         """Return whether a live resource of a kind is deleted, according to its published listing."""
         return any(self.chosen(deletion.address) for _, matched in self.matches(kind) for deletion in matched.deletions)
 
     def rename_candidate_ids(
-        self, matched: MatchResult[Spec, Row], has_content: Callable[[Spec], bool]
+        self, matched: MatchResult[Any, Any], has_content: Callable[[Any], bool]
     ) -> list[RemoteId]:
         """Return the ids of undeclared rows that may be a resource to be created, under another name."""
         created = (match.declared.spec for match in matched.matches if match.row is None and self.chosen(match.address))
@@ -212,29 +214,18 @@ class ReadContext:
             return []
         return [candidate.row.id for candidate in rename_candidates(matched.unmanaged, self.policy)]
 
-    def run(self) -> dict[str, Listing[Any]]:
-        """Run the jobs of all kinds, and return what they read. Raises what the first one failed with."""
-        order = sorted(self.kinds.values(), key=lambda kind: not kind.is_person)
-        results = self.api.together({kind.name: self._job(kind) for kind in order})
-        listings = {name: listing for name, listing in results.items() if isinstance(listing, Listing)}
-        return listings | dict(sorted(self._further.items()))
+    def with_further(self, listings: Mapping[str, Listing[Any]]) -> dict[str, Listing[Any]]:
+        """Return the listings that jobs returned, and those added beside them."""
+        return {**listings, **dict(sorted(self._further.items()))}
 
-    def _job(self, kind: AnyKind) -> Callable[[], Listing[Any] | None]:
-        def run() -> Listing[Any] | None:
-            try:
-                listing = kind.read(self)
-            except BaseException as error:
-                self._end(kind.name, error)
-                raise
-            published = self._listings[kind.name]
-            if not published.done():
-                published.set_result(Listing(incomplete="it was not read") if listing is None else listing)
-            self._end(kind.name, LookupError(f"the job of {kind.name} ended without a result"))
-            return listing
+    def publish_rest(self, kind: str, listing: Listing[Any] | None) -> None:
+        """End the job of a kind, whose listing is published now unless it was before."""
+        published = self._listings[kind]
+        if not published.done():
+            published.set_result(Listing(incomplete="it was not read") if listing is None else listing)
+        self.end_job(kind, LookupError(f"the job of {kind} ended without a result"))
 
-        return run
-
-    def _end(self, kind: str, error: BaseException) -> None:
+    def end_job(self, kind: str, error: BaseException) -> None:
         """Fail the futures that the job of a kind has left open."""
         self.end_requests(kind)
         with self._lock:
@@ -244,48 +235,14 @@ class ReadContext:
                     future.set_exception(error)
 
 
-def read_workspace(
-    api: Api, kinds: Mapping[str, AnyKind], wanted: ReadScope, call_templates: CallTemplates, *, url: str, taken_at: str
-) -> Snapshot:
-    """Return a snapshot of what is wanted. Raises ApiError, also for a response that is not a listing.
-
-    A listing that looks complete is marked incomplete if another one contradicts it.
-    url, taken_at: recorded in the snapshot as given.
-    """
-    return read_snapshot(ReadContext(api, kinds, wanted, call_templates), url=url, taken_at=taken_at)
-
-
-def read_snapshot(reading: ReadContext, *, url: str, taken_at: str) -> Snapshot:
-    """Run a reading, and return its snapshot, as `read_workspace` does; what its jobs share can be read on."""
-    listings = reading.run()
-    name = reading.policy.workspace
-    snapshot = Snapshot(workspace=name, url=url, taken_at=taken_at, people=reading.people, listings=listings)
-    return mark_contradicted(snapshot)
-
-
-def mark_contradicted(snapshot: Snapshot) -> Snapshot:
-    """Return a snapshot in which a listing that looks complete is marked incomplete if another one contradicts it."""
-    from lmsconf.kinds.content_target.read import find_empty_group_listings  # they import this module
-    from lmsconf.kinds.smart_group.read import find_unlisted_fields
-
-    doubts = {
-        name: replace(snapshot.listings[name], incomplete=reason)
-        for name, reason in (*find_unlisted_fields(snapshot), *find_empty_group_listings(snapshot))
-        if snapshot.listings[name].incomplete is None
-    }
-    return replace(snapshot, listings={**snapshot.listings, **doubts})
-
-
-def emails_of(
-    entries: Iterable[DesiredResource[Any] | DeleteEntry[Any]], kinds: Mapping[str, AnyKind]
-) -> frozenset[str]:
+def emails_of(entries: Iterable[DesiredResource[Any] | DeleteEntry[Any]], kinds: Mapping[str, Kind]) -> frozenset[str]:
     """Return the e-mails of all people that entries are about or name, earlier e-mails included."""
     emails: set[str] = set()
     for entry in entries:
         kind = kinds[entry.address.kind]
         if kind.is_person and isinstance(entry, DesiredResource):
             emails.add(entry.address.name)
-        emails.update(kind.named_emails(entry))
+        emails.update(named_emails(entry))
     return frozenset(emails)
 
 
@@ -302,3 +259,55 @@ def keep_keys(*keys: str) -> Callable[[dict[str, Json]], dict[str, Json]]:
 def sorted_listing(rows: Iterable[Listed], incomplete: str | None) -> Listing[Listed]:
     """Return rows sorted by id, so that the snapshot does not depend on the order of reading."""
     return Listing(rows=tuple(sorted(rows, key=lambda row: row.id)), incomplete=incomplete)
+
+
+_FEW: Final = 10
+"""So many requests by id are never more than the listings of a whole reading come to, each with an empty last page."""
+_PAGE: Final = 100
+"""How many rows the service returns on a page at most (API specification)."""
+
+
+def changes_of(kind: str, changes: Sequence[Change]) -> list[Change]:
+    """Return the changes to resources of one kind."""
+    return [change for change in changes if change.address.kind == kind]
+
+
+def gives_name(change: Change) -> bool:
+    """Return whether a change creates a resource or renames one."""
+    return "name" in changed_keys(change)
+
+
+def touched_ids(changes: Sequence[Change], rows: Sequence[HasName]) -> frozenset[RemoteId]:
+    """Return the ids of the live rows that changes touch: those with their ids, and those that they create."""
+    created = {change.address.name for change in changes if change.id is None}
+    ids = {change.id for change in changes if change.id is not None}
+    return frozenset(row.id for row in rows if row.id in ids or normalize_name(row.name) in created)
+
+
+def keep_details(names: Listing[Any], kept: Listing[Any]) -> Listing[Any]:
+    """Return a listing of names with what was read of its rows before, beside their names."""
+    before = {row.id: row for row in kept.rows}
+    known = (row for row in names.rows if row.id in before)
+    return replace_rows(names, {row.id: replace(before[row.id], name=row.name) for row in known})
+
+
+def is_cheaper_by_id(requests: int, listed: int | None) -> bool:
+    """Return whether so many requests by id are fewer than the pages of a listing with so many rows, or few anyway."""
+    return requests <= (_FEW if listed is None else max(_FEW, listed // _PAGE))
+
+
+def replace_rows(listing: Listing[Any], rows: Mapping[RemoteId, Any]) -> Listing[Any]:
+    """Return a listing with some of its rows replaced, by id."""
+    return replace(listing, rows=tuple(rows.get(row.id, row) for row in listing.rows))
+
+
+def changed_keys(change: Change) -> frozenset[str]:
+    """Return the keys that a change sets: all of a creation, those that differ of an update."""
+    if change.action is Action.CREATE:
+        return declared_keys(change)
+    return frozenset(field.path.partition(".")[0] for field in change.fields)
+
+
+def declared_keys(change: Change) -> frozenset[str]:
+    """Return the keys that the declaration of a changed resource has."""
+    return frozenset(change.after if isinstance(change.after, dict) else ())

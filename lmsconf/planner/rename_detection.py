@@ -15,13 +15,14 @@ from typing import Any, Final
 from msgspec import Struct, field
 
 from lmsconf.errors import Problem, Severity
+from lmsconf.kinds.planning import live_form, similarity
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import nearest_name, normalize_name, quote_name
 from lmsconf.model.plan import Action, Change, PossibleRename, RenameCandidate
 from lmsconf.model.policy import Policy
 from lmsconf.planner.context import BeforeAfter, MatchResult, NewParts, PlanContext, Similarity, UndeclaredResource
-from lmsconf.planner.kind import AnyKind
+from lmsconf.planner.kind import Kind
 
 POSSIBLE: Final = "guard/possible-rename"
 CLOSE: Final = "rename/close-name"
@@ -49,7 +50,7 @@ def rename_candidates(unmanaged: Iterable[UndeclaredResource], policy: Policy) -
 
 
 def possible_renames(
-    kinds: Mapping[str, AnyKind],
+    kinds: Mapping[str, Kind],
     planning: PlanContext,
     changes: Sequence[tuple[Change, BeforeAfter]],
     results: Mapping[str, MatchResult[Any, Any]],
@@ -80,7 +81,7 @@ class _Comparing:
 
     def __init__(
         self,
-        kind: AnyKind,
+        kind: Kind,
         planning: PlanContext,
         changes: Sequence[tuple[Change, BeforeAfter]],
         result: MatchResult[Any, Any],
@@ -93,7 +94,7 @@ class _Comparing:
             (change, content)
             for change, sides in self.changes
             if change.action is Action.CREATE and sides.after is not None
-            if (content := self.kind.similarity(self.planning, sides.after)) is not None
+            if (content := similarity(self.planning, self.kind.name, sides.after)) is not None
         ]
         if not new:
             return
@@ -130,7 +131,7 @@ class _Comparing:
         deletions = [UndeclaredResource(one.address, one.row) for one in self.result.deletions if one.with_ is None]
         absent_ids = {deletion.row.id for deletion in self.result.deletions if deletion.absent is not None}
         for resource in (*deletions, *rename_candidates(self.result.unmanaged, policy)):
-            content = self.kind.similarity(planning, self.kind.live_form(planning, resource.row))
+            content = similarity(planning, self.kind.name, live_form(planning, self.kind.name, resource.row))
             if content is not None and (policy.compares != 0 or resource.row.id in deleted_ids):
                 yield _Old(resource, content, resource.row.id in deleted_ids, resource.row.id in absent_ids)
 

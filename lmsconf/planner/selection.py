@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from lmsconf.errors import Problem
 from lmsconf.kinds.content_target.types import assignment_address
+from lmsconf.kinds.entries import dependencies
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD
 from lmsconf.model.address import Address
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
@@ -17,7 +18,7 @@ from lmsconf.model.policy import Policy
 from lmsconf.planner.address_patterns import ResolvedPattern, resolve_patterns, sought_kinds, unresolved_problem
 from lmsconf.planner.context import BeforeAfter
 from lmsconf.planner.diff import KeyedNames
-from lmsconf.planner.kind import AnyKind
+from lmsconf.planner.kind import Kind
 
 
 class Selection:
@@ -28,7 +29,7 @@ class Selection:
 
     def __init__(
         self,
-        kinds: Mapping[str, AnyKind],
+        kinds: Mapping[str, Kind],
         declared: Sequence[DesiredResource[Any]],
         policy: Policy,
         *,
@@ -65,9 +66,8 @@ class Selection:
             address = todo.pop()
             if address not in self._needed and address in declared:
                 self._needed.add(address)
-                kind = self._kinds[address.kind]
                 self._needed.update(_replaced(declared[address]))
-                todo.extend(kind.dependencies(declared[address]))
+                todo.extend(dependencies(declared[address]))
 
     def __call__(self, address: Address) -> bool:
         """Whether the address is planned."""

@@ -3,35 +3,52 @@
 This holds even for a reader who has a list of all people and their groups. Of each undeclared person the snapshot has
 a label and an id, both random and new in each snapshot, and whether the account is archived; lists of people, rights
 and assignments give only their number. Such a snapshot does not show whether a person not named by the manifests when
-it was taken is in the workspace, so declarations about that person are not compared.
-"""
+it was taken is in the workspace, so declarations about that person are not compared."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.errors import Problem
-from lmsconf.kinds.shared.kind_names import USER
-from lmsconf.model.declarations import Manifests
-from lmsconf.model.names import normalize_email
-from lmsconf.model.snapshot import HasId, Listing, Snapshot, SnapshotRedaction
+from lmsconf.kinds.content_target.audiences import audience_candidates, resolve_audience
+from lmsconf.kinds.content_target.types import TargetRow, people_named
+from lmsconf.kinds.custom_field.types import FieldRow
+from lmsconf.kinds.manual_group.types import LISTS, GroupRow
+from lmsconf.kinds.shared.kind_names import ADMIN, CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
+from lmsconf.kinds.shared.people_lists import drop_unknown_from_list
+from lmsconf.kinds.smart_group.types import SmartGroupRow
+from lmsconf.kinds.user.people_directory import PeopleDirectory
+from lmsconf.kinds.user.types import RIGHTS, AdminRow, HolderRow, PersonRow, PersonSpec
+from lmsconf.model.address import RemoteId
+from lmsconf.model.declarations import DeleteEntry, DesiredResource, Manifests
+from lmsconf.model.names import normalize_email, normalize_name
+from lmsconf.model.snapshot import HasId, ListedRow, Listing, Snapshot, SnapshotRedaction
 from lmsconf.planner.context import PlanContext
-from lmsconf.planner.kind import AnyKind, in_snapshot_order
+from lmsconf.planner.kind import Kind, in_snapshot_order
 from lmsconf.planner.reading import emails_of
-from lmsconf.planner.redaction import EMAIL, RedactionContext, RestoreContext, UnnamedRow, pseudonym
+from lmsconf.planner.redaction import (
+    EMAIL,
+    Entry,
+    LivePerson,
+    RedactionContext,
+    Report,
+    RestoreContext,
+    UnnamedRow,
+    not_compared_warning,
+    pseudonym,
+    random_id,
+)
 
 _NOT_WHOLE: Final = "it was not read completely"
 """Replaces the reason of an incomplete listing, which may quote a response with people in it."""
 
 
-def redact_snapshot(planning: PlanContext, manifests: Manifests, kinds: Mapping[str, AnyKind]) -> Snapshot:
+def redact_snapshot(planning: PlanContext, manifests: Manifests, kinds: Mapping[str, Kind]) -> Snapshot:
     """Return the context's snapshot, redacted to the people named by the manifests."""
-    from lmsconf.kinds.user.redact import live_people
-
     declared = {name: [entry for entry in manifests.declared if entry.address.kind == name] for name in kinds}
     people = [*live_people(planning.snapshot, declared[USER])]
     quoted = frozenset(normalize_email(address) for text in _texts(manifests) for address in EMAIL.findall(text))
@@ -42,7 +59,7 @@ def redact_snapshot(planning: PlanContext, manifests: Manifests, kinds: Mapping[
         for row_type in kind.row_types:
             name = row_type.listing
             if (whole := planning.snapshot.listings.get(name)) is not None:
-                rows = tuple(kind.redact_rows(redaction, row_type))
+                rows = tuple(redact_rows(redaction, row_type))
                 incomplete = redaction.incomplete.get(name, whole.incomplete and _NOT_WHOLE)
                 listings[name] = Listing(rows=rows, incomplete=incomplete)
     listings[UnnamedRow.listing] = Listing(rows=tuple(redaction.counted_rows()))
@@ -52,7 +69,7 @@ def redact_snapshot(planning: PlanContext, manifests: Manifests, kinds: Mapping[
     )
 
 
-def restore_snapshot(snapshot: Snapshot, manifests: Manifests, kinds: Mapping[str, AnyKind]) -> Snapshot:
+def restore_snapshot(snapshot: Snapshot, manifests: Manifests, kinds: Mapping[str, Kind]) -> Snapshot:
     """Return a redacted snapshot with the e-mails of named people restored, and a placeholder per counted person.
 
     A snapshot that is not redacted is returned unchanged.
@@ -62,17 +79,16 @@ def restore_snapshot(snapshot: Snapshot, manifests: Manifests, kinds: Mapping[st
     salt = snapshot.redaction.salt
     restoring = RestoreContext(snapshot, {pseudonym(salt, email): email for email in named_people(manifests, kinds)})
     listings = {name: listing for name, listing in snapshot.listings.items() if name != UnnamedRow.listing}
-    owners = {row_type: kind for kind in kinds.values() for row_type in kind.row_types}
-    people = {kind.row_type for kind in kinds.values() if kind.is_person}
+    row_types = [row_type for kind in kinds.values() for row_type in kind.row_types]
     # People are last, because restoring the other listings makes placeholders of them, numbered in this order.
-    for row_type in sorted(owners, key=lambda row_type: (row_type in people, row_type.listing)):
+    for row_type in sorted(row_types, key=lambda row_type: (row_type is PersonRow, row_type.listing)):
         if (listing := listings.get(row_type.listing)) is not None:
-            rows = tuple(owners[row_type].restore_rows(restoring, row_type))
+            rows = tuple(restore_rows(restoring, row_type))
             listings[row_type.listing] = replace(listing, rows=rows)
     return replace(snapshot, listings=listings)
 
 
-def drop_unknown_people(snapshot: Snapshot, manifests: Manifests, kinds: Mapping[str, AnyKind]) -> Manifests:
+def drop_unknown_people(snapshot: Snapshot, manifests: Manifests, kinds: Mapping[str, Kind]) -> Manifests:
     """Return the manifests without people not named when a redacted snapshot was taken; each gives a warning.
 
     For a snapshot that is not redacted the manifests are returned unchanged.
@@ -84,8 +100,8 @@ def drop_unknown_people(snapshot: Snapshot, manifests: Manifests, kinds: Mapping
     if not new:
         return manifests
     problems: list[Problem] = []
-    declared = (kinds[entry.address.kind].without_people(entry, new, problems.append) for entry in manifests.declared)
-    absent = (kinds[entry.address.kind].without_people(entry, new, problems.append) for entry in manifests.absent)
+    declared = (without_unknown_people(entry, new, problems.append) for entry in manifests.declared)
+    absent = (without_unknown_people(entry, new, problems.append) for entry in manifests.absent)
     return replace(
         manifests,
         declared=tuple(entry for entry in declared if entry is not None),
@@ -94,7 +110,7 @@ def drop_unknown_people(snapshot: Snapshot, manifests: Manifests, kinds: Mapping
     )
 
 
-def named_people(manifests: Manifests, kinds: Mapping[str, AnyKind]) -> frozenset[str]:
+def named_people(manifests: Manifests, kinds: Mapping[str, Kind]) -> frozenset[str]:
     """Return the normalized e-mails of all people named by the manifests, earlier e-mails included."""
     return emails_of((*manifests.declared, *manifests.absent), kinds)
 
@@ -119,3 +135,212 @@ def _strings(value: object) -> Iterator[str]:
     elif isinstance(value, Struct):
         for name in value.__struct_fields__:
             yield from _strings(getattr(value, name))
+
+
+_LISTED: Final = frozenset({"first_name", "last_name", "language", "applications"})
+_ADMINS: Final = "admins"
+_UNCLEAR: Final = "an assignment is for an id that is both a person's and a group's"
+_LISTS: Final[Mapping[type, tuple[str, ...]]] = {GroupRow: LISTS, SmartGroupRow: ("managers",)}
+"""Row type → its lists of people."""
+
+
+def live_people(snapshot: Snapshot, declared: Sequence[DesiredResource[PersonSpec]]) -> Iterator[LivePerson]:
+    """Yield the people of a snapshot. Of people who share an e-mail, none is active."""
+    rows = snapshot.rows(PersonRow)
+    directory, declarations = PeopleDirectory.of(rows), _Declarations.of(snapshot, declared)
+    for row in rows:
+        is_active = row.id in directory.emails and row.name not in directory.archived
+        yield LivePerson(row.id, row.name, is_active, declarations.of_row(row) is not None)
+
+
+def redact_rows(redaction: RedactionContext, row_type: type[ListedRow]) -> Iterable[HasId]:
+    """Return the rows of a listing for a redacted snapshot."""
+    own: Mapping[type, Callable[[RedactionContext], Iterable[HasId]]] = {
+        PersonRow: _people,
+        AdminRow: _admins,
+        HolderRow: _holders,
+        TargetRow: _assignments,
+    }
+    if row_type in own:
+        return own[row_type](redaction)
+    return (_with_shown_people(redaction, row) for row in redaction.planning.snapshot.rows(row_type))
+
+
+def restore_rows(restoring: RestoreContext, row_type: type[ListedRow]) -> Iterable[HasId]:
+    """Return the rows of a listing of a redacted snapshot, with a placeholder for each counted person."""
+    own: Mapping[type, Callable[[RestoreContext], Iterable[HasId]]] = {
+        PersonRow: _restored_people,
+        AdminRow: _restored_admins,
+        TargetRow: _restored_assignments,
+    }
+    if row_type in own:
+        return own[row_type](restoring)
+    return (_with_counted_people(restoring, row) for row in restoring.snapshot.rows(row_type))
+
+
+def without_unknown_people(entry: Entry, new: frozenset[str], report: Report) -> Entry | None:
+    """Return an entry without people that a redacted snapshot does not know, each reported; None if it is of one.
+
+    new: their e-mails.
+    """
+    keys = {GROUP: LISTS, SMART_GROUP: ("managers",)}.get(entry.address.kind)
+    if keys is not None and entry.spec is not None:
+        lists = {key: drop_unknown_from_list(entry, key, getattr(entry.spec, key), new, report) for key in keys}
+        return replace(entry, spec=replace(entry.spec, **lists))
+    if unknown := min(new.intersection(_people_of(entry)), default=""):
+        report(not_compared_warning(entry.address, unknown, entry.source))
+        return None
+    return entry
+
+
+def _people_of(entry: DesiredResource[Any] | DeleteEntry[Any]) -> Iterable[str]:
+    """Return the e-mails of the person that an entry is about, if it is about one."""
+    if entry.address.kind == CONTENT_TARGET:
+        return people_named(entry)
+    # Matching by an earlier e-mail requires knowing that the present one is not live.
+    previously = entry.previously if isinstance(entry, DesiredResource) else ()
+    return (entry.address.name, *previously) if entry.address.kind == USER else ()
+
+
+def _with_shown_people(redaction: RedactionContext, row: Any) -> Any:
+    """Return a row without undeclared people, who are counted for each of its lists."""
+    lists = {
+        key: redaction.redact_people(row.listing, row.id, key, getattr(row, key)) for key in _LISTS.get(type(row), ())
+    }
+    return replace(redaction.redact_row(row), **lists)
+
+
+def _with_counted_people(restoring: RestoreContext, row: Any) -> Any:
+    lists = {
+        key: restoring.restore_people(row.listing, row.id, key, getattr(row, key)) for key in _LISTS.get(type(row), ())
+    }
+    return replace(row, **lists)
+
+
+def _restored_people(restoring: RestoreContext) -> list[PersonRow]:
+    """Return people with the e-mails of those who are named, and a placeholder per counted person."""
+    stand_ins = (PersonRow(one.id, one.id, one.archived, stand_in=True) for one in restoring.stand_ins)
+    rows = restoring.snapshot.rows(PersonRow)
+    return [*(replace(row, email=restoring.restore_email(row.email)) for row in rows), *stand_ins]
+
+
+def _restored_admins(restoring: RestoreContext) -> list[AdminRow]:
+    named = (AdminRow(row.id, restoring.restore_email(row.name)) for row in restoring.snapshot.rows(AdminRow))
+    return [*named, *(AdminRow(id, id) for id in restoring.placeholder_ids(ADMIN, "", _ADMINS))]
+
+
+class _Declarations(Struct, frozen=True):
+    """The declarations of people that apply in one workspace, by e-mail and by pinned id."""
+
+    by_email: Mapping[str, PersonSpec]
+    by_id: Mapping[str, PersonSpec]
+
+    @staticmethod
+    def of(snapshot: Snapshot, declared: Iterable[DesiredResource[PersonSpec]]) -> _Declarations:
+        """Index declarations; for an e-mail, the first one counts."""
+        by_email: dict[str, PersonSpec] = {}
+        by_id: dict[str, PersonSpec] = {}
+        for entry in declared:
+            if entry.applies_in(snapshot.workspace):
+                for name in (entry.address.name, *entry.previously):
+                    by_email.setdefault(name, entry.spec)
+                if (pin := entry.pin(snapshot.workspace)) is not None:
+                    by_id[pin] = entry.spec
+        return _Declarations(by_email, by_id)
+
+    def of_row(self, row: PersonRow) -> PersonSpec | None:
+        """Return a person's declaration, or None for one named at most in a list."""
+        return self.by_id.get(row.id) or self.by_email.get(row.name)
+
+
+def _people(redaction: RedactionContext) -> list[PersonRow]:
+    """Return people with their declared attributes and a pseudonym; of undeclared ones only whether archived."""
+    snapshot = redaction.planning.snapshot
+    declarations = _Declarations.of(snapshot, redaction.declared[USER])
+    names = _field_names(redaction.declared[CUSTOM_FIELD], snapshot)
+    rows = []
+    for row in snapshot.rows(PersonRow):
+        label = redaction.replacement_label(row.email)
+        if redaction.is_shown(row.id):
+            rows.append(replace(_declared_part(row, declarations.of_row(row), names), email=label))
+        else:
+            rows.append(PersonRow(random_id(), label, row.archived))
+    return sorted(rows, key=lambda row: row.id)
+
+
+def _declared_part(row: PersonRow, spec: PersonSpec | None, names: Mapping[str, frozenset[str]]) -> PersonRow:
+    """Return the row with only the attributes that are declared. names: of each field, by its declared name."""
+    bare = PersonRow(row.id, row.email, row.archived)
+    if spec is None:
+        return bare
+    keys = (spec.declared_keys & _LISTED) | (frozenset(RIGHTS) if spec.needs_live_rights else frozenset())
+    kept: dict[str, Any] = {key: getattr(row, key) for key in keys}
+    if "metadata" in spec.declared_keys and row.metadata is not None:
+        kept["metadata"] = tuple(pair for pair in row.metadata if pair[0] in spec.metadata)
+    if "answers" in spec.declared_keys and row.answers is not None:
+        fields = {name for declared in spec.answers for name in (declared, *names.get(declared, ()))}
+        kept["answers"] = tuple(answer for answer in row.answers if answer.field in fields)
+    if "custom_archive_date" in spec.declared_keys:
+        kept["archive_date"] = row.archive_date
+    return replace(bare, **kept, manages=row.manages)
+
+
+def _field_names(declared: Iterable[DesiredResource[Any]], snapshot: Snapshot) -> Mapping[str, frozenset[str]]:
+    """Return, by declared field name, the other names that the live field may have."""
+    live = {row.id: normalize_name(row.name) for row in snapshot.rows(FieldRow)}
+    return {
+        one.address.name: frozenset([*one.previously, live.get(RemoteId(one.pin(snapshot.workspace) or ""), "")])
+        for one in declared
+    }
+
+
+def _admins(redaction: RedactionContext) -> Iterator[AdminRow]:
+    """Yield the admins whose rights are declared, and count the others."""
+    snapshot = redaction.planning.snapshot
+    declarations = _Declarations.of(snapshot, redaction.declared[USER])
+    specs = ((row.id, declarations.of_row(row)) for row in snapshot.rows(PersonRow))
+    with_rights = {id for id, spec in specs if spec is not None and spec.needs_live_rights}
+    for row in snapshot.rows(AdminRow):
+        if row.id in with_rights:
+            yield AdminRow(row.id, redaction.replacement_label(row.name))
+        else:
+            redaction.count_person(ADMIN, "", _ADMINS, row.id)
+
+
+def _holders(redaction: RedactionContext) -> Iterator[HolderRow]:
+    """Keep only choices of fields: a service may show a text answer as a list of one, which looks like a choice."""
+    snapshot = redaction.planning.snapshot
+    choices = (choice for field in snapshot.rows(FieldRow) for choice in field.choices)
+    known = {text for choice in choices for text in (choice.id, choice.name)}
+    return (row for row in snapshot.rows(HolderRow) if row.id in known)
+
+
+def _assignments(redaction: RedactionContext) -> Iterator[TargetRow]:
+    """Yield assignments to groups and to people who are shown, and count the others of each content."""
+    planning = redaction.planning
+    names: dict[str, dict[str, str]] = {}
+    for kind in (GROUP, SMART_GROUP, USER):
+        names[kind] = {row.id: row.name for row in planning.snapshot.of(kind).rows}
+        for id, name in names[kind].items():
+            planning.registry.set_display_name(kind, name, RemoteId(id))
+    for row in planning.snapshot.rows(TargetRow):
+        audience = resolve_audience(planning, row)
+        kinds = {one.kind for one in audience_candidates(planning, row)} if audience is None else {audience.kind}
+        # The `name` of a target is that of its audience, which may be a person.
+        groups = {names[kind].get(row.target) for kind in (GROUP, SMART_GROUP)}
+        if kinds and USER not in kinds:
+            yield replace(row, label=redaction.redact_text(row.label) if row.label in groups else "")
+        elif audience is not None and redaction.is_shown(row.target):
+            yield replace(row, label="")
+        else:
+            if kinds and audience is None:
+                redaction.incomplete[CONTENT_TARGET] = _UNCLEAR
+            redaction.count_person(CONTENT_TARGET, row.content, row.type, row.target)
+
+
+def _restored_assignments(restoring: RestoreContext) -> Iterator[TargetRow]:
+    """Yield the assignments, and one without settings and times for each that is only counted."""
+    yield from restoring.snapshot.rows(TargetRow)
+    for content, type in restoring.counted_lists(CONTENT_TARGET):
+        for id in restoring.placeholder_ids(CONTENT_TARGET, content, type):
+            yield TargetRow(RemoteId(content), id, type)

@@ -11,7 +11,7 @@ from lmsconf.model.names import matches_pattern, nearest_name
 from lmsconf.planner.address_patterns import canonical_pattern
 
 if TYPE_CHECKING:
-    from lmsconf.planner.kind import AnyKind
+    from lmsconf.planner.kind import Kind
 
 
 def ownership_properties() -> dict[str, Json]:
@@ -22,7 +22,7 @@ def ownership_properties() -> dict[str, Json]:
     }
 
 
-def _never_owned(kind: AnyKind) -> dict[str, Json]:
+def _never_owned(kind: Kind) -> dict[str, Json]:
     # Any value fits the schema, so that `unownable_sections` alone says what is wrong.
     return {"description": f"An error: {kind.plural} cannot be owned, because people are never deleted."}
 
@@ -38,7 +38,7 @@ def kind_names_by_section() -> dict[str, str]:
     return {kind.section: kind.name for kind in _kinds()}
 
 
-def _kinds() -> list[AnyKind]:
+def _kinds() -> list[Kind]:
     """Return the kinds in the order in which messages list them: those that are never deleted last."""
     return sorted(all_kinds().values(), key=lambda kind: kind.ownership_schema is None)
 

@@ -12,10 +12,9 @@ from typing import Final, NamedTuple
 
 from lmsconf import __version__
 from lmsconf.documents.change_values import change_json, problem_json
-from lmsconf.documents.document import escape_invisible
-from lmsconf.documents.effect_values import counts_json
+from lmsconf.documents.document import escape_invisible, object_json, without_keys
 from lmsconf.documents.plan_file import plan_digest
-from lmsconf.documents.plan_values import summary_json, without_keys
+from lmsconf.documents.plan_values import summary_json
 from lmsconf.errors import Problem, Severity
 from lmsconf.kinds.shared.kind_names import resource_title
 from lmsconf.model.blockers import Blocker, blockers
@@ -133,7 +132,7 @@ def plan_events(plan: Plan) -> Iterator[Event]:
     yield from map(problem_event, plan.all_problems)
     yield from map(_change_event, plan.changes)
     yield from map(_blocked_event, blockers(plan))
-    people: Json = {"basis": plan.effects.basis.value, "people": counts_json(plan.effects.people)}
+    people: Json = {"basis": plan.effects.basis.value, "people": object_json(plan.effects.people)}
     values: dict[str, Json] = {
         "workspace": {"name": plan.workspace, "url": plan.url},
         "digest": plan_digest(plan),

@@ -115,7 +115,7 @@ def group_line(group: RehearsedGroup) -> str:
 
 
 def group_lines(rehearsal: Rehearsal) -> list[str]:
-    return list(map(group_line, rehearsal.groups))
+    return list(map(group_line, rehearsal.memberships))
 
 
 def _number(number: int | None) -> str:

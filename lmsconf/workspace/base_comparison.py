@@ -13,7 +13,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.errors import Problem, Severity
-from lmsconf.kinds.content_target.export import absent_assignment_entry
+from lmsconf.kinds.export import absent_assignment_entry
+from lmsconf.kinds.planning import match_kind
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET
 from lmsconf.manifest.edit.yaml_text import format_inline
 from lmsconf.model.blockers import is_blocking
@@ -24,7 +25,7 @@ from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.context import CallTemplates, PlanContext
 from lmsconf.planner.guards import evaluate_guards
-from lmsconf.planner.kind import AnyKind
+from lmsconf.planner.kind import Kind
 from lmsconf.planner.read_scope import Declarations
 
 
@@ -48,7 +49,7 @@ Planned = Callable[[ManifestsVersion], "Sequence[Change] | None"]
 """Plan a version on the snapshot; None if it cannot be planned."""
 
 
-def merge_manifests(manifests: Manifests, others: Manifests, kinds: Mapping[str, AnyKind]) -> Manifests:
+def merge_manifests(manifests: Manifests, others: Manifests, kinds: Mapping[str, Kind]) -> Manifests:
     """The manifests, plus everything that the others declare."""
     more = Declarations(others.declared, others.absent)
     both = Declarations(manifests.declared, manifests.absent).merge(more, kinds)
@@ -108,7 +109,7 @@ def _origin(key: str, shared: set[str], pending: set[str]) -> ChangeOrigin:
 
 
 def find_orphaned_resources(
-    kinds: Mapping[str, AnyKind],
+    kinds: Mapping[str, Kind],
     now: ManifestsVersion,
     base: ManifestsVersion,
     snapshot: Snapshot,
@@ -126,7 +127,7 @@ def find_orphaned_resources(
     return tuple(NoLongerDeclared(address=address, absent=lines[address]) for address in sorted(lines))
 
 
-def _absent_line(kind: AnyKind, declared: DesiredResource[Any], workspace: str) -> str:
+def _absent_line(kind: Kind, declared: DesiredResource[Any], workspace: str) -> str:
     """Return the `absent` section that deletes one resource in a workspace, such as `absent: {groups: [Sales]}`."""
     id = declared.pin(workspace)
     entry: Json
@@ -138,7 +139,7 @@ def _absent_line(kind: AnyKind, declared: DesiredResource[Any], workspace: str) 
 
 
 def _declared_rows(
-    kinds: Mapping[str, AnyKind], version: ManifestsVersion, snapshot: Snapshot, call_templates: CallTemplates
+    kinds: Mapping[str, Kind], version: ManifestsVersion, snapshot: Snapshot, call_templates: CallTemplates
 ) -> Iterator[tuple[tuple[str, str], DesiredResource[Any] | None]]:
     """Kind and id of each live row that manifests declare, with its declaration; None for one to be deleted."""
     manifests, policy = version.manifests, version.policy
@@ -146,7 +147,7 @@ def _declared_rows(
     for name, kind in kinds.items():
         declared = [resource for resource in manifests.declared if _is_of(resource, name, policy)]
         absent = [entry for entry in manifests.absent if _is_of(entry, name, policy)]
-        matched = kind.match(planning, declared, absent)
+        matched = match_kind(planning, kind.name, declared, absent)
         yield from (((name, match.row.id), match.declared) for match in matched.matches if match.row is not None)
         yield from (((name, deletion.row.id), None) for deletion in matched.deletions)
 

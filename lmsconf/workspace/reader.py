@@ -12,6 +12,8 @@ from msgspec.structs import replace
 
 from lmsconf.errors import Problem, ProblemsFound
 from lmsconf.kinds import all_kinds
+from lmsconf.kinds.entries import dependencies
+from lmsconf.kinds.reading import can_reread, read_snapshot, read_workspace, reread
 from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET
 from lmsconf.model.address import Address
@@ -26,8 +28,7 @@ from lmsconf.planner.context import PlanContext
 from lmsconf.planner.lints import lint_plan, with_lints
 from lmsconf.planner.plan import DraftPlan, draft_plan, make_plan, with_effects
 from lmsconf.planner.read_scope import Declarations, ReadScope
-from lmsconf.planner.reading import ReadContext, read_snapshot, read_workspace
-from lmsconf.planner.rereading import can_reread, reread
+from lmsconf.planner.reading import ReadContext
 from lmsconf.project.settings import Settings
 from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.project_manifests import add_previous_names, refuse_errors, without_entries
@@ -147,10 +148,10 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
 
     def reread(self, kept: Snapshot, changes: Sequence[Change], progress: Report | None = None) -> Snapshot | None:
         """Read again what changes touch, by id; None if only a whole reading can tell. Raises ApiError."""
-        if not can_reread(all_kinds(), kept, changes):
+        if not can_reread(kept, changes):
             return None
         with self.connection.worker_pool(self.parallelism, progress) as pool:
-            again = reread(self.connection.reader(pool), all_kinds(), kept, changes)
+            again = reread(self.connection.reader(pool), kept, changes)
         if again is not None:
             self.on_reread(again)
         return again
@@ -220,7 +221,7 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
             applied=None if base is None else self._applied(base, snapshot, compares),
             edits={CONTENT_TARGET: last_edits(snapshot, policy.timezone)},
             broken=broken,
-            needs={one.address: all_kinds()[one.address.kind].dependencies(one) for one in declared},
+            needs={one.address: dependencies(one) for one in declared},
             renamed=renamed,
             command=policy.command,
         )

@@ -18,6 +18,7 @@ from lmsconf.journal.kept_documents import kept_before, kept_plan
 from lmsconf.kinds import all_kinds
 from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.custom_field.undo import answers_taken, lost_answer_entries
+from lmsconf.kinds.entries import parse, parse_absent
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, USER
 from lmsconf.kinds.user.undo import archived_instead, with_declared_values
 from lmsconf.model.address import Address, RemoteId
@@ -31,7 +32,8 @@ from lmsconf.model.progress import Report
 from lmsconf.model.recorded_run import CallState, RecordedRun
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.context import PlanContext
-from lmsconf.planner.kind import AnyKind, ManifestEntry, required_keys
+from lmsconf.planner.kind import Kind, required_keys
+from lmsconf.planner.manifest_entries import ManifestEntry
 from lmsconf.planner.plan import DraftPlan, draft_plan
 from lmsconf.planner.plan_as_manifests import replay_entry
 from lmsconf.planner.undo.inverse import CONFLICT, LIMITED, Inverse, invert, run_source
@@ -134,7 +136,7 @@ def _read_for(reader: WorkspaceReader, run: RunToUndo, policy: Policy) -> Manife
             id = run.created_id(change)
             body = replay_entry(kind, replace(change, action=Action.DELETE, id=id), _form(change.after), CallIndex())
             known = {key: value for key, value in body.items() if value is not None}
-            absent.extend(kind.parse_absent(_entry(run, known)))
+            absent.extend(parse_absent(kind.name, _entry(run, known)))
         rows = [row for row in run.before.rows(FieldRow) if row.id == change.id and kind.name == CUSTOM_FIELD]
         for entry in (one for row in rows for one in lost_answer_entries(before, change, row)):
             _join(bodies, USER, entry)
@@ -143,11 +145,11 @@ def _read_for(reader: WorkspaceReader, run: RunToUndo, policy: Policy) -> Manife
         kind = all_kinds()[name]
         # What a relation is between decides what is read; its values may be such as no manifest can declare.
         keys = required_keys(kind) if kind.is_relation else body.keys()
-        declared.extend(kind.parse(_entry(run, {key: body[key] for key in keys})))
+        declared.extend(parse(kind.name, _entry(run, {key: body[key] for key in keys})))
     return Manifests(declared=tuple(declared), absent=tuple(absent))
 
 
-def _compared(kind: AnyKind, run: RunToUndo, change: Change) -> Iterator[tuple[str, Mapping[str, Json]]]:
+def _compared(kind: Kind, run: RunToUndo, change: Change) -> Iterator[tuple[str, Mapping[str, Json]]]:
     """Yield the entry with the keys of a change whose live values are compared."""
     own = replace(change, action=Action.UPDATE)
     if change.action is Action.DELETE:

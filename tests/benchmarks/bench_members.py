@@ -19,8 +19,9 @@ from measuring import tell, verdict
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.errors import Problem
-from lmsconf.kinds import all_kinds
+from lmsconf.kinds.entries import parse
 from lmsconf.kinds.manual_group.types import GroupRow
+from lmsconf.kinds.planning import diff
 from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
 from lmsconf.kinds.shared.kind_names import GROUP, USER
 from lmsconf.kinds.user.types import PersonRow
@@ -32,7 +33,7 @@ from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import HasName, Listing, Snapshot
 from lmsconf.planner.context import Match, PlanContext
 from lmsconf.planner.diff import diff_forms
-from lmsconf.planner.kind import ManifestEntry
+from lmsconf.planner.manifest_entries import ManifestEntry
 
 MEMBERS, EXCHANGED = 10_000, 10
 
@@ -81,12 +82,11 @@ def _comparison() -> Callable[[], tuple[FieldChange, ...]]:
     )
     policy = Policy(workspace="benchmark", today=date(2026, 1, 1))
     planning = PlanContext(snapshot, policy, SpecCallTemplates(ApiSpec.default()), lambda _: True)
-    kind = all_kinds()[GROUP]
-    (declared,) = kind.parse(_entry({"name": "Everybody", "members": cast(Json, _emails(EXCHANGED))}))
+    (declared,) = parse(GROUP, _entry({"name": "Everybody", "members": cast(Json, _emails(EXCHANGED))}))
     match = Match(declared=declared, row=cast(HasName, row))
 
     def compare() -> tuple[FieldChange, ...]:
-        sides = kind.diff(planning, match)
+        sides = diff(planning, match)
         if sides is None or sides.before is None or sides.after is None:
             raise RuntimeError("the group was not compared")
         return diff_forms(sides.before, sides.after)

@@ -19,7 +19,7 @@ from lmsconf.kinds import all_kinds
 from lmsconf.kinds.shared.call_placeholders import fill_refs_in_path
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.plan import Action, Plan
-from lmsconf.planner.kind import AnyKind
+from lmsconf.planner.kind import Kind
 from lmsconf.planner.plan_as_manifests import plan_to_manifests
 
 KINDS = list(all_kinds().values())
@@ -39,7 +39,7 @@ def planned(tmp_path: Path) -> Iterator[Planned]:
     """The plan of some entries of one kind, declared or absent, on the sample workspace."""
     stages: list[SandboxProject] = []
 
-    def plan(kind: AnyKind, entries: list[dict[str, Json]], *, absent: bool = False) -> tuple[SandboxProject, Plan]:
+    def plan(kind: Kind, entries: list[dict[str, Json]], *, absent: bool = False) -> tuple[SandboxProject, Plan]:
         said: dict[str, list[dict[str, object]]] = {kind.section: [dict(entry) for entry in entries]}
         wish = RandomManifests(absent=said) if absent else RandomManifests(sections=said)
         world = SeededWorkspace(dialect={"custom-fields.in-use": "never"})
@@ -51,7 +51,7 @@ def planned(tmp_path: Path) -> Iterator[Planned]:
         stage.sandbox.close_workspace()
 
 
-def _every_plan(planned: Planned, kind: AnyKind) -> Iterator[tuple[SandboxProject, Plan]]:
+def _every_plan(planned: Planned, kind: Kind) -> Iterator[tuple[SandboxProject, Plan]]:
     yield planned(kind, samples.NEW[kind.name])
     yield planned(kind, samples.CHANGED[kind.name])
     if kind.name in samples.GONE:
@@ -59,7 +59,7 @@ def _every_plan(planned: Planned, kind: AnyKind) -> Iterator[tuple[SandboxProjec
 
 
 @every_kind
-def test_there_are_samples(planned: Planned, kind: AnyKind) -> None:
+def test_there_are_samples(planned: Planned, kind: Kind) -> None:
     """The samples of a kind create, change and delete, so that the other questions ask something."""
     created, changed, *gone = (plan for _, plan in _every_plan(planned, kind))
     assert {change.action for change in created.changes} == {Action.CREATE}
@@ -70,14 +70,14 @@ def test_there_are_samples(planned: Planned, kind: AnyKind) -> None:
 
 
 @every_kind
-def test_only_an_update_lists_differences(planned: Planned, kind: AnyKind) -> None:
+def test_only_an_update_lists_differences(planned: Planned, kind: Kind) -> None:
     """What is created or deleted is shown as a whole, and has no keys that differ."""
     for _, plan in _every_plan(planned, kind):
         assert [bool(one.fields) for one in plan.changes] == [one.action is Action.UPDATE for one in plan.changes]
 
 
 @every_kind
-def test_what_is_shown_is_read_as_what_was_declared(planned: Planned, kind: AnyKind) -> None:
+def test_what_is_shown_is_read_as_what_was_declared(planned: Planned, kind: Kind) -> None:
     """Parse, show, parse again: a creation's form in the plan declares the same value as the manifest did."""
     stage, plan = planned(kind, samples.NEW[kind.name])
     said = {one.address: one.spec for one in stage.manifests().declared}
@@ -86,7 +86,7 @@ def test_what_is_shown_is_read_as_what_was_declared(planned: Planned, kind: AnyK
 
 
 @every_kind
-def test_a_change_that_was_made_is_not_made_again(planned: Planned, kind: AnyKind) -> None:
+def test_a_change_that_was_made_is_not_made_again(planned: Planned, kind: Kind) -> None:
     """The forms of a plan, read as manifests, want nothing more once the plan was applied."""
     for stage, plan in _every_plan(planned, kind):
         assert stage.apply(plan).converged is True
@@ -95,7 +95,7 @@ def test_a_change_that_was_made_is_not_made_again(planned: Planned, kind: AnyKin
 
 
 @every_kind
-def test_every_call_is_one_of_the_description(planned: Planned, kind: AnyKind) -> None:
+def test_every_call_is_one_of_the_description(planned: Planned, kind: Kind) -> None:
     """Operation, method, path and body of every call are those that the API description has, and it writes."""
     spec = ApiSpec.default()
     for _, plan in _every_plan(planned, kind):
@@ -110,7 +110,7 @@ def test_every_call_is_one_of_the_description(planned: Planned, kind: AnyKind) -
 
 
 @every_kind
-def test_schemas_are_json_schemas(kind: AnyKind) -> None:
+def test_schemas_are_json_schemas(kind: Kind) -> None:
     """The shapes of an entry, declared and absent, are valid JSON Schema, and describe each of their keys."""
     for schema in (kind.schema, kind.absent_schema):
         Draft202012Validator.check_schema(schema)
@@ -119,7 +119,7 @@ def test_schemas_are_json_schemas(kind: AnyKind) -> None:
 
 
 @every_kind
-def test_samples_fit_the_schemas(kind: AnyKind) -> None:
+def test_samples_fit_the_schemas(kind: Kind) -> None:
     """What the samples say is what the shapes allow, and an unknown key is not."""
     shape = Draft202012Validator(kind.schema)
     for entry in [*samples.NEW[kind.name], *samples.CHANGED[kind.name]]:
@@ -130,7 +130,7 @@ def test_samples_fit_the_schemas(kind: AnyKind) -> None:
 
 
 @every_kind
-def test_forms_hold_names_and_no_ids(planned: Planned, kind: AnyKind) -> None:
+def test_forms_hold_names_and_no_ids(planned: Planned, kind: Kind) -> None:
     """What a plan shows for review speaks of names and e-mails; an id stands there only where a manifest pinned it."""
     for stage, plan in _every_plan(planned, kind):
         ids = {id.rpartition("/")[2] for _, id in stage.look()} | {"ch-1", "ch-2"}

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from lmsconf.kinds.content_target.export import content_id_of_target
 from lmsconf.kinds.content_target.parse import audience_forms, audience_from, audience_from_text
 from lmsconf.kinds.content_target.types import (
     TargetRow,
@@ -19,6 +18,7 @@ from lmsconf.kinds.content_target.types import (
     parse_target_row,
     unresolved_audience_label,
 )
+from lmsconf.kinds.export import content_id_of_target
 from lmsconf.kinds.shared.kind_names import EVERYONE, GROUP, SMART_GROUP, USER, split_address
 from lmsconf.model.address import Address, RemoteId
 

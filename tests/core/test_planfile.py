@@ -199,7 +199,7 @@ def rehearsal_of_one_call(outcome: RehearsalOutcome) -> Rehearsal:
         remaining=(),
         problems=(),
         assumptions=(),
-        groups=(),
+        memberships=(),
         pace=RehearsalPace(requests=7),
     )
 

@@ -14,15 +14,13 @@ from lmsconf.kinds import all_kinds
 from lmsconf.kinds.content_target.types import TargetRow
 from lmsconf.kinds.manual_group.types import GroupRow
 from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
-from lmsconf.kinds.user.types import PersonRow
 from lmsconf.model.address import RemoteId
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.planner.context import PlanContext
-from lmsconf.planner.kind import Kind
 from lmsconf.planner.redaction import LivePerson, RedactionContext, RestoreContext, UnnamedRow
-from lmsconf.planner.snapshot_redaction import drop_unknown_people, redact_snapshot, restore_snapshot
+from lmsconf.planner.snapshot_redaction import redact_snapshot
 
 TEXT = "ask ada@acme.example or Bob@acme.example"
 
@@ -41,18 +39,6 @@ class ToyRow(Struct, frozen=True):
     parts: tuple[Part, ...] = ()
     tags: frozenset[str] = frozenset()
     more: Any = None
-
-
-class ToyKind(Kind[None, ToyRow]):
-    """It has what every kind must have to be in snapshots, and nothing of its own."""
-
-    name = "toy"
-    rank = 9
-    row_type = ToyRow
-    row_types = (ToyRow,)
-
-
-ToyKind.__abstractmethods__ = frozenset()  # nothing is parsed or planned here
 
 
 def planning(snapshot: Snapshot) -> PlanContext:
@@ -129,18 +115,3 @@ def test_an_assignment_keeps_a_label_that_is_the_name_of_its_group() -> None:
     snapshot = Snapshot(workspace="w", url="", taken_at="", people=1, listings=listings)
     red = redact_snapshot(planning(snapshot), Manifests(), all_kinds())
     assert [row.label for row in red.rows(TargetRow)] == ["Coaches", ""]
-
-
-def test_a_kind_with_nothing_of_its_own_is_redacted_and_restored() -> None:
-    """Its rows lose the e-mails of people, and come back as they are in the file; its declarations stay."""
-    kinds = {**all_kinds(), "toy": ToyKind()}  # type: ignore[abstract]  # see above
-    people = Listing(rows=(PersonRow(RemoteId("u-1"), "bob@acme.example"),))
-    toys = Listing(rows=(ToyRow(RemoteId("1"), TEXT),), incomplete="bob@acme.example got a 500")
-    snapshot = Snapshot(workspace="w", url="", taken_at="", people=1, listings={"toy": toys, "user": people})
-    red = redact_snapshot(planning(snapshot), Manifests(), kinds)
-    assert list(red.listings) == ["user", "toy", "unnamed_people"]
-    [row] = red.rows(ToyRow)
-    assert re.fullmatch("ask ada@acme.example or person-[0-9a-f]{16}", row.name), "ada is not in the workspace"
-    assert red.of("toy").incomplete == "it was not read completely"
-    assert restore_snapshot(red, Manifests(), kinds).rows(ToyRow) == (row,)
-    assert drop_unknown_people(red, Manifests(), kinds) == Manifests()

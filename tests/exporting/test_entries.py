@@ -8,14 +8,12 @@ from typing import Any, NamedTuple
 import pytest
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.kinds.custom_field.export import field_entry_body
 from lmsconf.kinds.custom_field.steps import ids_of_field
 from lmsconf.kinds.custom_field.types import parse_field_row
+from lmsconf.kinds.export import field_entry_body, people_lists_body, person_entries, smart_group_entry_body
 from lmsconf.kinds.shared.answer_rows import AnswerRow
 from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
-from lmsconf.kinds.smart_group.export import smart_group_entry_body
 from lmsconf.kinds.smart_group.types import SmartGroupRow
-from lmsconf.kinds.user.export import people_lists_body, person_entries
 from lmsconf.kinds.user.types import PersonRow
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.canonical_json import Json

@@ -17,8 +17,8 @@ from lmsconf.apply.applier import Applier
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound, Unauthorized
 from lmsconf.kinds import all_kinds
+from lmsconf.kinds.reading import read_workspace
 from lmsconf.model.progress import RunProgress
-from lmsconf.planner.reading import read_workspace
 from lmsconf.sandbox.faults import Fault
 from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.project_manifests import load_manifests

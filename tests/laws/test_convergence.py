@@ -22,7 +22,7 @@ from laws.random_workspaces import RandomWorkspace
 from laws.sandbox_project import Raw, SandboxProject, Shuffled, document_of, open_stage, yaml_text
 from lmsconf.documents.plan_file import dumps
 from lmsconf.errors import ExitCode, ProblemsFound
-from lmsconf.kinds import all_kinds
+from lmsconf.kinds.entries import dependencies
 from lmsconf.model.calls import CallStatus
 from lmsconf.model.plan import Action, Plan
 from lmsconf.sandbox.faults import Fault, FaultScript
@@ -283,7 +283,7 @@ def test_only_touches_what_it_names_and_needs(opened: Open, both: Both, place: i
     address = chosen[place % len(chosen)].address
     needed = {address}
     for _ in range(3):  # an assignment needs a group, which needs fields
-        needed |= {one for at in needed & declared.keys() for one in all_kinds()[at.kind].dependencies(declared[at])}
+        needed |= {one for at in needed & declared.keys() for one in dependencies(declared[at])}
     # A name that another thing gives up can only be taken together with that one.
     given_up = {
         (one.address.kind, field.before) for one in whole.changes for field in one.fields if field.path == "name"

@@ -9,9 +9,6 @@ import sys
 from functools import cache
 from pathlib import Path
 
-from lmsconf.kinds import all_kinds
-from lmsconf.planner.kind import Kind
-
 ROOT = Path(__file__).parent.parent.parent / "lmsconf"
 
 MAY_IMPORT = {
@@ -171,13 +168,3 @@ def test_no_module_is_longer_than_a_reader_can_hold() -> None:
     """450 lines at most: a module with two subjects is two modules."""
     for path in modules():
         assert len(path.read_text(encoding="utf-8").splitlines()) <= 450, path
-
-
-# What the five kinds override is what their base class has.
-
-
-def test_a_kind_has_no_public_names_that_kind_lacks() -> None:
-    """A method that Kind does not have is never called: a hook that was renamed there would be lost unseen."""
-    known = {*dir(Kind), *Kind.__annotations__}
-    unknown = {name: sorted(vars(type(kind)).keys() - known) for name, kind in all_kinds().items()}
-    assert {name: [one for one in names if not one.startswith("_")] for name, names in unknown.items() if names} == {}

@@ -47,7 +47,7 @@ def refused(address: Address, remaining: tuple[Change, ...], text: str) -> Rehea
             RehearsedAssumption(key="manual-groups.rename.name", value="name", operations=("x", "y"), declared=False),
             RehearsedAssumption(key="content-targets.everyone", value=text, operations=("z",), declared=True),
         ),
-        groups=(
+        memberships=(
             RehearsedGroup(address=address, before=2, predicted=3, reached=3, basis=Basis.EXACT),
             RehearsedGroup(address=address, before=2, predicted=3, reached=4, basis=Basis.EXACT),
             RehearsedGroup(address=address, before=None, predicted=None, reached=1_204, basis=Basis.UNKNOWN),

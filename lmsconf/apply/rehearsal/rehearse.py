@@ -121,7 +121,7 @@ class _Rehearsing:
             remaining=tuple(replace(change, problems=()) for change in remaining),
             problems=problems,
             assumptions=tuple(self._assumptions()),
-            groups=tuple(self._groups(report, remaining)),
+            memberships=tuple(self._groups(report, remaining)),
             pace=RehearsalPace(requests=requests, rate=self._options.rate, is_limit=self._options.is_limit),
         )
 

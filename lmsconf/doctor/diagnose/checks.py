@@ -26,7 +26,7 @@ from lmsconf.kinds.shared.kind_names import CONTENT
 from lmsconf.model.api import Api, ListedRows, ListOperation
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_name
-from lmsconf.planner.kind import AnyKind, listed_name
+from lmsconf.planner.kind import Kind, listed_name
 from lmsconf.project.settings import Settings
 from lmsconf.workspace.project_manifests import load_manifests
 
@@ -168,7 +168,7 @@ def _twice(kind: str, listing: ListOperation, rows: ListedRows) -> Iterable[str]
             yield f"{kind}/{name} is live {len(same)} times: {', '.join(sorted(same))}"
 
 
-def _used(kind: AnyKind, limit: int, used: int) -> CheckResult:
+def _used(kind: Kind, limit: int, used: int) -> CheckResult:
     """Report how many resources of a kind exist of those that a workspace can hold."""
     check, message = kind.plural.rpartition(" ")[2], f"{used} of {limit} {kind.plural} are used"
     if used < limit:

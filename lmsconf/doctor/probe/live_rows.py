@@ -8,10 +8,11 @@ from typing import NamedTuple, Protocol
 
 from lmsconf.api.spec.listings import CUSTOM_FIELDS
 from lmsconf.kinds import all_kinds
+from lmsconf.kinds.custom_field.types import parse_field_row
 from lmsconf.kinds.shared.response_json import require_text
 from lmsconf.model.api import ListOperation
 from lmsconf.model.canonical_json import Json
-from lmsconf.planner.kind import AnyKind
+from lmsconf.planner.kind import Kind
 
 
 class Choice(Protocol):
@@ -53,7 +54,7 @@ class Assignment(NamedTuple):
     finish: str | None
 
 
-def kind_listed_by(listing: ListOperation) -> AnyKind:
+def kind_listed_by(listing: ListOperation) -> Kind:
     """Return the kind whose resources the operation lists."""
     return next(kind for kind in all_kinds().values() if kind.list_operation == listing)
 
@@ -66,7 +67,7 @@ def most_fields() -> int:
 
 def parse_field(row: Mapping[str, Json]) -> Field:
     """Parse a row of the listing of custom fields. Raises InvalidResponse."""
-    field: Field = kind_listed_by(CUSTOM_FIELDS).parse_row(row)
+    field: Field = parse_field_row(row)
     return field
 
 

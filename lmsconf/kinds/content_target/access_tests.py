@@ -14,7 +14,7 @@ from lmsconf.model.access_tests import AccessClaim, AccessTest
 from lmsconf.model.address import EVERYBODY, Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_email
-from lmsconf.planner.kind import ManifestEntry
+from lmsconf.planner.manifest_entries import ManifestEntry
 
 _USER: Final = next(key for key, kind in AUDIENCES.items() if kind == USER)
 _SHARED: Final[dict[str, Json]] = {

@@ -10,12 +10,14 @@ from typing import Any, TypeAlias
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from lmsconf.kinds.content_target.audiences import audience_candidates, live_audiences, resolve_audience
+from lmsconf.kinds.content_target.audiences import audience_candidates, live_audiences, live_entry, resolve_audience
 from lmsconf.kinds.content_target.content_resolver import ContentResolver, Identity
+from lmsconf.kinds.content_target.steps import parse_live_window
 from lmsconf.kinds.content_target.types import (
     AssignmentSpec,
     TargetRow,
     assignment_address,
+    declared_entry,
     unresolved_audience_label,
 )
 from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, EVERYONE, GROUP, SMART_GROUP, UNNAMED_TARGETS, USER
@@ -24,7 +26,7 @@ from lmsconf.model.address import Address, RemoteId, escape
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.names import matches_patterns, nearest_email, quote_name
 from lmsconf.planner.absent_matching import report_absent_not_live
-from lmsconf.planner.context import Deletion, Match, MatchResult, PlanContext, UndeclaredResource
+from lmsconf.planner.context import BeforeAfter, Deletion, Match, MatchResult, PlanContext, UndeclaredResource
 from lmsconf.planner.missing_references import refuse_ambiguous_reference, suggest_name, why_name_is_missing
 
 Target: TypeAlias = tuple[TargetRow, Address | None]
@@ -307,3 +309,32 @@ def _refuse_incomplete(
         at=entry.source if entry else None,
         address=address,
     )
+
+
+def diff_assignment(planning: PlanContext, match: Match[AssignmentSpec, TargetRow]) -> BeforeAfter | None:
+    """Compare `mandatory` and the window; an assignment is one value, so an omitted key means its default.
+
+    None, with a problem, if a live time cannot be parsed.
+    """
+    row = match.row
+    spec = match.declared.spec
+    after = declared_entry(spec, planning.policy)
+    if row is None:
+        return BeforeAfter(before=None, after=after)
+    window = parse_live_window(planning, row, match.declared)
+    if window is None:
+        return None
+    if (row.mandatory, *window) == (spec.mandatory, spec.visible_from, spec.visible_until):
+        return BeforeAfter(before=after, after=after)
+    live = replace(spec, mandatory=row.mandatory, visible_from=window[0], visible_until=window[1])
+    return BeforeAfter(before=declared_entry(live, planning.policy), after=after)
+
+
+def assignment_before_deletion(planning: PlanContext, deletion: Deletion[TargetRow]) -> BeforeAfter:
+    """Return the live assignment; a time that cannot be parsed is shown verbatim."""
+    row = deletion.row
+    form = live_entry(planning, row)
+    spec = None if deletion.absent is None else deletion.absent.spec
+    if spec is not None and spec.content_pins:
+        form["content"] = {"name": spec.content, "id": row.content}
+    return BeforeAfter(before=form, after=None)

@@ -24,7 +24,7 @@ from lmsconf.model.address import EVERYBODY, Address, unescape
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, SourceMap
 from lmsconf.model.names import normalize_email, normalize_name
-from lmsconf.planner.kind import ManifestEntry
+from lmsconf.planner.manifest_entries import ManifestEntry
 
 _WRITTEN: Final = re.compile(r"([A-Za-z_ ]+?)\s*([:/])\s*(.+)", re.DOTALL)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 from msgspec import Struct
 
@@ -31,7 +31,7 @@ from lmsconf.kinds.content_target.types import (
     parse_content_row,
     unnamed_content,
 )
-from lmsconf.kinds.manual_group.kind import KIND as GROUPS
+from lmsconf.kinds.planning import diff, match_kind
 from lmsconf.kinds.shared.kind_names import (
     CONTENT,
     CONTENT_TARGET,
@@ -45,17 +45,14 @@ from lmsconf.kinds.shared.kind_names import (
     USER,
     split_address,
 )
-from lmsconf.kinds.smart_group.kind import KIND as SMART_GROUPS
 from lmsconf.model.address import RemoteId
 from lmsconf.model.api import Api
 from lmsconf.model.names import normalize_email, normalize_name
 from lmsconf.model.plan import Change
 from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.planner.guards import SMALL, has_share, least_live_within_share, may_exceed_share
-from lmsconf.planner.kind import Kind
 from lmsconf.planner.read_scope import Declarations
-from lmsconf.planner.reading import ReadContext, ReadState, has_difference, keep_keys, sorted_listing
-from lmsconf.planner.rereading import changes_of
+from lmsconf.planner.reading import ReadContext, ReadState, changes_of, has_difference, keep_keys, sorted_listing
 
 
 class TargetsRead(ReadState):
@@ -71,9 +68,6 @@ class TargetsRead(ReadState):
         for row in rows:
             by_content[row.content].append(row)
         self.rows = {id: tuple(by_content[id]) for id in contents}
-
-
-TargetKind: TypeAlias = "Kind[AssignmentSpec, TargetRow]"
 
 
 class AudienceIds(Struct, frozen=True):
@@ -104,34 +98,33 @@ class AudienceIds(Struct, frozen=True):
         return out
 
 
-def read_assignments(kind: TargetKind, reading: ReadContext) -> Listing[TargetRow] | None:
+def read_assignments(reading: ReadContext) -> Listing[TargetRow] | None:
     """Return the targets of the named contents; None if they are not needed. Also adds the catalog."""
-    if not reading.is_needed(kind.name):
+    if not reading.is_needed(CONTENT_TARGET):
         return None
     catalog = reading.api.rows(CATALOG, keep=keep_keys("courseId", "name", "contentType"))
     contents = sorted_listing(map(parse_content_row, catalog.rows), catalog.incomplete)
     reading.add_listing(CONTENT, contents)
-    wanted = _wanted(kind, reading, contents.rows)
+    wanted = _wanted(reading, contents.rows)
     answers = read_targets(reading.api, wanted)
     people = _people_of(reading, answers)
     if people is None:
-        reading.report_people(kind.name, None)
-    kept = _read_in_progress(kind, reading, contents, answers, lists_people=people is None)
+        reading.report_people(CONTENT_TARGET, None)
+    kept = _read_in_progress(reading, contents, answers, lists_people=people is None)
     if people is not None:
-        reading.report_people(kind.name, people | kept)
-    live = reread_doubtful_contents(reading.api, wanted, answers, _lacking(kind, reading, wanted, answers))
+        reading.report_people(CONTENT_TARGET, people | kept)
+    live = reread_doubtful_contents(reading.api, wanted, answers, _lacking(reading, wanted, answers))
     incomplete = contents.incomplete or live.incomplete
     reading.shared_state(TargetsRead).set([row.id for row in wanted], live.rows)
     if reading.edits:
         edits = (row for id, answer in live.answers.items() for row in parse_edit_rows(id, answer))
         reading.add_listing(EDITS, sorted_listing(edits, incomplete))
     listing = sorted_listing(live.rows, incomplete)
-    _count_others(kind, reading, contents, {row.id for row in wanted}, listing)
+    _count_others(reading, contents, {row.id for row in wanted}, listing)
     return listing
 
 
 def _read_in_progress(
-    kind: TargetKind,
     reading: ReadContext,
     contents: Listing[ContentRow],
     answers: AnswersById,
@@ -142,7 +135,9 @@ def _read_in_progress(
 
     lists_people: whether everybody is listed, whatever is found here, so that ids of people are known.
     """
-    replaces = any(resource.spec.replaces for resource in reading.declared_of(kind) if reading.chosen(resource.address))
+    replaces = any(
+        resource.spec.replaces for resource in reading.declared_of(CONTENT_TARGET) if reading.chosen(resource.address)
+    )
     if not replaces or (reading.everything and not reading.edits) or reading.policy.additive:
         return frozenset()
     from lmsconf.kinds.content_target.in_progress import read_in_progress
@@ -150,21 +145,20 @@ def _read_in_progress(
 
     # Few people are looked up after the ids in this listing are known: of a target that may be for a person, progress
     # is read whether or not it is replaced.
-    groups = [reading.kinds[name] for name in (CUSTOM_FIELD, GROUP, SMART_GROUP) if reading.is_needed(name)]
+    groups = [name for name in (CUSTOM_FIELD, GROUP, SMART_GROUP) if reading.is_needed(name)]
     targets = sorted_listing((row for _, rows in answers.values() for row in rows), None)
-    listings: dict[str, Listing[Any]] = {CONTENT: contents, kind.name: targets}
-    listings |= {group.name: reading.wait_for_listing(group.name) for group in groups}
+    listings: dict[str, Listing[Any]] = {CONTENT: contents, CONTENT_TARGET: targets}
+    listings |= {group: reading.wait_for_listing(group) for group in groups}
     listings |= {USER: reading.wait_for_listing(USER)} if lists_people else {}
     audiences = live_audiences(reading.plan_context(listings))
     closing: dict[RemoteId, TargetRow] = {}
     # A drift report needs to know only who keeps the content by the assignment that is replaced: it stays.
     for version in () if reading.edits else reading.versions:
         planning = reading.plan_context(listings)
-        for other in groups:
-            other.match(planning, *version.of_kind(other.name))
-        kind.match(planning, *version.of_kind(kind.name))
+        for kind in (*groups, CONTENT_TARGET):
+            match_kind(planning, kind, *version.of_kind(kind))
         closing |= {row.id: row for row in planning.state(ReplacedState).closing}
-    closing |= {row.id: row for row in _targets_of_people(kind, reading, contents.rows, targets.rows, audiences)}
+    closing |= {row.id: row for row in _targets_of_people(reading, contents.rows, targets.rows, audiences)}
     if not closing:
         return frozenset()
     listing = read_in_progress(reading, list(closing.values()), audiences)
@@ -173,7 +167,6 @@ def _read_in_progress(
 
 
 def _targets_of_people(
-    kind: TargetKind,
     reading: ReadContext,
     contents: Iterable[ContentRow],
     targets: Iterable[TargetRow],
@@ -182,7 +175,7 @@ def _targets_of_people(
     """Yield the targets that may be for people, of the contents that are replaced for people."""
     replaced = {
         content
-        for resource in reading.declared_of(kind)
+        for resource in reading.declared_of(CONTENT_TARGET)
         if resource.spec.audience.kind == USER and reading.chosen(resource.address)
         if not reading.edits or any(one.keep_until for one in resource.spec.replaces)
         for content in named_contents(resource.spec)
@@ -211,14 +204,14 @@ def _people_of(reading: ReadContext, answers: AnswersById) -> frozenset[RemoteId
     return frozenset(people)
 
 
-def _wanted(kind: TargetKind, reading: ReadContext, rows: tuple[ContentRow, ...]) -> list[ContentRow]:
+def _wanted(reading: ReadContext, rows: tuple[ContentRow, ...]) -> list[ContentRow]:
     """Return the contents that the manifests name; the whole catalog if all is owned or a group is deleted."""
-    owned = () if reading.policy.only else reading.policy.ownership.get(kind.name, ())
-    if reading.everything or kind.name in reading.sought or "all" in owned or _groups_go(reading):
+    owned = () if reading.policy.only else reading.policy.ownership.get(CONTENT_TARGET, ())
+    if reading.everything or CONTENT_TARGET in reading.sought or "all" in owned or _groups_go(reading):
         return list(rows)
     names: set[str] = set()
     ids: set[str] = set()
-    for entry in (*reading.declared_of(kind), *reading.absent_of(kind.name)):
+    for entry in (*reading.declared_of(CONTENT_TARGET), *reading.absent_of(CONTENT_TARGET)):
         if reading.chosen(entry.address):
             spec: AssignmentSpec = entry.spec
             names.add(spec.content)
@@ -233,12 +226,12 @@ def _groups_go(reading: ReadContext) -> bool:
     """Return whether a live group will be deleted, and with it its assignments of any content."""
     if not reading.may_delete(GROUP) and not reading.may_delete(SMART_GROUP):
         return False
-    return reading.has_deletions(GROUPS) or reading.has_deletions(SMART_GROUPS)
+    return reading.has_deletions(GROUP) or reading.has_deletions(SMART_GROUP)
 
 
-def _lacking(kind: TargetKind, reading: ReadContext, contents: list[ContentRow], answers: AnswersById) -> set[RemoteId]:
+def _lacking(reading: ReadContext, contents: list[ContentRow], answers: AnswersById) -> set[RemoteId]:
     """Return the contents for which an assignment would be created, according to their responses."""
-    wanted = [resource.spec for resource in reading.declared_of(kind) if reading.chosen(resource.address)]
+    wanted = [resource.spec for resource in reading.declared_of(CONTENT_TARGET) if reading.chosen(resource.address)]
     if not wanted:
         return set()
     listings = {name: reading.wait_for_listing(name) for name in (GROUP, SMART_GROUP, USER)}
@@ -248,7 +241,6 @@ def _lacking(kind: TargetKind, reading: ReadContext, contents: list[ContentRow],
 
 
 def _count_others(
-    kind: TargetKind,
     reading: ReadContext,
     contents: Listing[ContentRow],
     named: set[RemoteId],
@@ -261,15 +253,15 @@ def _count_others(
     others = [row for row in contents.rows if row.id not in named]
     guards, live = reading.policy.guards, len(listing.rows)
     recreates = reading.call_templates.behaviour("content-targets.on-existing") == "recreate"
-    owned = reading.policy.ownership.get(kind.name)
-    replaces = any(resource.spec.replaces for resource in reading.declared_of(kind))
-    may_go = bool(reading.absent_of(kind.name)) or recreates or replaces or bool(owned)
-    declared = len(reading.declared_of(kind))
+    owned = reading.policy.ownership.get(CONTENT_TARGET)
+    replaces = any(resource.spec.replaces for resource in reading.declared_of(CONTENT_TARGET))
+    may_go = bool(reading.absent_of(CONTENT_TARGET)) or recreates or replaces or bool(owned)
+    declared = len(reading.declared_of(CONTENT_TARGET))
     may_matter = (may_go and has_share(guards.removals)) or may_exceed_share(guards.updates, declared, live)
     if not others or reading.policy.additive or not may_matter:
         return
-    listings: dict[str, Listing[Any]] = {CONTENT: contents, kind.name: listing}
-    both = [_changing(kind, reading, listings, version, recreates) for version in reading.versions]
+    listings: dict[str, Listing[Any]] = {CONTENT: contents, CONTENT_TARGET: listing}
+    both = [_changing(reading, listings, version, recreates) for version in reading.versions]
     removed, changed = (max(numbers) for numbers in zip(*both, strict=True))
     enough = max(
         least_live_within_share(removed, guards.removals), least_live_within_share(changed, guards.updates, least=SMALL)
@@ -279,22 +271,21 @@ def _count_others(
 
 
 def _changing(
-    kind: TargetKind,
     reading: ReadContext,
     listings: Mapping[str, Listing[Any]],
     version: Declarations,
     recreates: bool,
 ) -> tuple[int, int]:
     """Return how many live assignments would be deleted and how many updated in place, according to listings."""
-    before = [other for other in reading.kinds.values() if other.rank < kind.rank]
-    needed = {other.name: reading.wait_for_listing(other.name) for other in before if reading.is_needed(other.name)}
+    before = (CUSTOM_FIELD, USER, GROUP, SMART_GROUP)
+    needed = {kind: reading.wait_for_listing(kind) for kind in before if reading.is_needed(kind)}
     planning = reading.plan_context({**needed, **listings})
-    for other in before:
-        other.match(planning, *version.of_kind(other.name))
-    matched = kind.match(planning, *version.of_kind(kind.name))
+    for kind in before:
+        match_kind(planning, kind, *version.of_kind(kind))
+    matched = match_kind(planning, CONTENT_TARGET, *version.of_kind(CONTENT_TARGET))
     removed = sum(reading.chosen(deletion.address) for deletion in matched.deletions)
     live = [match for match in matched.matches if match.row and reading.chosen(match.address)]
-    changed = sum(has_difference(kind.diff(planning, match)) for match in live)
+    changed = sum(has_difference(diff(planning, match)) for match in live)
     return (removed + changed, 0) if recreates else (removed, changed)
 
 

@@ -17,7 +17,7 @@ from lmsconf.model.address import Address
 from lmsconf.model.calls import CallIndex
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.plan import Change
-from lmsconf.planner.kind import ManifestEntry
+from lmsconf.planner.manifest_entries import ManifestEntry
 
 _REPLACED_BY: Final = "(replaced by)"
 _AFTER: Final = "(after)"

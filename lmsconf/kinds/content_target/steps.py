@@ -14,22 +14,18 @@ from lmsconf.kinds.content_target.audiences import TargetPlanningState, resolve_
 from lmsconf.kinds.content_target.types import (
     AssignmentSpec,
     TargetRow,
-    parse_target_row,
 )
 from lmsconf.kinds.manual_group.types import GroupRow
-from lmsconf.kinds.shared.kind_names import CONTENT, EVERYONE, GROUP, SMART_GROUP, USER
-from lmsconf.kinds.shared.response_json import object_list, require_object
+from lmsconf.kinds.shared.kind_names import CONTENT, EVERYONE, GROUP, USER
 from lmsconf.kinds.user.people_directory import people_display_names
 from lmsconf.kinds.user.people_list_steps import joined_group_ref
-from lmsconf.model.address import Address, Ref, RemoteId
-from lmsconf.model.api import GetRequest
-from lmsconf.model.calls import Call, Step
+from lmsconf.model.address import Address, Ref
+from lmsconf.model.calls import Step
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DesiredResource, pin_in
 from lmsconf.model.plan import Action
 from lmsconf.model.time_formats import format_request_time, parse_response_time, time_format_of
-from lmsconf.planner.context import GRANTED, Deletion, Match, PlanContext
-from lmsconf.planner.grant_verification import GrantVerification, SentCall
+from lmsconf.planner.context import GRANTED, BeforeAfter, Deletion, Match, PlanContext
 
 ON_EXISTING: Final = (
     "Check the dialect key content-targets.on-existing: with `recreate`, an assignment that changes is deleted and "
@@ -56,7 +52,7 @@ def parse_live_window(
     return start, finish
 
 
-def assignment_steps(planning: PlanContext, match: Match[AssignmentSpec, TargetRow]) -> list[Step]:
+def assignment_steps(planning: PlanContext, match: Match[AssignmentSpec, TargetRow], sides: BeforeAfter) -> list[Step]:
     """One POST with the whole value; a replacement sends a DELETE first."""
     spec, row = match.declared.spec, match.row
     at, to = match.address, spec.audience
@@ -123,7 +119,7 @@ def _form(planning: PlanContext) -> str:
     return state.time_format
 
 
-def assignment_deletion(planning: PlanContext, deletion: Deletion[TargetRow]) -> Step:
+def assignment_deletion(planning: PlanContext, deletion: Deletion[TargetRow]) -> list[Step]:
     """One DELETE with a body, after all POSTs for the same content.
 
     Of a manual group that is deleted with it, the members who move elsewhere are added there first.
@@ -133,14 +129,16 @@ def assignment_deletion(planning: PlanContext, deletion: Deletion[TargetRow]) ->
     audience = resolve_audience(planning, row)
     manual = audience is not None and audience.kind == GROUP and audience in planning.deleted
     movers = _members(planning, row) if manual else frozenset[str]()
-    return Step(
-        operation="content-targets.delete",
-        body=_identity(planning, row),
-        uses=frozenset({Ref(Address(CONTENT, row.content), GRANTED), *map(joined_group_ref, movers)})
-        | (_after(spec) if isinstance(spec, AssignmentSpec) else frozenset()),
-        releases=frozenset({Ref(audience)} if audience else ()),
-        revokes=True,
-    )
+    return [
+        Step(
+            operation="content-targets.delete",
+            body=_identity(planning, row),
+            uses=frozenset({Ref(Address(CONTENT, row.content), GRANTED), *map(joined_group_ref, movers)})
+            | (_after(spec) if isinstance(spec, AssignmentSpec) else frozenset()),
+            releases=frozenset({Ref(audience)} if audience else ()),
+            revokes=True,
+        )
+    ]
 
 
 def _members(planning: PlanContext, row: TargetRow) -> frozenset[str]:
@@ -153,34 +151,6 @@ def _identity(planning: PlanContext, row: TargetRow) -> dict[str, object]:
     return planning.call_templates.body(
         "content-targets.delete", targetId=row.target, targetType=row.type, contentId=row.content
     )
-
-
-def assignment_verification(call: Call) -> GrantVerification | None:
-    """Return how an assignment is verified; None for any other call.
-
-    The id of everyone, or of one person, may be listed as another id, so only assignments to groups are verified.
-    """
-    audience = call.address.name.rpartition(" -> ")[2].partition("/")[0]
-    return _IS_ASSIGNED if call.operation == "content-targets.create" and audience in (GROUP, SMART_GROUP) else None
-
-
-def replacement_verification(call: Call) -> GrantVerification | None:
-    """Return how any assignment is verified that the change of a replaced one depends on; None for any other call."""
-    return _IS_ASSIGNED if call.operation == "content-targets.create" else None
-
-
-def _target(sent: SentCall) -> frozenset[str]:
-    return frozenset({str(sent.body_value("targetId") or sent.body_value("userId"))})
-
-
-def _targets(get: GetRequest, sent: SentCall) -> frozenset[RemoteId]:
-    """Return every target id that the call's content is assigned to."""
-    content = RemoteId(str(sent.body_value("contentId")))
-    answer = require_object(get("content-targets.list", query={"contentId": content}), "the targets")
-    return frozenset(parse_target_row(content, one).target for one in object_list(answer, "targets"))
-
-
-_IS_ASSIGNED: Final = GrantVerification(_target, _targets, "the content is not assigned")
 
 
 def update_action(planning: PlanContext) -> Action:

@@ -21,7 +21,7 @@ from lmsconf.model.declarations import DeleteEntry, DesiredResource, SourceMap
 from lmsconf.model.names import did_you_mean, list_names, normalize_name, quote_name
 from lmsconf.model.plan import Change
 from lmsconf.planner.context import PlanContext
-from lmsconf.planner.kind import ManifestEntry
+from lmsconf.planner.manifest_entries import ManifestEntry
 
 MIGRATE: Final = "migrate"
 Field: TypeAlias = "DesiredResource[CustomFieldSpec]"

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import cast
 
 from lmsconf.errors import Problem, shorten
 from lmsconf.kinds.custom_field.migration import parse_migration
-from lmsconf.kinds.custom_field.types import FLAGS, CustomFieldSpec, DeclaredChoice, DeclaredChoices
+from lmsconf.kinds.custom_field.types import FLAGS, MOST_FIELDS, CustomFieldSpec, DeclaredChoice, DeclaredChoices
 from lmsconf.kinds.shared.manifest_entries import parse_names, parse_pins
+from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
+from lmsconf.model.declarations import DesiredResource
 from lmsconf.model.names import normalize_name
-from lmsconf.planner.kind import ManifestEntry
+from lmsconf.planner.manifest_entries import ManifestEntry
 
 
 def parse_field(entry: ManifestEntry) -> CustomFieldSpec:
@@ -80,4 +82,22 @@ def _bad_choices(entry: ManifestEntry, choices: DeclaredChoices | None) -> Itera
                 message=f'{entry.body["name"]}: the choice "{shorten(name)}" is both included and excluded',
                 hint="Keep it in one of the two lists.",
                 source=entry.places.find(name, "choices", "exclude"),
+            )
+
+
+def find_too_many_fields(declared: Sequence[DesiredResource[CustomFieldSpec]]) -> Iterator[Problem]:
+    """Yield a problem for each field beyond MOST_FIELDS of a workspace."""
+    reported: set[Address] = set()
+    # "" is a workspace that no `only_in` names.
+    for workspace in ("", *sorted({name for resource in declared for name in resource.only_in or ()})):
+        in_workspace = {resource.address: resource for resource in declared if resource.applies_in(workspace)}
+        for extra in [one for one in list(in_workspace.values())[MOST_FIELDS:] if one.address not in reported]:
+            reported.add(extra.address)
+            where = f" for {workspace}" if workspace else ""
+            yield Problem(
+                code="custom-field/too-many",
+                message=f"{extra.address}: too many custom fields: a workspace has at most {MOST_FIELDS}",
+                hint=f"{len(in_workspace)} are declared{where}. Remove {len(in_workspace) - MOST_FIELDS}.",
+                source=extra.source,
+                address=str(extra.address),
             )

@@ -3,72 +3,69 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, TypeAlias
+from typing import Final
 
 from msgspec.structs import replace
 
 from lmsconf.api.spec.listings import CUSTOM_FIELDS
 from lmsconf.kinds.custom_field.lost_answers import deletes_answers, may_delete_choices
 from lmsconf.kinds.custom_field.migration import has_migration
-from lmsconf.kinds.custom_field.types import CustomFieldSpec, FieldRow, Migration, parse_field_row
+from lmsconf.kinds.custom_field.types import FieldRow, Migration, parse_field_row
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, SMART_GROUP, USER
 from lmsconf.model.api import Api, ListedRows
 from lmsconf.model.plan import Action, Change
 from lmsconf.model.snapshot import Listing, Snapshot
-from lmsconf.planner.kind import Kind
-from lmsconf.planner.reading import ReadContext, sorted_listing
-from lmsconf.planner.rereading import changed_keys
+from lmsconf.planner.reading import ReadContext, changed_keys, sorted_listing
 
-FieldKind: TypeAlias = "Kind[CustomFieldSpec, FieldRow]"
 _REFERRING: Final = {SMART_GROUP: "conditions", USER: "answers"}
 """Kind → the key whose values are fields and choices."""
 
 
-def read_fields(kind: FieldKind, reading: ReadContext) -> Listing[FieldRow] | None:
+def read_fields(reading: ReadContext) -> Listing[FieldRow] | None:
     """Return the fields; None if they are not needed.
 
     The response carries no total, so a short one looks complete: it is read again before a field is created.
     """
-    if not reading.is_needed(kind.name):
+    if not reading.is_needed(CUSTOM_FIELD):
         return None
     rows = reading.api.rows(CUSTOM_FIELDS)
-    if _creates(kind, reading, rows):
+    if _creates(reading, rows):
         again = reading.api.rows(CUSTOM_FIELDS)
         if {row["customFieldId"] for row in again.rows} != {row["customFieldId"] for row in rows.rows}:
             rows = replace(again, incomplete=again.incomplete or "it was read twice, with different results")
-    return reading.publish_listing(kind, rows)
+    return reading.publish_listing(CUSTOM_FIELD, _parsed(rows))
 
 
-def may_delete_fields(kind: FieldKind, reading: ReadContext) -> bool:
+def may_delete_fields(reading: ReadContext) -> bool:
     """Return whether a field may be deleted or replaced, according to the manifests alone: nothing is waited for."""
-    migrates = any(resource.spec.migrate for resource in reading.declared_of(kind))
-    return reading.covers(kind.name) and (reading.may_delete(kind.name) or migrates)
+    migrates = any(resource.spec.migrate for resource in reading.declared_of(CUSTOM_FIELD))
+    return reading.covers(CUSTOM_FIELD) and (reading.may_delete(CUSTOM_FIELD) or migrates)
 
 
-def may_lose_answers(kind: FieldKind, reading: ReadContext) -> bool:
+def may_lose_answers(reading: ReadContext) -> bool:
     """Return whether a field is deleted or loses a choice, so that the answers of all people are needed."""
-    if not reading.covers(kind.name):
+    if not reading.covers(CUSTOM_FIELD):
         return False
-    deletes = reading.absent_of(kind.name) or reading.policy.ownership.get(kind.name)
-    declared = reading.declared_of(kind)
+    deletes = reading.absent_of(CUSTOM_FIELD) or reading.policy.ownership.get(CUSTOM_FIELD)
+    declared = reading.declared_of(CUSTOM_FIELD)
     if not deletes and not any(may_delete_choices(resource.spec) or resource.spec.migrate for resource in declared):
         return False
-    return any(deletes_answers(*matched) for matched in reading.matches(kind))
+    return any(deletes_answers(*matched) for matched in reading.matches(CUSTOM_FIELD))
 
 
-def copies_answers(kind: FieldKind, reading: ReadContext) -> bool:
+def copies_answers(reading: ReadContext) -> bool:
     """Return whether answers may move to another field, so that all people and their answers are needed."""
-    versions = [version.of_kind(kind.name) for version in reading.versions]
+    versions = [version.of_kind(CUSTOM_FIELD) for version in reading.versions]
     if not any(has_migration(*version) for version in versions):
         return False
-    deletions = (deletion for _, matched in reading.matches(kind) for deletion in matched.deletions)
+    deletions = (deletion for _, matched in reading.matches(CUSTOM_FIELD) for deletion in matched.deletions)
     return any(deletion.absent is not None and isinstance(deletion.absent.spec, Migration) for deletion in deletions)
 
 
-def _creates(kind: FieldKind, reading: ReadContext, rows: ListedRows) -> bool:
+def _creates(reading: ReadContext, rows: ListedRows) -> bool:
     """Return whether a field would be created according to this listing."""
-    listing = sorted_listing(map(parse_field_row, rows.rows), rows.incomplete)
-    matches = (match for _, matched in reading.matches(kind, listing) for match in matched.matches)
+    listing = _parsed(rows)
+    matches = (match for _, matched in reading.matches(CUSTOM_FIELD, listing) for match in matched.matches)
     return any(match.row is None and reading.chosen(match.address) for match in matches)
 
 
@@ -82,10 +79,14 @@ def reread_fields(api: Api, kept: Snapshot, changes: Sequence[Change]) -> Listin
     if not any(change.address.kind == CUSTOM_FIELD or _names_fields(change) for change in changes):
         return kept.of(CUSTOM_FIELD)
     rows = api.rows(CUSTOM_FIELDS)
-    return sorted_listing(map(parse_field_row, rows.rows), rows.incomplete)
+    return _parsed(rows)
 
 
 def _names_fields(change: Change) -> bool:
     """Return whether the calls of a change send ids of fields and choices."""
     key = _REFERRING.get(change.address.kind)
     return key is not None and key in changed_keys(change)
+
+
+def _parsed(rows: ListedRows) -> Listing[FieldRow]:
+    return sorted_listing(map(parse_field_row, rows.rows), rows.incomplete)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, cast
 
-from lmsconf.kinds.custom_field.diff import live_field_form
+from lmsconf.kinds.custom_field.compare import live_field_form
 from lmsconf.kinds.custom_field.types import FLAGS, FieldRow
 from lmsconf.kinds.shared.answer_rows import AnswerRow, comparable
 from lmsconf.kinds.shared.kind_names import ANSWERS, CUSTOM_FIELD, USER

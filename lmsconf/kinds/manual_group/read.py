@@ -12,24 +12,30 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Final, TypeAlias, cast
 
-from msgspec.structs import replace
-
 from lmsconf.api.spec.assumed_keys import ADD_MODE
 from lmsconf.api.spec.listings import MANUAL_GROUPS
 from lmsconf.errors import ApiError, InvalidResponse
-from lmsconf.kinds.manual_group.types import GroupRow, ManualGroupSpec, has_members_to_compare, parse_group_row
+from lmsconf.kinds.manual_group.types import GroupRow, has_members_to_compare, parse_group_row
 from lmsconf.kinds.shared.kind_names import GROUP, USER
 from lmsconf.kinds.shared.response_json import id_set
 from lmsconf.kinds.user.extended_info import MANAGER_OF, MEMBER_OF, ExtendedInfoListing, PeopleCount
 from lmsconf.model.address import RemoteId
-from lmsconf.model.api import Api, ListedRows, ReadArguments
+from lmsconf.model.api import Api, ReadArguments
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import LOCK_PREFIX
 from lmsconf.model.plan import Action, Change
 from lmsconf.model.snapshot import Listing, Snapshot
-from lmsconf.planner.kind import Kind
-from lmsconf.planner.reading import ReadContext, keep_keys, sorted_listing
-from lmsconf.planner.rereading import changes_of, gives_name, is_cheaper_by_id, keep_details, replace_rows, touched_ids
+from lmsconf.planner.reading import (
+    ReadContext,
+    changes_of,
+    gives_name,
+    is_cheaper_by_id,
+    keep_details,
+    keep_keys,
+    replace_rows,
+    sorted_listing,
+    touched_ids,
+)
 
 _PAGE: Final = 100
 """How many people a page has at least (API specification, Users: `limit`)."""
@@ -37,26 +43,24 @@ _Held: TypeAlias = "defaultdict[str, set[RemoteId]]"
 """Group id → ids of people."""
 
 
-def read_groups(kind: Kind[ManualGroupSpec, GroupRow], reading: ReadContext) -> Listing[GroupRow] | None:
+def read_groups(reading: ReadContext) -> Listing[GroupRow] | None:
     """Return the groups, with members and managers where they are compared; None if they are not needed."""
-    if not reading.is_needed(kind.name):
+    if not reading.is_needed(GROUP):
         return None
-    listing = reading.publish_listing(kind, _listed(reading.api))
-    wanted, compared = _wanted(kind, reading, listing)
+    listing = reading.publish_listing(GROUP, _listed(reading.api))
+    wanted, compared = _wanted(reading, listing)
     details = _details(reading, wanted, compared)
     return sorted_listing((details.get(row.id, row) for row in listing.rows), listing.incomplete)
 
 
-def _wanted(
-    kind: Kind[ManualGroupSpec, GroupRow], reading: ReadContext, listing: Listing[GroupRow]
-) -> tuple[list[GroupRow], list[GroupRow]]:
+def _wanted(reading: ReadContext, listing: Listing[GroupRow]) -> tuple[list[GroupRow], list[GroupRow]]:
     """Return the groups to read with members and managers, and those whose members are compared with new groups."""
     if reading.everything:
         return list(listing.rows), []
     rows = {row.id: row for row in listing.rows}
     wanted: dict[RemoteId, GroupRow] = {}
     compared: dict[RemoteId, GroupRow] = {}
-    for _, matched in reading.matches(kind, listing):
+    for _, matched in reading.matches(GROUP, listing):
         wanted |= {deletion.row.id: deletion.row for deletion in matched.deletions}
         for match in matched.matches:
             lists = match.declared.spec.declares_people
@@ -199,15 +203,15 @@ def reread_groups(api: Api, kept: Snapshot, changes: Sequence[Change]) -> Listin
     listing, own_changes = kept.of(GROUP), changes_of(GROUP, changes)
     before = {row.id for row in listing.rows}
     if any(map(gives_name, own_changes)):
-        rows = _listed(api)
-        listing = keep_details(sorted_listing(map(parse_group_row, rows.rows), rows.incomplete), listing)
+        listing = keep_details(_listed(api), listing)
     touched = touched_ids(own_changes, listing.rows)
     # The lists of a changed group were read if its declaration has any; a created one was not there.
     wanted = [row for row in listing.rows if row.id in touched and (row.id not in before or row.members is not None)]
     return replace_rows(listing, _from_groups(api, wanted, []))
 
 
-def _listed(api: Api) -> ListedRows:
-    """The rows of the listing: ids and names. The lock of a run is not a resource: never listed, owned or exported."""
+def _listed(api: Api) -> Listing[GroupRow]:
+    """The listing: ids and names. The lock of a run is not a resource: never listed, owned or exported."""
     rows = api.rows(MANUAL_GROUPS, keep=keep_keys("groupId", "name"))
-    return replace(rows, rows=tuple(row for row in rows.rows if not str(row.get("name")).startswith(LOCK_PREFIX)))
+    groups = (row for row in rows.rows if not str(row.get("name")).startswith(LOCK_PREFIX))
+    return sorted_listing(map(parse_group_row, groups), rows.incomplete)

@@ -9,7 +9,7 @@ from lmsconf.kinds.shared.kind_names import GROUP
 from lmsconf.kinds.shared.people_lists import PeopleList
 from lmsconf.kinds.shared.renames import free_name_ref, freed_name_ref, rename_steps
 from lmsconf.kinds.user.people_directory import people_display_names
-from lmsconf.kinds.user.people_list_steps import joined_group_ref, list_additions_verification, people_list_steps
+from lmsconf.kinds.user.people_list_steps import joined_group_ref, people_list_steps
 from lmsconf.model.address import Ref
 from lmsconf.model.calls import Step
 from lmsconf.planner.context import BeforeAfter, Deletion, Match, PlanContext
@@ -19,11 +19,6 @@ LIST_OPERATIONS: Final = (
     ("members", "manual-groups.add-members", "manual-groups.remove-member"),
 )
 """List → the operations that add people to it and remove them."""
-ADDITION_CHECKS: Final = {
-    "manual-groups.add-members": list_additions_verification("manual-groups.members", "userIds"),
-    "manual-groups.add-managers": list_additions_verification("manual-groups.managers", "userIds"),
-}
-"""Operation → how the people that it added are verified."""
 
 
 def group_steps(planning: PlanContext, match: Match[ManualGroupSpec, GroupRow], sides: BeforeAfter) -> list[Step]:
@@ -47,14 +42,16 @@ def group_steps(planning: PlanContext, match: Match[ManualGroupSpec, GroupRow], 
     return steps
 
 
-def group_deletion(planning: PlanContext, deletion: Deletion[GroupRow]) -> Step:
+def group_deletion(planning: PlanContext, deletion: Deletion[GroupRow]) -> list[Step]:
     """Return the DELETE, after its assignments are deleted and its members are added to their new groups."""
     members = people_display_names(planning, deletion.row.members or ())
-    return Step(
-        operation="manual-groups.delete",
-        path={"groupId": deletion.row.id},
-        makes=freed_name_ref(GROUP, deletion.row),
-        uses=frozenset(map(joined_group_ref, members)),
-        ends=frozenset({Ref(deletion.address)}),
-        revokes=True,
-    )
+    return [
+        Step(
+            operation="manual-groups.delete",
+            path={"groupId": deletion.row.id},
+            makes=freed_name_ref(GROUP, deletion.row),
+            uses=frozenset(map(joined_group_ref, members)),
+            ends=frozenset({Ref(deletion.address)}),
+            revokes=True,
+        )
+    ]

@@ -1,4 +1,4 @@
-"""Values of manual groups: live rows and declared specs."""
+"""Values of manual groups: live rows and declared specs, and how entries declare these."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from typing import Final
 
 from msgspec import Struct
 
+from lmsconf.errors import Problem
 from lmsconf.kinds.shared.kind_names import GROUP
-from lmsconf.kinds.shared.people_lists import PeopleList
+from lmsconf.kinds.shared.people_lists import PeopleList, parse_people_list
 from lmsconf.kinds.shared.response_json import optional_text, require_text
 from lmsconf.model.address import RemoteId
 from lmsconf.model.canonical_json import Json
+from lmsconf.model.names import LOCK_PREFIX
+from lmsconf.planner.manifest_entries import ManifestEntry
 
 LISTS: Final = ("members", "managers")
 FEWEST_MEMBERS: Final = 2
@@ -62,3 +65,17 @@ def declared_lists(spec: ManualGroupSpec) -> Iterator[tuple[str, PeopleList]]:
 def list_ids(row: GroupRow, key: str) -> frozenset[RemoteId] | None:
     """Return the user ids in a list of a group; None if it was not read."""
     return row.members if key == "members" else row.managers
+
+
+def parse_group(entry: ManifestEntry) -> ManualGroupSpec:
+    """Parse the members and managers of an entry; report a reserved name."""
+    if str(entry.body["name"]).startswith(LOCK_PREFIX):
+        entry.report(
+            Problem(
+                code="manifest/reserved",
+                message=f'a group cannot be called "{entry.body["name"]}"',
+                hint=f'Names that begin with "{LOCK_PREFIX}" are for the lock that `lock:` asks for. Choose another.',
+                source=entry.places.at("name"),
+            )
+        )
+    return ManualGroupSpec(members=parse_people_list(entry, "members"), managers=parse_people_list(entry, "managers"))

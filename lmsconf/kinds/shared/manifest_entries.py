@@ -14,7 +14,7 @@ from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.names import normalize_name
 from lmsconf.model.plan import Undo, UndoLevel
 from lmsconf.planner.context import PlanContext
-from lmsconf.planner.kind import ManifestEntry
+from lmsconf.planner.manifest_entries import ManifestEntry
 
 NAME: dict[str, Json] = {"type": "string", "minLength": 1, "description": "The name in the workspace."}
 PIN: dict[str, Json] = {

@@ -10,7 +10,7 @@ from msgspec import Struct
 from lmsconf.errors import Problem
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_email
-from lmsconf.planner.kind import ManifestEntry
+from lmsconf.planner.manifest_entries import ManifestEntry
 
 if TYPE_CHECKING:
     from lmsconf.planner.redaction import Entry, Report

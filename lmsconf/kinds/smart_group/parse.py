@@ -16,7 +16,7 @@ from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DesiredResource
 from lmsconf.model.names import did_you_mean, list_names, normalize_name
-from lmsconf.planner.kind import ManifestEntry
+from lmsconf.planner.manifest_entries import ManifestEntry
 
 
 def parse_smart_group(entry: ManifestEntry) -> SmartGroupSpec:
@@ -44,11 +44,10 @@ _HINTS: Final = 50
 
 
 def find_unknown_choices(
-    declared: Sequence[DesiredResource[SmartGroupSpec]],
-    everything: Mapping[str, Sequence[DesiredResource[SmartGroupSpec]]],
+    declared: Sequence[DesiredResource[SmartGroupSpec]], custom_fields: Sequence[DesiredResource[CustomFieldSpec]]
 ) -> Iterator[Problem]:
     """Yield a problem for choices of a TEXT field, and for choices missing from a field's declared whole list."""
-    fields = {resource.address: cast(CustomFieldSpec, resource.spec) for resource in everything.get(CUSTOM_FIELD, ())}
+    fields = {resource.address: resource.spec for resource in custom_fields}
     number = count()
     for declared_group in declared:
         for position, condition in enumerate(declared_group.spec.conditions or ()):

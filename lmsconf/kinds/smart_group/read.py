@@ -7,41 +7,45 @@ from collections.abc import Callable, Iterator, Sequence
 from msgspec.structs import replace
 
 from lmsconf.api.spec.listings import SMART_GROUPS
-from lmsconf.kinds.custom_field.kind import KIND as FIELDS
 from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, SMART_GROUP
-from lmsconf.kinds.smart_group.types import SmartGroupRow, SmartGroupSpec, parse_detail_row, parse_listed_row
+from lmsconf.kinds.smart_group.types import SmartGroupRow, parse_detail_row, parse_listed_row
 from lmsconf.model.address import RemoteId
-from lmsconf.model.api import Api, ListedRows
+from lmsconf.model.api import Api
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.plan import Action, Change
 from lmsconf.model.snapshot import Listing, Snapshot
-from lmsconf.planner.kind import Kind
-from lmsconf.planner.reading import ReadContext, keep_keys, sorted_listing
-from lmsconf.planner.rereading import changes_of, gives_name, keep_details, replace_rows, touched_ids
+from lmsconf.planner.reading import (
+    ReadContext,
+    changes_of,
+    gives_name,
+    keep_details,
+    keep_keys,
+    replace_rows,
+    sorted_listing,
+    touched_ids,
+)
 
 
-def read_smart_groups(kind: Kind[SmartGroupSpec, SmartGroupRow], reading: ReadContext) -> Listing[SmartGroupRow] | None:
+def read_smart_groups(reading: ReadContext) -> Listing[SmartGroupRow] | None:
     """Return the smart groups, with conditions and managers where they are compared; None if they are not needed."""
-    if not reading.is_needed(kind.name):
+    if not reading.is_needed(SMART_GROUP):
         return None
-    listing = reading.publish_listing(kind, _listed(reading.api))
-    wanted = _wanted(kind, reading, listing)
-    answers = _details(reading.api, wanted, lambda: reading.end_requests(kind.name))
+    listing = reading.publish_listing(SMART_GROUP, _listed(reading.api))
+    wanted = _wanted(reading, listing)
+    answers = _details(reading.api, wanted, lambda: reading.end_requests(SMART_GROUP))
     details = {row.id: parse_detail_row(row, answer) for row, answer in zip(wanted, answers, strict=True)}
-    reading.report_people(kind.name, {id for row in details.values() for id in row.managers or ()})
+    reading.report_people(SMART_GROUP, {id for row in details.values() for id in row.managers or ()})
     return sorted_listing((details.get(row.id, row) for row in listing.rows), listing.incomplete)
 
 
-def _wanted(
-    kind: Kind[SmartGroupSpec, SmartGroupRow], reading: ReadContext, listing: Listing[SmartGroupRow]
-) -> list[SmartGroupRow]:
+def _wanted(reading: ReadContext, listing: Listing[SmartGroupRow]) -> list[SmartGroupRow]:
     """Return the declared, deleted and compared rows; all, if a field changes, since any may reference it."""
-    if reading.everything or (reading.covers(CUSTOM_FIELD) and reading.has_changes(FIELDS)):
+    if reading.everything or (reading.covers(CUSTOM_FIELD) and reading.has_changes(CUSTOM_FIELD)):
         return list(listing.rows)
     rows = {row.id: row for row in listing.rows}
     wanted: dict[RemoteId, SmartGroupRow] = {}
-    for _, matched in reading.matches(kind, listing):
+    for _, matched in reading.matches(SMART_GROUP, listing):
         chosen = [match.row for match in matched.matches if match.row and reading.chosen(match.address)]
         compared = [rows[id] for id in reading.rename_candidate_ids(matched, lambda spec: spec.conditions is not None)]
         wanted |= {row.id: row for row in (*chosen, *(deletion.row for deletion in matched.deletions), *compared)}
@@ -73,8 +77,7 @@ def reread_smart_groups(api: Api, kept: Snapshot, changes: Sequence[Change]) -> 
     """Return the smart groups with changed and created ones as they are now; with all names if one is given."""
     listing, own_changes = kept.of(SMART_GROUP), changes_of(SMART_GROUP, changes)
     if any(map(gives_name, own_changes)):
-        rows = _listed(api)
-        listing = keep_details(sorted_listing(map(parse_listed_row, rows.rows), rows.incomplete), listing)
+        listing = keep_details(_listed(api), listing)
     touched = touched_ids(own_changes, listing.rows)
     wanted = [row for row in listing.rows if row.id in touched]
     answers = _details(api, wanted)
@@ -88,8 +91,9 @@ def _named(row: SmartGroupRow, answer: Json) -> SmartGroupRow:
     return row if name is None else replace(row, name=str(name))
 
 
-def _listed(api: Api) -> ListedRows:
-    return api.rows(SMART_GROUPS, keep=keep_keys("smartGroupId", "name"))
+def _listed(api: Api) -> Listing[SmartGroupRow]:
+    rows = api.rows(SMART_GROUPS, keep=keep_keys("smartGroupId", "name"))
+    return sorted_listing(map(parse_listed_row, rows.rows), rows.incomplete)
 
 
 def _details(api: Api, rows: Sequence[SmartGroupRow], on_queued: Callable[[], None] | None = None) -> list[Json]:

@@ -86,14 +86,16 @@ def _new_answers(before: Sequence[DeclaredCondition], after: Sequence[DeclaredCo
             yield from (answered_ref(at, choice) for choice in condition.choices or (None,))
 
 
-def smart_group_deletion(planning: PlanContext, deletion: Deletion[SmartGroupRow]) -> Step:
+def smart_group_deletion(planning: PlanContext, deletion: Deletion[SmartGroupRow]) -> list[Step]:
     """Return the DELETE, after the assignments of the group are deleted."""
     conditions = conditions_by_name(planning, deletion.row.conditions or ())
-    return Step(
-        operation="smart-groups.delete",
-        path={"smartGroupId": deletion.row.id},
-        makes=freed_name_ref(SMART_GROUP, deletion.row),
-        releases=condition_refs(conditions),
-        ends=frozenset({Ref(deletion.address)}),
-        revokes=True,
-    )
+    return [
+        Step(
+            operation="smart-groups.delete",
+            path={"smartGroupId": deletion.row.id},
+            makes=freed_name_ref(SMART_GROUP, deletion.row),
+            releases=condition_refs(conditions),
+            ends=frozenset({Ref(deletion.address)}),
+            revokes=True,
+        )
+    ]

@@ -67,6 +67,11 @@ class SmartGroupSpec(Struct, frozen=True):
     conditions: tuple[DeclaredCondition, ...] | None
     managers: PeopleList | None
 
+    @property
+    def declares_people(self) -> bool:
+        """Whether managers are declared."""
+        return self.managers is not None
+
 
 def parse_condition_row(data: Mapping[str, Json]) -> ConditionRow:
     """Parse a condition of a response."""

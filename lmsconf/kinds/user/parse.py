@@ -4,24 +4,65 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from typing import Final, cast
+from typing import Any, Final, cast
 
 from lmsconf.errors import Problem, SourceLocation
-from lmsconf.kinds.shared.manifest_entries import parse_names, parse_time
+from lmsconf.kinds.schemas import PROPERTIES
+from lmsconf.kinds.shared.kind_names import USER
+from lmsconf.kinds.shared.manifest_entries import (
+    delete_entry,
+    parse_about,
+    parse_names,
+    parse_only_in,
+    parse_pins,
+    parse_time,
+)
 from lmsconf.kinds.shared.people_lists import PeopleList
-from lmsconf.kinds.user.schema import PROPERTIES
 from lmsconf.kinds.user.types import RIGHTS, TEXTS, Answer, PersonSpec
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.names import normalize_name
-from lmsconf.planner.kind import ManifestEntry
+from lmsconf.model.declarations import DeleteEntry, DesiredResource
+from lmsconf.model.names import normalize_email, normalize_name
+from lmsconf.planner.manifest_entries import ManifestEntry
 
 _FLAGS: Final = (*RIGHTS, "archived")
 _DATE: Final = "custom_archive_date"
 
 
-def parse_person(entry: ManifestEntry) -> PersonSpec:
-    """Parse the entry to a Person; an invalid date is reported and becomes None."""
+def parse_person(entry: ManifestEntry) -> DesiredResource[PersonSpec]:
+    """Return the person of one manifest entry, and report contradictions in it."""
+    address = Address.of(USER, normalize_email(str(entry.body["email"])))
+    spec = _spec(entry)
+    for problem in _contradictions(entry, address, spec):
+        entry.report(problem)
+    return DesiredResource(
+        address=address,
+        spec=spec,
+        places=entry.places,
+        pins=parse_pins(entry.body.get("id")),
+        previously=tuple(map(normalize_email, parse_names(entry.body.get("previously")))),
+        only_in=parse_only_in(entry.body),
+        about=parse_about(entry.body),
+    )
+
+
+def parse_absent_person(entry: ManifestEntry) -> DeleteEntry[Any]:
+    """Report an error: deleting an account would destroy certificates and results, so manifests cannot do it."""
+    address = Address.of(USER, normalize_email(str(entry.body["email"])))
+    entry.report(
+        Problem(
+            code="user/never-deleted",
+            message=f"{address}: people are never deleted",
+            hint="Declare the person under `users:` with `archived: true`.",
+            source=entry.places.at(),
+            address=str(address),
+        )
+    )
+    return delete_entry(entry, address, None)
+
+
+def _spec(entry: ManifestEntry) -> PersonSpec:
+    """Parse what an entry declares; an invalid date is reported and becomes None."""
     body = entry.body
     return PersonSpec(
         declared_keys=frozenset(body.keys() & PROPERTIES.keys()),
@@ -58,7 +99,7 @@ def _moment(entry: ManifestEntry) -> datetime | None:
     return None if value is None else parse_time(entry, value, (_DATE,), end_of_day=False)
 
 
-def find_contradictions(entry: ManifestEntry, address: Address, spec: PersonSpec) -> Iterator[Problem]:
+def _contradictions(entry: ManifestEntry, address: Address, spec: PersonSpec) -> Iterator[Problem]:
     """Yield contradictions within the entry, and metadata keys that are not allowed."""
     both = spec.applications.include & spec.applications.exclude if spec.applications else frozenset()
     for application in sorted(both):

@@ -7,13 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from lmsconf.api.spec.assumed_keys import ADD_MODE
 from lmsconf.kinds.shared.kind_names import USER
 from lmsconf.kinds.shared.people_lists import PeopleList
-from lmsconf.kinds.shared.response_json import id_set, require_object
 from lmsconf.kinds.user.people_directory import people_directory
 from lmsconf.model.address import Address, Ref, RemoteId
-from lmsconf.model.api import GetRequest
 from lmsconf.model.calls import Step
 from lmsconf.planner.context import GRANTED, PlanContext
-from lmsconf.planner.grant_verification import GrantVerification, SentCall
 
 
 def people_list_steps(
@@ -85,15 +82,6 @@ def granted_rights_ref(person: str) -> frozenset[Ref]:
 def joined_group_ref(person: str) -> Ref:
     """Return the Ref made by adding a person to new groups; removal from a group depends on it."""
     return Ref(Address.of(USER, person), GRANTED)
-
-
-def list_additions_verification(operation: str, key: str) -> GrantVerification:
-    """Return how additions to a list of people are verified: `operation` reads the ids in the list, under `key`."""
-
-    def visible(get: GetRequest, sent: SentCall) -> frozenset[RemoteId]:
-        return id_set(require_object(get(operation, path=sent.path), "a group"), key)
-
-    return GrantVerification(SentCall.listed_ids, visible, "{missing} of {granted} are not in the list")
 
 
 def _batches(items: Sequence[str], size: int) -> Iterator[Sequence[str]]:

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 from msgspec.structs import replace
 
 from lmsconf.api.spec.assumed_keys import MANAGED_GROUPS, WHO_CAN_MANAGE
-from lmsconf.kinds.custom_field.kind import KIND as FIELDS
 from lmsconf.kinds.custom_field.read import copies_answers, may_delete_fields, may_lose_answers
 from lmsconf.kinds.manual_group.types import ManualGroupSpec
 from lmsconf.kinds.shared.kind_names import ADMIN, ANSWERS, CUSTOM_FIELD, HOLDERS, USER
@@ -46,30 +45,36 @@ from lmsconf.model.names import normalize_email
 from lmsconf.model.plan import Action, Change
 from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.planner.context import MatchResult, PlanContext
-from lmsconf.planner.kind import Kind
-from lmsconf.planner.reading import ReadContext, keep_keys, sorted_listing
-from lmsconf.planner.rereading import changed_keys, changes_of, declared_keys, is_cheaper_by_id, replace_rows
+from lmsconf.planner.reading import (
+    ReadContext,
+    changed_keys,
+    changes_of,
+    declared_keys,
+    is_cheaper_by_id,
+    keep_keys,
+    replace_rows,
+    sorted_listing,
+)
 
 _LISTED = frozenset({"first_name", "last_name", "metadata", "answers", "custom_archive_date"})
 _ALONE = frozenset({"first_name", "last_name", "metadata", "language", "applications", "manager"})
 _OTHERS_MATTER = frozenset({"email", "admin", "archived", "custom_archive_date"})
 Data = Mapping[str, Json]
-PersonKind: TypeAlias = "Kind[PersonSpec, PersonRow]"
 
 
-def read_people(kind: PersonKind, reading: ReadContext) -> Listing[PersonRow] | None:
+def read_people(reading: ReadContext) -> Listing[PersonRow] | None:
     """Return the people, with the attributes that are compared, and count them; None if only their number is needed."""
-    count, needed = reading.shared_state(PeopleCount), reading.is_needed(USER) or copies_answers(FIELDS, reading)
+    count, needed = reading.shared_state(PeopleCount), reading.is_needed(USER) or copies_answers(reading)
     if not needed:
         answer = reading.api.get("users.list", query={"skip": 0, "limit": 1})
         total = require_object(answer, "the people").get("matchCount")
         reading.people = total if isinstance(total, int) else None
         count.set(reading.people, 0)
-        if not may_lose_answers(FIELDS, reading):
+        if not may_lose_answers(reading):
             return None
     index = reading.shared_state(PeopleWithAnswers)
     collects = reading.effects or (reading.covers(CUSTOM_FIELD) and not reading.everything)
-    index.keeps_texts = may_delete_fields(FIELDS, reading)
+    index.keeps_texts = may_delete_fields(reading)
     keep = index.collecting(_kept(reading)) if collects else _kept(reading)
     rows = read_needed_people(reading, keep, may_look_up=lambda: needed and _only_in_lists(reading))
     looked_up = rows.incomplete is None and rows.total is not None and len(rows.rows) < rows.total
@@ -78,22 +83,22 @@ def read_people(kind: PersonKind, reading: ReadContext) -> Listing[PersonRow] | 
     count.set(rows.total, len(rows.rows))
     # Without a total in the response, a listing read to its end gives the number.
     reading.people = len(rows.rows) if rows.total is None and rows.incomplete is None else rows.total
-    listing = reading.publish_listing(kind, rows)
-    if not needed or may_lose_answers(FIELDS, reading):
+    listing = reading.publish_listing(USER, _parsed(rows))
+    if not needed or may_lose_answers(reading):
         reading.add_listing(ANSWERS, _answers(reading, rows))
     extended = reading.shared_state(ExtendedInfoListing)
     if reading.everything:
         listing, admin = read_everybody(listing, rows, extended.rows(), reading.shared_state(WholePeople))
         reading.add_listing(HOLDERS, Listing(rows=count_choice_holders(listing.rows), incomplete=rows.incomplete))
         reading.add_listing(ADMIN, admin)
-        matched = reading.match(kind, listing, reading.declarations)[1]
+        matched = reading.match(USER, listing, reading.declarations)[1]
         return read_managed_groups(reading, matched, read_people_one_by_one(reading.api, matched, listing))
     if reading.call_templates.behaviour(WHO_CAN_MANAGE) != "anybody":
         chosen = [one for one in reading.declared if reading.chosen(one.address)]
         listing = read_manager_rights(listing, chosen, reading.policy.workspace, extended)
     if not reading.covers(USER):
         return listing if needed else None
-    planning, matched = reading.match(kind, listing, reading.declarations)
+    planning, matched = reading.match(USER, listing, reading.declarations)
     page = count.first_page.result()[1]
     listing, admin_rows = read_declared(reading.api, planning, matched, listing, rows, page, extended)
     if admin_rows is not None:
@@ -109,7 +114,7 @@ def _only_in_lists(reading: ReadContext) -> bool:
         or reading.call_templates.behaviour(WHO_CAN_MANAGE) != "anybody"
     ):
         return False
-    return not may_lose_answers(FIELDS, reading)
+    return not may_lose_answers(reading)
 
 
 def _all_known(reading: ReadContext) -> bool:
@@ -302,3 +307,7 @@ def _reread(row: PersonRow, data: Data, keys: frozenset[str]) -> PersonRow:
     rights = {} if row.admin is row.manager is None else parse_rights(data)
     managed = {} if row.manages is None else parse_managed_groups(data)
     return _with(parse_person_row(data), details | rights | managed)
+
+
+def _parsed(rows: ListedRows) -> Listing[PersonRow]:
+    return sorted_listing(map(parse_person_row, rows.rows), rows.incomplete)

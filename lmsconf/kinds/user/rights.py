@@ -13,13 +13,9 @@ from msgspec import Struct, field
 
 from lmsconf.errors import Severity
 from lmsconf.kinds.shared.kind_names import ADMIN
-from lmsconf.kinds.shared.response_json import require_object
 from lmsconf.kinds.user.types import AdminRow, PersonRow, PersonSpec, loses_manager_right, planned_flag
-from lmsconf.model.api import GetRequest
-from lmsconf.model.calls import Call
 from lmsconf.model.plan import Change
 from lmsconf.planner.context import Match, MatchResult, PlanContext
-from lmsconf.planner.grant_verification import GrantVerification, SentCall
 
 
 class _AdminChanges(Struct):
@@ -134,22 +130,3 @@ def has_enough_declared_admins(planning: PlanContext, matched: MatchResult[Perso
         for match in matches
     )
     return not loses or keeps >= max(1, planning.policy.guards.min_admins)
-
-
-def admin_grant_verification(call: Call) -> GrantVerification | None:
-    """Return how a grant of administrator rights is verified; None for any other call."""
-    return _IS_ADMIN if call.operation == _MAKE_ADMIN and call.path.endswith("/true") else None
-
-
-def _person(sent: SentCall) -> frozenset[str]:
-    return frozenset({sent.path["userId"]})
-
-
-def _admins(get: GetRequest, sent: SentCall) -> frozenset[str]:
-    """Return the person of a call, if an administrator; otherwise nobody."""
-    person = require_object(get("users.get", path={"userId": sent.path["userId"]}), "a person")
-    return _person(sent) if person.get("admin") is True else frozenset()
-
-
-_MAKE_ADMIN: Final = "user-access.make-admin"
-_IS_ADMIN: Final = GrantVerification(_person, _admins, "the person is not an administrator")

@@ -12,9 +12,9 @@ from lmsconf.api.spec.assumed_keys import WHO_CAN_MANAGE
 from lmsconf.api.spec.value_encoding import NEVER_CLEARED, clear_answer_key
 from lmsconf.kinds.custom_field.choices import field_types
 from lmsconf.kinds.custom_field.types import FieldRow
+from lmsconf.kinds.export import answer_values
 from lmsconf.kinds.shared.kind_names import USER
 from lmsconf.kinds.shared.times import format_time
-from lmsconf.kinds.user.export import answer_values
 from lmsconf.kinds.user.types import RIGHTS, TEXTS, PersonRow, PersonSpec
 from lmsconf.model.address import RemoteId
 from lmsconf.model.canonical_json import Json

@@ -16,7 +16,7 @@ from lmsconf.manifest.schemas import SHEET_PROPERTIES, item_keys
 from lmsconf.manifest.yaml.nodes import EntrySourceMap, Map, Mark, Seq, Source, mark_line, pack_mark, store_marks
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import did_you_mean, normalize_name
-from lmsconf.planner.kind import AnyKind
+from lmsconf.planner.kind import Kind
 from lmsconf.planner.manifest_entries import EntryItems
 
 MOST_ROWS: Final = 50_000
@@ -44,7 +44,7 @@ class SheetSource(Source):
 class SheetEntries:
     """Write out one entry for each row of a table, for a kind whose entries have items."""
 
-    def __init__(self, kind: AnyKind, tables: TableFiles, report: Callable[[Problem], None]) -> None:
+    def __init__(self, kind: Kind, tables: TableFiles, report: Callable[[Problem], None]) -> None:
         self._items = cast(EntryItems, kind.entry_items)
         self._keys = item_keys(kind)
         self._tables = tables

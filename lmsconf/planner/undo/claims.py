@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from lmsconf.model.plan import Action, Change
 from lmsconf.planner.context import PlanContext
-from lmsconf.planner.kind import AnyKind
+from lmsconf.planner.kind import Kind
 from lmsconf.planner.undo.names import deleted_id
 from lmsconf.planner.undo.run import RunToUndo
 from lmsconf.planner.undo.vocabulary import renamed_to
@@ -23,7 +23,7 @@ class NameClaim(Struct, frozen=True, kw_only=True):
     """
 
     change: Change
-    kind: AnyKind
+    kind: Kind
     name: str
     id: str | None
     deleted: bool = False
@@ -35,7 +35,7 @@ class NameClaim(Struct, frozen=True, kw_only=True):
 
 
 def name_claims(
-    kind: AnyKind, run: RunToUndo, live: PlanContext, changes: Sequence[Change]
+    kind: Kind, run: RunToUndo, live: PlanContext, changes: Sequence[Change]
 ) -> Iterator[NameClaim | Change]:
     """Yield the claims of renamed and deleted resources; a change itself where others have given another name since."""
     rows = {row.id: row for row in live.snapshot.rows(kind.row_type)}

@@ -18,7 +18,7 @@ from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_name
 from lmsconf.model.plan import Change
-from lmsconf.planner.kind import AnyKind, required_keys
+from lmsconf.planner.kind import Kind, required_keys
 from lmsconf.planner.undo.merge import (
     EXCLUDE,
     INCLUDE,
@@ -59,7 +59,7 @@ class Draft(Struct, kw_only=True):
     """
 
     change: Change
-    kind: AnyKind
+    kind: Kind
     id: RemoteId | None
     name: str | None = None
     body: Body = field(default_factory=dict)
@@ -128,7 +128,7 @@ class Drafter:
         differing = [item for item in wanted if item not in live] + [item for item in unwanted if item in live]
         return all(one in unsure for one in differing)
 
-    def _created_row(self, kind: AnyKind, change: Change, made: Body) -> Any:
+    def _created_row(self, kind: Kind, change: Change, made: Body) -> Any:
         """Return the live resource that a run created: by the id in its journal, else by name, if it is new."""
         times = self._times
         id = times.run.created_id(change)
@@ -138,14 +138,14 @@ class Drafter:
         new = [row for row in rows if times.row_before(kind, row.id) is None]
         return new[0] if len(new) == 1 else None
 
-    def _related_row(self, kind: AnyKind, body: Mapping[str, Json]) -> Any:
+    def _related_row(self, kind: Kind, body: Mapping[str, Json]) -> Any:
         """Return the live relation between the same resources."""
         for row, live in self._relations(kind).get(_relation_key(kind, body), ()):
             if all(alike(body.get(key), live.get(key)) for key in required_keys(kind)):
                 return row
         return None
 
-    def _filled_since(self, kind: AnyKind, made: Body, live: Body) -> str | None:
+    def _filled_since(self, kind: Kind, made: Body, live: Body) -> str | None:
         """Return which text or list that the run did not declare is not empty now."""
         key = next((key for key in live if key not in made and isinstance(live[key], str | list) and live[key]), None)
         return None if key is None else f"it has {key} now, which the run did not give it"
@@ -171,7 +171,7 @@ class Drafter:
         lists: Body = {key: {INCLUDE: value} for key, value in people.items() if takes_part_lists(kind, key) and value}
         return Draft(change=change, kind=kind, id=id, body=lists)
 
-    def _relation_again(self, change: Change, kind: AnyKind, body: Body) -> Draft | None:
+    def _relation_again(self, change: Change, kind: Kind, body: Body) -> Draft | None:
         if _is_unresolved(kind, body):
             self._tell(change, ALL, "it is not created again: what it was for is not recorded")
             return None
@@ -313,7 +313,7 @@ class Drafter:
         keys = [one for one in order if one in listed] + [one for one in listed if one not in order]
         draft.body[key] = [listed[one] for one in dict.fromkeys(keys)]
 
-    def _without_missing(self, change: Change, kind: AnyKind, body: Body) -> Body:
+    def _without_missing(self, change: Change, kind: Kind, body: Body) -> Body:
         """Return an entry whose lists of people hold only live people; report how many are missing."""
         out = dict(body)
         for key, value in body.items():
@@ -332,7 +332,7 @@ class Drafter:
     def _tell(self, change: Change, key: str, reason: str) -> None:
         self._left.append(LeftAlone(change=change, key=key, reason=reason))
 
-    def _relations(self, kind: AnyKind) -> Mapping[str, list[tuple[Any, Body]]]:
+    def _relations(self, kind: Kind) -> Mapping[str, list[tuple[Any, Body]]]:
         """Return the live relations of a kind, by what they relate."""
         if kind.name not in self._related:
             related: defaultdict[str, list[tuple[Any, Body]]] = defaultdict(list)
@@ -343,14 +343,14 @@ class Drafter:
         return self._related[kind.name]
 
 
-def _relation_key(kind: AnyKind, body: Mapping[str, Json]) -> str:
+def _relation_key(kind: Kind, body: Mapping[str, Json]) -> str:
     def named(value: Json) -> Json:
         return value["name"] if isinstance(value, dict) and "name" in value else value
 
     return json.dumps([named(body.get(key)) for key in sorted(required_keys(kind))])
 
 
-def takes_part_lists(kind: AnyKind, key: str) -> bool:
+def takes_part_lists(kind: Kind, key: str) -> bool:
     """Whether a key holds a list that may be given in part, with `include` and `exclude`, but for that of parts."""
     shapes = _schema(kind, key).get("oneOf")
     return key != kind.parts_key and any(
@@ -384,11 +384,11 @@ def _items(sides: Json, part: str) -> list[Json]:
     return value if isinstance(value, list) else []
 
 
-def _holds_people(kind: AnyKind, key: str) -> bool:
+def _holds_people(kind: Kind, key: str) -> bool:
     return _schema(kind, key).get("x-people") is True
 
 
-def _schema(kind: AnyKind, key: str) -> Mapping[str, Json]:
+def _schema(kind: Kind, key: str) -> Mapping[str, Json]:
     return _object(_object(kind.schema.get("properties")).get(key))
 
 
@@ -396,7 +396,7 @@ def _object(value: Json) -> Mapping[str, Json]:
     return value if isinstance(value, dict) else {}
 
 
-def _is_unresolved(kind: AnyKind, body: Mapping[str, Json]) -> bool:
+def _is_unresolved(kind: Kind, body: Mapping[str, Json]) -> bool:
     """Whether a relation has an item that is a text: its id stands in it, because what it relates is not known."""
     items = body.get(kind.entry_items.key) if kind.entry_items else None
     return isinstance(items, list) and any(isinstance(item, str) for item in items)

@@ -12,12 +12,12 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import casefold_name
 from lmsconf.model.plan import Action, Change, Undo, UndoLevel
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.planner.kind import AnyKind, is_named
+from lmsconf.planner.kind import Kind, is_named
 from lmsconf.planner.undo.names import map_references
 from lmsconf.planner.undo.vocabulary import renamed_to
 
 
-def with_undo_limits(kinds: Mapping[str, AnyKind], snapshot: Snapshot, changes: Sequence[Change]) -> tuple[Change, ...]:
+def with_undo_limits(kinds: Mapping[str, Kind], snapshot: Snapshot, changes: Sequence[Change]) -> tuple[Change, ...]:
     """Return the changes of a plan with what their names, and what they refer to, keep from being undone."""
     names = _NamesInUse(snapshot)
     limited = [_limited_by_name(kinds[change.address.kind], names, change) for change in changes]
@@ -33,7 +33,7 @@ class _NamesInUse:
         self._snapshot = snapshot
         self._ids: dict[tuple[str, Callable[[str], str]], Mapping[str, Sequence[str]]] = {}
 
-    def is_of_another(self, kind: AnyKind, normalize: Callable[[str], str], name: str, id: str) -> bool:
+    def is_of_another(self, kind: Kind, normalize: Callable[[str], str], name: str, id: str) -> bool:
         """Whether a live resource other than `id` has a name that `normalize` makes equal to this one."""
         key = (kind.name, normalize)
         if key not in self._ids:
@@ -44,7 +44,7 @@ class _NamesInUse:
         return any(other != id for other in self._ids[key].get(name, ()))
 
 
-def _limited_by_name(kind: AnyKind, names: _NamesInUse, change: Change) -> Change:
+def _limited_by_name(kind: Kind, names: _NamesInUse, change: Change) -> Change:
     if not is_named(kind) or change.id is None:
         return change
     name = _address_before({kind.name: kind}, change).name
@@ -60,13 +60,13 @@ def _limited_by_name(kind: AnyKind, names: _NamesInUse, change: Change) -> Chang
     return change
 
 
-def _has_parts_that_look_alike(kind: AnyKind, change: Change) -> bool:
+def _has_parts_that_look_alike(kind: Kind, change: Change) -> bool:
     parts = change.before.get(str(kind.parts_key)) if isinstance(change.before, dict) else None
     names = [casefold_name(str(part)) for part in parts] if isinstance(parts, list) else []
     return len(set(names)) < len(names)
 
 
-def _limited_by_references(kinds: Mapping[str, AnyKind], change: Change, lost: set[Address]) -> Change:
+def _limited_by_references(kinds: Mapping[str, Kind], change: Change, lost: set[Address]) -> Change:
     if change.undo.level is UndoLevel.NONE or not isinstance(change.before, dict):
         return change
     missing = next((one for one in _references(kinds[change.address.kind], change.before) if one in lost), None)
@@ -76,7 +76,7 @@ def _limited_by_references(kinds: Mapping[str, AnyKind], change: Change, lost: s
     return replace(change, undo=Undo(level=level, reason=f"it refers to {missing}, which cannot come back"))
 
 
-def _references(kind: AnyKind, form: Mapping[str, Json]) -> Iterator[Address]:
+def _references(kind: Kind, form: Mapping[str, Json]) -> Iterator[Address]:
     """Yield what a form refers to."""
     addresses: list[Address] = []
 
@@ -88,7 +88,7 @@ def _references(kind: AnyKind, form: Mapping[str, Json]) -> Iterator[Address]:
     yield from addresses
 
 
-def _address_before(kinds: Mapping[str, AnyKind], change: Change) -> Address:
+def _address_before(kinds: Mapping[str, Kind], change: Change) -> Address:
     """Return the address that the resource of a change has before the plan."""
     form = change.before if isinstance(change.before, dict) else {}
     name = form.get(kinds[change.address.kind].name_key)

@@ -15,12 +15,14 @@ from msgspec import Struct
 
 from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.kinds.custom_field.undo import lost_answer_entries
+from lmsconf.kinds.entries import parse, parse_absent
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, USER
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json, sha256
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, FixedSource, Manifests
 from lmsconf.model.plan import Action, Change, UndoLevel
-from lmsconf.planner.kind import AnyKind, ManifestEntry
+from lmsconf.planner.kind import Kind
+from lmsconf.planner.manifest_entries import ManifestEntry
 from lmsconf.planner.undo.claims import NameClaim, granted, name_claims
 from lmsconf.planner.undo.drafts import ALL, Draft, Drafter, LeftAlone, without_values_of
 from lmsconf.planner.undo.merge import alike
@@ -114,7 +116,7 @@ class _Inversion:
                 self.problems.append(LeftAlone(change=claim.change, key=key, reason=reason))
         return allowed
 
-    def _renamed_since(self, kind: AnyKind, change: Change) -> None:
+    def _renamed_since(self, kind: Kind, change: Change) -> None:
         names = [form.get(kind.name_key) if isinstance(form, dict) else None for form in (change.before, change.after)]
         row = self.times.row_now(kind, change.id)
         key = kind.name_key
@@ -155,7 +157,7 @@ class _Inversion:
                     known.body = _merged(known.body, draft.body)
         return list(out.values())
 
-    def _is_back(self, kind: AnyKind, change: Change, drafts: Sequence[Draft], back: set[tuple[str, Any]]) -> bool:
+    def _is_back(self, kind: Kind, change: Change, drafts: Sequence[Draft], back: set[tuple[str, Any]]) -> bool:
         """Whether the resource of a change, or the parts that the run removed from it, are there again."""
         if change.address in self.left or not self.times.run.is_done(change):
             return False
@@ -163,7 +165,7 @@ class _Inversion:
             return (kind.name, str(change.id)) in back or self.times.recreated_id(kind, change) is not None
         return change.action is Action.UPDATE and self.times.row_now(kind, change.id) is not None
 
-    def _value_beside(self, change: Change, kind: AnyKind, entry: Mapping[str, Json]) -> Draft | None:
+    def _value_beside(self, change: Change, kind: Kind, entry: Mapping[str, Json]) -> Draft | None:
         """Return the draft of values that were destroyed, where nobody has given others since."""
         body = self.times.mark_before(kind, entry)
         id = body.pop("id", None)
@@ -217,8 +219,8 @@ class _Inversion:
             body = {kind.name_key: writer.name(kind, draft), **pin, **body}
         wrong: list[Problem] = []
         entry = ManifestEntry(body=body, places=run_source(self.times.run.name), timezone=None, report=wrong.append)
-        declared = [] if draft.absent else list(kind.parse(entry))
-        absent = list(kind.parse_absent(entry)) if draft.absent else []
+        declared = [] if draft.absent else list(parse(kind.name, entry))
+        absent = list(parse_absent(kind.name, entry)) if draft.absent else []
         if wrong:
             what = "is not created again" if draft.id is None else "is left as it is"
             self._refuse(draft, ALL, f"it {what}: no manifest can declare it: {wrong[0].message}")
@@ -267,7 +269,7 @@ def _problem(times: Times, writer: EntryWriter, left: LeftAlone) -> Problem:
     return Problem(code=CONFLICT, message=message, hint=hint, severity=Severity.WARNING, address=str(address))
 
 
-def _shown(writer: EntryWriter, kind: AnyKind, key: str, value: Json) -> str:
+def _shown(writer: EntryWriter, kind: Kind, key: str, value: Json) -> str:
     if value is None or value == []:
         return "nothing"
     body = {key: value} if key else value if isinstance(value, dict) else {}

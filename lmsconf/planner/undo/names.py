@@ -12,7 +12,7 @@ from functools import partial
 from typing import Final, TypeAlias
 
 from lmsconf.model.canonical_json import Json
-from lmsconf.planner.kind import AnyKind
+from lmsconf.planner.kind import Kind
 from lmsconf.planner.manifest_entries import ANY, KEYS
 
 _MARK: Final = "\x00"
@@ -44,7 +44,7 @@ def marked_id(text: str) -> str | None:
     return text[1:] if text.startswith(_MARK) else None
 
 
-def map_references(kind: AnyKind, body: Mapping[str, Json], rename: Rename, rename_part: RenamePart) -> dict[str, Json]:
+def map_references(kind: Kind, body: Mapping[str, Json], rename: Rename, rename_part: RenamePart) -> dict[str, Json]:
     """Return an entry with every reference in it replaced: parts first, since they are found by their resource."""
     value: Json = dict(body)
     for owner_kind, shapes in kind.part_references.items():

@@ -13,12 +13,12 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.model.plan import Plan
 from lmsconf.model.rows import row_to_json
 from lmsconf.model.snapshot import Listing, Snapshot
-from lmsconf.planner.kind import AnyKind, is_named
+from lmsconf.planner.kind import Kind, is_named
 
 _PART: Final = "only what a run changed was kept"
 
 
-def pre_image(kinds: Mapping[str, AnyKind], plan: Plan, snapshot: Snapshot) -> Snapshot:
+def pre_image(kinds: Mapping[str, Kind], plan: Plan, snapshot: Snapshot) -> Snapshot:
     """Return the rows that a plan changes, those that they and its calls refer to, and what is destroyed with them.
 
     Of kinds with names, all rows are kept with their names, because names are what manifests refer to; of people and

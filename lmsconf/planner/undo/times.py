@@ -7,6 +7,7 @@ from typing import Any
 
 from lmsconf.kinds.custom_field.types import FieldRow, parts_of
 from lmsconf.kinds.custom_field.undo import whole_form as field_form
+from lmsconf.kinds.planning import match_kind, state_before_deletion
 from lmsconf.kinds.user.types import PersonRow
 from lmsconf.kinds.user.undo import whole_form as person_form
 from lmsconf.model.address import Address, RemoteId
@@ -17,7 +18,7 @@ from lmsconf.model.plan import Action, Change
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.context import CallTemplates, Deletion, PlanContext
-from lmsconf.planner.kind import AnyKind
+from lmsconf.planner.kind import Kind
 from lmsconf.planner.undo.names import plain_id
 from lmsconf.planner.undo.run import RunToUndo
 from lmsconf.planner.undo.vocabulary import Kinds, Vocabulary
@@ -43,19 +44,19 @@ class Times:
         self._rows: dict[tuple[str, bool], dict[str, Any]] = {}
         self._follow_recreated()
 
-    def row_before(self, kind: AnyKind, id: str | None) -> Any:
+    def row_before(self, kind: Kind, id: str | None) -> Any:
         """Return a resource as it was before the run; None if it was not there."""
         return self._by_id(kind, live=False).get(plain_id(id or ""))
 
-    def row_now(self, kind: AnyKind, id: str | None) -> Any:
+    def row_now(self, kind: Kind, id: str | None) -> Any:
         """Return a live resource by id; None if it is not live."""
         return self._by_id(kind, live=True).get(id or "")
 
-    def body_before(self, kind: AnyKind, row: Any) -> Body:
+    def body_before(self, kind: Kind, row: Any) -> Body:
         """Return the state of a resource before the run."""
         return self._then.mark(kind, _body(kind, self.before, row))
 
-    def body_now(self, kind: AnyKind, row: Any) -> Body:
+    def body_now(self, kind: Kind, row: Any) -> Body:
         """Return the state of a live resource."""
         return self._now.mark(kind, _body(kind, self.live, row))
 
@@ -67,11 +68,11 @@ class Times:
         """Return a form of the plan with ids for names."""
         return self._made.mark(self.kinds[change.address.kind], form if isinstance(form, dict) else {})
 
-    def mark_before(self, kind: AnyKind, body: Mapping[str, Json]) -> Body:
+    def mark_before(self, kind: Kind, body: Mapping[str, Json]) -> Body:
         """Return an entry in the names of before the run with ids for names."""
         return self._then.mark(kind, body)
 
-    def rows_now(self, kind: AnyKind) -> Mapping[str, Any]:
+    def rows_now(self, kind: Kind) -> Mapping[str, Any]:
         return self._by_id(kind, live=True)
 
     def is_person(self, text: str) -> bool:
@@ -79,7 +80,7 @@ class Times:
         people = (kind for kind in self.kinds.values() if kind.is_person)
         return any(self.row_now(kind, text.removeprefix("\x00")) is not None for kind in people)
 
-    def _by_id(self, kind: AnyKind, *, live: bool) -> dict[str, Any]:
+    def _by_id(self, kind: Kind, *, live: bool) -> dict[str, Any]:
         key = (kind.name, live)
         if key not in self._rows:
             rows = (self.live if live else self.before).snapshot.rows(kind.row_type)
@@ -106,7 +107,7 @@ class Times:
                 if (part.id not in ids and name in live) or (change.action is Action.DELETE and name in live):
                     self._then.add_part(id, name, live[name])
 
-    def recreated_id(self, kind: AnyKind, change: Change) -> RemoteId | None:
+    def recreated_id(self, kind: Kind, change: Change) -> RemoteId | None:
         """Return the live id of a deleted resource that an earlier undo of the run has created again."""
         row = self.row_before(kind, change.id)
         if row is None:
@@ -135,17 +136,17 @@ def named_context(kinds: Kinds, snapshot: Snapshot, policy: Policy, call_templat
     scratch = Policy(workspace=policy.workspace, today=policy.today, timezone=policy.timezone)
     planning = PlanContext(snapshot, scratch, call_templates, _all)
     for kind in kinds.values():
-        kind.match(planning, [], [])
+        match_kind(planning, kind.name, [], [])
     return planning
 
 
-def _body(kind: AnyKind, planning: PlanContext, row: Any) -> Body:
+def _body(kind: Kind, planning: PlanContext, row: Any) -> Body:
     if isinstance(row, PersonRow):
         form = person_form(planning, row)
     elif isinstance(row, FieldRow):
         form = field_form(row)
     else:
         at = Address.of(kind.name, kind.normalize_name(row.name))
-        form = dict(kind.state_before_delete(planning, Deletion(address=at, row=row, absent=None)).before or {})
+        form = dict(state_before_deletion(planning, Deletion(address=at, row=row, absent=None)).before or {})
     body = form_to_json(form)
     return body if isinstance(body, dict) else {}

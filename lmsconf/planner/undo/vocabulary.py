@@ -10,11 +10,11 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_name
 from lmsconf.model.plan import Action, Change
 from lmsconf.planner.context import PlanContext
-from lmsconf.planner.kind import AnyKind
+from lmsconf.planner.kind import Kind
 from lmsconf.planner.undo.names import deleted_id, map_references, marked
 from lmsconf.planner.undo.run import RunToUndo
 
-Kinds = Mapping[str, AnyKind]
+Kinds = Mapping[str, Kind]
 
 
 class Vocabulary:
@@ -61,13 +61,13 @@ class Vocabulary:
                 made.add(kinds[change.address.kind], change.address.name, id)
         return made
 
-    def add(self, kind: AnyKind, name: str, id: str) -> None:
+    def add(self, kind: Kind, name: str, id: str) -> None:
         self._ids[kind.name, kind.normalize_name(name)] = id
 
     def add_part(self, owner: str, name: str, id: str) -> None:
         self._parts[owner, normalize_name(name)] = id
 
-    def mark(self, kind: AnyKind, body: Mapping[str, Json]) -> dict[str, Json]:
+    def mark(self, kind: Kind, body: Mapping[str, Json]) -> dict[str, Json]:
         """Return an entry with ids in the place of the names that are known."""
         return map_references(kind, body, self._marked, self._marked_part)
 
@@ -89,18 +89,18 @@ class Vocabulary:
         return name if id is None else marked(id)
 
 
-def _rows(kinds: Kinds, planning: PlanContext) -> Iterator[tuple[AnyKind, Any]]:
+def _rows(kinds: Kinds, planning: PlanContext) -> Iterator[tuple[Kind, Any]]:
     for kind in kinds.values():
         if not kind.is_relation:
             yield from ((kind, row) for row in planning.snapshot.rows(kind.row_type))
 
 
-def shown_name(kind: AnyKind, planning: PlanContext, row: Any) -> str:
+def shown_name(kind: Kind, planning: PlanContext, row: Any) -> str:
     """Return the name under which plans on a snapshot show a live resource: with its id, if another has the name."""
     return planning.registry.name(kind.name, row.id) or kind.normalize_name(row.name)
 
 
-def renamed_to(kind: AnyKind, change: Change | None) -> str | None:
+def renamed_to(kind: Kind, change: Change | None) -> str | None:
     """Return the name that an update gives a resource; None if it keeps its own."""
     before, after = (change.before, change.after) if change is not None else (None, None)
     if not isinstance(before, dict) or not isinstance(after, dict):
@@ -109,7 +109,7 @@ def renamed_to(kind: AnyKind, change: Change | None) -> str | None:
     return str(name) if name is not None and name != before.get(kind.name_key) else None
 
 
-def renamed_parts(kind: AnyKind, change: Change | None) -> Iterator[tuple[str, str]]:
+def renamed_parts(kind: Kind, change: Change | None) -> Iterator[tuple[str, str]]:
     """Yield the old and the new name of each part that an update renames."""
     for field in () if change is None else change.fields:
         if field.path.startswith(f"{kind.parts_key}.") and isinstance(field.before, str):

@@ -8,7 +8,7 @@ from typing import Any
 from lmsconf.kinds.custom_field.types import parts_of
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_name
-from lmsconf.planner.kind import AnyKind
+from lmsconf.planner.kind import Kind
 from lmsconf.planner.undo.claims import NameClaim
 from lmsconf.planner.undo.drafts import Draft
 from lmsconf.planner.undo.names import map_references, marked_id, plain_id
@@ -38,17 +38,17 @@ class EntryWriter:
                 if isinstance(item, dict) and isinstance(item.get("id"), str):
                     self._parts[str(item["id"])] = str(item["name"])
 
-    def name(self, kind: AnyKind, draft: Draft) -> str:
+    def name(self, kind: Kind, draft: Draft) -> str:
         """Return the name of a draft's resource: the one that it is to have, or the one it has."""
         if draft.name is not None:
             return draft.name
         return kind.normalize_name(self._times.row_now(kind, draft.id).name)
 
-    def written(self, kind: AnyKind, body: Mapping[str, Json]) -> Body:
+    def written(self, kind: Kind, body: Mapping[str, Json]) -> Body:
         """Return an entry with names. Raises NotThere."""
         return map_references(kind, body, self._written, self._written_part)
 
-    def shown(self, kind: AnyKind, body: Mapping[str, Json]) -> Body:
+    def shown(self, kind: Kind, body: Mapping[str, Json]) -> Body:
         """Return a value with names for people to read, also of what is not there."""
         return map_references(kind, body, self._shown, self._written_part)
 

@@ -31,7 +31,7 @@ def rehearsal_blocks(plan: Plan) -> Iterator[Iterable[str]]:
     yield _listed(REMAINING_HEADING, map(remaining_line, rehearsal.remaining))
     for problem in rehearsal.problems:
         yield problem_lines(problem)
-    yield _listed(GROUPS_HEADING, map(group_line, rehearsal.groups))
+    yield _listed(GROUPS_HEADING, map(group_line, rehearsal.memberships))
     yield _listed(ASSUMPTIONS_HEADING, map(assumption_line, rehearsal.assumptions))
 
 

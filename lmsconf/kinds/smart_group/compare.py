@@ -1,11 +1,18 @@
-"""Live and declared state of smart groups: names, and conditions and managers where they are declared."""
+"""Which live smart group each declaration means, and what differs: name, conditions and managers where declared."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any, cast
+
 from lmsconf.kinds.custom_field.choices import refuse_unrenamed_choices
+from lmsconf.kinds.custom_field.migration import active_migrations
 from lmsconf.kinds.shared.manifest_entries import refuse_missing_key, refuse_unread_list
 from lmsconf.kinds.shared.people_lists import PeopleList
+from lmsconf.kinds.smart_group.condition_losses import plan_condition_losses
 from lmsconf.kinds.smart_group.conditions import (
+    NumberedCondition,
+    SimilarConditions,
     condition_refs,
     condition_set,
     conditions_by_name,
@@ -13,6 +20,7 @@ from lmsconf.kinds.smart_group.conditions import (
     ordered_conditions,
     record_planned_conditions,
     record_possible_renames,
+    record_references,
     refuse_unknown_references,
 )
 from lmsconf.kinds.smart_group.types import SmartGroupRow, SmartGroupSpec
@@ -25,9 +33,25 @@ from lmsconf.kinds.user.people_directory import (
     people_display_names,
     refuse_unknown_people,
 )
+from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.forms import Form
 from lmsconf.model.names import normalize_name
-from lmsconf.planner.context import BeforeAfter, Deletion, Match, PlanContext
+from lmsconf.planner.context import BeforeAfter, Deletion, Match, MatchResult, PlanContext, Similarity
+from lmsconf.planner.matching import match_named
+
+
+def match_smart_groups(
+    planning: PlanContext, declared: Sequence[DesiredResource[SmartGroupSpec]], absent: Sequence[DeleteEntry[Any]]
+) -> MatchResult[SmartGroupSpec, SmartGroupRow]:
+    """Match smart groups by name, with the conditions that migrations of fields replace."""
+    if not active_migrations(planning):
+        return match_named(planning, SmartGroupRow, "smart group", declared, absent)
+    from lmsconf.kinds.smart_group.replaced_conditions import add_replaced_conditions, give_reasons
+
+    wanted = add_replaced_conditions(planning, declared, absent)
+    matched = match_named(planning, SmartGroupRow, "smart group", wanted, absent)
+    give_reasons(planning, matched)
+    return matched
 
 
 def diff_smart_group(planning: PlanContext, match: Match[SmartGroupSpec, SmartGroupRow]) -> BeforeAfter | None:
@@ -78,7 +102,7 @@ def diff_smart_group(planning: PlanContext, match: Match[SmartGroupSpec, SmartGr
     return BeforeAfter(before=before, after=after, sizes=sizes, archived=archived)
 
 
-def state_before_deletion(planning: PlanContext, deletion: Deletion[SmartGroupRow]) -> BeforeAfter:
+def smart_group_before_deletion(planning: PlanContext, deletion: Deletion[SmartGroupRow]) -> BeforeAfter:
     """Return the live name, conditions and managers of a smart group to be deleted; members are computed."""
     row = deletion.row
     form: Form = {"name": normalize_name(row.name)}
@@ -110,3 +134,29 @@ def _by_content(form: Form) -> dict[tuple[str, frozenset[str]], list[str | None]
     for condition in ordered_conditions(form):
         systems.setdefault((condition.field, condition.choices), []).append(condition.system_condition)
     return systems
+
+
+def record_condition_changes(planning: PlanContext, matched: MatchResult[SmartGroupSpec, SmartGroupRow]) -> None:
+    """Record which fields and choices each live smart group keeps and drops, and what the service takes from it."""
+    deletions = () if planning.policy.additive else matched.deletions
+    deleted = frozenset(deletion.row.id for deletion in deletions if planning.chosen(deletion.address))
+    record_references(planning, deleted)
+    plan_condition_losses(planning, matched, deleted)
+
+
+def live_smart_group_form(planning: PlanContext, row: SmartGroupRow) -> Form:
+    """Return the name, and the conditions where they were read."""
+    form: Form = {"name": normalize_name(row.name)}
+    if row.conditions is not None:
+        form["conditions"] = condition_set(conditions_by_name(planning, row.conditions))
+    return form
+
+
+def similar_conditions(planning: PlanContext, form: Form) -> Similarity:
+    """Compare smart groups by their conditions."""
+    conditions = cast("frozenset[NumberedCondition]", form.get("conditions", frozenset()))
+    unnumbered = (condition for condition, _ in conditions)
+    items = {(condition.field, choice) for condition in unnumbered for choice in condition.choices or (None,)}
+    return Similarity(
+        of="conditions", key=SimilarConditions(conditions) if conditions else None, items=frozenset(items)
+    )

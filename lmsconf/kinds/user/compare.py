@@ -1,13 +1,14 @@
-"""Live and declared state of a person under manifest keys, limited to the keys that the entry declares."""
+"""Which live person each declaration means, and what differs in the keys that the entry declares."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Final, cast
+from typing import Any, Final, cast
 
 from lmsconf.api.spec.value_encoding import NEVER_CLEARED, clear_answer_key
 from lmsconf.kinds.custom_field.choices import field_types, refuse_unrenamed_choices
+from lmsconf.kinds.custom_field.migration import active_migrations
 from lmsconf.kinds.shared.kind_names import USER
 from lmsconf.kinds.shared.manifest_entries import refuse_missing_key, refuse_unread_list
 from lmsconf.kinds.shared.times import format_time
@@ -17,17 +18,53 @@ from lmsconf.kinds.user.field_answers import (
     record_choice_changes,
     resolve_declared_answers,
 )
-from lmsconf.kinds.user.people_directory import people_directory
+from lmsconf.kinds.user.people_directory import people_directory, register_planned_people
 from lmsconf.kinds.user.rights import check_rights_changes
 from lmsconf.kinds.user.types import RIGHTS, TEXTS, Answer, PersonRow, PersonSpec
-from lmsconf.model.declarations import DesiredResource
+from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.forms import Form
 from lmsconf.model.names import did_you_mean_email, normalize_name
-from lmsconf.planner.context import BeforeAfter, Match, PlanContext
+from lmsconf.planner.context import BeforeAfter, Deletion, Match, MatchResult, PlanContext
+from lmsconf.planner.matching import match_declared, refuse_taken_names
 from lmsconf.planner.missing_references import hint_on_missing, suggest_name
 
 _DATE: Final = "custom_archive_date"
 _BY_DEFAULT: Final = ("admin", "manager", "applications")
+
+
+def match_people(
+    planning: PlanContext, declared: Sequence[DesiredResource[PersonSpec]], absent: Sequence[DeleteEntry[Any]]
+) -> MatchResult[PersonSpec, PersonRow]:
+    """Match by e-mail, ignoring case. Undeclared people are the usual case, so they are not listed as unmanaged."""
+    migrates = bool(active_migrations(planning))
+    if migrates:
+        from lmsconf.kinds.user.copied_answers import add_copied_answers
+
+        declared = add_copied_answers(planning, declared)
+    if not declared:
+        return MatchResult()
+    rows = _nameable(planning, declared)
+    matched, _ = match_declared(planning, USER, "person", declared, rows)
+    matched.live = sum(not row.archived for row in rows)
+    if migrates:
+        from lmsconf.kinds.user.copied_answers import complete_copies
+
+        complete_copies(planning, matched)
+    refuse_taken_names(planning, matched, rows)
+    register_planned_people(planning, matched)
+    return matched
+
+
+def _nameable(planning: PlanContext, declared: Sequence[DesiredResource[PersonSpec]]) -> tuple[PersonRow, ...]:
+    """Return live people without placeholders and without archived accounts whose e-mail an active one has.
+
+    A pinned archived account is kept.
+    """
+    everybody = planning.snapshot.rows(PersonRow)
+    rows = [row for row in everybody if not row.stand_in]
+    pinned = {resource.pin(planning.policy.workspace) for resource in declared}
+    active = {row.name for row in rows if not row.archived}
+    return tuple(row for row in rows if not row.archived or row.id in pinned or row.name not in active)
 
 
 def diff_person(planning: PlanContext, match: Match[PersonSpec, PersonRow]) -> BeforeAfter | None:
@@ -179,3 +216,8 @@ def first_unread_key(spec: PersonSpec, row: PersonRow) -> str | None:
     wanted = spec.declared_keys & {*TEXTS, "applications", "metadata", "answers"}
     keys = sorted(wanted | (set(RIGHTS) if spec.needs_live_rights else set()))
     return next((key for key in keys if getattr(row, key) is None), None)
+
+
+def person_before_deletion(planning: PlanContext, deletion: Deletion[PersonRow]) -> BeforeAfter:
+    """Return the e-mail only: people are never deleted."""
+    return BeforeAfter(before={"email": deletion.row.name}, after=None)

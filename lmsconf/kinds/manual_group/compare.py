@@ -1,10 +1,13 @@
-"""Live and declared state of manual groups: names, and lists of people where they are declared."""
+"""Which live group each declaration means, and what differs: names, and lists of people where they are declared."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from msgspec.structs import replace
 
-from lmsconf.kinds.manual_group.types import LISTS, GroupRow, ManualGroupSpec, declared_lists, list_ids
+from lmsconf.kinds.manual_group.types import FEWEST_MEMBERS, LISTS, GroupRow, ManualGroupSpec, declared_lists, list_ids
 from lmsconf.kinds.shared.manifest_entries import refuse_unread_list
 from lmsconf.kinds.shared.people_lists import PeopleList
 from lmsconf.kinds.user.people_directory import (
@@ -16,9 +19,18 @@ from lmsconf.kinds.user.people_directory import (
     people_display_names,
     refuse_unknown_people,
 )
+from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.forms import Form
 from lmsconf.model.names import normalize_name
-from lmsconf.planner.context import BeforeAfter, Deletion, Match, PlanContext
+from lmsconf.planner.context import BeforeAfter, Deletion, Match, MatchResult, PlanContext, Similarity
+from lmsconf.planner.matching import match_named
+
+
+def match_groups(
+    planning: PlanContext, declared: Sequence[DesiredResource[ManualGroupSpec]], absent: Sequence[DeleteEntry[Any]]
+) -> MatchResult[ManualGroupSpec, GroupRow]:
+    """Match groups by name."""
+    return match_named(planning, GroupRow, "group", declared, absent)
 
 
 def diff_group(planning: PlanContext, match: Match[ManualGroupSpec, GroupRow]) -> BeforeAfter | None:
@@ -58,7 +70,7 @@ def with_listed_people(planning: PlanContext, row: GroupRow) -> GroupRow:
     return replace(row, members=members, managers=managers)
 
 
-def state_before_deletion(planning: PlanContext, deletion: Deletion[GroupRow]) -> BeforeAfter:
+def group_before_deletion(planning: PlanContext, deletion: Deletion[GroupRow]) -> BeforeAfter:
     """Return the live name, members and managers of a group to be deleted; record the members as leaving."""
     row = deletion.row
     form: Form = {"name": normalize_name(row.name)}
@@ -75,3 +87,18 @@ def state_before_deletion(planning: PlanContext, deletion: Deletion[GroupRow]) -
         if key == "members":
             planning.removed_emails.update(people.include)
     return BeforeAfter(before=form, after=None, sizes=sizes, archived=archived)
+
+
+def live_group_form(planning: PlanContext, row: GroupRow) -> Form:
+    """Return the name, and the members where they were read."""
+    members = row.members
+    form: Form = {"name": normalize_name(row.name)}
+    return form if members is None else {**form, "members": PeopleList(people_display_names(planning, members))}
+
+
+def similar_members(planning: PlanContext, form: Form) -> Similarity:
+    """Compare groups by their active members; fewer than FEWEST_MEMBERS could be equal by chance."""
+    value = form.get("members")
+    members = value.include if isinstance(value, PeopleList) else frozenset()
+    active = members - people_directory(planning).archived
+    return Similarity(of="members", key=active if active and len(members) >= FEWEST_MEMBERS else None, items=active)

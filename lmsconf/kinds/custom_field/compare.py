@@ -1,15 +1,37 @@
-"""Live and declared state of custom fields, limited to the keys that the entry declares."""
+"""Which live custom field each declaration means, and what differs in the keys that it declares."""
 
 from __future__ import annotations
 
-from lmsconf.kinds.custom_field.choices import choices_before_and_after
+from collections.abc import Sequence
+from typing import Any
+
+from lmsconf.kinds.custom_field.choices import choices_before_and_after, register_choices
+from lmsconf.kinds.custom_field.migration import MIGRATE, active_migrations, has_migration, migration_to_json
 from lmsconf.kinds.custom_field.types import FLAGS, CustomFieldSpec, FieldRow
 from lmsconf.kinds.shared.manifest_entries import refuse_missing_key
-from lmsconf.model.declarations import DesiredResource
+from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.forms import Form
 from lmsconf.model.names import normalize_name, quote_name
-from lmsconf.planner.context import BeforeAfter, Match, PlanContext
+from lmsconf.planner.context import BeforeAfter, Deletion, Match, MatchResult, PlanContext, Similarity
 from lmsconf.planner.diff import KeyedNames
+from lmsconf.planner.matching import match_named
+
+
+def match_fields(
+    planning: PlanContext, declared: Sequence[DesiredResource[CustomFieldSpec]], absent: Sequence[DeleteEntry[Any]]
+) -> MatchResult[CustomFieldSpec, FieldRow]:
+    """Match fields by name, then the choices of each field by name, then the answers that migrations copy."""
+    if has_migration(declared, absent):
+        from lmsconf.kinds.custom_field.planned_migration import deletions_by_migration
+
+        absent = [*absent, *deletions_by_migration(planning, declared, absent)]
+    matched = match_named(planning, FieldRow, "custom field", declared, absent)
+    register_choices(planning, matched)
+    if has_migration((), absent):
+        from lmsconf.kinds.custom_field.planned_migration import plan_migrations
+
+        plan_migrations(planning, matched)
+    return matched
 
 
 def diff_field(planning: PlanContext, match: Match[CustomFieldSpec, FieldRow]) -> BeforeAfter | None:
@@ -69,3 +91,19 @@ def live_field_form(field: FieldRow) -> Form:
     if field.description:
         form["description"] = field.description
     return form
+
+
+def field_before_deletion(planning: PlanContext, deletion: Deletion[FieldRow]) -> BeforeAfter:
+    """Return the live name, type, choices and description, and where its answers move; `after` is None."""
+    form = live_field_form(deletion.row)
+    migration = active_migrations(planning).get(deletion.address)
+    if migration is not None:
+        form[MIGRATE] = migration_to_json(migration.migration)
+    return BeforeAfter(before=form, after=None)
+
+
+def similar_choices(planning: PlanContext, form: Form) -> Similarity:
+    """Compare fields of one type by their choices; a TEXT field has nothing to compare."""
+    choices = form.get("choices")
+    names = frozenset(choices.names.values()) if isinstance(choices, KeyedNames) else frozenset()
+    return Similarity(of="choices", key=names or None, items=names, type=str(form["type"]))

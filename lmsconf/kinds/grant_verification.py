@@ -1,0 +1,216 @@
+"""How the effect of a call that grants access is verified: which ids it grants, and a read that shows who has them.
+
+The service lists answers by the name of the field, with ids or names of choices; requests have ids of fields, and ids
+or names of choices (API specification, Users).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Final, NamedTuple
+
+from msgspec import Struct
+
+from lmsconf.api.spec.listings import CUSTOM_FIELDS
+from lmsconf.api.spec.value_encoding import ANSWERS, decode_answers_body
+from lmsconf.kinds.content_target.types import parse_target_row
+from lmsconf.kinds.custom_field.types import FieldRow, parse_field_row
+from lmsconf.kinds.shared.answer_rows import AnswerRow, try_parse_answers
+from lmsconf.kinds.shared.kind_names import GROUP, SMART_GROUP, USER
+from lmsconf.kinds.shared.response_json import id_set, object_list, require_object
+from lmsconf.model.address import RemoteId
+from lmsconf.model.api import GetRequest
+from lmsconf.model.calls import Call
+from lmsconf.model.canonical_json import Json
+from lmsconf.model.names import normalize_name
+
+_REVOKING: Final = frozenset(
+    {
+        "users.archive",
+        "manual-groups.remove-member",
+        "manual-groups.remove-manager",
+        "manual-groups.delete",
+        "smart-groups.remove-manager",
+        "smart-groups.delete",
+        "content-targets.delete",
+        "custom-fields.delete",
+    }
+)
+"""The operations that take away access, or the answers that access rests on."""
+
+
+class SentCall(Struct, frozen=True):
+    """The path parameters and the body of a call as it was sent, with ids in place of references."""
+
+    path: Mapping[str, str]
+    body: object
+
+    def body_value(self, key: str) -> object:
+        """Return a value of the body; None if it has none."""
+        return self.body.get(key) if isinstance(self.body, Mapping) else None
+
+    def listed_ids(self) -> frozenset[str]:
+        """Return the ids in the lists of the body, whatever the names of their fields."""
+        lists = self.body.values() if isinstance(self.body, Mapping) else ()
+        return frozenset(str(item) for value in lists if isinstance(value, list) for item in value)
+
+
+class GrantVerification(NamedTuple):
+    """How the effect of one granting operation is verified.
+
+    granted: the ids that a call grants. visible: reads the ids that are granted now. missing: the message if some are
+    not visible, with the places {missing} and {granted} for their number. spared: what is therefore not done.
+    """
+
+    granted: Callable[[SentCall], Collection[str]]
+    visible: Callable[[GetRequest, SentCall], Collection[str]]
+    missing: str
+    spared: str = "nobody is removed"
+
+
+def grant_verification(call: Call) -> GrantVerification | None:
+    """Return how the effect of a call that grants access is verified; None for any other call.
+
+    The id of everyone, or of one person, may be listed as another id, so of assignments only those to groups are
+    verified.
+    """
+    if call.operation in _ADDITIONS:
+        return _ADDITIONS[call.operation]
+    if call.operation == "user-access.make-admin" and call.path.endswith("/true"):
+        return _IS_ADMIN
+    if call.operation == ANSWERS:
+        return _HAS_ANSWERS
+    audience = call.address.name.rpartition(" -> ")[2].partition("/")[0]
+    return replacement_verification(call) if audience in (GROUP, SMART_GROUP) else None
+
+
+def replacement_verification(call: Call) -> GrantVerification | None:
+    """Return how any assignment is verified that the change of a replaced one depends on; None for any other call."""
+    return _IS_ASSIGNED if call.operation == "content-targets.create" else None
+
+
+def revokes_access(call: Call) -> bool:
+    """Return whether a call takes away access, so that the grants it depends on are verified before it is sent.
+
+    The path of one that takes away administrator or manager rights ends in `false`.
+    """
+    return call.operation in _REVOKING or (call.address.kind == USER and call.path.endswith("/false"))
+
+
+def _additions_to(operation: str, key: str) -> GrantVerification:
+    """Return how additions to a list of people are verified: `operation` reads the ids in the list, under `key`."""
+
+    def visible(get: GetRequest, sent: SentCall) -> frozenset[RemoteId]:
+        return id_set(require_object(get(operation, path=sent.path), "a group"), key)
+
+    return GrantVerification(SentCall.listed_ids, visible, "{missing} of {granted} are not in the list")
+
+
+_ADDITIONS: Final = {
+    "manual-groups.add-members": _additions_to("manual-groups.members", "userIds"),
+    "manual-groups.add-managers": _additions_to("manual-groups.managers", "userIds"),
+    "smart-groups.add-managers": _additions_to("smart-groups.get", "managers"),
+}
+"""Operation → how the people that it added are verified."""
+
+
+def _person(sent: SentCall) -> frozenset[str]:
+    return frozenset({sent.path["userId"]})
+
+
+def _admins(get: GetRequest, sent: SentCall) -> frozenset[str]:
+    """Return the person of a call, if an administrator; otherwise nobody."""
+    person = require_object(get("users.get", path={"userId": sent.path["userId"]}), "a person")
+    return _person(sent) if person.get("admin") is True else frozenset()
+
+
+_IS_ADMIN: Final = GrantVerification(_person, _admins, "the person is not an administrator")
+
+
+def _target(sent: SentCall) -> frozenset[str]:
+    return frozenset({str(sent.body_value("targetId") or sent.body_value("userId"))})
+
+
+def _targets(get: GetRequest, sent: SentCall) -> frozenset[RemoteId]:
+    """Return every target id that the call's content is assigned to."""
+    content = RemoteId(str(sent.body_value("contentId")))
+    answer = require_object(get("content-targets.list", query={"contentId": content}), "the targets")
+    return frozenset(parse_target_row(content, one).target for one in object_list(answer, "targets"))
+
+
+_IS_ASSIGNED: Final = GrantVerification(_target, _targets, "the content is not assigned")
+
+
+class _SentAnswer(NamedTuple):
+    """One part of an answer that a call sets: a choice by id or by name, or a text."""
+
+    field: str
+    value: str
+
+
+def _key(answer: _SentAnswer) -> str:
+    return f"{answer.field}\n{answer.value}"
+
+
+def _answers(call: SentCall) -> frozenset[str]:
+    return frozenset(map(_key, _sent_answers(call)))
+
+
+def _sent_answers(call: SentCall) -> Iterator[_SentAnswer]:
+    """Yield what a call sets; an empty answer sets nothing."""
+    for field, value in decode_answers_body(call.body):
+        yield _SentAnswer(field, normalize_name(value))
+
+
+def _visible_answers(get: GetRequest, call: SentCall) -> set[str]:
+    """Return which of the answers of a call the person has now."""
+    person = require_object(get("users.get", path=dict(call.path)), "a user")
+    sent = list(_sent_answers(call))
+    ids = set(_choice_ids(person.get("customFields")))
+    visible = {_key(one) for one in sent if one.value in ids}
+    if len(visible) == len(sent):
+        return visible
+    # Texts, and choices that are shown by name, may be those of another field: only its definition tells.
+    fields: dict[str, FieldRow] = {row.id: row for row in _fields(get)}
+    held = {answer.field: answer for answer in try_parse_answers(person) or ()}
+    return visible | {_key(one) for one in sent if _has(held, fields.get(one.field), one)}
+
+
+def _choice_ids(value: Json) -> Iterator[str]:
+    """Yield the ids of choices in a JSON value: the values of `choiceId` and `choiceIds`."""
+    if isinstance(value, list):
+        for item in value:
+            yield from _choice_ids(item)
+    elif isinstance(value, dict):
+        for key, part in value.items():
+            if key in ("choiceId", "choiceIds"):
+                yield from map(str, part if isinstance(part, list) else [part])
+            else:
+                yield from _choice_ids(part)
+
+
+def _fields(get: GetRequest) -> list[FieldRow]:
+    data = require_object(get(CUSTOM_FIELDS.name), "the custom fields")
+    return [parse_field_row(row) for row in object_list(data, CUSTOM_FIELDS.rows)]
+
+
+def _has(held: Mapping[str, AnswerRow], field: FieldRow | None, wanted: _SentAnswer) -> bool:
+    """Whether an answer is among those of a person, which name the field by its name or its id."""
+    if field is None:
+        return False
+    answer = held.get(normalize_name(field.name)) or held.get(field.id)
+    if answer is None:
+        return False
+    if field.type == "TEXT":
+        return normalize_name(answer.as_text) == wanted.value
+    both = ({str(choice.id), normalize_name(choice.name)} for choice in field.choices)
+    shown = set[str]().union({wanted.value}, *(one for one in both if wanted.value in one))
+    return any(normalize_name(choice) in shown for choice in answer.picked)
+
+
+_HAS_ANSWERS: Final = GrantVerification(
+    _answers,
+    _visible_answers,
+    "{missing} of {granted} are not among the person's answers",
+    "what they were copied from is not deleted",
+)

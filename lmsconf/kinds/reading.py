@@ -1,0 +1,130 @@
+"""Read the five kinds concurrently into a snapshot, or again, by id, what a plan touches.
+
+What no call touches stays as it was read before: the names of people, content and groups that the calls refer to by
+id, the conditions and answers that guards count, and all that the plan leaves alone. A change by hand to these in the
+meantime is not seen before the calls are sent: they go to the ids that were reviewed, the service refuses what it no
+longer allows, and the verification after the run finds the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from lmsconf.errors import InvalidResponse, Rejected
+from lmsconf.kinds.content_target.read import find_empty_group_listings, read_assignments, reread_assignments
+from lmsconf.kinds.custom_field.read import can_reread_fields, read_fields, reread_fields
+from lmsconf.kinds.manual_group.read import can_reread_groups, read_groups, reread_groups
+from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
+from lmsconf.kinds.smart_group.read import (
+    can_reread_smart_groups,
+    find_unlisted_fields,
+    read_smart_groups,
+    reread_smart_groups,
+)
+from lmsconf.kinds.user.read import can_reread_people, read_people, reread_people
+from lmsconf.model.api import Api
+from lmsconf.model.plan import Change
+from lmsconf.model.snapshot import Listing, Snapshot
+from lmsconf.planner.context import CallTemplates
+from lmsconf.planner.kind import Kind
+from lmsconf.planner.read_scope import ReadScope
+from lmsconf.planner.reading import ReadContext, changes_of
+
+_READ: Final[Mapping[str, Callable[[ReadContext], Listing[Any] | None]]] = {
+    USER: read_people,
+    CUSTOM_FIELD: read_fields,
+    GROUP: read_groups,
+    SMART_GROUP: read_smart_groups,
+    CONTENT_TARGET: read_assignments,
+}
+"""Kind → its job, which returns what it read, or None if that is not needed. People are the most pages, so first."""
+_REREAD: Final[Mapping[str, Callable[[Api, Snapshot, Sequence[Change]], Listing[Any]]]] = {
+    CUSTOM_FIELD: reread_fields,
+    USER: reread_people,
+    GROUP: reread_groups,
+    SMART_GROUP: reread_smart_groups,
+    CONTENT_TARGET: reread_assignments,
+}
+"""Kind → its kept listing with the rows that changes, of any kind, touch as they are now. Raises Rejected."""
+
+
+def read_workspace(
+    api: Api, kinds: Mapping[str, Kind], wanted: ReadScope, call_templates: CallTemplates, *, url: str, taken_at: str
+) -> Snapshot:
+    """Return a snapshot of what is wanted. Raises ApiError, also for a response that is not a listing.
+
+    A listing that looks complete is marked incomplete if another one contradicts it.
+    url, taken_at: recorded in the snapshot as given.
+    """
+    return read_snapshot(ReadContext(api, kinds, wanted, call_templates), url=url, taken_at=taken_at)
+
+
+def read_snapshot(reading: ReadContext, *, url: str, taken_at: str) -> Snapshot:
+    """Run a reading, and return its snapshot, as `read_workspace` does; what its jobs share can be read on."""
+    listings = run_jobs(reading)
+    name = reading.policy.workspace
+    snapshot = Snapshot(workspace=name, url=url, taken_at=taken_at, people=reading.people, listings=listings)
+    return mark_contradicted(snapshot)
+
+
+def mark_contradicted(snapshot: Snapshot) -> Snapshot:
+    """Return a snapshot in which a listing that looks complete is marked incomplete if another one contradicts it."""
+    doubts = {
+        name: replace(snapshot.listings[name], incomplete=reason)
+        for name, reason in (*find_unlisted_fields(snapshot), *find_empty_group_listings(snapshot))
+        if snapshot.listings[name].incomplete is None
+    }
+    return replace(snapshot, listings={**snapshot.listings, **doubts})
+
+
+def run_jobs(reading: ReadContext) -> dict[str, Listing[Any]]:
+    """Run the jobs of all kinds, and return what they read. Raises what the first one failed with."""
+    results = reading.api.together({kind: partial(_run, reading, kind, read) for kind, read in _READ.items()})
+    return reading.with_further({kind: one for kind, one in results.items() if isinstance(one, Listing)})
+
+
+def _run(reading: ReadContext, kind: str, read: Callable[[ReadContext], Listing[Any] | None]) -> Listing[Any] | None:
+    """Run one job, and leave nobody waiting for what it did not read."""
+    try:
+        listing = read(reading)
+    except BaseException as error:
+        reading.end_job(kind, error)
+        raise
+    reading.publish_rest(kind, listing)
+    return listing
+
+
+def can_reread(kept: Snapshot, changes: Sequence[Change]) -> bool:
+    """Return whether few reads by id show all that a plan with these changes touches, and are as fast.
+
+    Otherwise all that they are compared with is read as for a plan: so for a deletion that takes along, or whose guards
+    count, what the resource itself does not show.
+    """
+    of = partial(changes_of, changes=changes)
+    return (
+        can_reread_fields(of(CUSTOM_FIELD))
+        and can_reread_people(kept, of(USER))
+        and can_reread_groups(kept, of(GROUP))
+        and can_reread_smart_groups(of(SMART_GROUP))
+    )
+
+
+def reread(api: Api, kept: Snapshot, changes: Sequence[Change]) -> Snapshot | None:
+    """Return the snapshot with all that the changes touch as it is now; None if only a whole reading can tell.
+
+    Raises ApiError.
+    """
+    jobs: dict[str, Callable[[], object]] = {
+        kind: partial(read, api, kept, changes) for kind, read in _REREAD.items() if kind in kept.listings
+    }
+    try:
+        results = api.together(jobs)
+    except (Rejected, InvalidResponse):
+        # A row is gone, or a single row lacks what its listing has: the listings decide, and word what is wrong.
+        return None
+    listings = {name: listing for name, listing in results.items() if isinstance(listing, Listing)}
+    return mark_contradicted(replace(kept, listings={**kept.listings, **listings}))

@@ -1,0 +1,226 @@
+"""The five kinds of resources, in the order in which they are planned: a kind depends only on those before it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from lmsconf.api.spec.listings import CUSTOM_FIELDS, MANUAL_GROUPS, SMART_GROUPS, USERS
+from lmsconf.kinds.content_target.types import AUDIENCES, ContentRow, TargetRow
+from lmsconf.kinds.custom_field.types import MOST_FIELDS, FieldRow
+from lmsconf.kinds.manual_group.types import GroupRow
+from lmsconf.kinds.schemas import (
+    ABSENT_ASSIGNMENT_SCHEMA,
+    ABSENT_PERSON_SCHEMA,
+    ASSIGNMENT_SCHEMA,
+    FIELD_SCHEMA,
+    GROUP_SCHEMA,
+    PERSON_SCHEMA,
+    SMART_GROUP_SCHEMA,
+)
+from lmsconf.kinds.shared.kind_names import (
+    ADMIN,
+    CONTENT,
+    CONTENT_TARGET,
+    CUSTOM_FIELD,
+    EDITS,
+    GROUP,
+    HOLDERS,
+    SMART_GROUP,
+    USER,
+)
+from lmsconf.kinds.shared.manifest_entries import ABSENT_NAMED
+from lmsconf.kinds.smart_group.types import SmartGroupRow
+from lmsconf.kinds.user.types import AdminRow, HolderRow, PersonRow
+from lmsconf.model.canonical_json import Json
+from lmsconf.model.names import normalize_email
+from lmsconf.planner.kind import Kind
+from lmsconf.planner.manifest_entries import ANY, KEYS, EntryItems, PartReferences, Trail
+
+
+def _people_in(*lists: Trail) -> tuple[Trail, ...]:
+    """Return the paths of the people in lists, each written whole or as `include` and `exclude`."""
+    return tuple((*trail, *part, ANY) for trail in lists for part in ((), ("include",), ("exclude",)))
+
+
+_CONDITIONS: Final[tuple[Trail, ...]] = (("smart_groups", ANY, "conditions", ANY), ("condition_sets", ANY, ANY))
+_AUDIENCES: Final[tuple[Trail, ...]] = (
+    ("content_targets", ANY, "assign_to", ANY),
+    ("absent", "content_targets", ANY, "assign_to", ANY),
+    *(("tests", ANY, key) for key in ("all", "none", "audience")),
+    ("tests", ANY, "disjoint", ANY),
+)
+
+_OWNED: Final[Mapping[str, Json]] = {"$ref": "#/$defs/owned"}
+
+_FIELDS: Final = Kind(
+    name=CUSTOM_FIELD,
+    section="custom_fields",
+    noun="custom field",
+    plural="custom fields",
+    schema=FIELD_SCHEMA,
+    absent_schema=ABSENT_NAMED,
+    ownership_schema=_OWNED,
+    row_types=(FieldRow,),
+    list_operation=CUSTOM_FIELDS,
+    limit=MOST_FIELDS,
+    parts_key="choices",
+    graph_shape="parallelogram",
+    operations=(
+        "custom-fields.list",
+        "custom-fields.create",
+        "custom-fields.replace",
+        "custom-fields.delete",
+        "smart-groups.list",
+        "smart-groups.get",
+    ),
+)
+_PEOPLE: Final = Kind(
+    name=USER,
+    section="users",
+    noun="person",
+    plural="people",
+    schema=PERSON_SCHEMA,
+    absent_schema=ABSENT_PERSON_SCHEMA,
+    row_types=(PersonRow, AdminRow, HolderRow),
+    list_operation=USERS,
+    ownership_schema=None,
+    is_person=True,
+    listing_nouns={
+        ADMIN: ("person with administrator rights", "people with administrator rights"),
+        HOLDERS: ("choice that somebody holds", "choices that somebody holds"),
+    },
+    name_key="email",
+    normalize_name=normalize_email,
+    time_keys={"custom_archive_date": False},
+    references={CUSTOM_FIELD: (("users", ANY, "answers", KEYS),), USER: (("people_sets", ANY, ANY),)},
+    part_references={CUSTOM_FIELD: (PartReferences(("users", ANY, "answers"), None, ((), (ANY,))),)},
+    operations=(
+        "users.list",
+        "users.extended-info",
+        "users.get",
+        "users.create",
+        "users.archive",
+        "users.unarchive",
+        "custom-fields.list",
+        "users.set-custom-archived-date",
+        "users.update-custom-field-choice",
+        "users.update-email",
+        "users.update-fullname",
+        "users.update-language",
+        "users.update-metadata",
+        "user-access.set",
+        "user-access.make-admin",
+        "user-access.make-manager",
+    ),
+)
+_GROUPS: Final = Kind(
+    name=GROUP,
+    section="groups",
+    noun="group",
+    plural="groups",
+    schema=GROUP_SCHEMA,
+    absent_schema=ABSENT_NAMED,
+    ownership_schema=_OWNED,
+    row_types=(GroupRow,),
+    list_operation=MANUAL_GROUPS,
+    example="group/Sales",
+    reports_people=True,
+    references={USER: _people_in(("groups", ANY, "members"), ("groups", ANY, "managers"))},
+    operations=(
+        "users.list",
+        "users.extended-info",
+        "manual-groups.list",
+        "manual-groups.create",
+        "manual-groups.delete",
+        "manual-groups.rename",
+        "manual-groups.members",
+        "manual-groups.add-members",
+        "manual-groups.remove-member",
+        "manual-groups.managers",
+        "manual-groups.add-managers",
+        "manual-groups.remove-manager",
+        "content.list",
+        "content-targets.list",
+        "content-targets.delete",
+    ),
+)
+_SMART_GROUPS: Final = Kind(
+    name=SMART_GROUP,
+    section="smart_groups",
+    noun="smart group",
+    plural="smart groups",
+    schema=SMART_GROUP_SCHEMA,
+    absent_schema=ABSENT_NAMED,
+    ownership_schema=_OWNED,
+    row_types=(SmartGroupRow,),
+    list_operation=SMART_GROUPS,
+    reports_people=True,
+    references={
+        CUSTOM_FIELD: tuple((*trail, "field") for trail in _CONDITIONS),
+        USER: _people_in(("smart_groups", ANY, "managers")),
+    },
+    part_references={
+        CUSTOM_FIELD: tuple(PartReferences(at, "field", (("choices", ANY), ("except", ANY))) for at in _CONDITIONS)
+    },
+    graph_shape="ellipse",
+    operations=(
+        "users.list",
+        "users.extended-info",
+        "custom-fields.list",
+        "smart-groups.list",
+        "smart-groups.get",
+        "smart-groups.create",
+        "smart-groups.delete",
+        "smart-groups.rename",
+        "smart-groups.replace-conditions",
+        "smart-groups.managers",
+        "smart-groups.add-managers",
+        "smart-groups.remove-manager",
+        "content.list",
+        "content-targets.list",
+        "content-targets.delete",
+    ),
+)
+_ASSIGNMENTS: Final = Kind(
+    name=CONTENT_TARGET,
+    section="content_targets",
+    noun="assignment",
+    plural="assignments",
+    is_relation=True,
+    schema=ASSIGNMENT_SCHEMA,
+    absent_schema=ABSENT_ASSIGNMENT_SCHEMA,
+    row_types=(ContentRow, TargetRow),
+    ownership_schema={
+        "enum": ["declared_content", "all"],
+        "description": "All assignments of any content that an entry under content_targets names, or all there are; "
+        "absent alone owns none.",
+    },
+    listing_nouns={
+        CONTENT: ("content", "contents"),
+        EDITS: ("assignment with its last edit", "assignments with their last edits"),
+    },
+    example="content_target/GDPR basics -> everyone",
+    reports_people=True,
+    entry_items=EntryItems("assign_to", "audience", "content"),
+    time_keys={"visible_from": False, "visible_until": True},
+    references={
+        kind: (*((*trail, key) for trail in _AUDIENCES), ("tests", ANY, key)) for key, kind in AUDIENCES.items()
+    },
+    graph_shape="note",
+    operations=(
+        "users.list",
+        "users.extended-info",
+        "manual-groups.list",
+        "smart-groups.list",
+        "content.list",
+        "content-targets.list",
+        "content-targets.create",
+        "content-targets.delete",
+    ),
+)
+
+KINDS: Final[Mapping[str, Kind]] = {
+    kind.name: kind for kind in (_FIELDS, _PEOPLE, _GROUPS, _SMART_GROUPS, _ASSIGNMENTS)
+}
+"""Name → kind."""
