@@ -1,4 +1,4 @@
-"""How tests wait: for an event, never for a time. Only a program that hangs takes as long as `HANGS`."""
+"""How tests wait: for an event, never for a time, and not for a socket. Only a program that hangs takes `HANGS`."""
 
 from __future__ import annotations
 
@@ -9,13 +9,18 @@ from collections.abc import Callable
 from functools import partial
 from types import FrameType
 from typing import Final
+from urllib.parse import SplitResult, urlsplit
 
+import httpx
 import pytest
 
+from lmsconf.api import transport
 from lmsconf.api.retry import RetryPolicy
 from lmsconf.apply.ambiguous_writes import WaitClock
 from lmsconf.journal.pending_writes import wait_for_pending_writes
-from lmsconf.sandbox.service import LoggedRequest
+from lmsconf.sandbox.serve import Server, serve
+from lmsconf.sandbox.service import LoggedRequest, SandboxService
+from lmsconf.sandbox.transport import Sandbox
 
 HANGS: Final = 60.0
 """Seconds after which what a test waits for will not come any more. Nothing else is judged by it."""
@@ -111,3 +116,24 @@ def nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
         "lmsconf.apply.safe_apply.wait_for_pending_writes", partial(wait_for_pending_writes, sleep=clock.sleep)
     )
     monkeypatch.setattr("lmsconf.apply.safe_apply.WaitClock", partial(WaitClock, now=clock.now, sleep=clock.sleep))
+
+
+class _Direct(httpx.BaseTransport):
+    """The way to a service of this process, as Sandbox has it."""
+
+    handle_request = Sandbox.handle_request
+
+    def __init__(self, service: SandboxService) -> None:
+        self.answer = service.answer
+
+
+def served(service: SandboxService, monkeypatch: pytest.MonkeyPatch) -> Server:
+    """The service behind a port. Commands of this process reach it without the socket, which takes half their time."""
+    server = serve(service)
+    opened, direct = transport._open_client, _Direct(service)
+
+    def client(parts: SplitResult, given: httpx.BaseTransport | None) -> httpx.Client:
+        return opened(parts, direct if given is None and parts.netloc == urlsplit(server.url).netloc else given)
+
+    monkeypatch.setattr(transport, "_open_client", client)
+    return server

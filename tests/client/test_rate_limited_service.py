@@ -14,8 +14,7 @@ from lmsconf.api.client import Client
 from lmsconf.api.rate_limiter import RateLimiter
 from lmsconf.api.retry import Outage
 
-from .network import CANARY, Network, said
-from .virtual_threads import VirtualThreads
+from .network import CANARY, Network, VirtualThreads, said
 
 CALLS = 300
 Limiter = Callable[[], bool]

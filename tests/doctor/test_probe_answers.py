@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 
 import pytest
 from answer_dialects import ANSWERS, answer_dialect_values, possible
-from stranger.choices import Choices
 from stranger.project import FIRST, Case, ServerProject, opening
+from stranger.state import Choices
 
 from lmsconf.sandbox.service import SandboxResponse, SandboxService, json_response
 

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import pytest
 from integrity.served_project import ServedProject
-from stranger.choices import Choices
 from stranger.project import FIRST, Case, Open, opening
+from stranger.state import Choices
 
 from .drifted_project import MANIFESTS, OWNED, drift, only, states
 

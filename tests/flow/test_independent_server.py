@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from stranger.choices import Choices
 from stranger.project import FIRST, Case, Open, ServerProject, opening
 from stranger.server import IndependentServer
+from stranger.state import Choices
 
 pytestmark = pytest.mark.sampled  # some seconds in all
 

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
-from stranger.choices import Choices
 from stranger.project import FIRST, Case, Open, ServerProject, opening
 from stranger.server import Request
+from stranger.state import Choices
 
 from .test_independent_server import SECOND, assert_second
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from sampling import of_today, schedules_of_today
+from sampling import PARTS, of_today, schedules_of_today
 
 from lmsconf.journal.journal_reader import read_runs
 from lmsconf.model.recorded_run import CallState
@@ -25,7 +25,7 @@ from .request_faults import (
     ScriptedFaults,
     at_call,
 )
-from .results import PAIRS, STORMS, WHOLE, Schedule, ways
+from .run_schedule import PAIRS, STORMS, WHOLE, Schedule, ways
 
 Played = Callable[[list[Schedule]], None]
 
@@ -66,7 +66,9 @@ _STORMS: Final = (1008 if WHOLE else 48) // len(REFERENCES) // _BATCHES
 
 def _batch(reference: str, kind: str, batch: int, size: int) -> list[Schedule]:
     those = range(batch * size, (batch + 1) * size)
-    return [Schedule(reference, kind, number) for number in of_today(range(_BATCHES * size)) if number in those]
+    return [
+        Schedule(reference, kind, number) for number in of_today(range(_BATCHES * size), 3 * PARTS) if number in those
+    ]
 
 
 @pytest.mark.parametrize("batch", range(_BATCHES))
