@@ -15,7 +15,7 @@ import pytest
 
 from lmsconf.api.retry import RetryPolicy
 from lmsconf.sandbox.faults import Fault, FaultScript
-from lmsconf.sandbox.transport import Sandbox
+from lmsconf.sandbox.service import Sandbox
 
 NOON: Final = 1_767_268_800.0
 """When the clock starts, since the epoch."""
@@ -134,4 +134,4 @@ def limit_sandboxes(monkeypatch: pytest.MonkeyPatch, clock: IdleClock, faults: F
     """Let commands that run in this process open embedded workspaces with these faults, and wait on this clock."""
     policy = partial(RetryPolicy, clock=clock, sleep=clock.sleep, wall_clock=clock.wall)
     monkeypatch.setattr("lmsconf.workspace.connection.RetryPolicy", policy)
-    monkeypatch.setattr("lmsconf.sandbox.transport.Sandbox", partial(Sandbox, faults=faults))
+    monkeypatch.setattr("lmsconf.sandbox.service.Sandbox", partial(Sandbox, faults=faults))

@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable
+from email.utils import formatdate
 from functools import partial
 from types import FrameType
 from typing import Final
@@ -16,11 +17,10 @@ import pytest
 
 from lmsconf.api import transport
 from lmsconf.api.retry import RetryPolicy
-from lmsconf.apply.ambiguous_writes import WaitClock
 from lmsconf.journal.pending_writes import wait_for_pending_writes
 from lmsconf.sandbox.serve import Server, serve
-from lmsconf.sandbox.service import LoggedRequest, SandboxService
-from lmsconf.sandbox.transport import Sandbox
+from lmsconf.sandbox.service import LoggedRequest, Sandbox
+from lmsconf.workspace.reader import WaitClock
 
 HANGS: Final = 60.0
 """Seconds after which what a test waits for will not come any more. Nothing else is judged by it."""
@@ -119,15 +119,18 @@ def nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class _Direct(httpx.BaseTransport):
-    """The way to a service of this process, as Sandbox has it."""
+    """The way to a service of this process, which gives its responses the date as a server does."""
 
-    handle_request = Sandbox.handle_request
+    def __init__(self, service: Sandbox) -> None:
+        self._service = service
 
-    def __init__(self, service: SandboxService) -> None:
-        self.answer = service.answer
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        response = self._service.handle_request(request)
+        response.headers["Date"] = formatdate(usegmt=True)
+        return response
 
 
-def served(service: SandboxService, monkeypatch: pytest.MonkeyPatch) -> Server:
+def served(service: Sandbox, monkeypatch: pytest.MonkeyPatch) -> Server:
     """The service behind a port. Commands of this process reach it without the socket, which takes half their time."""
     server = serve(service)
     opened, direct = transport._open_client, _Direct(service)

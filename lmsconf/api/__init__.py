@@ -1,12 +1,10 @@
 """API client, independent of manifests.
 
-service, sdk, endpoint_group Service: every operation of the API as a typed method; sdk is generated
-client, request, argument_validation, strict_json, error_mapping
-                             one call: validated, sent, retried where safe, decoded, failures mapped to ApiError
+sdk, endpoint_group          Service: every operation of the API as a typed method; sdk is generated
+client, messages             one call: validated, sent, retried where safe, decoded, failures mapped to ApiError
 transport                    httpx within a deadline and a size limit; whether a request was delivered
-retry, rate_limiter, limits  retry policy, when to stop sending, rate of requests, size limits of responses
-worker_pool, concurrent_reader, pagination
-                             concurrent requests; listings, read page by page and checked for completeness
+retry, limits                retry policy, when to stop sending, rate of requests; size limits of responses
+worker_pool, pagination      concurrent requests; listings, read page by page and checked for completeness
 spec                         operations and dialect as data
 """
 
@@ -16,7 +14,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from lmsconf.api.endpoint_group import LEFT_OUT
-    from lmsconf.api.service import Service
+    from lmsconf.api.sdk.service import Service
 
 __all__ = ["LEFT_OUT", "Service"]
 
@@ -24,7 +22,7 @@ __all__ = ["LEFT_OUT", "Service"]
 def __getattr__(name: str) -> object:
     """Import the public names on first access: importing httpx takes longer than most commands run."""
     if name == "Service":
-        from lmsconf.api.service import Service
+        from lmsconf.api.sdk.service import Service
 
         return Service
     if name == "LEFT_OUT":

@@ -11,11 +11,16 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
 
-from lmsconf.api.error_mapping import LATER_HINT, failure_to_api_error, parse_response
 from lmsconf.api.limits import ANSWER
-from lmsconf.api.rate_limiter import RateLimiter
-from lmsconf.api.request import PreparedRequest, prepare_request, prepare_unchecked_request
-from lmsconf.api.retry import NOT_NOW, TRANSIENT, Outage, RetryPolicy
+from lmsconf.api.messages import (
+    LATER_HINT,
+    PreparedRequest,
+    failure_to_api_error,
+    parse_response,
+    prepare_request,
+    prepare_unchecked_request,
+)
+from lmsconf.api.retry import NOT_NOW, TRANSIENT, Outage, RateLimiter, RetryPolicy
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.transport import URL_NAME, HttpResponse, HttpTransport, RequestNotSent, ResponseLost
 from lmsconf.model.canonical_json import Json

@@ -1,17 +1,17 @@
-"""Group: base class of the endpoint groups in `sdk`.
+"""EndpointGroup: base class of the endpoint groups in `sdk`, and the validation of their arguments.
 
 Callers use canonical names; they are translated here to the wire names of the project's dialect, and back in responses.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
-from typing import Final, Literal, TypeAlias, cast
+from functools import cache
+from typing import Any, Final, Literal, TypeAlias, cast
 
-from lmsconf.api.argument_validation import validate_arguments
 from lmsconf.api.client import Client
-from lmsconf.api.spec import ApiSpec
+from lmsconf.api.spec import ApiSpec, Operation, Schema
 from lmsconf.api.spec.value_encoding import (
     EVERYONE,
     PickedChoice,
@@ -23,6 +23,114 @@ from lmsconf.api.spec.value_encoding import (
 from lmsconf.errors import InvalidResponse
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.time_formats import format_request_time, parse_response_time
+
+_SPELLING: Final = ("pattern", "format")
+_BRANCHES: Final = {"oneOf": "exactly", "anyOf": "at least"}
+
+
+def validate_arguments(
+    operation: str,
+    *,
+    path: Mapping[str, object],
+    query: Mapping[str, object],
+    headers: Mapping[str, object],
+    body: Mapping[str, object] | None,
+) -> None:
+    """Raise ValueError unless the arguments, under their canonical names, match the schemas of `operation`.
+
+    Types, bounds, enums and required parameters are checked; patterns and formats of strings are left to the service.
+    Ids must not be empty, nor must a list that filters: the service would read it as no filter.
+    """
+    given = {"path": path, "query": query, "headers": headers, "body": body or {}}
+    for name, value in (pair for place in given.values() for pair in place.items()):
+        # The validator accepts 1.0 as an integer and a tuple as an array, but neither is encoded as one.
+        if isinstance(value, float | tuple):
+            raise ValueError(f"{operation}: {name} cannot be a {type(value).__name__}")
+    _compiled(operation)(given)
+
+
+@cache
+def _compiled(operation: str) -> Callable[[object], None]:
+    """Return the compiled validator of an operation; it raises ValueError."""
+    # Imported here because only the typed methods need it: no command pays for the import.
+    import fastjsonschema
+
+    known = ApiSpec.default()[operation]
+    places = {
+        "path": _named(known.path_schemas, filters=False),
+        "query": _named(known.query, filters=True) | {"required": sorted(known.required_query)},
+        "headers": _named({name: {"type": "string"} for name in known.headers}, filters=False),
+        "body": _body_values(known),
+    }
+    validate = fastjsonschema.compile({"properties": places}, use_default=False)
+
+    def check(given: object) -> None:
+        try:
+            validate(given)
+        except fastjsonschema.JsonSchemaValueException as wrong:
+            raise ValueError(f"{operation}{_wrong(wrong)}") from None
+
+    return check
+
+
+def _body_values(known: Operation) -> Schema:
+    """Return the schema of the body's values. In a read operation, lists are filters."""
+    body = cast("dict[str, Schema]", _without_spelling(known.body or {"type": "object"}))
+    properties = cast("Mapping[str, Schema]", body.get("properties", {}))
+    return {**body, **_named(properties, filters=not known.writes)}
+
+
+def _named(schemas: Mapping[str, Schema], *, filters: bool) -> dict[str, object]:
+    """Return an object schema with these properties and non-empty ids; with `filters`, arrays must not be empty."""
+    properties: dict[str, Schema] = {}
+    for name, schema in schemas.items():
+        part = dict(schema)
+        if name.endswith("Id") and part["type"] == "string":
+            part["minLength"] = 1
+        if name.removesuffix("[]").endswith("Ids"):
+            part["items"] = {**cast("Schema", part["items"]), "minLength": 1}
+        if filters and part["type"] == "array":
+            part["minItems"] = 1
+        properties[name] = part
+    return {"properties": properties}
+
+
+def _without_spelling(node: object) -> object:
+    """Return the schema without `pattern` and `format`."""
+    if isinstance(node, dict):
+        # A `pattern` or `format` that is not a string is a property of that name, not the keyword.
+        kept = {key: part for key, part in node.items() if key not in _SPELLING or not isinstance(part, str)}
+        return {key: _without_spelling(part) for key, part in kept.items()}
+    return [_without_spelling(item) for item in node] if isinstance(node, list) else node
+
+
+def _wrong(error: Any) -> str:
+    """Word a validation error with the path of the value, but not the value itself: it may be personal data."""
+    _, _, key = str(error.name).removeprefix("data.").partition(".")
+    place, rule, expected = f": {key}" if key else "", str(error.rule), error.rule_definition
+    if rule == "required":
+        return f"{place} needs {_listed(name for name in expected if name not in error.value)}"
+    if rule in _BRANCHES and (names := [name for branch in expected for name in branch.get("required", [])]):
+        return f"{place} needs {_BRANCHES[rule]} one of {_listed(names)}"
+    if rule == "type":
+        allowed = expected if isinstance(expected, list) else [expected]
+        return f"{place} must be {' or '.join(allowed)}, not {_kind(error.value)}"
+    if rule == "enum":
+        return f"{place} is one of {_listed(expected)}"
+    if rule in ("minLength", "minItems"):
+        return f"{place} must not be empty"
+    if rule in ("minimum", "maximum"):
+        return f"{place} must be at {'least' if rule == 'minimum' else 'most'} {expected}"
+    return f"{place} {str(error.message).removeprefix(str(error.name)).strip()}"
+
+
+def _kind(value: object) -> str:
+    return "None" if value is None else type(value).__name__
+
+
+def _listed(names: Iterable[object]) -> str:
+    return ", ".join(map(str, names))
+
 
 ListOf = list
 """`list`, for annotations in classes with a method `list`."""
@@ -77,11 +185,11 @@ class EndpointGroup:
         answer = self._client.call(
             operation,
             path={name: _text(value) for name, value in (path or {}).items()},
-            query=cast("Mapping[str, Json]", _query_to_wire(spec, operation, query_values)),
+            query=cast("Mapping[str, Json]", _renamed(spec, operation, query_values, inward=False)),
             body=None if content is None else spec.body_to_wire(operation, **_body_to_wire(spec, operation, content)),
             headers={known.headers[name]: str(value) for name, value in header_values.items()},
         )
-        return _response_from_wire(spec, operation, known.response_names.from_wire(answer))
+        return _renamed(spec, operation, known.response_names.from_wire(answer), inward=True)
 
     def _in_batches(self, operation: str, *, path: Mapping[str, str | bool], body: Mapping[str, list[str]]) -> None:
         """Add people in batches of at most `manual-groups.add.batch` ids (dialect), one after the other.
@@ -183,11 +291,6 @@ def _text(value: str | bool) -> str:
     return value if isinstance(value, str) else str(value).lower()
 
 
-def _query_to_wire(spec: ApiSpec, operation: str, query: Values) -> Values:
-    """Return a query with its values in wire form."""
-    return cast("Values", _renamed(spec, operation, query, inward=False))
-
-
 def _body_to_wire(spec: ApiSpec, operation: str, body: Values) -> Values:
     """Return a body with its values in wire form. Raises ValueError for an invalid time."""
     values = dict(body)
@@ -198,11 +301,6 @@ def _body_to_wire(spec: ApiSpec, operation: str, body: Values) -> Values:
             if name in values:
                 values |= _time(spec, f"{operation}: {name}", name, values.pop(name))
     return cast("Values", _renamed(spec, operation, values, inward=False))
-
-
-def _response_from_wire(spec: ApiSpec, operation: str, response: object) -> object:
-    """Return a response with the canonical id of the group of all users."""
-    return _renamed(spec, operation, response, inward=True)
 
 
 def _time(spec: ApiSpec, name_in_errors: str, name: str, value: object) -> Mapping[str, Json]:

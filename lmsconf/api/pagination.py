@@ -22,7 +22,7 @@ from lmsconf.api.limits import (
     pages_ahead,
 )
 from lmsconf.api.spec import ApiSpec, Operation, path_segment_problem
-from lmsconf.api.spec.property_names import Schema, dialect_key_of
+from lmsconf.api.spec.operations import Schema, dialect_key_of
 from lmsconf.errors import ApiError, InvalidResponse, Unauthorized, Unreachable, shorten
 from lmsconf.model.api import ListedRows, ListOperation
 from lmsconf.model.canonical_json import Json

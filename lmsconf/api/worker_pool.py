@@ -1,17 +1,37 @@
-"""Thread pool that sends requests over the connections of one client, and counts them for progress.
+"""Worker pool and concurrent reader: requests sent at the same time over the connections of one client.
 
-Only requests are run in it, which wait for nothing but the service: a job that waits for others has a thread of its own
-(`ConcurrentReader.together`), so that no job waits for a thread.
+Only requests are run in the pool, which wait for nothing but the service: a job that waits for others has a thread of
+its own (`ConcurrentReader.together`), so that no job waits for a thread. The pool counts requests for progress.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    FIRST_EXCEPTION,
+    CancelledError,
+    Executor,
+    Future,
+    ThreadPoolExecutor,
+    wait,
+)
 from copy import copy
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from lmsconf.api.limits import MemoryQuota, fan_out_memory_limit
+from lmsconf.api.pagination import (
+    Keep,
+    ListingSchema,
+    OnFirstPage,
+    PageRequests,
+    read_listing,
+    refuse_missing_list,
+)
+from lmsconf.api.spec import ApiSpec, Operation
+from lmsconf.model.api import ListedRows, ListOperation, ReadArguments
+from lmsconf.model.canonical_json import Json
 from lmsconf.model.progress import RateLimit, Report, RunProgress
 
 if TYPE_CHECKING:
@@ -132,3 +152,127 @@ class WorkerPool:
                 done, total = self._done, self._submitted + self._expected
             if self._progress is not None:
                 self._progress(RunProgress(done=done, total=total, is_final=self._is_final, limit=self._limit()))
+
+
+class ConcurrentReader:
+    """Implements `lmsconf.model.api.Api`. Raises ValueError for an operation that writes.
+
+    whole_rows: rows are kept whole, not only the fields that a plan compares, so memory limits are higher.
+    """
+
+    def __init__(self, pool: WorkerPool, spec: ApiSpec | None = None, *, whole_rows: bool = False) -> None:
+        self._everything = whole_rows
+        self._pool = pool
+        self._most_queued = pool.parallelism
+        self._spec = spec or ApiSpec.default()
+
+    @property
+    def requests(self) -> int:
+        """How many requests were submitted so far."""
+        return self._pool.submitted
+
+    def get(
+        self, operation: str, *, path: Mapping[str, str] | None = None, query: Mapping[str, Json] | None = None
+    ) -> Json:
+        """Return one response."""
+        return self._ask(self._readable(operation), path or {}, query or {}).result()
+
+    def search(self, operation: str, body: Mapping[str, Json]) -> Json:
+        """Return one response to a request that reads with a body."""
+        known = self._readable(operation)
+        return self._pool.submit(lambda client: client.call(known.id, body=dict(body))).result()
+
+    def each(
+        self, operation: str, requests: Iterable[ReadArguments], *, on_queued: Callable[[], None] | None = None
+    ) -> list[Json]:
+        """Return one response per request, in order. After a failure, no further one is sent.
+
+        on_queued: called once progress knows their number.
+        """
+        known = self._readable(operation)
+        room = MemoryQuota(fan_out_memory_limit(whole_responses=self._everything), f"to {known.method} {known.path}")
+        todo, futures, pending = list(requests), list[Future[Json]](), set[Future[Json]]()
+        self._pool.expect(len(todo))
+        if on_queued is not None:
+            on_queued()
+        try:
+            for path, query in todo:
+                if len(pending) >= self._most_queued:
+                    # Few are queued, so that pages and single requests need not wait for all of them.
+                    done, pending = wait(pending, return_when=FIRST_COMPLETED)
+                    if _failures(done):
+                        break
+                future = self._ask(known, path, query, room, is_expected=True)
+                futures.append(future)
+                pending.add(future)
+                if _failures([future]):
+                    break
+            self._pool.drop_expected(len(todo) - len(futures))
+            wait(futures, return_when=FIRST_EXCEPTION)
+            return [refuse_missing_list(known, future.result()) for future in _failures(futures) or futures]
+        finally:
+            for future in futures:
+                future.cancel()
+
+    def rows(
+        self,
+        operation: ListOperation,
+        *,
+        query: Mapping[str, Json] | None = None,
+        on_first: OnFirstPage | None = None,
+        keep: Keep | None = None,
+    ) -> ListedRows:
+        """Return the rows of a listing and whether they are provably complete; see `pagination.read_listing`."""
+        known = self._readable(operation.name)
+        schema = ListingSchema.for_operation(self._spec, operation, keep, whole_rows=self._everything)
+
+        def ask(page: Mapping[str, Json], is_expected: bool) -> Future[Json]:
+            return self._ask(known, {}, page, is_expected=is_expected)
+
+        pages = PageRequests(ask=ask, expect=self._pool.expect, drop=self._pool.drop_expected)
+        return read_listing(pages, schema, query or {}, on_first)
+
+    def end_total(self) -> None:
+        """Report from now on that no further request is queued."""
+        self._pool.end_total()
+
+    def together(self, jobs: Mapping[str, Callable[[], object]]) -> dict[str, object]:
+        """Run jobs concurrently, a thread each, and return their results. Their requests go to the worker pool."""
+        threads = ThreadPoolExecutor(max(len(jobs), 1), thread_name_prefix="lmsconf-job")
+        try:
+            futures = {name: threads.submit(job) for name, job in jobs.items()}
+            wait(futures.values())
+        finally:
+            threads.shutdown(wait=False)
+        return {name: future.result() for name, future in futures.items()}
+
+    def _readable(self, operation: str) -> Operation:
+        """Return the operation. Raises ValueError if it writes."""
+        known = self._spec[operation]
+        if known.writes:
+            raise ValueError(f"{operation} is a write, and this client is read-only")
+        return known
+
+    def _ask(
+        self,
+        operation: Operation,
+        path: Mapping[str, str],
+        query: Mapping[str, Json],
+        room: MemoryQuota | None = None,
+        *,
+        is_expected: bool = False,
+    ) -> Future[Json]:
+        """Submit one request; return the future of its response. room: the memory quota it counts towards."""
+
+        def ask(client: Client) -> Json:
+            answer = client.call(operation.id, path=path, query=query)
+            if room is not None:
+                room.charge(answer)
+            return answer
+
+        return self._pool.submit(ask, is_expected=is_expected)
+
+
+def _failures(futures: Iterable[Future[Json]]) -> list[Future[Json]]:
+    """Return the futures that ended with an exception, in order."""
+    return [future for future in futures if future.done() and not future.cancelled() and future.exception()]

@@ -7,8 +7,7 @@ retried as soon as it is found missing.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from enum import Enum
 from threading import Event
@@ -16,6 +15,7 @@ from typing import Final
 
 from msgspec import Struct, field
 
+from lmsconf.api.spec import ApiSpec
 from lmsconf.apply.scheduler import Begin, Learnt
 from lmsconf.errors import (
     ApiError,
@@ -32,6 +32,7 @@ from lmsconf.model.address import Address
 from lmsconf.model.calls import Call
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.plan import Action, Plan
+from lmsconf.workspace.reader import WaitClock
 
 Look = Callable[[Address], Plan]
 """Re-plan one resource towards the state that the run wants. Raises LmsconfError when it cannot be planned."""
@@ -56,16 +57,10 @@ class IssuedRequest(Struct, frozen=True, kw_only=True):
     path: str
     body: object
 
-
-class WaitClock(Struct, frozen=True, kw_only=True):
-    """Monotonic seconds, a way to sleep, and a callback that receives the longest remaining time before each sleep.
-
-    sleep: blocks for that many seconds, or until the event is set.
-    """
-
-    now: Callable[[], float] = time.monotonic
-    sleep: Callable[[float, Event], object] = lambda seconds, stop_waiting: stop_waiting.wait(seconds)
-    tell: Callable[[float], None] = lambda left: None
+    def path_values(self, spec: ApiSpec) -> Mapping[str, str]:
+        """Return the values of the path's parameters."""
+        route = spec.match_route(self.call.method, self.path)
+        return route[1] if route else {}
 
 
 class AmbiguousWriteResolver(Struct, frozen=True, kw_only=True):

@@ -1,19 +1,16 @@
-"""Send a plan's calls: replace references with ids, and collect the ids that responses return."""
+"""Send a plan's calls: replace references with ids, check what a call rests on, and collect the ids in responses."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Final
 
-from lmsconf.api import pagination
-from lmsconf.api.pagination import ListingSchema, PageRequests
 from lmsconf.api.spec import path_segment_problem
-from lmsconf.api.spec.listings import CUSTOM_FIELDS
-from lmsconf.api.worker_pool import WorkerPool
+from lmsconf.api.spec.operations import CUSTOM_FIELDS
+from lmsconf.api.worker_pool import ConcurrentReader, InlineExecutor, WorkerPool
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest
 from lmsconf.apply.first_calls import FirstCalls
-from lmsconf.apply.grant_verification import verify_grant
 from lmsconf.apply.manager_rights import missing_manager_right
 from lmsconf.apply.scheduler import Learnt
 from lmsconf.errors import (
@@ -21,24 +18,122 @@ from lmsconf.errors import (
     DuplicateResource,
     InvalidResponse,
     LmsconfError,
+    NoEffect,
+    Problem,
+    ProblemsFound,
     Rejected,
+    StalePlan,
     Unauthorized,
     WriteOutcomeUnknown,
     shorten,
 )
+from lmsconf.kinds.custom_field.migration import is_migrated
 from lmsconf.kinds.custom_field.steps import REFUSED_IN_USE, choices_created_by, ids_of_field
-from lmsconf.kinds.grant_verification import GrantVerification
+from lmsconf.kinds.grant_verification import (
+    GrantVerification,
+    SentCall,
+    grant_verification,
+    replacement_verification,
+    revokes_access,
+)
 from lmsconf.kinds.shared.call_placeholders import fill_refs_in_body, fill_refs_in_path
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD
 from lmsconf.model.address import Ref, text_of_id
 from lmsconf.model.api import ListOperation
 from lmsconf.model.calls import Call, is_creation
 from lmsconf.model.canonical_json import Json
+from lmsconf.model.plan import Action, Plan
 from lmsconf.planner.kind import Kind, listed_name
 
 if TYPE_CHECKING:
     from lmsconf.api.client import Client
-    from lmsconf.apply.late_comparison import LateCheck
+    from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest
+
+
+def grants_to_verify(plan: Plan) -> dict[str, GrantVerification]:
+    """Return how the granting calls that a revoking call depends on are verified, by call id.
+
+    Each call that changes a replaced resource counts as revoking, also if it only narrows it.
+    """
+    replaced = {change.address for change in plan.changes if change.replaced_by}
+    revoking = [call for call in plan.calls if revokes_access(call)]
+    changing = [call for call in plan.calls if call.address in replaced]
+    needed = {need for call in (*revoking, *changing) for need in call.needs}
+    strictly = {need for call in changing for need in call.needs}
+    checks: dict[str, GrantVerification] = {}
+    for call in (one for one in plan.calls if one.id in needed):
+        check = grant_verification(call)
+        if check is None and call.id in strictly:
+            check = replacement_verification(call)
+        if check is not None:
+            checks[call.id] = check
+    return checks
+
+
+def verify_grant(
+    client: Client, sent: IssuedRequest, check: GrantVerification, resolver: AmbiguousWriteResolver
+) -> None:
+    """Poll until every id that the call grants is visible. Raises NoEffect when the time for that is over."""
+    call = SentCall(sent.path_values(client.spec), sent.body)
+    granted = frozenset(check.granted(call))
+    missing: Collection[str] = granted
+    for _ in resolver.poll_visibility():
+        missing = granted.difference(check.visible(client.call, call))
+        if not missing:
+            return
+    keys = client.spec.dialect_keys(sent.call.operation)
+    raise NoEffect(
+        f"the service accepted it, and {check.missing.format(missing=len(missing), granted=len(granted))}; "
+        f"{check.spared}",
+        hint=f"Check the dialect keys {', '.join(keys)}." if keys else "Plan again to see what remains.",
+    )
+
+
+Replay = Callable[[], Plan]
+"""Plan the changes of the plan again, on the workspace as it is now."""
+LateCheck = Callable[[AmbiguousWriteResolver], None]
+"""Raises StalePlan if a call must not be sent any more."""
+_HINT = "Plan again and review it: what is done stays, and the rest is planned again."
+
+
+def late_checks(plan: Plan, replay: Replay) -> dict[str, LateCheck]:
+    """Return the checks of the deletions that depend on other calls and that people can invalidate, by call id."""
+    deleted = {change.address for change in plan.changes if change.action is Action.DELETE and is_migrated(change)}
+    return {call.id: _check(call, replay) for call in plan.calls if call.address in deleted and call.needs}
+
+
+def _check(call: Call, replay: Replay) -> LateCheck:
+    def check(resolver: AmbiguousWriteResolver) -> None:
+        differences: tuple[Problem, ...] = ()
+        # What this run has written may not be visible in listings yet.
+        for _ in resolver.poll_visibility():
+            differences = tuple(_what_is_left(call, replay))
+            if not differences:
+                return
+        raise StalePlan(
+            f"{call.address} is not deleted, because the workspace has changed during this run: "
+            + "; ".join(dict.fromkeys(difference.message for difference in differences)),
+            hint=_HINT,
+            differences=differences,
+        )
+
+    return check
+
+
+def _what_is_left(call: Call, replay: Replay) -> Iterable[Problem]:
+    """Return why a deletion would not be sent now; nothing if it alone is left to do, or is done."""
+    try:
+        now = replay()
+    except ProblemsFound as error:
+        return error.problems
+    refused = [problem for problem in now.all_problems if problem.is_error and problem.address == str(call.address)]
+    same = [one for one in now.calls if one.address == call.address and one.operation == call.operation]
+    waits = {id for one in same for id in one.needs}
+    left = dict.fromkeys(str(one.address) for one in now.calls if one.id in waits)
+    return [
+        *refused,
+        *(Problem(code=StalePlan.code, message=f"{address} has changed", address=address) for address in left),
+    ]
 
 
 _MAYBE_MISSING: Final = (400, 409, 422)
@@ -197,14 +292,9 @@ def _find_created_ids(client: Client, call: Call, kind: Kind, listing: ListOpera
 
 def _live(client: Client, operation: ListOperation) -> list[dict[str, Json]]:
     """Return all rows of a listing. Raises ApiError where it may be incomplete."""
-
-    def page(query: Mapping[str, Json], _: bool) -> Future[Json]:
-        # Sequential: all threads of the pool may be here, and would deadlock waiting for each other.
-        response: Future[Json] = Future()
-        response.set_result(client.call(operation.name, query=query))
-        return response
-
-    rows = pagination.read_listing(PageRequests(ask=page), ListingSchema.for_operation(client.spec, operation), {})
+    # Sequential: all threads of the pool may be here, and would deadlock waiting for each other.
+    with WorkerPool(lambda: client, parallelism=1, executor=InlineExecutor()) as pool:
+        rows = ConcurrentReader(pool, client.spec).rows(operation)
     if rows.incomplete:
         raise InvalidResponse(rows.incomplete, operation=operation.name)
     return list(rows.rows)

@@ -24,14 +24,13 @@ from lmsconf.api.spec.assumed_keys import (
     ON_EXISTING,
     TIME_FORMAT,
     WHO_CAN_MANAGE,
+    Value,
 )
-from lmsconf.api.spec.candidate_values import Value
 from lmsconf.api.spec.value_encoding import ANSWERS, NEVER_CLEARED, OMITTED, clear_answer_key
 from lmsconf.apply.ambiguous_writes import is_left
-from lmsconf.apply.dialect_hint import dialect_lines
-from lmsconf.apply.first_additions import LISTS, ComparedList, named_people
-from lmsconf.apply.first_answers import AnsweredFields, ComparedAnswers
+from lmsconf.apply.first_changes import LISTS, AnsweredFields, ComparedAnswers, ComparedList, named_people
 from lmsconf.apply.manager_rights import ManagerRightMissing, compared_along, wrong_along
+from lmsconf.apply.not_as_planned import dialect_lines
 from lmsconf.apply.scheduler import LAST
 from lmsconf.apply.value_search import ResourceTrials, ValueSearch, calls_left
 from lmsconf.errors import LmsconfError, Rejected, WrongAssumption

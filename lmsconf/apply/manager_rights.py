@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from msgspec.structs import replace
 
-from lmsconf.api.spec.assumed_keys import MANAGED_GROUPS, WHO_CAN_MANAGE
-from lmsconf.api.spec.candidate_values import Value, likeliest
+from lmsconf.api.spec.assumed_keys import MANAGED_GROUPS, WHO_CAN_MANAGE, Value, likeliest
 from lmsconf.api.spec.operations import load_api_description
-from lmsconf.apply.dialect_hint import dialect_hint
-from lmsconf.apply.first_additions import ComparedList
+from lmsconf.apply.first_changes import ComparedList
+from lmsconf.apply.not_as_planned import dialect_hint
 from lmsconf.errors import ApiError, Rejected, WriteOutcomeUnknown, WrongAssumption
 from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
 from lmsconf.kinds.shared.response_json import object_list, require_object
@@ -116,8 +115,7 @@ class ComparedGroups:
         self, client: Client, sent: IssuedRequest, resolver: AmbiguousWriteResolver, removed: frozenset[str]
     ) -> None:
         self._client, self._sent, self._resolver = client, sent, resolver
-        route = client.spec.match_route(sent.call.method, sent.path)
-        self._id = route[1]["userId"] if route else ""
+        self._id = sent.path_values(client.spec).get("userId", "")
         person = _read(client, self._id)
         self._email, managed = str(person.get("email") or self._id), _managed(person)
         self._kept = {id: name for id, name in managed.items() if removed.isdisjoint(self._endings(id))}

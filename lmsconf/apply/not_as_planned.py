@@ -6,7 +6,7 @@ of answers and times). What was sent and what is read back tell the explanations
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Final, NamedTuple
 
@@ -14,12 +14,41 @@ from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.assumed_keys import ADD_MODE, CLEAR_TIME, ON_EXISTING, TIME_FORMAT, WHO_CAN_MANAGE
 from lmsconf.api.spec.operations import load_api_description
 from lmsconf.api.spec.value_encoding import ANSWERS, OMITTED, answer_value_key, clear_answer_key
-from lmsconf.apply.dialect_hint import dialect_hint
 from lmsconf.apply.scheduler import RunResult
-from lmsconf.errors import Problem
+from lmsconf.errors import LmsconfError, Problem, Severity, WrongAssumption
+from lmsconf.manifest.edit.yaml_text import format_scalar
 from lmsconf.model.calls import CallStatus
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.plan import Action, Change, FieldChange, Plan
+
+
+def dialect_hint(values: Mapping[str, str | int], purpose: str = ", and apply again") -> str:
+    """Return the hint. purpose: what follows on `Set in the project file`."""
+    return "\n".join([f"Set in the project file{purpose}:", "  dialect:", *dialect_lines(values)])
+
+
+def dialect_lines(values: Mapping[str, str | int]) -> list[str]:
+    """Return the values as lines below `dialect:`."""
+    return [f"    {key}: {format_scalar(value, in_brackets=False)}" for key, value in sorted(values.items())]
+
+
+def wrong_assumptions(errors: Iterable[LmsconfError]) -> Iterator[Problem]:
+    """Yield the problem of a run that found values of the dialect: all of them, as one block to paste."""
+    values: dict[str, str | int] = {}
+    for error in errors:
+        values |= dict(error.values) if isinstance(error, WrongAssumption) else {}
+    if not values:
+        return
+    points = "1 point" if len(values) == 1 else f"{len(values)} points"
+    message = f"the service differs in {points} from what was assumed; nothing else was sent that rests on them"
+    probe = "`lmsconf doctor --probe --user EMAIL --content NAME` finds out the others before the next apply."
+    yield Problem(
+        code=WrongAssumption.code,
+        message=message,
+        severity=Severity.WARNING,
+        hint=f"{dialect_hint(values)}\n{probe}",
+    )
+
 
 _SHOWN: Final = 3
 _MINUTE: Final = 60

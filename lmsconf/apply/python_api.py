@@ -18,8 +18,9 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lmsconf.apply.applier import Applier
-from lmsconf.apply.safe_apply import ApplyOptions, ApplyProgress, PlanSource, PreparedPlan, apply_safely
+from lmsconf.apply.events import ApplyProgress
+from lmsconf.apply.replanning import reevaluate_guards
+from lmsconf.apply.safe_apply import ApplyOptions, PlanSource, PreparedPlan, apply_safely
 from lmsconf.documents.plan_file import dumps, loads
 from lmsconf.errors import Problem, UsageError
 from lmsconf.export.export import ExportResult, export_snapshot
@@ -101,7 +102,7 @@ class Project(Struct, frozen=True):
             if base is not None:
                 before = load_base(base, self.settings, policy, self.environ, trusted=trust_project)
             if rehearse:
-                from lmsconf.apply.rehearsal.rehearsed_plan import RehearsalRequest, rehearsed_plan
+                from lmsconf.apply.rehearse import RehearsalRequest, rehearsed_plan
 
                 request = RehearsalRequest(policy=policy, base=before, max_rate=self.max_rate)
                 return rehearsed_plan(reader, request, manifests, lambda _: reader.snapshot(progress, manifests))
@@ -132,8 +133,8 @@ class Project(Struct, frozen=True):
             raise UsageError("approve is not callable", hint="Pass a function that takes the plan and returns a bool.")
         given = parse_consents(allow)
 
-        def judged(workspace: Applier, progress: ApplyProgress) -> PreparedPlan:
-            return PreparedPlan(plan=workspace.reevaluate_guards(plan, given))
+        def judged(workspace: WorkspaceReader, progress: ApplyProgress) -> PreparedPlan:
+            return PreparedPlan(plan=reevaluate_guards(workspace, plan, given))
 
         options = ApplyOptions(
             approve=approve,

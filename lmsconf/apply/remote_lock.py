@@ -3,7 +3,8 @@
 The API has no conditional create. So a run lists the locks, creates its own, and lists them again; a run that finds
 another live lock in the second listing deletes its own. Of two concurrent runs at most one proceeds, perhaps none. A
 lock is a lease that is renewed during the run, so the lock of a dead run expires. A run checks every few seconds that
-its lock still exists, so that deleting the lock stops the run.
+its lock still exists, so that deleting the lock stops the run. The name of the group holds the key, the expiry and the
+owner of the lock.
 
 Limits: a call sent just before the lease ended may arrive after another run acquired the lock, and a service that lists
 a new group late can let two runs in.
@@ -11,23 +12,233 @@ a new group late can let two runs in.
 
 from __future__ import annotations
 
+import re
 import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from typing import Final
 
-from lmsconf.api.spec.listings import MANUAL_GROUPS
-from lmsconf.apply.ambiguous_writes import WaitClock
-from lmsconf.apply.lock_lease import LockLease
-from lmsconf.apply.lock_names import LockHeldElsewhere, LockLost, WorkspaceLock
-from lmsconf.errors import LmsconfError, Rejected, Unauthorized
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lmsconf.api.spec.operations import MANUAL_GROUPS
+from lmsconf.errors import InvalidResponse, LmsconfError, Rejected, Unauthorized, WriteOutcomeUnknown
 from lmsconf.model.api import ListedRows
+from lmsconf.model.calls import Call
 from lmsconf.model.canonical_json import Json
+from lmsconf.model.names import LOCK_PREFIX
+from lmsconf.model.time_formats import format_utc
 from lmsconf.project.settings import LockSettings
 from lmsconf.support.interrupts import defer_interrupts
 from lmsconf.workspace.connection import Connection
+from lmsconf.workspace.reader import WaitClock
+
+_NAME: Final = re.compile(
+    re.escape(LOCK_PREFIX) + r"(?P<key>\w+) until (?P<until>\S+) held by (?P<owner>.+)", re.DOTALL
+)
+_CLOCKS_DIFFER: Final = 60.0
+"""Seconds of clock skew tolerated between two machines when a lease expires."""
+_LAST: Final = datetime(9999, 12, 31, tzinfo=UTC).timestamp()
+
+
+class LockHeldElsewhere(LmsconfError):
+    """Another run holds the lock; nothing was changed."""
+
+    code = "lock/held-elsewhere"
+
+
+class LockLost(LmsconfError):
+    """This run no longer holds the lock; nothing more is sent."""
+
+    code = "lock/lost"
+
+
+class WorkspaceLock(Struct, frozen=True, kw_only=True):
+    """A live lock. until: seconds since the epoch; None if its name does not declare it."""
+
+    id: str
+    key: str
+    until: float | None
+    owner: str
+
+    @classmethod
+    def parse(cls, id: str, name: str) -> WorkspaceLock | None:
+        """Parse a group as a lock; None if it is not one."""
+        if not name.startswith(LOCK_PREFIX):
+            return None
+        match = _NAME.fullmatch(name)
+        if match is None:
+            return cls(id=id, key="", until=None, owner=name.removeprefix(LOCK_PREFIX))
+        with suppress(ValueError):
+            return cls(id=id, key=match["key"], until=_seconds(match["until"]), owner=match["owner"])
+        return cls(id=id, key=match["key"], until=None, owner=match["owner"])
+
+    @property
+    def name(self) -> str:
+        """The name of the lock's group."""
+        return f"{LOCK_PREFIX}{self.key} until {_text(self.until or 0)} held by {self.owner}"
+
+    @property
+    def description(self) -> str:
+        """Owner, expiry and id, for people."""
+        until = "without an end" if self.until is None else f"until {_text(self.until)}"
+        return f"{self.owner}, {until} (id {self.id})"
+
+    def is_active(self, now: float) -> bool:
+        """Whether it excludes other runs."""
+        return self.until is None or now < self.until + _CLOCKS_DIFFER
+
+
+def _text(seconds: float) -> str:
+    if seconds >= _LAST:
+        # A date written by hand into a name, which overflows in UTC.
+        return "the end of time"
+    return format_utc(datetime.fromtimestamp(seconds, UTC))
+
+
+def _seconds(text: str) -> float:
+    return datetime.fromisoformat(text).timestamp()
+
+
+_RENEWED_AFTER: Final = 1 / 3
+_SAFE_UNTIL: Final = 0.9
+_CHECKED_EVERY: Final = 5.0
+"""Seconds between checks of our own lock.
+
+Short enough to stop soon after it is deleted, long enough that the checks cost little beside the calls.
+"""
+
+
+class LockLease:
+    """Our own lock: created, renewed while calls are sent, and deleted.
+
+    A background thread renews the lease too: what a run reads before its first call may take longer than a lease. Only
+    `renew_before` decides that the lock is lost. left: after `release`, a message if the lock may still exist.
+    """
+
+    def __init__(
+        self,
+        manager: LockManager,
+        terms: LockSettings,
+        key: str,
+        clock: Callable[[], float],
+        idle: Callable[[float, threading.Event], bool],
+    ) -> None:
+        self._manager, self._terms, self._clock, self._idle = manager, terms, clock, idle
+        self._lock = WorkspaceLock(id="", key=key, until=0.0, owner=terms.owner)
+        self._checked_at = 0.0
+        self._may_exist = False
+        self.left: str | None = None
+        self._mutex = threading.Lock()
+        self._ended = threading.Event()
+        self._renewer = threading.Thread(target=self._renew_on, name="lmsconf-lock", daemon=True)
+
+    @property
+    def key(self) -> str:
+        """Random key that identifies this lock, also while its id is unknown."""
+        return self._lock.key
+
+    def create(self) -> None:
+        """Create it, with a lease that begins now. Raises LmsconfError if that was rejected."""
+        now = self._clock()
+        self._lock = replace(self._lock, until=now + self._terms.lease)
+        self._checked_at, self._may_exist = now, True
+        try:
+            id = self._manager.create(self._lock)
+        except (WriteOutcomeUnknown, InvalidResponse):
+            return  # it is found by its key
+        except LmsconfError:
+            self._may_exist = False
+            raise
+        if id:
+            self.set_id(id)
+
+    def set_id(self, id: str) -> None:
+        """Set the group's id, and start renewing."""
+        with self._mutex:
+            self._lock = replace(self._lock, id=id)
+        if not self._renewer.ident:
+            self._renewer.start()
+
+    def renew_before(self, call: Call) -> None:
+        """Before each call: check that the lock exists, and renew the lease when a third of it is over.
+
+        A check is valid for a few seconds. Raises LockLost once the lock does not exist or may have expired for others.
+        """
+        with self._mutex:
+            self._refuse_expired(call)
+            now = self._clock()
+            if self._is_due(now):
+                self._renew(now)
+            elif not 0 <= now - self._checked_at < _CHECKED_EVERY:
+                self._check_exists(now)
+            # The response may have arrived late.
+            self._refuse_expired(call)
+
+    def release(self) -> None:
+        """Delete it. If that fails, `left` holds a message for people; the lock then expires by itself."""
+        if not self._may_exist:
+            return
+        self.left = f"the lock of {self._lock.description} may be left: run `lmsconf unlock`"
+        self._ended.set()
+        if self._renewer.ident:
+            self._renewer.join()
+        try:
+            locks = (
+                [self._lock] if self._lock.id else [lock for lock in self._manager.list_locks() if lock.key == self.key]
+            )
+            for lock in locks:
+                self._manager.delete(lock)
+                self.left = None
+        except LmsconfError as error:
+            self.left = f"the lock of {self._lock.description} could not be removed: {error.message}"
+
+    def _refuse_expired(self, call: Call) -> None:
+        if not self._is_safe(self._clock()):
+            raise LockLost(
+                f"the lock was not renewed in time, and {call.id} was not sent",
+                hint="Apply again. If runs are often delayed, set a longer `lease:` under `lock:`.",
+            )
+
+    def _is_safe(self, now: float) -> bool:
+        return now < self._begun + self._terms.lease * _SAFE_UNTIL
+
+    def _is_due(self, now: float) -> bool:
+        return now >= self._begun + self._terms.lease * _RENEWED_AFTER
+
+    @property
+    def _begun(self) -> float:
+        """When the current lease began."""
+        return (self._lock.until or 0.0) - self._terms.lease
+
+    def _renew_on(self) -> None:
+        """Renew when due until the run is over. Errors are left to `renew_before`: a new group may show late."""
+        while not self._idle(self._terms.lease * _RENEWED_AFTER / 2, self._ended):
+            with suppress(LmsconfError), self._mutex:
+                now = self._clock()
+                if not self._is_safe(now):
+                    return  # a lease that may have expired for others is not revived
+                if self._is_due(now):
+                    self._renew(now)
+
+    def _renew(self, now: float) -> None:
+        renewed = replace(self._lock, until=now + self._terms.lease)
+        try:
+            self._manager.rename(renewed)
+        except (WriteOutcomeUnknown, InvalidResponse):
+            return  # the current lease still holds; the renewal is retried before the next call
+        if self._is_safe(self._clock()):
+            # Otherwise another run may have seen the lease expire before it was renewed, and proceed as this one would.
+            self._lock, self._checked_at = renewed, now
+
+    def _check_exists(self, now: float) -> None:
+        with suppress(InvalidResponse):  # inconclusive; the next call checks again
+            self._manager.check_exists(self._lock)
+            self._checked_at = now
+
 
 _VISIBLE_WITHIN: Final = 10.0
 """Seconds in which a new group must become visible, even if the project's `settle` is shorter."""

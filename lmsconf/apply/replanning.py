@@ -1,196 +1,339 @@
-"""Plan again what a plan changes: to evaluate its guards, to see that it still fits, and to verify it."""
+"""Plan again what a plan changes: to evaluate its guards, to see that it still fits, and to verify a run."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.apply.phases import Phase, unreported
+from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver
+from lmsconf.apply.events import Phase, unreported
+from lmsconf.apply.scheduler import RunResult
 from lmsconf.apply.staleness import find_foreign_changes, find_stale_resources
-from lmsconf.errors import Problem, ProblemsFound, StalePlan
+from lmsconf.errors import (
+    ExitCode,
+    LmsconfError,
+    Problem,
+    ProblemsFound,
+    StalePlan,
+    Terminated,
+    Unauthorized,
+    WrongAssumption,
+)
 from lmsconf.kinds import all_kinds
+from lmsconf.kinds.content_target.steps import ON_EXISTING
 from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
+from lmsconf.kinds.shared.kind_names import CONTENT_TARGET
 from lmsconf.model.address import Address
+from lmsconf.model.calls import CallStatus
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.names import exact_pattern
-from lmsconf.model.plan import Plan
+from lmsconf.model.outcomes import CallOutcome, is_already_accepted
+from lmsconf.model.plan import Action, Change, Plan
 from lmsconf.model.policy import Consent, GuardLimits, Policy, saved_guard_limits
 from lmsconf.model.progress import Report
+from lmsconf.model.scope import VerifiedScope, VerifyMode, count_skipped_people
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.guards import evaluate_guards, refuse_protected_changes
 from lmsconf.planner.plan import attach_problems, make_plan
 from lmsconf.planner.plan_as_manifests import people_ids, plan_to_manifests
 from lmsconf.workspace.reader import WorkspaceReader, reads_needed
 
+TOUCHED_ONLY: Final = "Nothing else was checked (--verify touched)."
+OTHER_MANIFESTS: Final = (
+    "The local manifests differ from those that this plan was made from, so nothing else was checked."
+)
+UNDONE: Final = "The plan undoes a run, so only what it touched was checked."
+NO_MANIFESTS: Final = "There are no readable local manifests, so only what this plan touched was checked."
+
+Whole = Callable[[], tuple[Plan, tuple[Problem, ...]]]
+"""Re-plan everything in the plan's selection; also return the errors of what cannot be planned."""
+
+
+class VerificationResult(Struct, frozen=True, kw_only=True):
+    """The result of a verification. converged: None if it was not possible.
+
+    residue: the changes that a fresh plan still contains. problems: errors of what could not be planned or read.
+    """
+
+    verified: VerifiedScope
+    converged: bool | None
+    residue: tuple[Change, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+
+def skipped_verification(reason: str) -> VerificationResult:
+    """The result when nothing was read, with the reason."""
+    return VerificationResult(verified=VerifiedScope(reason=reason), converged=None)
+
+
+def verify_by_replanning(
+    plan: Plan,
+    run: RunResult,
+    resolver: AmbiguousWriteResolver,
+    *,
+    touched: Callable[[], Plan],
+    whole: Whole | None,
+    reason: str | None,
+) -> VerificationResult:
+    """Plan again. Everything is read once; acknowledged writes may become visible late, and only those are read again.
+
+    whole: None if only what the plan touched is verified, for that `reason`.
+    """
+    addresses = {outcome.address for outcome in run.outcomes}
+    verified = VerifiedScope(
+        scope=VerifyMode.TOUCHED if whole is None else VerifyMode.ALL,
+        resources=len({change.address for change in plan.changes}),
+        partial=plan.partial,
+        reason=reason,
+    )
+    changes: tuple[Change, ...] = ()
+    others: tuple[Change, ...] = ()
+    errors: tuple[Problem, ...] = ()
+    was_read = False
+    for _ in resolver.poll_visibility():
+        try:
+            if whole is None or was_read:
+                changes = touched().changes
+            else:
+                now, errors = whole()
+                changes = tuple(change for change in now.changes if change.address in addresses)
+                others = tuple(change for change in now.changes if change.address not in addresses)
+                verified = replace(verified, skipped=count_skipped_people(now.all_problems), left_out=len(now.left_out))
+            was_read = True
+        except ProblemsFound as error:
+            wrong = tuple(problem for problem in error.problems if problem.is_error)
+            return VerificationResult(verified=verified, converged=False, residue=others, problems=(*errors, *wrong))
+        except LmsconfError as error:
+            return replace(skipped_verification(error.message), problems=error.problems)
+        if not any(change.address in addresses and is_already_accepted(change, run.outcomes) for change in changes):
+            break
+    residue = (*changes, *others)
+    return VerificationResult(verified=verified, converged=not (residue or errors), residue=residue, problems=errors)
+
+
+def hints_on_updates(plan: Plan) -> dict[str, str]:
+    """The hint for each call of an update of an assignment, by call id."""
+    updated = {
+        one.address for one in plan.changes if one.action is Action.UPDATE and one.address.kind == CONTENT_TARGET
+    }
+    return {call.id: ON_EXISTING for call in plan.calls if call.address in updated}
+
+
+def exit_code(run: RunResult, converged: bool | None) -> ExitCode:
+    """Map a run to its exit code."""
+    if run.interrupted_by is not None:
+        return run.interrupted_by.exit if isinstance(run.interrupted_by, Terminated) else ExitCode.INTERRUPTED
+    failed = any(outcome.status is not CallStatus.DONE for outcome in run.outcomes)
+    if failed and not run.may_have_written:
+        if run.stopped_by is not None:
+            return run.stopped_by.exit
+        if any(isinstance(error, Unauthorized) for error in run.errors):
+            return ExitCode.UNAUTHORIZED
+        return ExitCode.BLOCKED if any(error.code == "refusal/in-use" for error in run.errors) else ExitCode.ERROR
+    if failed:
+        wrong = any(isinstance(error, WrongAssumption) and not error.refused for error in run.errors)
+        return ExitCode.NOT_CONVERGED if wrong else ExitCode.PARTIAL
+    # A plan without calls whose manifests are not available leaves nothing to do or to verify.
+    return ExitCode.OK if converged or (converged is None and not run.outcomes) else ExitCode.NOT_CONVERGED
+
+
+def unattempted_calls(plan: Plan, error: LmsconfError) -> tuple[CallOutcome, ...]:
+    """The outcomes of a plan's calls after an error before the first of them."""
+    return tuple(
+        CallOutcome(
+            call=call.id,
+            address=call.address,
+            operation=call.operation,
+            status=CallStatus.NOT_ATTEMPTED,
+            reason=error.message,
+            hint=error.hint,
+            people=call.people,
+        )
+        for call in plan.calls
+    )
+
+
 _VERIFYING: Final = "Verifying"
 
 
-class PlanReplayer(WorkspaceReader, frozen=True, kw_only=True):
-    """A reader of a workspace that plans the changes of a plan again, on the workspace as it is now."""
+def reevaluate_guards(workspace: WorkspaceReader, plan: Plan, consents: Iterable[Consent]) -> Plan:
+    """Return the plan under the current guards and those that it was saved with: the stricter limit holds."""
+    policy, saved = workspace.settings.policy, _saved_guards(plan)
+    beside = ("under the limits that the plan was saved with", saved)
+    guards = evaluate_guards(plan.measures, policy.guards, [*policy.consents, *consents], beside)
+    lists = policy.guards.stricter(saved).protect
+    refused = list(refuse_protected_changes(all_kinds(), plan.changes, lists))
+    again = {one.address for one in refused}
+    # A resource that the base protects is a problem of the whole plan (no address), and stays. So does a saved
+    # refusal: plans list their patterns without the lists that exclusions belong to.
+    kept = [
+        problem
+        for problem in plan.all_problems
+        if problem.code != "refusal/protected" or problem.address is None or problem.address not in again
+    ]
+    # Assign problems to changes again, so that a plan whose problems are the same keeps its digest.
+    changes, problems = attach_problems(plan.changes, [*kept, *refused])
+    return replace(plan, guards=guards, changes=changes, problems=tuple(problems))
 
-    def reevaluate_guards(self, plan: Plan, consents: Iterable[Consent]) -> Plan:
-        """Return the plan under the current guards and those that it was saved with: the stricter limit holds."""
-        policy, saved = self.settings.policy, _saved_guards(plan)
-        beside = ("under the limits that the plan was saved with", saved)
-        guards = evaluate_guards(plan.measures, policy.guards, [*policy.consents, *consents], beside)
-        lists = policy.guards.stricter(saved).protect
-        refused = list(refuse_protected_changes(all_kinds(), plan.changes, lists))
-        again = {one.address for one in refused}
-        # A resource that the base protects is a problem of the whole plan (no address), and stays. So does a saved
-        # refusal: plans list their patterns without the lists that exclusions belong to.
-        kept = [
-            problem
-            for problem in plan.all_problems
-            if problem.code != "refusal/protected" or problem.address is None or problem.address not in again
-        ]
-        # Assign problems to changes again, so that a plan whose problems are the same keeps its digest.
-        changes, problems = attach_problems(plan.changes, [*kept, *refused])
-        return replace(plan, guards=guards, changes=changes, problems=tuple(problems))
 
-    def refuse_stale_plan(self, plan: Plan, progress: Report | None = None, kept: Snapshot | None = None) -> Snapshot:
-        """Raise StalePlan if the plan expired, is offline or for another workspace, or if a resource in it changed.
+def refuse_stale_plan(
+    workspace: WorkspaceReader, plan: Plan, progress: Report | None = None, kept: Snapshot | None = None
+) -> Snapshot:
+    """Raise StalePlan if the plan expired, is offline or for another workspace, or if a resource in it changed.
 
-        kept: what this run read of the workspace shortly before. Then only what the plan touches is read again, by id,
-        if that can show that the plan fits; whether another plan is stale is decided by a whole reading.
-        Returns the snapshot that the plan fits.
-        """
-        self._refuse_unusable(plan)
-        manifests, policy = self._again(plan)
+    kept: what this run read of the workspace shortly before. Then only what the plan touches is read again, by id,
+    if that can show that the plan fits; whether another plan is stale is decided by a whole reading.
+    Returns the snapshot that the plan fits.
+    """
+    _refuse_unusable(workspace, plan)
+    manifests, policy = _again(workspace, plan)
 
-        def differences(snapshot: Snapshot) -> tuple[Problem, ...]:
-            return find_stale_resources(plan, *self.plan_with_errors(manifests, policy, snapshot))
+    def differences(snapshot: Snapshot) -> tuple[Problem, ...]:
+        return find_stale_resources(plan, *workspace.plan_with_errors(manifests, policy, snapshot))
 
-        again = None if kept is None else self.reread(kept, plan.changes, progress)
-        if again is not None and not differences(again):
-            return again
-        snapshot = self._read_touched(plan, manifests, policy, progress)
-        _refuse_differences(differences(snapshot))
-        return snapshot
+    again = None if kept is None else workspace.reread(kept, plan.changes, progress)
+    if again is not None and not differences(again):
+        return again
+    snapshot = _read_touched(workspace, plan, manifests, policy, progress)
+    _refuse_differences(differences(snapshot))
+    return snapshot
 
-    def plan_what_is_left(self, plan: Plan) -> Plan:
-        """Return what is left of a plan, of which an earlier run may have carried out any number of calls.
 
-        Raises StalePlan as `refuse_stale_plan` does, where a resource is not between what it was when the plan was
-        made and what the plan makes of it.
-        """
-        self._refuse_unusable(plan)
-        manifests, policy = self._again(plan)
-        snapshot = self._read_touched(plan, manifests, policy)
-        left, unplannable = self.plan_with_errors(manifests, policy, snapshot)
-        _refuse_differences(find_foreign_changes(plan, left, unplannable))
-        # Its guards were evaluated for the whole plan, and it is verified as the whole plan would be.
-        return replace(
-            left, guards=plan.guards, selection=plan.selection, expires_at=plan.expires_at, undo_of=plan.undo_of
+def plan_what_is_left(workspace: WorkspaceReader, plan: Plan) -> Plan:
+    """Return what is left of a plan, of which an earlier run may have carried out any number of calls.
+
+    Raises StalePlan as `refuse_stale_plan` does, where a resource is not between what it was when the plan was
+    made and what the plan makes of it.
+    """
+    _refuse_unusable(workspace, plan)
+    manifests, policy = _again(workspace, plan)
+    snapshot = _read_touched(workspace, plan, manifests, policy)
+    left, unplannable = workspace.plan_with_errors(manifests, policy, snapshot)
+    _refuse_differences(find_foreign_changes(plan, left, unplannable))
+    # Its guards were evaluated for the whole plan, and it is verified as the whole plan would be.
+    return replace(left, guards=plan.guards, selection=plan.selection, expires_at=plan.expires_at, undo_of=plan.undo_of)
+
+
+def _refuse_unusable(workspace: WorkspaceReader, plan: Plan) -> None:
+    """Raise StalePlan if the plan is offline, expired, or for another workspace."""
+    if plan.offline:
+        raise StalePlan(
+            "the plan was made from a snapshot file and cannot be applied",
+            hint="Plan against the workspace, without --snapshot.",
+        )
+    if plan.expires_at <= (moment := workspace.now()):
+        raise StalePlan(
+            f"the plan expired at {plan.expires_at}, and it is now {moment}",
+            hint="Plan again and review it. `plans: {valid_for: 7d}` in the project file sets how long plans "
+            "are valid.",
+        )
+    if (plan.workspace, plan.url) != (workspace.connection.name, workspace.connection.url):
+        raise StalePlan(
+            f"the plan was made for workspace {plan.workspace} ({plan.url}), and this is "
+            f"{workspace.connection.name} ({workspace.connection.url})",
+            hint="Choose the workspace with --workspace, or plan again.",
         )
 
-    def _refuse_unusable(self, plan: Plan) -> None:
-        """Raise StalePlan if the plan is offline, expired, or for another workspace."""
-        if plan.offline:
-            raise StalePlan(
-                "the plan was made from a snapshot file and cannot be applied",
-                hint="Plan against the workspace, without --snapshot.",
-            )
-        if plan.expires_at <= (moment := self.now()):
-            raise StalePlan(
-                f"the plan expired at {plan.expires_at}, and it is now {moment}",
-                hint="Plan again and review it. `plans: {valid_for: 7d}` in the project file sets how long plans "
-                "are valid.",
-            )
-        if (plan.workspace, plan.url) != (self.connection.name, self.connection.url):
-            raise StalePlan(
-                f"the plan was made for workspace {plan.workspace} ({plan.url}), and this is "
-                f"{self.connection.name} ({self.connection.url})",
-                hint="Choose the workspace with --workspace, or plan again.",
-            )
 
-    def _replayed(
-        self,
-        plan: Plan,
-        *,
-        only: Address | None = None,
-        snapshot: Snapshot | None = None,
-        phase: Phase = unreported,
-    ) -> Plan:
-        """Re-plan the plan's own changes on the current snapshot: all of them before it is applied, none of them after.
+def replay(
+    workspace: WorkspaceReader,
+    plan: Plan,
+    *,
+    only: Address | None = None,
+    snapshot: Snapshot | None = None,
+    phase: Phase = unreported,
+) -> Plan:
+    """Re-plan the plan's own changes on the current snapshot: all of them before it is applied, none of them after.
 
-        only: restricts it to this resource and its dependencies. snapshot: the current one, if it was read just now.
-        """
-        manifests, policy = self._again(plan, only)
-        if snapshot is None:
-            with phase(_VERIFYING) as progress:
-                snapshot = self._read_touched(plan, manifests, policy, progress)
-        return make_plan(all_kinds(), manifests, snapshot, policy, self.call_templates, created_at=self.now())
-
-    def read_resource(self, plan: Plan, address: Address) -> Snapshot:
-        """Read what the plan's own changes of one resource are compared with."""
-        return self._read_touched(plan, *self._again(plan, address))
-
-    def replan_resource(self, plan: Plan, address: Address, snapshot: Snapshot, spec: ApiSpec) -> Plan:
-        """Plan the plan's own changes of one resource again, in another dialect."""
-        manifests, policy = self._again(plan, address)
-        return make_plan(all_kinds(), manifests, snapshot, policy, SpecCallTemplates(spec), created_at=self.now())
-
-    def _read_touched(
-        self, plan: Plan, manifests: Manifests, policy: Policy, progress: Report | None = None
-    ) -> Snapshot:
-        """Read all that the plan's own changes, as manifests, are compared with; people by the ids in the plan."""
-        wanted = reads_needed(manifests, policy)
-        return self.read(replace(wanted, people=people_ids(plan, all_kinds())), progress)
-
-    def _left(self, plan: Plan, kept: Snapshot | None, phase: Phase) -> Plan:
-        """Re-plan the plan's own changes after a run: what it touched is read again by id, if that shows it all done.
-
-        kept: what this run read of the workspace before its first call.
-        """
-        again = None
-        if kept is not None:
-            with phase(_VERIFYING) as progress:
-                again = self.reread(kept, plan.changes, progress)
-        if again is not None:
-            # The whole reading raises these problems again, unless they are about what was left out.
-            with suppress(ProblemsFound):
-                left = self._replayed(plan, snapshot=again)
-                # Somebody in a list may have an account since the people were read.
-                if not left.changes and not any(problem.code == "person/unexplained" for problem in left.all_problems):
-                    return left
-        return self._replayed(plan, phase=phase)
-
-    def _again(self, plan: Plan, only: Address | None = None) -> tuple[Manifests, Policy]:
-        """Return a plan's own changes as manifests, and the policy to plan them: no ownership, nothing excluded."""
-        project_policy = self.settings.policy
-        policy = Policy(
-            workspace=project_policy.workspace,
-            today=project_policy.today,
-            timezone=project_policy.timezone,
-            create_people=project_policy.create_people,
-            # Only totals are compared, and a percentage limit would cost reads.
-            guards=_unlimited(project_policy, plan),
-            only=() if only is None else (exact_pattern(str(only)),),
-            # Unchanged resources of the plan are not in these manifests, and would look undeclared.
-            compares=0,
-        )
-        return plan_to_manifests(plan, all_kinds()), policy
-
-    def _everything(self, plan: Plan, manifests: Manifests, phase: Phase) -> tuple[Plan, tuple[Problem, ...]]:
-        """Re-plan the plan's whole selection of the manifests; also return the errors of what cannot be planned."""
-        project_policy, chosen = self.settings.policy, plan.selection
-        policy = replace(
-            project_policy,
-            # No guard is evaluated here, and percentage limits and rename detection would cost reads.
-            guards=_unlimited(project_policy, plan),
-            compares=0,
-            only=chosen.only,
-            excluded=chosen.excluded,
-            additive=chosen.additive,
-            verifying=True,
-        )
+    only: restricts it to this resource and its dependencies. snapshot: the current one, if it was read just now.
+    """
+    manifests, policy = _again(workspace, plan, only)
+    if snapshot is None:
         with phase(_VERIFYING) as progress:
-            snapshot = self.read(reads_needed(manifests, policy), progress)
-        return self.partial_plan(manifests, policy, snapshot)
+            snapshot = _read_touched(workspace, plan, manifests, policy, progress)
+    return make_plan(all_kinds(), manifests, snapshot, policy, workspace.call_templates, created_at=workspace.now())
+
+
+def read_resource(workspace: WorkspaceReader, plan: Plan, address: Address) -> Snapshot:
+    """Read what the plan's own changes of one resource are compared with."""
+    return _read_touched(workspace, plan, *_again(workspace, plan, address))
+
+
+def replan_resource(
+    workspace: WorkspaceReader, plan: Plan, address: Address, snapshot: Snapshot, spec: ApiSpec
+) -> Plan:
+    """Plan the plan's own changes of one resource again, in another dialect."""
+    manifests, policy = _again(workspace, plan, address)
+    return make_plan(all_kinds(), manifests, snapshot, policy, SpecCallTemplates(spec), created_at=workspace.now())
+
+
+def _read_touched(
+    workspace: WorkspaceReader, plan: Plan, manifests: Manifests, policy: Policy, progress: Report | None = None
+) -> Snapshot:
+    """Read all that the plan's own changes, as manifests, are compared with; people by the ids in the plan."""
+    wanted = reads_needed(manifests, policy)
+    return workspace.read(replace(wanted, people=people_ids(plan, all_kinds())), progress)
+
+
+def what_is_left(workspace: WorkspaceReader, plan: Plan, kept: Snapshot | None, phase: Phase) -> Plan:
+    """Re-plan the plan's own changes after a run: what it touched is read again by id, if that shows it all done.
+
+    kept: what this run read of the workspace before its first call.
+    """
+    again = None
+    if kept is not None:
+        with phase(_VERIFYING) as progress:
+            again = workspace.reread(kept, plan.changes, progress)
+    if again is not None:
+        # The whole reading raises these problems again, unless they are about what was left out.
+        with suppress(ProblemsFound):
+            left = replay(workspace, plan, snapshot=again)
+            # Somebody in a list may have an account since the people were read.
+            if not left.changes and not any(problem.code == "person/unexplained" for problem in left.all_problems):
+                return left
+    return replay(workspace, plan, phase=phase)
+
+
+def _again(workspace: WorkspaceReader, plan: Plan, only: Address | None = None) -> tuple[Manifests, Policy]:
+    """Return a plan's own changes as manifests, and the policy to plan them: no ownership, nothing excluded."""
+    project_policy = workspace.settings.policy
+    policy = Policy(
+        workspace=project_policy.workspace,
+        today=project_policy.today,
+        timezone=project_policy.timezone,
+        create_people=project_policy.create_people,
+        # Only totals are compared, and a percentage limit would cost reads.
+        guards=_unlimited(project_policy, plan),
+        only=() if only is None else (exact_pattern(str(only)),),
+        # Unchanged resources of the plan are not in these manifests, and would look undeclared.
+        compares=0,
+    )
+    return plan_to_manifests(plan, all_kinds()), policy
+
+
+def replan_everything(
+    workspace: WorkspaceReader, plan: Plan, manifests: Manifests, phase: Phase
+) -> tuple[Plan, tuple[Problem, ...]]:
+    """Re-plan the plan's whole selection of the manifests; also return the errors of what cannot be planned."""
+    project_policy, chosen = workspace.settings.policy, plan.selection
+    policy = replace(
+        project_policy,
+        # No guard is evaluated here, and percentage limits and rename detection would cost reads.
+        guards=_unlimited(project_policy, plan),
+        compares=0,
+        only=chosen.only,
+        excluded=chosen.excluded,
+        additive=chosen.additive,
+        verifying=True,
+    )
+    with phase(_VERIFYING) as progress:
+        snapshot = workspace.read(reads_needed(manifests, policy), progress)
+    return workspace.partial_plan(manifests, policy, snapshot)
 
 
 def _refuse_differences(differences: Sequence[Problem]) -> None:

@@ -29,39 +29,40 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from lmsconf.apply.ambiguous_writes import WaitClock
-from lmsconf.apply.applier import Applier
-from lmsconf.apply.phases import unreported
-from lmsconf.apply.rehearsal.receipts import refuse_unrehearsed
+from lmsconf.apply.events import ApplyProgress
+from lmsconf.apply.rehearse import refuse_unrehearsed
 from lmsconf.apply.remote_lock import LockManager
+from lmsconf.apply.replanning import refuse_stale_plan
+from lmsconf.apply.run import execute, report_unstarted
 from lmsconf.apply.scheduler import Begin
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import ExitCode, LmsconfError, StalePlan, Terminated
 from lmsconf.journal.journal_writer import Journal
-from lmsconf.journal.pending_writes import PendingWrites, wait_for_pending_writes
+from lmsconf.journal.pending_writes import wait_for_pending_writes
 from lmsconf.journal.run_chain import Retention
 from lmsconf.journal.workspace_lock import hold_lock
 from lmsconf.kinds import all_kinds
 from lmsconf.kinds.custom_field.lost_answers import MOST_KEPT
 from lmsconf.model.blockers import refuse_blocked
-from lmsconf.model.calls import Call, CallStatus
+from lmsconf.model.calls import CallStatus
 from lmsconf.model.declarations import Manifests
-from lmsconf.model.outcomes import ApplyReport, CallOutcome
+from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Plan
-from lmsconf.model.progress import Report
 from lmsconf.model.recorded_run import undo_command
 from lmsconf.model.scope import VerifyMode
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.planner.undo.pre_image import count_destroyed, pre_image
+from lmsconf.planner.undo.extent import count_destroyed, pre_image
 from lmsconf.project.settings import Settings
 from lmsconf.support.interrupts import Interrupts
 from lmsconf.workspace.connection import Connection, RateLimiters
+from lmsconf.workspace.project_manifests import manifests_commit
+from lmsconf.workspace.reader import WaitClock, WorkspaceReader
 
 if TYPE_CHECKING:
     from lmsconf.api.client import Exchange
@@ -84,47 +85,8 @@ class PlanSource(Struct, frozen=True, kw_only=True):
     get: makes or loads it. saved: the plan was made earlier, so it is compared with the workspace before anything else.
     """
 
-    get: Callable[[Applier, ApplyProgress], PreparedPlan]
+    get: Callable[[WorkspaceReader, ApplyProgress], PreparedPlan]
     saved: bool
-
-
-class ApplyProgress:
-    """What an apply reports while it runs. Every method does nothing here; override those that you need."""
-
-    def phase(self, label: str) -> AbstractContextManager[Report]:
-        """A phase begins: Reading, Checking, Applying or Verifying. The context's value receives the progress."""
-        return unreported(label)
-
-    def planned(self, plan: Plan) -> None:
-        """The plan is made or loaded, and nothing has been checked yet."""
-
-    def workspace_read(self, snapshot: Snapshot) -> None:
-        """The workspace, or the part that is needed, was read: for the plan, to check it, or to verify the result."""
-
-    def waiting(self, seconds: float) -> None:
-        """A write is not visible yet; the run waits at most so many seconds for it."""
-
-    def waiting_for_lock(self, seconds: float) -> None:
-        """The run's own lock is not listed yet; the run waits at most so many seconds for it."""
-
-    def waiting_for_earlier_run(self, writes: PendingWrites) -> None:
-        """Writes of an earlier run may still take effect; the run waits `writes.seconds` before it reads."""
-        self.note(str(writes))
-
-    def call_started(self, call: Call) -> None:
-        """A call is about to be sent, or sent again. Several threads may call this at a time."""
-
-    def call_ended(self, outcome: CallOutcome) -> None:
-        """A call has ended, or is not sent because an earlier one failed or the run stopped."""
-
-    def note(self, text: str) -> None:
-        """A sentence for people, such as why the start is delayed or that a lock could not be removed."""
-
-    def stopped(self, report: ApplyReport) -> None:
-        """The run ends before its first call with an error, which is raised next."""
-
-    def interrupted(self, error: KeyboardInterrupt) -> None:
-        """Ctrl-C or SIGTERM before the first call."""
 
 
 class ApplyOptions(Struct, frozen=True, kw_only=True):
@@ -176,9 +138,17 @@ def apply_safely(
     with (
         interrupts.installed(),
         _local_lock(settings, progress),
-        _workspace(settings, options, progress, reads) as workspace,
+        _connection(settings, options) as connection,
         ExitStack() as leases,
     ):
+        workspace = WorkspaceReader(
+            settings=settings,
+            connection=connection,
+            parallelism=options.parallelism,
+            timing=WaitClock(tell=progress.waiting),
+            on_read=reads.read,
+            on_reread=reads.reread,
+        )
         prepared = source.get(workspace, progress)
         plan, manifests = prepared.plan, prepared.manifests
         journal = None
@@ -189,24 +159,35 @@ def apply_safely(
             journal = reads.journal = _journal(settings, plan, options, kept, progress) if plan.calls else None
         except LmsconfError as error:
             interrupts.keep()
-            progress.stopped(workspace.report_unstarted(plan, error, meta=options.meta))
+            progress.stopped(report_unstarted(workspace, plan, error, meta=options.meta))
             raise
         except KeyboardInterrupt as cut:
             interrupts.keep()
             progress.interrupted(cut)
-            return workspace.report_unstarted(plan, InterruptedBeforeStart(cut), meta=options.meta), False
+            return report_unstarted(workspace, plan, InterruptedBeforeStart(cut), meta=options.meta), False
         # Where everything is read anew to verify the run, a second snapshot beside that one would double the memory.
         del prepared
         kept = None if options.verify is VerifyMode.ALL and manifests is not None else kept
         with journal or nullcontext():
-            report = _executed(workspace, plan, manifests, options, progress, journal, keep, kept)
+            report = execute(
+                workspace,
+                plan,
+                meta=options.meta,
+                progress=progress,
+                journal=journal,
+                keep=keep,
+                verify=options.verify,
+                made_from=manifests,
+                kept=kept,
+                interrupts=interrupts,
+            )
         if journal is not None and any(one.status is CallStatus.DONE or one.unsure for one in report.outcomes):
             report = replace(report, undo_command=undo_command(journal.path.stem, settings.policy.command))
         return report, journal is not None
 
 
 def _cleared(
-    workspace: Applier,
+    workspace: WorkspaceReader,
     prepared: PreparedPlan,
     source: PlanSource,
     options: ApplyOptions,
@@ -241,9 +222,11 @@ def _cleared(
     return keep, kept
 
 
-def _check_fresh(workspace: Applier, plan: Plan, progress: ApplyProgress, kept: Snapshot | None = None) -> Snapshot:
+def _check_fresh(
+    workspace: WorkspaceReader, plan: Plan, progress: ApplyProgress, kept: Snapshot | None = None
+) -> Snapshot:
     with progress.phase("Checking") as tell:
-        return workspace.refuse_stale_plan(plan, tell, kept)
+        return refuse_stale_plan(workspace, plan, tell, kept)
 
 
 class _ReadLog:
@@ -266,8 +249,6 @@ def _journal(
     settings: Settings, plan: Plan, options: ApplyOptions, kept: Snapshot | None, progress: ApplyProgress
 ) -> Journal:
     """Open the journal, and keep the plan beside it, with what it changes and destroys as it is now."""
-    from lmsconf.workspace.manifests_commit import manifests_commit  # needs subprocess, which is slow to import
-
     # The embedded workspace is in this process: no call of an earlier one can still take effect.
     retention = Retention(keep=settings.kept_runs, settle=0.0 if settings.workspace.embedded else settings.settle)
     environ = os.environ if options.environ is None else options.environ
@@ -307,26 +288,12 @@ def _local_lock(settings: Settings, progress: ApplyProgress) -> Iterator[None]:
         yield
 
 
-@contextmanager
-def _workspace(
-    settings: Settings, options: ApplyOptions, progress: ApplyProgress, reads: _ReadLog
-) -> Iterator[Applier]:
-    timing = WaitClock(tell=progress.waiting)
-    with Connection(
-        settings, max_rate=options.max_rate, rate_limiters=options.rate_limiters, on_call=options.on_call
-    ) as connection:
-        yield Applier(
-            settings=settings,
-            connection=connection,
-            parallelism=options.parallelism,
-            timing=timing,
-            on_read=reads.read,
-            on_reread=reads.reread,
-        )
+def _connection(settings: Settings, options: ApplyOptions) -> Connection:
+    return Connection(settings, max_rate=options.max_rate, rate_limiters=options.rate_limiters, on_call=options.on_call)
 
 
 @contextmanager
-def _remote_lock(workspace: Applier, plan: Plan, progress: ApplyProgress) -> Iterator[Begin | None]:
+def _remote_lock(workspace: WorkspaceReader, plan: Plan, progress: ApplyProgress) -> Iterator[Begin | None]:
     """Exclude runs on other machines, if the project configures a lock."""
     terms = workspace.settings.lock
     if terms is None or not plan.calls:
@@ -340,29 +307,3 @@ def _remote_lock(workspace: Applier, plan: Plan, progress: ApplyProgress) -> Ite
     finally:
         if locks.left:
             progress.note(locks.left)
-
-
-def _executed(
-    workspace: Applier,
-    plan: Plan,
-    manifests: Manifests | None,
-    options: ApplyOptions,
-    progress: ApplyProgress,
-    journal: Journal | None,
-    keep: Begin | None,
-    kept: Snapshot | None,
-) -> ApplyReport:
-    """Send the calls and verify them."""
-    return workspace.execute(
-        plan,
-        meta=options.meta,
-        phase=progress.phase,
-        journal=journal,
-        keep=keep,
-        sent=progress.call_started,
-        ended=progress.call_ended,
-        verify=options.verify,
-        made_from=manifests,
-        kept=kept,
-        interrupts=options.interrupts,
-    )

@@ -136,9 +136,9 @@ def _other_differences(plan: Plan, now: Plan) -> Iterator[Problem]:
     keys = _KEYS_IN_PARTIAL_PLAN if plan.partial else _KEYS
     alike = {_exactly(change, keys) for change in now.changes}
     doubtful = [change for change in plan.changes if _exactly(change, keys) not in alike]
-    today = {_shown(change, keys) for change in now.changes} if doubtful else set()
+    today = {change_hash(change, keys) for change in now.changes} if doubtful else set()
     for change in doubtful:
-        if _shown(change, keys) not in today:
+        if change_hash(change, keys) not in today:
             message = f"{change.address}: a new plan has another id for it, or another difference"
             yield _problem(change, f"{message}; the file may have been edited", [])
     fresh = {call.id: call for call in now.calls}
@@ -152,11 +152,11 @@ def _other_differences(plan: Plan, now: Plan) -> Iterator[Problem]:
 
 
 def _exactly(change: Change, keys: Iterable[str]) -> str:
-    """A text that differs for different changes, and for lists in another order: faster than `_shown`."""
+    """A text that differs for different changes, and for lists in another order: faster than `change_hash`."""
     return repr([getattr(change, key) for key in keys])
 
 
-def _shown(change: Change, keys: Iterable[str]) -> str:
+def change_hash(change: Change, keys: Iterable[str]) -> str:
     """Hash a change as its document shows it, without source and cause; lists are unordered."""
     document = change_json(change)
     return sha256({key: _sorted(document[key]) for key in keys})

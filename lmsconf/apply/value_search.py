@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from msgspec.structs import replace
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.api.spec.assumed_keys import ON_EXISTING, TIME_FORMAT
-from lmsconf.api.spec.candidate_values import Value, joint_values, likeliest, mentions
+from lmsconf.api.spec.assumed_keys import ON_EXISTING, TIME_FORMAT, Value, joint_values, likeliest, mentions
 from lmsconf.api.spec.operations import load_api_description
 from lmsconf.errors import ApiError, InvalidResponse, LmsconfError, ProblemsFound, Rejected, WriteOutcomeUnknown
 from lmsconf.kinds.shared.call_placeholders import fill_refs_in_body, fill_refs_in_path

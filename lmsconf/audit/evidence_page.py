@@ -7,8 +7,7 @@ from typing import Final, NamedTuple, cast
 
 from msgspec.structs import asdict
 
-from lmsconf.audit.run_chain import chain_findings
-from lmsconf.audit.run_entry import FOLDER, JOURNAL, PLAN, REPORT
+from lmsconf.audit.run_entry import FOLDER, JOURNAL, PLAN, REPORT, chain_findings
 from lmsconf.documents.document import JsonObjectReader
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.effects import NO_CHANGE, AccessCounts, Basis, PredictedTotals

@@ -12,12 +12,12 @@ from msgspec import Struct
 
 from lmsconf.audit.bundle import EVIDENCE, FORMAT, PAGE
 from lmsconf.audit.evidence_page import evidence_html
-from lmsconf.audit.run_chain import chain_findings, head_findings
-from lmsconf.audit.run_entry import FOLDER, JOURNAL, PLAN, REPORT, RunCopies, run_entry
-from lmsconf.audit.signing import PublicKey, parse_public_key
-from lmsconf.audit.statement import (
+from lmsconf.audit.run_entry import FOLDER, JOURNAL, PLAN, REPORT, RunCopies, chain_findings, head_findings, run_entry
+from lmsconf.audit.signing import (
     ENVELOPE,
     STATEMENT,
+    PublicKey,
+    parse_public_key,
     pre_authentication_encoding,
     signature_in,
     statement_text,

@@ -30,10 +30,10 @@ class CommandEntry(NamedTuple):
 
 COMMANDS: Mapping[str, CommandEntry] = {
     "init": CommandEntry("lmsconf.cli.init", "init", "Create a project: a project file, a first manifest, a workflow."),
-    "validate": CommandEntry("lmsconf.cli.validate", "validate", "Check the manifests, without a connection."),
-    "fmt": CommandEntry("lmsconf.cli.fmt", "fmt", "Put keys and lists of manifests in order."),
+    "validate": CommandEntry("lmsconf.cli.manifest_commands", "validate", "Check the manifests, without a connection."),
+    "fmt": CommandEntry("lmsconf.cli.manifest_commands", "fmt", "Put keys and lists of manifests in order."),
     "plan": CommandEntry("lmsconf.cli.plan", "plan", "Show what apply would change."),
-    "show": CommandEntry("lmsconf.cli.show", "show", "Show a saved plan, snapshot or apply report."),
+    "show": CommandEntry("lmsconf.cli.records", "show", "Show a saved plan, snapshot or apply report."),
     "apply": CommandEntry("lmsconf.cli.apply", "apply", "Change the workspace to match the manifests."),
     "drift": CommandEntry("lmsconf.cli.drift", "drift", "Show where the workspace differs from the manifests."),
     "access": CommandEntry(
@@ -48,25 +48,27 @@ COMMANDS: Mapping[str, CommandEntry] = {
         "lmsconf.cli.people_commands", "test", "Run the tests of the manifests on the state after the plan."
     ),
     "runs": CommandEntry(
-        "lmsconf.cli.small_commands", "runs", "List what was applied from here, or show one run call by call."
+        "lmsconf.cli.records", "runs", "List what was applied from here, or show one run call by call."
     ),
-    "history": CommandEntry("lmsconf.cli.history", "history", "Show which runs changed a resource or a person."),
+    "history": CommandEntry("lmsconf.cli.records", "history", "Show which runs changed a resource or a person."),
     "evidence": CommandEntry(
-        "lmsconf.cli.evidence", "evidence", "Write a folder that shows what runs did, or verify one."
+        "lmsconf.cli.records", "evidence", "Write a folder that shows what runs did, or verify one."
     ),
-    "unlock": CommandEntry("lmsconf.cli.unlock", "unlock", "Remove a stale lock."),
+    "unlock": CommandEntry("lmsconf.cli.workspace_commands", "unlock", "Remove a stale lock."),
     "export": CommandEntry("lmsconf.cli.export", "export", "Write manifests for the live workspace."),
-    "snapshot": CommandEntry("lmsconf.cli.snapshot", "snapshot", "Save the state of the workspace to a file."),
-    "explain": CommandEntry(
-        "lmsconf.cli.small_commands", "explain", "Explain a key of manifests or of lmsconf.yaml, or a code."
+    "snapshot": CommandEntry(
+        "lmsconf.cli.workspace_commands", "snapshot", "Save the state of the workspace to a file."
     ),
-    "help": CommandEntry("lmsconf.cli.help_command", "help_command", "Print a page of the guide."),
-    "graph": CommandEntry("lmsconf.cli.small_commands", "graph", "Show the dependency graph."),
+    "explain": CommandEntry(
+        "lmsconf.cli.manifest_commands", "explain", "Explain a key of manifests or of lmsconf.yaml, or a code."
+    ),
+    "help": CommandEntry("lmsconf.cli.help", "help_command", "Print a page of the guide."),
+    "graph": CommandEntry("lmsconf.cli.manifest_commands", "graph", "Show the dependency graph."),
     "doctor": CommandEntry(
         "lmsconf.cli.doctor", "doctor", "Check the connection, the token, and the assumptions about the service."
     ),
-    "api": CommandEntry("lmsconf.cli.api", "api", "Send one request to the API and print the response."),
-    "completion": CommandEntry("lmsconf.cli.small_commands", "completion", "Print the completion script of a shell."),
+    "api": CommandEntry("lmsconf.cli.workspace_commands", "api", "Send one request to the API and print the response."),
+    "completion": CommandEntry("lmsconf.cli.completion", "completion", "Print the completion script of a shell."),
     "fleet": CommandEntry("lmsconf.cli.fleet", "fleet", "Work on many workspaces of one project."),
     "sandbox": CommandEntry("lmsconf.cli.sandbox", "sandbox", "Serve, seed or reset the embedded workspace."),
 }

@@ -2,36 +2,64 @@
 
 from __future__ import annotations
 
+import math
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 from msgspec.structs import replace
 
+from lmsconf.apply.events import ApplyProgress
+from lmsconf.apply.replanning import reevaluate_guards
+from lmsconf.apply.safe_apply import ApplyOptions, PlanSource, PreparedPlan, apply_safely
 from lmsconf.cli.command import Command
 from lmsconf.cli.events import CommandEvents, events_option
-from lmsconf.cli.frame import CommandContext, pass_context
+from lmsconf.cli.frame import CommandContext, pass_context, report_interrupt
 from lmsconf.cli.output import Output, output_options
+from lmsconf.cli.output_streams import (
+    confirm,
+    mask_if_enabled,
+    refuse_without_terminal,
+    supports_color,
+    write_redacted,
+    write_stderr,
+)
 from lmsconf.cli.planning import (
     allow,
     apply_command_line,
     build_policy,
     load_context_settings,
+    load_saved,
     load_valid_manifests,
     max_rate,
     on_request,
     parallelism,
     plan_signing_key,
     selection_options,
+    show_reading_progress,
 )
-from lmsconf.cli.prompts import refuse_without_terminal
-from lmsconf.errors import ExitCode, UsageError
+from lmsconf.documents.plan_file import loads
+from lmsconf.errors import ExitCode, LmsconfError, Problem, ProblemsFound, UsageError
+from lmsconf.journal.pending_writes import PendingWrites
+from lmsconf.model.calls import Call
+from lmsconf.model.fleet import INTERRUPTIONS
+from lmsconf.model.outcomes import ApplyReport, CallOutcome
+from lmsconf.model.plan import Plan
+from lmsconf.model.policy import parse_consents
+from lmsconf.model.progress import Report
 from lmsconf.model.scope import VerifyMode
+from lmsconf.model.snapshot import Snapshot
+from lmsconf.render import APPLY_VIEWS
+from lmsconf.render.apply_report import apply_summary, apply_text, verification_result
+from lmsconf.render.plan_wording import workspace_line
+from lmsconf.render.text import plan_text
 
 if TYPE_CHECKING:
-    from lmsconf.apply.applier import Applier
-    from lmsconf.apply.safe_apply import ApplyProgress
-    from lmsconf.model.plan import Plan
+    from lmsconf.workspace.reader import WorkspaceReader
 
 
 @click.command(cls=Command)
@@ -86,11 +114,6 @@ def apply(
     Afterwards everything in the plan's scope is planned again, and apply exits 6 if there are differences. For a
     PLANFILE this needs the manifests that it was made from; without them, only what the plan changes is checked.
     """
-    from lmsconf.apply.safe_apply import ApplyOptions, PlanSource, PreparedPlan
-    from lmsconf.apply.safe_apply import apply_safely as apply_safely
-    from lmsconf.cli.apply_screen import ApplyScreen, approval_prompt, parse_key_values, write_report
-    from lmsconf.model.policy import parse_consents
-
     consented, noted = parse_consents(allow), parse_key_values(meta)
     if planfile is not None and (only or excluded or additive or no_effects):
         hint = "Use --only, --except, --additive and --no-effects with lmsconf plan."
@@ -103,10 +126,12 @@ def apply(
         refuse_without_terminal("Pass --auto-approve, or apply a plan file.")
     settings = load_context_settings(context)
 
-    def prepare(workspace: Applier, progress: ApplyProgress) -> PreparedPlan:
+    def prepare(workspace: WorkspaceReader, progress: ApplyProgress) -> PreparedPlan:
         manifests = snapshot = None
         if planfile is not None:
-            plan = workspace.reevaluate_guards(_loaded(planfile, plan_signing_key(context)), consented)
+            key = plan_signing_key(context)
+            saved = load_saved(planfile, lambda text: loads(text, key), "apply takes a plan file")
+            plan = reevaluate_guards(workspace, saved, consented)
         else:
             manifests = load_valid_manifests(workspace, events)
             policy = build_policy(settings, only, excluded, additive, consented, effects=not no_effects, pace=max_rate)
@@ -133,12 +158,112 @@ def apply(
         return write_report(output, report, journalled=journalled, was_asked=asks)
 
 
-def _loaded(planfile: Path, key: bytes | None) -> Plan:
-    """Load a plan file. Raises StalePlan for an edited one, and UsageError for a manifest."""
-    from lmsconf.documents.document import errors_of_file
-    from lmsconf.documents.plan_file import loads
-    from lmsconf.support.atomic_files import read_text
+class ApplyScreen(ApplyProgress):
+    """Progress bars, the plan and notes on stderr, and all of it as events.
 
-    text = read_text(planfile)
-    with errors_of_file(str(planfile), text, "apply takes a plan file"):
-        return loads(text, key)
+    A plan from a file was reviewed already and is not shown.
+    """
+
+    def __init__(self, output: Output, events: CommandEvents, *, shows_plan: bool) -> None:
+        self._output, self._events = output, events
+        self._shows_plan = shows_plan
+        self._has_waited = False
+
+    @contextmanager
+    def phase(self, label: str) -> Iterator[Report]:
+        with show_reading_progress(label, self._events) as tell:
+            yield tell
+
+    def workspace_read(self, snapshot: Snapshot) -> None:
+        self._events.workspace_read(snapshot)
+
+    def call_started(self, call: Call) -> None:
+        self._events.call_started(call)
+
+    def call_ended(self, outcome: CallOutcome) -> None:
+        self._events.call_ended(outcome)
+
+    def planned(self, plan: Plan) -> None:
+        self._events.planned(plan)
+        if self._shows_plan:
+            # What stops it is the error that follows.
+            text = plan_text(mask_if_enabled(plan), names_blockers=False)
+            write_redacted(text, sys.stderr, color=supports_color(sys.stderr))
+
+    def waiting_for_lock(self, seconds: float) -> None:
+        self._events.waiting("lock", "Waiting until the lock of this run is listed", seconds)
+
+    def waiting_for_earlier_run(self, writes: PendingWrites) -> None:
+        self._events.waiting("earlier_run", str(writes), writes.seconds)
+        write_stderr(str(writes))
+
+    def waiting(self, seconds: float) -> None:
+        self._events.waiting("settle", "Waiting for what was sent to show", seconds)
+        if not self._has_waited:
+            self._has_waited = True
+            write_stderr(f"Waiting until the changes are readable, at most {math.ceil(seconds)} s.")
+
+    def note(self, text: str) -> None:
+        self._events.note(text)
+        write_stderr(text)
+
+    def stopped(self, report: ApplyReport) -> None:
+        self._events.applied(report)
+        # A program expects one document: the report, with all calls not attempted. For a person the error is enough.
+        if self._output.format != "text":
+            write_report(self._output, report, journalled=False)
+
+    def interrupted(self, error: KeyboardInterrupt) -> None:
+        report_interrupt(error)
+
+
+def approval_prompt(events: CommandEvents) -> Callable[[Plan], bool]:
+    """Return the function that prompts for approval on the terminal; only `yes` approves."""
+
+    def approve(plan: Plan) -> bool:
+        events.approval_asked()
+        return confirm("Apply this plan?", about=workspace_line(plan.workspace, plan.url, plan.people))
+
+    return approve
+
+
+def write_report(output: Output, report: ApplyReport, *, journalled: bool, was_asked: bool = False) -> ExitCode:
+    """Write the report and return its exit code.
+
+    was_asked: the plan and the question, shown above it on a terminal, name the workspace. If it cannot be
+    written, raises ProblemsFound with the report's problems, the outcome of the run, and the worse of the two exit
+    codes.
+    """
+    if output.format == "text" and not journalled and report.exit in INTERRUPTIONS:
+        # Nothing has begun. As where the plan is declined, the error is enough for a person.
+        raise ProblemsFound(report.problems, exit=ExitCode(report.exit))
+    try:
+        named_above = was_asked and output.is_on_terminal
+        text = partial(apply_text, names_workspace=not named_above)
+        output.show({**APPLY_VIEWS, "text": text}, report)
+    except LmsconfError as lost:
+        raise ProblemsFound(
+            [*report.problems, _unwritten(lost, report, journalled=journalled)],
+            exit=ExitCode.worst([lost.exit, ExitCode(report.exit)]),
+        ) from lost
+    return ExitCode(report.exit)
+
+
+def _unwritten(lost: LmsconfError, report: ApplyReport, *, journalled: bool) -> Problem:
+    ended = f"{apply_summary(report)} {verification_result(report)}"
+    return Problem(
+        code=lost.code,
+        message=f"{lost.message}. The run itself ended with exit code {report.exit}: {ended}",
+        hint="Its journal lists every call: lmsconf runs latest" if journalled else lost.hint,
+    )
+
+
+def parse_key_values(pairs: Sequence[str]) -> dict[str, str]:
+    """Parse `k=v` pairs. Raises UsageError."""
+    meta = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not key or not equals:
+            raise UsageError(f"--meta {pair}: expected KEY=VALUE", hint="Write --meta commit=4f1d2a.")
+        meta[key] = value
+    return meta

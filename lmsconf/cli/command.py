@@ -36,7 +36,7 @@ def completes(values: str) -> Complete:
     """Return the click callback that completes to what the function `values` of `completion_values` returns."""
 
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
-        function = getattr(import_module("lmsconf.cli.completion_values"), values)
+        function = getattr(import_module("lmsconf.cli.completion"), values)
         return cast("list[CompletionItem[str]]", function(ctx.obj, incomplete))
 
     return complete
@@ -112,14 +112,14 @@ class _GlobalOptionsMixin(click.Command):
         return rest
 
     def get_help(self, ctx: click.Context) -> str:
-        from lmsconf.cli.command_help import help_formatter
+        from lmsconf.cli.help import help_formatter
 
         formatter = help_formatter()
         self.format_help(ctx, formatter)
         return formatter.getvalue().rstrip("\n")
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        from lmsconf.cli.command_help import write_examples, write_options
+        from lmsconf.cli.help import write_examples, write_options
 
         write_examples(self, ctx, formatter)
         if isinstance(self, click.Group):

@@ -12,17 +12,16 @@ from msgspec.structs import replace
 from lmsconf.cli.command import Command
 from lmsconf.cli.frame import CommandContext, pass_context
 from lmsconf.cli.output import Output, output_options
-from lmsconf.cli.output_streams import report_problems, write_stderr
+from lmsconf.cli.output_streams import confirm, refuse_without_terminal, report_problems, write_stderr
 from lmsconf.cli.planning import load_context_settings, max_rate, on_request, parallelism
-from lmsconf.cli.prompts import confirm, refuse_without_terminal
 from lmsconf.errors import ExitCode, LmsconfError, UsageError
 from lmsconf.model.names import normalize_email
 from lmsconf.support.state_folder import state_folder
 
 if TYPE_CHECKING:
     from lmsconf.api.client import Exchange
-    from lmsconf.doctor.findings import DoctorReport, ProbeResult
     from lmsconf.doctor.probe.probe_run import ProbeSubjects
+    from lmsconf.doctor.report import DoctorReport, ProbeResult
     from lmsconf.project.settings import Settings
     from lmsconf.workspace.connection import Connection
 
@@ -65,7 +64,7 @@ def doctor(
     file allows creating people, scratch accounts are created; otherwise the first person of --user is changed and
     restored.
     """
-    from lmsconf.doctor.diagnose.checks import ClockSkewCheck, run_read_only_checks
+    from lmsconf.doctor.checks import ClockSkewCheck, run_read_only_checks
     from lmsconf.doctor.probe.probe_run import ProbeSubjects
     from lmsconf.doctor.report import DOCTOR_VIEWS
     from lmsconf.workspace.connection import Connection
@@ -137,7 +136,7 @@ def _announce(diagnosis: DoctorReport, subjects: ProbeSubjects, settings: Settin
 
 def _probed(settings: Settings, connection: Connection, subjects: ProbeSubjects) -> ProbeResult:
     """Run the probe with one worker, so its requests are sequential."""
-    from lmsconf.doctor.probe.kept_people import KeptPeople
+    from lmsconf.doctor.probe.person_backup import KeptPeople
     from lmsconf.doctor.probe.probe_run import ProbeRun
     from lmsconf.doctor.probe.trial_client import TrialClient
 

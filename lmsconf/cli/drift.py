@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from lmsconf.model.declarations import Manifests
     from lmsconf.model.progress import Report
     from lmsconf.project.settings import Settings
-    from lmsconf.workspace.base_comparison import BaseManifests
+    from lmsconf.workspace.plan_with_base import BaseManifests
     from lmsconf.workspace.reader import WorkspaceReader
 
 

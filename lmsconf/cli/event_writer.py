@@ -1,33 +1,151 @@
-"""Turns what a command does into the lines of its `--events` file. Imported only with `--events`."""
+"""The file or stream that `--events` names, and what is written to it: one JSON object a line for what a command does.
+
+`schemas/events.schema.json` describes every event. The values are those of the plan's and the drift report's JSON.
+Imported only with `--events`.
+"""
 
 from __future__ import annotations
 
+import json
+import os
+import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from math import inf
-from typing import Final, cast
+from pathlib import Path
+from typing import Final, NamedTuple, cast
 
+from lmsconf import __version__
 from lmsconf.api.client import Exchange
 from lmsconf.cli.events import CommandEvents
-from lmsconf.cli.output_streams import mask_if_enabled
-from lmsconf.errors import Problem
-from lmsconf.model.calls import Call
+from lmsconf.cli.output import Output
+from lmsconf.cli.output_streams import mask_if_enabled, redirect_to_null, report_problems
+from lmsconf.documents.change_values import change_json, problem_json
+from lmsconf.documents.document import escape_invisible, object_json, without_keys
+from lmsconf.documents.plan_file import plan_digest
+from lmsconf.documents.plan_values import summary_json
+from lmsconf.errors import LmsconfError, Problem, Severity, UsageError
+from lmsconf.kinds.shared.kind_names import resource_title
+from lmsconf.model.blockers import blockers
+from lmsconf.model.calls import Call, CallStatus
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.drift import DriftReport
 from lmsconf.model.outcomes import ApplyReport, CallOutcome
-from lmsconf.model.plan import Plan
+from lmsconf.model.plan import Action, Plan
 from lmsconf.model.progress import RateLimit, Report, RunProgress
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.model.time_formats import duration_in_words, format_utc
-from lmsconf.render import events
-from lmsconf.render.events import Event, WaitReason
-from lmsconf.support.line_stream import LineStream
+from lmsconf.render.apply_report import apply_summary, verification_result
+from lmsconf.render.drift_report import drift_summary, finding_headline
+from lmsconf.render.json import drift_summary_json, finding_json
+from lmsconf.render.plan_wording import plan_summary
+from lmsconf.render.resource_wording import count_kind, count_noun, count_text
+from lmsconf.support.atomic_files import leads_to_stdout, open_for_lines, os_error_message
+from lmsconf.support.line_stream import LineStream, descriptor_writer
 from lmsconf.support.redaction import redact_registered_tokens, redact_secrets
+
+FORMAT: Final = 1
+"""The version of the events. Keys and types may be added to it; another number is for anything else."""
+_PATIENCE: Final = 10.0
+"""Seconds for which an apply waits for a reader that does not read."""
+_STDOUT: Final = "-"
+_LEVELS: Final = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "info"}
+
+
+@contextmanager
+def open_event_writer(path: str, command: str, arguments: Mapping[str, object]) -> Iterator[EventWriter]:
+    """Open the file of `--events` and write the first event; at the end, report it if lines are missing.
+
+    arguments: those of the command. Raises UsageError if one of them is the same file or also writes to stdout,
+    LmsconfError if the file cannot be written.
+    """
+    output = cast("Output", arguments["output"])
+    to_stdout = path == _STDOUT or leads_to_stdout(Path(path))
+    if to_stdout:
+        _leave_stdout(path, output)
+    else:
+        _refuse_same_file(Path(path), output, arguments)
+    handle, write = (None, _write_stdout) if to_stdout else _opened(path)
+    is_stuck = False
+    try:
+        # A reader that has stopped reading does not hold up an apply.
+        patience = _PATIENCE if command == "apply" else None
+        writer = EventWriter(command, lambda first: _begun(path, first, write, patience))
+        try:
+            yield writer
+        finally:
+            writer.stream.close()
+            is_stuck = writer.stream.is_stuck
+            if writer.stream.failure is not None:
+                report_problems([_incomplete(path, writer.stream.failure)])
+    finally:
+        # The rest of a stuck write would go to whatever is opened next under the same number.
+        if handle is not None and not is_stuck:
+            os.close(handle)
+
+
+def _opened(path: str) -> tuple[int, Callable[[bytes], None]]:
+    try:
+        handle = open_for_lines(Path(path))
+    except OSError as error:
+        raise _unwritable(path, error) from error
+    return handle, descriptor_writer(handle)
+
+
+def _begun(path: str, first: bytes, write: Callable[[bytes], None], patience: float | None) -> LineStream:
+    try:
+        return LineStream(first, write, patience=patience)
+    except OSError as error:
+        raise _unwritable(path, error) from error
+
+
+def _write_stdout(data: bytes) -> None:
+    """Write bytes to stdout. Raises OSError; stdout then leads to /dev/null, so that its flush at exit succeeds."""
+    try:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+    except OSError:
+        redirect_to_null(sys.stdout)
+        raise
+
+
+def _leave_stdout(path: str, output: Output) -> None:
+    """Send the text of the result to stderr. Raises UsageError for another format, which is for a program."""
+    if output.path == _STDOUT or leads_to_stdout(Path(output.path)):
+        if output.format != "text":
+            raise UsageError(
+                f"--events {path} and --format {output.format} both write to stdout",
+                hint="Write one of them to a file: --events FILE, or --output FILE.",
+            )
+        output.leave_stdout()
+
+
+def _refuse_same_file(path: Path, output: Output, arguments: Mapping[str, object]) -> None:
+    """Raise UsageError if the command reads or writes the same file."""
+    others = [Path(output.path), *(value for value in arguments.values() if isinstance(value, Path))]
+    if path.resolve() in [other.resolve() for other in others]:
+        raise UsageError(f"--events {path}: the command uses that file already", hint="Name another file.")
+
+
+def _unwritable(path: str, error: OSError) -> LmsconfError:
+    hint = "Check that its folder exists and is writable, and that there is free space. Nothing was read or sent."
+    return LmsconfError(f"--events {path} cannot be written: {os_error_message(error)}", hint=hint)
+
+
+def _incomplete(path: str, failure: str) -> Problem:
+    return Problem(
+        code="events/incomplete",
+        message=f"--events {path} is not complete: {failure}",
+        hint="The command itself went on without it. Of an apply, `lmsconf runs latest` has every call.",
+        severity=Severity.WARNING,
+    )
+
 
 _EVERY: Final = 1.0
 """Seconds between two events of the progress of a phase, and of a wait for what does not show yet."""
@@ -39,11 +157,21 @@ _QUOTING: Final = frozenset({"problem", "note", "wait", "call_end", "blocked", "
 """The types of events that may quote what the service answered."""
 
 
+class Event(NamedTuple):
+    """One event. values: the keys of its type. level: info, warning or error."""
+
+    type: str
+    message: str
+    values: Mapping[str, Json]
+    level: str = "info"
+
+
 class EventWriter(CommandEvents):
     """Writes events to a LineStream, redacted and, with `--mask-people`, masked. Thread-safe."""
 
     def __init__(self, command: str, open_stream: Callable[[bytes], LineStream]) -> None:
-        self.stream = open_stream(self._line(events.start_event(command)))
+        start: dict[str, Json] = {"lmsconf": __version__, "command": command}
+        self.stream = open_stream(self._line(Event("start", f"lmsconf {__version__} {command}", start)))
         self._lock = threading.Lock()
         self._phase: Counter[str] = Counter()
         self._begun: dict[str, float] = {}
@@ -58,7 +186,8 @@ class EventWriter(CommandEvents):
         with self._lock:
             operations = self._phase = Counter()
         begun = shown = time.monotonic()
-        self._emit(events.phase_event("start", label, None, {}))
+        phase: dict[str, Json] = {"phase": label.lower()}
+        self._emit("phase_start", f"{label}: begins", phase)
 
         def report(progress: RunProgress) -> None:
             nonlocal shown
@@ -67,7 +196,8 @@ class EventWriter(CommandEvents):
                 self._limited(progress.limit)
             if now - shown >= _EVERY:
                 shown = now
-                self._emit(events.phase_event("progress", label, progress, {}))
+                counts = {"done": progress.done, "total": progress.total, "total_is_final": progress.is_final}
+                self._emit("phase_progress", f"{label}: {count_text(progress)}", {**phase, **counts})
 
         status = "failed"
         try:
@@ -77,8 +207,8 @@ class EventWriter(CommandEvents):
             with self._lock:
                 counts = cast("dict[str, Json]", dict(sorted(operations.items())))
             seconds = round(time.monotonic() - begun, 3)
-            values: dict[str, Json] = {"status": status, "seconds": seconds, "requests": counts}
-            self._emit(events.phase_event("end", label, None, values))
+            end: dict[str, Json] = {"status": status, "seconds": seconds, "requests": counts}
+            self._emit("phase_end", f"{label}: ended", {**phase, **end})
 
     def exchanged(self, exchange: Exchange) -> None:
         with self._lock:
@@ -96,7 +226,7 @@ class EventWriter(CommandEvents):
             }
             why = f"answered {exchange.status}" if exchange.failure is None else exchange.failure
             message = f"{exchange.operation or exchange.method} is sent again in {exchange.retry_in:.1f} s: {why}"
-            self._emit(events.wait_event(WaitReason.RETRY, message, exchange.retry_in, more))
+            self._wait("retry", message, exchange.retry_in, more)
 
     def _limited(self, limit: RateLimit) -> None:
         """Record a rate limit: at once, when the service asks for a longer pause, and once a minute."""
@@ -107,74 +237,148 @@ class EventWriter(CommandEvents):
         pause = f", which asks to wait {duration_in_words(limit.resumes_in)}" if limit.resumes_in > 0 else ""
         rate = None if limit.rate is None else round(limit.rate, 3)
         message = f"The service limits the rate of requests{pause}"
-        self._emit(events.wait_event(WaitReason.RATE_LIMIT, message, limit.resumes_in or None, {"rate": rate}))
+        self._wait("rate_limit", message, limit.resumes_in or None, {"rate": rate})
 
     def manifests_read(self, manifests: Manifests) -> None:
-        self._emit(events.manifests_event(manifests))
+        counts: dict[str, Json] = {
+            "files": len(manifests.files),
+            "declared": len(manifests.declared),
+            "absent": len(manifests.absent),
+        }
+        message = f"Read {count_noun(len(manifests.files), 'file')} of manifests"
+        self._emit("manifests_read", message, {**counts, "digest": manifests.digest})
 
     def workspace_read(self, snapshot: Snapshot) -> None:
-        self._emit(events.snapshot_event(snapshot))
+        listings = sorted(snapshot.listings.items())
+        counts = ", ".join(count_kind(len(listing.rows), name) for name, listing in listings)
+        values: dict[str, Json] = {
+            "workspace": {"name": snapshot.workspace, "url": snapshot.url},
+            "people": snapshot.people,
+            "rows": {name: len(listing.rows) for name, listing in listings},
+            "incomplete": {name: listing.incomplete for name, listing in listings if listing.incomplete},
+        }
+        self._emit("workspace_read", f"Read from {snapshot.workspace}: {counts or 'nothing'}", values)
 
     def planned(self, plan: Plan) -> None:
-        self._emit_all(events.plan_events(mask_if_enabled(plan)))
+        """Record a plan's problems, changes, the reasons that would stop an apply, and its summary."""
+        plan = mask_if_enabled(plan)
+        self.failed(plan.all_problems)
+        for change in plan.changes:
+            verb = "change" if change.action is Action.UPDATE else change.action.value
+            message = f"{resource_title(change.address)}: plan to {verb}"
+            self._emit("planned_change", message, without_keys(change_json(change), "problems"))
+        for blocker in blockers(plan):
+            reason: dict[str, Json] = {
+                "blocker": blocker.type.value,
+                "name": blocker.name,
+                "reason": blocker.message,
+                "allow": blocker.allow,
+                "hint": blocker.hint,
+            }
+            self._emit("blocked", f"Apply would stop: {blocker}", reason, "error")
+        values: dict[str, Json] = {
+            "workspace": {"name": plan.workspace, "url": plan.url},
+            "digest": plan_digest(plan),
+            "partial": plan.partial,
+            "summary": summary_json(plan),
+            "unmanaged": sum(len(group.addresses) + group.left_alone for group in plan.unmanaged),
+            "effects": {"basis": plan.effects.basis.value, "people": object_json(plan.effects.people)},
+        }
+        self._emit("plan_summary", plan_summary(plan), values)
 
     def compared(self, report: DriftReport) -> None:
-        self._emit_all(events.drift_events(mask_if_enabled(report)))
+        report = mask_if_enabled(report)
+        self.failed(report.problems)
+        for finding in report.findings:
+            self._emit("drift_finding", finding_headline(finding), finding_json(finding), "warning")
+        values: dict[str, Json] = {
+            "workspace": {"name": report.workspace, "url": report.url},
+            "summary": drift_summary_json(report),
+        }
+        self._emit("drift_summary", drift_summary(report), values, "warning" if report.findings else "info")
 
     def approval_asked(self) -> None:
-        self._emit(events.wait_event(WaitReason.APPROVAL, "Waiting for approval", None, {}))
+        self._wait("approval", "Waiting for approval", None, {})
 
     def call_started(self, call: Call) -> None:
         with self._lock:
             self._begun.setdefault(call.id, time.monotonic())
-        self._emit(events.call_start_event(mask_if_enabled(call)))
+        call = mask_if_enabled(call)
+        values: dict[str, Json] = {"id": call.id, "address": str(call.address), "operation": call.operation}
+        self._emit("call_start", f"{resource_title(call.address)}: sending {call.operation}", values)
 
     def call_ended(self, outcome: CallOutcome) -> None:
         with self._lock:
             begun = self._begun.get(outcome.call)
-            requests, status = self._requests[outcome.call], self._statuses.get(outcome.call)
-        seconds = None if begun is None else time.monotonic() - begun
-        masked = mask_if_enabled(outcome)
-        self._emit(events.call_end_event(masked, seconds=seconds, requests=requests, http_status=status))
+            requests, http_status = self._requests[outcome.call], self._statuses.get(outcome.call)
+        outcome = mask_if_enabled(outcome)
+        values: dict[str, Json] = {
+            "id": outcome.call,
+            "address": str(outcome.address),
+            "operation": outcome.operation,
+            "status": outcome.status.value,
+            "seconds": None if begun is None else round(time.monotonic() - begun, 3),
+            "retries": max(requests - 1, 0),
+            "http_status": http_status,
+            "resource_id": outcome.id,
+            "reason": outcome.reason,
+            "hint": outcome.hint,
+            "unsure": outcome.unsure,
+        }
+        status = outcome.status.value.replace("_", " ")
+        message = f"{resource_title(outcome.address)}: {outcome.operation} {status}"
+        self._emit("call_end", message, values, "info" if outcome.status is CallStatus.DONE else "error")
 
     def waiting(self, reason: str, message: str, seconds: float) -> None:
         if time.monotonic() - self._waited_at.get(reason, -inf) >= _EVERY:
             self._waited_at[reason] = time.monotonic()
-            self._emit(events.wait_event(WaitReason(reason), message, seconds, {}))
+            self._wait(reason, message, seconds, {})
 
     def note(self, text: str) -> None:
-        self._emit(events.note_event(text))
+        self._emit("note", text, {})
 
     def applied(self, report: ApplyReport) -> None:
-        self._emit_all(events.apply_events(mask_if_enabled(report)))
+        report = mask_if_enabled(report)
+        self.failed(report.problems)
+        values: dict[str, Json] = {
+            "workspace": {"name": report.workspace, "url": report.url},
+            "digest": report.plan_digest,
+            "summary": {status.value: report.count(status) for status in CallStatus},
+            "verified": report.verified.scope.value,
+            "converged": report.converged,
+        }
+        message = f"{apply_summary(report)} {verification_result(report)}"
+        self._emit("apply_summary", message, values, "error" if report.exit else "info")
 
     def failed(self, problems: Sequence[Problem]) -> None:
-        self._emit_all(map(events.problem_event, mask_if_enabled(tuple(problems))))
+        for problem in mask_if_enabled(tuple(problems)):
+            # A problem of a plan is also one of the error that stops its apply.
+            values = {"problem": problem_json(problem)}
+            if str(values) not in self._problems:
+                self._problems.add(str(values))
+                self._emit("problem", problem.message, values, _LEVELS[problem.severity])
 
     def end(self, code: int) -> None:
-        self._emit(events.end_event(code))
+        self._emit("end", f"Exit code {code}", {"exit": code}, "info" if code in (0, 2) else "error")
 
-    def _emit_all(self, several: Iterable[Event]) -> None:
-        for event in several:
-            self._emit(event)
+    def _wait(self, reason: str, message: str, seconds: float | None, more: Mapping[str, Json]) -> None:
+        """Record a wait. reason: as in the schema. seconds: for at most how long; None if that is not known."""
+        self._emit("wait", message, {"reason": reason, "seconds": seconds and round(seconds, 3), **more})
 
-    def _emit(self, event: Event) -> None:
-        if event.type == "problem":
-            # A problem of a plan is also one of the error that stops its apply.
-            key = str(event.values)
-            if key in self._problems:
-                return
-            self._problems.add(key)
-        self.stream.put(self._line(event))
+    def _emit(self, type: str, message: str, values: Mapping[str, Json], level: str = "info") -> None:
+        self.stream.put(self._line(Event(type, message, values, level)))
 
     def _line(self, event: Event) -> bytes:
+        """Return the line of an event, with its end."""
         at = format_utc(datetime.now(UTC), "milliseconds")
         if event.type in _QUOTING:
             values = cast("dict[str, Json]", _redacted(dict(event.values)))
             event = event._replace(message=redact_secrets(event.message), values=values)
-        line = redact_registered_tokens(events.event_line(mask_if_enabled(event), at))
+        event = mask_if_enabled(event)
+        common: dict[str, Json] = {"format": FORMAT, "type": event.type, "at": at, "level": event.level}
+        text = json.dumps({**common, "message": event.message, **event.values}, ensure_ascii=False)
         # A lone surrogate becomes an escape that JSON knows.
-        return line.encode("utf-8", "backslashreplace")
+        return f"{redact_registered_tokens(escape_invisible(text))}\n".encode("utf-8", "backslashreplace")
 
 
 def _redacted(value: Json) -> Json:

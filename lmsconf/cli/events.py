@@ -94,7 +94,7 @@ def events_option(command: Callable[P, ExitCode | None]) -> Callable[P, ExitCode
         if path is None:
             kwargs["events"] = NO_EVENTS
             return command(*args, **kwargs)
-        from lmsconf.cli.event_file import open_event_writer
+        from lmsconf.cli.event_writer import open_event_writer
 
         with open_event_writer(str(path), click.get_current_context().info_name or "", kwargs) as events:
             kwargs["events"] = events

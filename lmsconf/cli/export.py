@@ -11,12 +11,19 @@ import click
 from lmsconf.cli.command import Command, completes
 from lmsconf.cli.frame import CommandContext, pass_context
 from lmsconf.cli.output_streams import report_problems, write_stderr
-from lmsconf.cli.planning import load_context_settings, max_rate, open_workspace, parallelism, show_reading_progress
+from lmsconf.cli.planning import (
+    load_context_settings,
+    load_snapshot,
+    max_rate,
+    open_workspace,
+    parallelism,
+    show_reading_progress,
+)
 from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound, UsageError
 
 if TYPE_CHECKING:
     from lmsconf.export.export import ExportResult
-    from lmsconf.export.teams import TeamRule
+    from lmsconf.export.manifest_files import TeamRule
     from lmsconf.model.declarations import Manifests
     from lmsconf.model.snapshot import Snapshot
     from lmsconf.project.settings import Settings
@@ -104,7 +111,7 @@ def export(
 
 
 def _team_rule(text: str, snapshot: Snapshot) -> TeamRule:
-    from lmsconf.export.teams import parse_rule
+    from lmsconf.export.manifest_files import parse_rule
     from lmsconf.kinds import all_kinds
 
     return parse_rule(text, snapshot, all_kinds())
@@ -118,13 +125,7 @@ def _held(workspace: WorkspaceReader, existing: Manifests | None) -> Snapshot:
 
 def _loaded(file: Path) -> Snapshot:
     """Load a snapshot file. Raises LmsconfError for a redacted one, whose people have no e-mails."""
-    from lmsconf.documents.document import errors_of_file
-    from lmsconf.documents.snapshot_file import loads
-    from lmsconf.support.atomic_files import read_text
-
-    text = read_text(file)
-    with errors_of_file(str(file), text, "--snapshot takes a saved snapshot"):
-        snapshot = loads(text)
+    snapshot = load_snapshot(file)
     if snapshot.redaction is not None:
         hint = "Export the workspace itself, or a snapshot that was taken without --redact."
         raise LmsconfError(
@@ -174,7 +175,7 @@ def _write(root: Path, target: Path, files: Mapping[str, str], prefix: str) -> l
 
     The first line of each names the manifest's schema, which is written into the project if it is missing.
     """
-    from lmsconf.project.schema_files import MANIFEST_SCHEMA, schema_comment, write_schemas
+    from lmsconf.project.templates import MANIFEST_SCHEMA, schema_comment, write_schemas
     from lmsconf.support.atomic_files import write_atomically
 
     for folder in dict.fromkeys([target, *((target / name).parent for name in files)]):

@@ -99,8 +99,8 @@ def test(context: CommandContext, /, output: Output, **options: Any) -> ExitCode
 @pass_context
 def show(context: CommandContext, /, folder: Path, output: Output) -> ExitCode:
     """Show the plans that `lmsconf fleet plan --out DIR` saved, failures first."""
+    from lmsconf.fleet.collect import read_report
     from lmsconf.fleet.fleet_run import read_index
-    from lmsconf.fleet.shared_changes import read_report
     from lmsconf.render import FLEET_VIEWS
 
     key = plan_signing_key(context)
@@ -120,8 +120,7 @@ def collect(context: CommandContext, /, folders: tuple[Path, ...], out: Path, ou
 
     A missing shard is an error. Exits with the most severe exit code of all workspaces; changes alone are 0.
     """
-    from lmsconf.fleet.collect import collect_folders
-    from lmsconf.fleet.shared_changes import read_report
+    from lmsconf.fleet.collect import collect_folders, read_report
     from lmsconf.render import FLEET_VIEWS
 
     key = plan_signing_key(context)
@@ -156,7 +155,7 @@ def matrix(format_: str, shards: int, selector: str, max_rate: float | None, ima
     for kubernetes, an indexed Job. Each job runs `lmsconf fleet plan --shard I/N`. The document has no token: jobs get
     tokens from the engine.
     """
-    from lmsconf.fleet.label_selector import parse_selector
+    from lmsconf.fleet.fleet_run import parse_selector
     from lmsconf.fleet.matrix import Matrix, matrix_document
 
     parse_selector(selector, "--select")
@@ -201,10 +200,9 @@ def apply(
     `lmsconf apply PLANFILE` does. After a wave with more failures than --max-failures, the waves after it are not
     begun. Run it again to apply what is left: a plan that was applied is not applied twice.
     """
-    from lmsconf.cli.apply_screen import parse_key_values
-    from lmsconf.cli.prompts import confirm, refuse_without_terminal
-    from lmsconf.fleet.fleet_run import lost_task, read_index
-    from lmsconf.fleet.label_selector import parse_selector
+    from lmsconf.cli.apply import parse_key_values
+    from lmsconf.cli.output_streams import confirm, refuse_without_terminal
+    from lmsconf.fleet.fleet_run import lost_task, parse_selector, read_index
     from lmsconf.fleet.waves import (
         WaveRun,
         applied_before,
@@ -216,7 +214,7 @@ def apply(
     from lmsconf.model.fleet import FleetReport
     from lmsconf.model.policy import parse_consents
     from lmsconf.render import FLEET_VIEWS
-    from lmsconf.render.fleet_wording import fleet_headline, workspace_count
+    from lmsconf.render.fleet_report import fleet_headline, workspace_count
 
     consents, notes = parse_consents(allow), parse_key_values(meta)
     if not auto_approve:
@@ -259,8 +257,8 @@ def _run(
 
     from msgspec.structs import replace
 
+    from lmsconf.fleet.collect import read_report
     from lmsconf.fleet.fleet_run import lost_task, make_folder, run_tasks, write_index
-    from lmsconf.fleet.shared_changes import read_report
     from lmsconf.model.fleet import FleetAction
     from lmsconf.render import FLEET_VIEWS
 

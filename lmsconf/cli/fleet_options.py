@@ -109,8 +109,7 @@ class FleetRun:
         """Raises ProblemsFound for a project file with errors, UsageError where no workspace is selected."""
         from datetime import UTC, datetime
 
-        from lmsconf.fleet.fleet_run import parse_shard, select_workspaces
-        from lmsconf.fleet.label_selector import parse_selector
+        from lmsconf.fleet.fleet_run import parse_selector, parse_shard, select_workspaces
         from lmsconf.model.time_formats import format_utc
         from lmsconf.project.base_trust import parse_trusted_parts
         from lmsconf.project.config_reader import read_project_file
@@ -165,7 +164,7 @@ class FleetRun:
 
     def begun_plans(self) -> frozenset[str]:
         """Return the digests of plans that an earlier run in the project's folder has begun."""
-        from lmsconf.fleet.attempts import begun_plans
+        from lmsconf.fleet.tasks import begun_plans
 
         return begun_plans(self._root)
 
@@ -174,7 +173,7 @@ class FleetRun:
 
         if self._scheduler is not None:
             from lmsconf.fleet.dask_engine import DaskEngine
-            from lmsconf.fleet.project_digest import ProjectDigests
+            from lmsconf.fleet.dask_worker import ProjectDigests
 
             return DaskEngine(
                 scheduler=self._scheduler,

@@ -57,7 +57,7 @@ class CommandContext(Struct, frozen=True):
         """The project's folder. Raises UntrustedProjectFolder if it is found in a folder that is not trusted."""
         from pathlib import Path
 
-        from lmsconf.project.discovery import find_project_folder
+        from lmsconf.project.settings import find_project_folder
 
         return self.directory if self.named else find_project_folder(Path(), self.environ)
 
@@ -103,7 +103,7 @@ def run_command_line(app: click.Command, arguments: list[str]) -> int:
     mask_people(False)  # an earlier run of this process has labels of its own
     mask_people("--mask-people" in arguments)
     if _COMPLETE in os.environ:
-        from lmsconf.cli.completion_shells import register_shells
+        from lmsconf.cli.completion import register_shells
 
         register_shells()
     try:

@@ -123,7 +123,7 @@ def refuse_unwritable(path: Path, name: str) -> None:
 
 def _is_empty_or_result(path: Path) -> bool:
     """Return whether a CSV file is empty, or begins with the header of a result. Raises LmsconfError if unreadable."""
-    from lmsconf.render.people_csv import HEADERS
+    from lmsconf.render.people_reports import HEADERS
 
     headers = {",".join(columns).encode() for columns in HEADERS}
     try:

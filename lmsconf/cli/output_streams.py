@@ -1,7 +1,4 @@
-"""The output streams of all commands: what may leave the process, and how it is written.
-
-`--help` imports this module too, so slow imports (pathlib among them) are inside the functions.
-"""
+"""The output streams of all commands: what may leave the process, and how it is written; and questions."""
 
 from __future__ import annotations
 
@@ -15,13 +12,15 @@ from typing import TYPE_CHECKING, TextIO, TypeVar
 from msgspec.structs import replace
 
 from lmsconf.cli.command import global_options
-from lmsconf.errors import LmsconfError, Problem
+from lmsconf.errors import LmsconfError, Problem, UsageError
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
     from lmsconf.cli.masking import PeopleMask
     from lmsconf.cli.progress import Tell
+
+
 Value = TypeVar("Value")
 
 
@@ -105,7 +104,7 @@ def report_problems(problems: Sequence[Problem]) -> None:
     """Write problems as text to stderr."""
     if not problems:
         return
-    from lmsconf.render.text.plan import problems_text
+    from lmsconf.render.text import problems_text
 
     write_redacted(problems_text(redact_problems(problems)), sys.stderr, color=supports_color(sys.stderr))
 
@@ -148,7 +147,7 @@ def write_redacted(
     if not whole:
         text = redact_output(text)
     if color:
-        from lmsconf.render.color import colorize
+        from lmsconf.render.terminal import colorize
 
         text = colorize(text)
     if wraps and not (exact or whole) and stream.isatty():
@@ -179,7 +178,7 @@ def _wrapped(text: str, stream: TextIO) -> str:
     columns = terminal_size(stream).columns
     if not any(len(line) > columns or not line.isascii() for line in text.split("\n")):
         return text
-    from lmsconf.render.terminal_lines import wrap_prose
+    from lmsconf.render.terminal import wrap_prose
 
     return wrap_prose(text, columns)
 
@@ -190,7 +189,7 @@ def _is_paged(text: str, stream: TextIO) -> bool:
     if not seen or not global_options().pages:
         return False
     from lmsconf.cli.pager import page, pager_command
-    from lmsconf.render.terminal_lines import rows_on_terminal
+    from lmsconf.render.terminal import rows_on_terminal
 
     size, command = terminal_size(stream), pager_command(os.environ)
     if command is None or rows_on_terminal(text, size.columns) < size.lines:
@@ -260,3 +259,22 @@ def show_progress(stream: TextIO | None = None, *, label: str = "", quiet: bool 
     bar = where.isatty() and os.environ.get("TERM") != "dumb" and not global_options().verbose
     with progress_bar(where, label) if bar else progress_lines(where) as tell:
         yield lambda progress, label: tell(progress, mask_if_enabled(label))
+
+
+def refuse_without_terminal(hint: str) -> None:
+    """Raise UsageError where no question can be asked. hint: what to pass instead."""
+    if not can_ask():
+        raise UsageError("there is no terminal to ask for approval", hint=hint)
+
+
+def confirm(question: str, about: str = "") -> bool:
+    """Ask on stderr; only the answer `yes` agrees. about: what the question is about, in the line above it."""
+    from lmsconf.cli.progress import without_progress_bar
+    from lmsconf.render.escape import escape_terminal
+
+    with without_progress_bar():
+        if about:
+            write_stderr(about)
+        # In one line, also on a narrow terminal: a program that answers may wait for these words.
+        write_redacted(escape_terminal(f"{question} Only 'yes' will be accepted: "), sys.stderr, wraps=False)
+        return sys.stdin.readline().rstrip("\r\n") == "yes"

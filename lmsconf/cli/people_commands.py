@@ -23,9 +23,9 @@ from lmsconf.cli.planning import (
 from lmsconf.errors import ExitCode, ProblemsFound, UsageError
 
 if TYPE_CHECKING:
+    from lmsconf.kinds.content_target.effects.query import AccessQuery
     from lmsconf.model.access import ReportHeader
-    from lmsconf.planner.access_state import AccessQuery
-    from lmsconf.workspace.access_reader import PeopleView
+    from lmsconf.workspace.reader import PeopleView
 
 
 @click.command(cls=Command)
@@ -54,12 +54,11 @@ def access(
     """
     from lmsconf.documents.access_values import access_json
     from lmsconf.kinds import all_kinds
+    from lmsconf.kinds.content_target.effects.query import AccessQuery
     from lmsconf.model.names import normalize_name
     from lmsconf.planner.access_reports import person_access
-    from lmsconf.planner.access_state import AccessQuery
     from lmsconf.planner.address_patterns import typed_name
-    from lmsconf.render.people_csv import access_csv
-    from lmsconf.render.text.people import access_text
+    from lmsconf.render.people_reports import access_csv, access_text
 
     email = typed_name(email, (kind for kind in all_kinds().values() if kind.is_person))
     name = None if content is None else normalize_name(content)
@@ -98,11 +97,10 @@ def audience(
     """
     from lmsconf.documents.access_values import audience_json
     from lmsconf.kinds import all_kinds
+    from lmsconf.kinds.content_target.effects.query import AccessQuery
     from lmsconf.model.names import normalize_name
-    from lmsconf.planner.access_state import AccessQuery
-    from lmsconf.planner.audience_reports import audience_report, find_audience, parse_audience
-    from lmsconf.render.people_csv import audience_csv
-    from lmsconf.render.text.people import audience_text
+    from lmsconf.planner.access_reports import audience_report, find_audience, parse_audience
+    from lmsconf.render.people_reports import audience_csv, audience_text
 
     if by is not None and members and output.format == "csv":
         raise UsageError(
@@ -121,8 +119,8 @@ def audience(
 
 def _read(context: CommandContext, query: AccessQuery, parallelism: int, max_rate: float | None) -> PeopleView:
     """Read what a query asks for, with the plan of the current manifests."""
-    from lmsconf.workspace.access_reader import read_people_view
     from lmsconf.workspace.project_manifests import load_manifests
+    from lmsconf.workspace.reader import read_people_view
 
     settings = load_context_settings(context)
     with open_workspace(settings, parallelism, max_rate) as workspace, show_reading_progress("Reading") as tell:
@@ -159,8 +157,8 @@ def test(context: CommandContext, *, live: bool, parallelism: int, max_rate: flo
     1 if a test fails. `lmsconf plan` shows failing tests, and they stop `lmsconf apply`.
     """
     from lmsconf.planner.access_tests import judge_report, query_of
-    from lmsconf.render.access_tests import TEST_VIEWS
-    from lmsconf.workspace.access_reader import read_people_view
+    from lmsconf.render.people_reports import TEST_VIEWS
+    from lmsconf.workspace.reader import read_people_view
 
     settings = load_context_settings(context)
     with open_workspace(settings, parallelism, max_rate) as workspace, show_reading_progress("Reading") as tell:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import sys
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,11 +15,12 @@ from lmsconf.cli.command import Command, completes
 from lmsconf.cli.events import CommandEvents, events_option
 from lmsconf.cli.frame import CommandContext, pass_context
 from lmsconf.cli.output import Output, output_options, refuse_unwritable
-from lmsconf.cli.output_streams import masks_people
+from lmsconf.cli.output_streams import masks_people, show_progress
 from lmsconf.cli.planning import (
     apply_command_line,
     build_policy,
     load_context_settings,
+    load_snapshot,
     load_valid_manifests,
     make_live_plan,
     max_rate,
@@ -31,11 +34,14 @@ from lmsconf.cli.planning import (
 from lmsconf.errors import ExitCode, Problem, Severity, UsageError
 
 if TYPE_CHECKING:
+    from lmsconf.model.declarations import Manifests
     from lmsconf.model.plan import Plan
     from lmsconf.model.policy import Policy
+    from lmsconf.model.progress import Report
     from lmsconf.model.snapshot import Snapshot
     from lmsconf.project.settings import Settings
     from lmsconf.workspace.reader import WorkspaceReader
+
 
 _FORMATS = ("text", "json", "markdown", "html", "github", "sarif", "codequality")
 
@@ -157,16 +163,10 @@ def plan(
     policy = build_policy(
         settings, only, excluded, additive, effects=not no_effects, people=people is not None, pace=max_rate
     )
-    snapshot = None if snapshot_file is None else _loaded(snapshot_file)
+    snapshot = None if snapshot_file is None else load_snapshot(snapshot_file)
     with open_workspace(settings, parallelism, max_rate, events) as workspace:
         if rehearses:
-            from lmsconf.apply.rehearsal.rehearsed_plan import RehearsalRequest
-            from lmsconf.cli.rehearsal import rehearse_plan
-            from lmsconf.workspace.base_loader import load_base
-
-            beside = None if base is None else load_base(base, settings, policy, context.environ, trusted=trusted)
-            request = RehearsalRequest(policy=policy, snapshot=snapshot, base=beside, max_rate=max_rate)
-            made = rehearse_plan(workspace, request, events)
+            made = _rehearsed(workspace, policy, base, snapshot, context, trusted, events)
         elif undone is not None:
             made = _undone(workspace, policy, undone, events)
         elif base is not None:
@@ -221,16 +221,6 @@ def _undone(workspace: WorkspaceReader, policy: Policy, name: str, events: Comma
         return plan_undo(workspace, run, policy, tell)
 
 
-def _loaded(file: Path) -> Snapshot:
-    from lmsconf.documents.document import errors_of_file
-    from lmsconf.documents.snapshot_file import loads
-    from lmsconf.support.atomic_files import read_text
-
-    text = read_text(file)
-    with errors_of_file(str(file), text, "--snapshot takes a saved snapshot"):
-        return loads(text)
-
-
 def _with_base(
     workspace: WorkspaceReader,
     policy: Policy,
@@ -274,7 +264,7 @@ def _write_people(file: Path, plan: Plan) -> None:
     """Write the people whose access a plan changes, readable only by the owner (mode 0600); warn of unknown ones."""
     from lmsconf.cli.output_streams import report_problems
     from lmsconf.documents.effect_values import people_json
-    from lmsconf.render.people_csv import people_csv
+    from lmsconf.render.people_reports import people_csv
     from lmsconf.render.resource_wording import count_noun
     from lmsconf.support.atomic_files import write_atomically
 
@@ -291,3 +281,43 @@ def _write_people(file: Path, plan: Plan) -> None:
             severity=Severity.WARNING,
         )
         report_problems([warning])
+
+
+def _rehearsed(
+    workspace: WorkspaceReader,
+    policy: Policy,
+    base_name: str | None,
+    snapshot: Snapshot | None,
+    context: CommandContext,
+    trusted: Collection[str],
+    events: CommandEvents,
+) -> Plan:
+    """Return the plan with its rehearsal, for which the whole workspace is read."""
+    from lmsconf.apply.events import ApplyProgress
+    from lmsconf.apply.rehearse import RehearsalRequest, rehearsed_plan
+    from lmsconf.workspace.base_loader import load_base
+
+    class TwinProgress(ApplyProgress):
+        """The phases of a rehearsal, as one progress bar."""
+
+        def phase(self, label: str) -> AbstractContextManager[Report]:
+            return _twin_progress()
+
+    def read(manifests: Manifests) -> Snapshot:
+        with show_reading_progress("Reading", events) as tell:
+            return workspace.snapshot(tell, manifests)
+
+    settings, environ = workspace.settings, context.environ
+    base = None if base_name is None else load_base(base_name, settings, policy, environ, trusted=trusted)
+    request = RehearsalRequest(
+        policy=policy, snapshot=snapshot, base=base, max_rate=policy.pace, progress=TwinProgress()
+    )
+    return rehearsed_plan(workspace, request, load_valid_manifests(workspace, events), read)
+
+
+@contextmanager
+def _twin_progress() -> Iterator[Report]:
+    # A twin answers at once: in a log, its progress would only be lines.
+    label = "Rehearsing on a twin in memory"
+    with show_progress(label=label, quiet=not sys.stderr.isatty()) as tell:
+        yield lambda progress: tell(progress, label)

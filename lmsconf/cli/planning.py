@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, ParamSpec
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
 
 import click
 from msgspec.structs import replace
@@ -13,7 +15,7 @@ from msgspec.structs import replace
 from lmsconf.cli.command import completes, global_options
 from lmsconf.cli.events import NO_EVENTS, CommandEvents
 from lmsconf.cli.frame import CommandContext
-from lmsconf.cli.output_streams import can_ask, show_progress, write_stderr
+from lmsconf.cli.output_streams import can_ask, masks_people, show_progress, write_stderr
 from lmsconf.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -24,10 +26,13 @@ if TYPE_CHECKING:
     from lmsconf.model.plan import Plan
     from lmsconf.model.policy import Consent, Policy
     from lmsconf.model.progress import Report, RunProgress
+    from lmsconf.model.snapshot import Snapshot
     from lmsconf.project.settings import Settings
     from lmsconf.workspace.reader import WorkspaceReader
 
+
 P = ParamSpec("P")
+Value = TypeVar("Value")
 
 _KEY_BYTES: Final = 32
 _MAKE_KEY: Final = "Create a key with: openssl rand -hex 32"
@@ -102,7 +107,7 @@ def token_command_prompt() -> Callable[[str], bool] | None:
     """Return the terminal prompt that approves a token command; None without a terminal."""
     if not can_ask():
         return None
-    from lmsconf.cli.prompts import confirm
+    from lmsconf.cli.output_streams import confirm
 
     def agreed(command: str) -> bool:
         write_stderr(f"The project file gets the token from a command that has not run here before:\n  {command}")
@@ -224,7 +229,6 @@ def on_request(events: CommandEvents = NO_EVENTS) -> Callable[[Exchange], None] 
     if not global_options().verbose:
         # Without a listener no Exchange is made for each request.
         return None if events is NO_EVENTS else events.exchanged
-    from lmsconf.cli.request_log import log_request
 
     def listen(exchange: Exchange) -> None:
         log_request(exchange)
@@ -243,9 +247,56 @@ def load_valid_manifests(workspace: WorkspaceReader, events: CommandEvents = NO_
     return manifests
 
 
+def load_saved(file: Path, loads: Callable[[str], Value], taken: str) -> Value:
+    """Load a saved document. taken: what the command takes, for the error of another file. Raises LmsconfError."""
+    from lmsconf.documents.document import errors_of_file
+    from lmsconf.support.atomic_files import read_text
+
+    text = read_text(file)
+    with errors_of_file(str(file), text, taken):
+        return loads(text)
+
+
+def load_snapshot(file: Path) -> Snapshot:
+    """Load the snapshot of `--snapshot`. Raises LmsconfError."""
+    from lmsconf.documents.snapshot_file import loads
+
+    return load_saved(file, loads, "--snapshot takes a saved snapshot")
+
+
 def make_live_plan(
     workspace: WorkspaceReader, manifests: Manifests, policy: Policy, events: CommandEvents = NO_EVENTS
 ) -> Plan:
     """Read the workspace and return the plan."""
     with show_reading_progress("Reading", events) as tell:
         return workspace.plan(manifests, policy, tell)
+
+
+_PAGING: Final = ("skip", "limit")
+_VALUE: Final = re.compile(r"([^&=]+)=([^&]*)")
+
+
+def log_request(exchange: Exchange) -> None:
+    """Write a line for one attempt of a request."""
+    from lmsconf.support.redaction import redact_secrets
+
+    write_stderr(redact_secrets(_line(exchange, datetime.now(UTC))))
+
+
+def _line(exchange: Exchange, now: datetime) -> str:
+    """Return time of day, request, status and duration; from the second attempt on, its number."""
+    outcome = f"no response: {exchange.failure}" if exchange.status is None else str(exchange.status)
+    attempt = "" if exchange.attempt == 1 else f", attempt {exchange.attempt}"
+    milliseconds = round(exchange.seconds * 1000)
+    time = now.isoformat(timespec="milliseconds").partition("T")[2].replace("+00:00", "Z")
+    return f"{time} {exchange.method} {_target(exchange)} {outcome} ({milliseconds:,} ms{attempt})"
+
+
+def _target(exchange: Exchange) -> str:
+    """Return path and query of a request. With people masked, no value of the query but where the page begins."""
+    query = exchange.query
+    if masks_people():
+        from lmsconf.cli.masking import HIDDEN
+
+        query = _VALUE.sub(lambda pair: pair[0] if pair[1] in _PAGING else f"{pair[1]}={HIDDEN}", query)
+    return f"{exchange.path}?{query}" if query else exchange.path

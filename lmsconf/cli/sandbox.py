@@ -5,25 +5,18 @@ from __future__ import annotations
 import json
 import secrets
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
+from lmsconf.api.spec import ApiSpec
 from lmsconf.cli.command import Group
 from lmsconf.cli.frame import CommandContext, pass_context
-from lmsconf.cli.output_streams import write_redacted, write_stderr
-from lmsconf.cli.prompts import confirm, refuse_without_terminal
-from lmsconf.cli.sandbox_location import (
-    plant,
-    refuse_foreign,
-    refuse_memory,
-    remove_database,
-    sandbox_location,
-)
+from lmsconf.cli.output_streams import confirm, refuse_without_terminal, write_redacted, write_stderr
 from lmsconf.errors import LmsconfError, UsageError
-from lmsconf.sandbox.store import IN_MEMORY
+from lmsconf.sandbox.store import IN_MEMORY, Store
 
 if TYPE_CHECKING:
     from lmsconf.sandbox.service import LoggedRequest
@@ -92,18 +85,18 @@ def serve(
     Requests: operation, a shell pattern; times, a number or always; after, the number of requests to skip; calls, by
     number from 1; chance, with the seed of its random numbers.
     """
-    from lmsconf.sandbox import fault_file
     from lmsconf.sandbox import serve as serving
-    from lmsconf.sandbox.service import SandboxService
+    from lmsconf.sandbox.faults import load_fault_script
+    from lmsconf.sandbox.service import Sandbox
     from lmsconf.support.url_rules import token_problem
 
     place = sandbox_location(context, db, seed)
     if token is not None and (wrong := token_problem(token)):
         raise UsageError(f"--token cannot be used: {wrong}", hint="Give it in one word of ASCII characters.")
     token = token or secrets.token_urlsafe(24)
-    script = fault_file.load_fault_script(faults) if faults else None
+    script = load_fault_script(faults) if faults else None
     with _LogFile(log) as write:
-        service = SandboxService(place.db, spec=place.spec, token=token, seed=place.seed, faults=script, on_log=write)
+        service = Sandbox(place.db, spec=place.spec, token=token, seed=place.seed, faults=script, on_log=write)
         server = serving.serve(service, port, latency=latency)
         write_redacted(_welcome(server.url, place.db, token), sys.stdout, whole=True)
         try:
@@ -245,3 +238,70 @@ class _LogFile:
     def _line(self, entry: LoggedRequest) -> None:
         if self._file:
             self._file.write(json.dumps(entry._asdict(), ensure_ascii=False) + "\n")
+
+
+_SQLITE: Final = b"SQLite format 3\x00"
+
+
+class SandboxLocation(NamedTuple):
+    """A sandbox workspace: database file or `:memory:`, seed file, and API names (dialect applied)."""
+
+    db: str
+    seed: Path | None
+    spec: ApiSpec
+
+
+def sandbox_location(context: CommandContext, db: str | None, seed: Path | None) -> SandboxLocation:
+    """Return the workspace of the options, or the project's if none is given.
+
+    Raises UsageError if the project's workspace is not a sandbox.
+    """
+    if db is not None or seed is not None:
+        return SandboxLocation(db or IN_MEMORY, seed, ApiSpec.default())
+    from lmsconf.project.settings import load_settings
+
+    settings = load_settings(context.project, context.workspace, context.environ)
+    chosen = settings.workspace
+    if not chosen.embedded:
+        raise UsageError(f"workspace {chosen.name} is not a sandbox: {chosen.url}", hint="Name a file with --db FILE")
+    return SandboxLocation(
+        str(chosen.database or IN_MEMORY), chosen.seed, ApiSpec(settings.dialect, settings.dialect_at)
+    )
+
+
+def plant(place: SandboxLocation, values: Mapping[str, object], source: str) -> None:
+    """Fill an empty workspace with the seed's values. Raises LmsconfError if it is not empty."""
+    from lmsconf.sandbox.seed import fill_workspace
+
+    store = Store(place.db)
+    try:
+        with store.write_transaction() as repository:
+            if not repository.is_empty():
+                raise LmsconfError(f"{place.db} is not empty", hint="Reset it with: lmsconf sandbox reset")
+            fill_workspace(repository, values, source=source, spec=place.spec)
+    finally:
+        store.close()
+
+
+def refuse_memory(place: SandboxLocation) -> None:
+    if place.db == IN_MEMORY:
+        raise UsageError("a workspace in memory ends with its process", hint="Name a file with --db FILE")
+
+
+def refuse_foreign(path: Path) -> None:
+    """Raise LmsconfError for an existing file that is neither empty nor SQLite, so that it is not deleted."""
+    if path.is_dir() or (path.exists() and _beginning(path) not in (b"", _SQLITE)):
+        raise LmsconfError(
+            f"{path} is not a sandbox workspace, and was not changed", hint="Name another file with --db"
+        )
+
+
+def _beginning(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(len(_SQLITE))
+
+
+def remove_database(db: str) -> None:
+    """Delete a database file with SQLite's `-journal`, `-wal` and `-shm` files."""
+    for suffix in ("", "-journal", "-wal", "-shm"):
+        Path(db + suffix).unlink(missing_ok=True)

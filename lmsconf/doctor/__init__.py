@@ -1,7 +1,6 @@
 """Doctor: check a workspace and its service, and probe the dialect, before a plan relies on them.
 
-findings    the values: Finding, Assumption, Lesson, Report
-diagnose    checks that only read
+checks      checks that only read
 probe       lessons on scratch objects, one for each dialect key
-report      the report as text and as JSON
+report      the values of a run, and the report as text and as JSON
 """

@@ -1,23 +1,122 @@
-"""A doctor's report as text and as the document `lmsconf.doctor/1`."""
+"""The values of a doctor run, and its report as text and as the document `lmsconf.doctor/1`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from enum import StrEnum
 from typing import Final
 
-from lmsconf.doctor.findings import (
-    CheckResult,
-    DialectAssumption,
-    DialectLesson,
-    DoctorReport,
-    LessonVerdict,
-    ProbeResult,
-)
+from msgspec import Struct, field, to_builtins
+
+from lmsconf.api.spec.assumed_keys import Value
 from lmsconf.documents.document import TOOL, render_json
+from lmsconf.errors import ExitCode, SourceLocation
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.effects import count_people
 from lmsconf.render.escape import escape_terminal
 from lmsconf.render.resource_wording import count_noun
+
+
+class Health(StrEnum):
+    """The result of a check. UNKNOWN: undetermined, and the message says why."""
+
+    OK = "ok"
+    WARNING = "warning"
+    ERROR = "error"
+    UNKNOWN = "unknown"
+
+
+class CheckResult(Struct, frozen=True):
+    """The result of one check."""
+
+    check: str
+    health: Health
+    message: str
+    hint: str | None = None
+
+
+class DialectAssumption(Struct, frozen=True, kw_only=True):
+    """One dialect key that the manifests depend on.
+
+    known: the project file states its value; any other value is assumed. source: where it does.
+    """
+
+    key: str
+    value: str
+    default: str
+    known: bool
+    operations: tuple[str, ...]
+    source: SourceLocation | None = None
+
+    @property
+    def overridden(self) -> bool:
+        """Whether the project file states another value than the default."""
+        return self.value != self.default
+
+
+class LessonVerdict(StrEnum):
+    """The result for one key: as in the project, different, or undetermined, with the reason."""
+
+    CONFIRMED = "confirmed"
+    FOUND = "found"
+    UNKNOWN = "not learnt"
+
+
+class DialectLesson(Struct, frozen=True):
+    """The probe's result for one key."""
+
+    key: str
+    verdict: LessonVerdict
+    value: Value | None
+    reason: str
+
+
+class ProbeResult(Struct, frozen=True, kw_only=True):
+    """The result of a probe.
+
+    leftovers   objects that an earlier run left, deleted by this one
+    remaining   what could not be deleted, each with its reason; should be empty
+    undone      side effects on the person that were reverted
+    written     the keys written into the project file
+    """
+
+    lessons: tuple[DialectLesson, ...]
+    leftovers: tuple[str, ...] = ()
+    remaining: tuple[str, ...] = ()
+    undone: tuple[str, ...] = ()
+    written: Mapping[str, Value] = field(default_factory=dict)
+
+    @property
+    def values(self) -> dict[str, Value]:
+        """The keys that were determined, each with its value."""
+        return {lesson.key: lesson.value for lesson in self.lessons if lesson.value is not None}
+
+    @property
+    def different(self) -> list[str]:
+        """The keys whose value differs from the one that the project used."""
+        return [lesson.key for lesson in self.lessons if lesson.verdict is LessonVerdict.FOUND]
+
+
+class DoctorReport(Struct, frozen=True, kw_only=True):
+    """One doctor run. failure: exit code of the error that ended it early."""
+
+    workspace: str
+    url: str
+    people: int | None
+    findings: tuple[CheckResult, ...]
+    assumptions: tuple[DialectAssumption, ...] = ()
+    probe: ProbeResult | None = None
+    failure: ExitCode | None = None
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """The exit code. After a probe, its own result counts instead of the checks': it may have found the fix."""
+        if self.probe is None:
+            failed = any(finding.health is Health.ERROR for finding in self.findings)
+        else:
+            failed = bool(self.probe.remaining)
+        return self.failure or (ExitCode.ERROR if failed else ExitCode.OK)
+
 
 FORMAT: Final = "lmsconf.doctor/1"
 _WIDTH: Final = 10
@@ -42,7 +141,7 @@ def doctor_json(report: DoctorReport) -> str:
             "format": FORMAT,
             "tool": TOOL,
             "workspace": {"name": report.workspace, "url": report.url, "people": report.people},
-            "checks": [_finding_json(finding) for finding in report.findings],
+            "checks": to_builtins(report.findings),
             "assumptions": [_assumption_json(assumption) for assumption in report.assumptions],
             "probe": None if report.probe is None else _probe_json(report.probe),
             "exit": int(report.exit_code),
@@ -131,40 +230,23 @@ def _next(probe: ProbeResult) -> Iterator[str]:
         yield "The project file states all that was learnt already."
 
 
-def _finding_json(finding: CheckResult) -> Json:
-    return {"check": finding.check, "health": finding.health.value, "message": finding.message, "hint": finding.hint}
-
-
 def _assumption_json(assumption: DialectAssumption) -> Json:
     where = assumption.source
-    source: Json = None if where is None else {"file": where.file, "line": where.line, "column": where.column}
-    operations: list[Json] = [*assumption.operations]
     return {
         "key": assumption.key,
         "value": assumption.value,
         "default": assumption.default,
         "known": assumption.known,
         "overridden": assumption.overridden,
-        "operations": operations,
-        "source": source,
+        "operations": to_builtins(assumption.operations),
+        "source": None if where is None else {"file": where.file, "line": where.line, "column": where.column},
     }
 
 
 def _probe_json(probe: ProbeResult) -> Json:
-    leftovers: list[Json] = [*probe.leftovers]
-    remaining: list[Json] = [*probe.remaining]
-    undone: list[Json] = [*probe.undone]
-    return {
-        "lessons": [_lesson_json(lesson) for lesson in probe.lessons],
-        "leftovers": leftovers,
-        "remaining": remaining,
-        "undone": undone,
-        "written": dict(probe.written),
-    }
-
-
-def _lesson_json(lesson: DialectLesson) -> Json:
-    verdict = {LessonVerdict.CONFIRMED: "confirmed", LessonVerdict.FOUND: "found", LessonVerdict.UNKNOWN: "unknown"}[
-        lesson.verdict
+    """Return a probe as JSON, in which what is not learnt has the verdict `unknown`."""
+    names = {LessonVerdict.UNKNOWN: "unknown"}
+    lessons: list[Json] = [
+        {**to_builtins(one), "verdict": names.get(one.verdict, one.verdict.value)} for one in probe.lessons
     ]
-    return {"key": lesson.key, "verdict": verdict, "value": lesson.value, "reason": lesson.reason}
+    return {**to_builtins(probe), "lessons": lessons}

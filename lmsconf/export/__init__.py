@@ -1,11 +1,9 @@
 """Export of a live workspace to manifests with an empty plan, and edits of manifests that accept drift.
 
-declared_rows      the live rows that existing manifests declare already
 verify_empty_plan  plan the exported entries at once; entries that would change something are left out
-manifest_files     entries → files; `validate --expanded`
+manifest_files     entries → files, by section or by team; `validate --expanded`
 export             snapshot → files, and what was left out; each kind turns its rows into entries
 accept_drift       findings of a drift report → edits of manifests; what would still differ with them
 drifted_project    which findings must be accepted together, and which can be accepted at all
-manifest_editor    the edits of one entry; edit_list_items: of one of several resources of an entry
-rename_references  edits of every reference to a renamed resource
+manifest_editor    the edits of one entry, or of one of the several resources that it declares
 """

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.errors import LmsconfError, Problem, Severity
-from lmsconf.export.declared_rows import DeclaredRows, find_declared_rows
 from lmsconf.export.manifest_files import entries_of, order_kinds, render_files, unexportable_line
 from lmsconf.export.verify_empty_plan import EmptyPlanCheck, deletes_undeclared
 from lmsconf.kinds.export import unread_value_notes
@@ -17,7 +17,7 @@ from lmsconf.kinds.planning import match_kind
 from lmsconf.kinds.shared.kind_names import USER
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.declarations import Manifests
+from lmsconf.model.declarations import DeleteEntry, DesiredResource, Manifests
 from lmsconf.model.names import matches_patterns
 from lmsconf.model.plan import Change, Plan
 from lmsconf.model.policy import Policy
@@ -29,7 +29,8 @@ from lmsconf.planner.manifest_entries import ExportedEntry, UnexportableRow
 from lmsconf.planner.plan import make_plan
 
 if TYPE_CHECKING:
-    from lmsconf.export.teams import TeamRule
+    from lmsconf.export.manifest_files import TeamRule
+
 
 _MOST_PROBLEMS = 20
 """How many problems of one sort are reported individually."""
@@ -111,7 +112,7 @@ def _files(
     workspace = live.snapshot.workspace
     if by is None:
         return render_files(entries, skipped, kinds, workspace)
-    from lmsconf.export.teams import live_entries, split_by_team, teams_of
+    from lmsconf.export.manifest_files import live_entries, split_by_team, teams_of
 
     teams = teams_of(by, live_entries(live, kinds), kinds)
     return {
@@ -197,3 +198,40 @@ def _pattern(address: Address) -> str:
 
 def _warning(code: str, message: str, address: Address, hint: str | None) -> Problem:
     return Problem(code=code, message=message, severity=Severity.WARNING, address=str(address), hint=hint)
+
+
+class DeclaredRows(Struct, frozen=True):
+    """What existing manifests declare or delete.
+
+    ids: of live rows by kind. this_workspace, other_workspaces: the addresses for this one, and those only for others.
+    """
+
+    ids: Mapping[str, frozenset[str]]
+    this_workspace: frozenset[Address]
+    other_workspaces: frozenset[Address]
+
+
+def find_declared_rows(
+    existing: Manifests, snapshot: Snapshot, kinds: Mapping[str, Kind], policy: Policy, call_templates: CallTemplates
+) -> DeclaredRows:
+    """Return the live rows that manifests declare or delete; rows that are deleted together with those included."""
+    # Without ownership: rows that are owned but not declared are to be exported.
+    planning = PlanContext(snapshot, replace(policy, ownership={}), call_templates, lambda _: True)
+    resources = [resource for resource in existing.declared if _applies(resource, policy)]
+    delete_entries = [entry for entry in existing.absent if _applies(entry, policy)]
+    ids: defaultdict[str, set[str]] = defaultdict(set)
+    for name, kind in kinds.items():
+        declared = [resource for resource in resources if resource.address.kind == name]
+        absent = [entry for entry in delete_entries if entry.address.kind == name]
+        result = match_kind(planning, kind.name, declared, absent)
+        ids[name].update(match.row.id for match in result.matches if match.row is not None)
+        ids[name].update(one.row.id for one in result.deletions if one.absent is not None or one.with_ is not None)
+    this_workspace = frozenset([resource.address for resource in resources] + [one.address for one in delete_entries])
+    every = [resource.address for resource in existing.declared] + [entry.address for entry in existing.absent]
+    return DeclaredRows(
+        {name: frozenset(of) for name, of in ids.items()}, this_workspace, frozenset(every) - this_workspace
+    )
+
+
+def _applies(entry: DesiredResource[Any] | DeleteEntry[Any], policy: Policy) -> bool:
+    return entry.applies_in(policy.workspace)

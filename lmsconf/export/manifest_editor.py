@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Mapping as MappingOf
 from datetime import tzinfo
 from pathlib import Path
@@ -13,26 +13,28 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lmsconf.errors import Problem, SourceLocation
-from lmsconf.export.edit_list_items import find_absent_item, remove_item, set_item_key
-from lmsconf.export.rename_references import rename_part_references, rename_references
+from lmsconf.kinds.content_target.parse import item_addresses
 from lmsconf.kinds.shared.times import format_shortest_time
-from lmsconf.manifest.edit.lists import (
+from lmsconf.manifest.edit.text_edits import escape_variables, unescape_variables
+from lmsconf.manifest.edit.tree_builder import UNCHANGED, Alias, Mapping, Node, Scalar, Sequence
+from lmsconf.manifest.edit.yaml_editor import (
+    EditRefused,
+    YamlEditor,
     change_conditions,
     change_items,
     change_list,
     choice_key,
     comparison_key_for,
     remove_key,
+    replace_value,
     require_literal,
     set_key,
 )
-from lmsconf.manifest.edit.text_buffer import escape_variables, unescape_variables
-from lmsconf.manifest.edit.tree_builder import Alias, Mapping, Node, Sequence
-from lmsconf.manifest.edit.yaml_editor import EditRefused, YamlEditor, replace_value
+from lmsconf.manifest.expand.sets import WINDOW
 from lmsconf.manifest.file_set import MANIFEST_ENDINGS
+from lmsconf.manifest.schema_check import property_schema
 from lmsconf.manifest.schemas import has_conditions
-from lmsconf.manifest.validation.schema_query import property_schema
-from lmsconf.model.address import Address
+from lmsconf.model.address import EVERYBODY, Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.drift import DriftFinding, DriftState, FieldDrift
@@ -40,6 +42,7 @@ from lmsconf.model.names import normalize_name
 from lmsconf.model.time_formats import parse_response_time
 from lmsconf.planner.drift_findings import TAKE_OVER
 from lmsconf.planner.kind import Kind
+from lmsconf.planner.manifest_entries import ANY, KEYS, EntryItems, Trail
 from lmsconf.support.atomic_files import read_text
 
 
@@ -259,3 +262,147 @@ def _nowhere(finding: DriftFinding) -> Problem:
         hint=f"`lmsconf {TAKE_OVER}` writes a manifest for it.",
         address=str(finding.address),
     )
+
+
+def set_item_key(editor: YamlEditor, kind: Kind, items: EntryItems, item: Node, key: str, live: Json) -> None:
+    """Set the live value of one key: on its item, or on the whole entry. Raises EditRefused.
+
+    A value that several items share is kept, and overridden on the item that differs.
+    """
+    block = _block(editor, items, item)
+    siblings = item.parent
+    default = block.get(key) or (block.get(WINDOW) if key in kind.time_keys else None)
+    if key in kind.time_keys and isinstance(item, Mapping):
+        _refuse_window(editor, item, key)
+    alone = isinstance(siblings, Sequence) and len(siblings.items) == 1
+    own = isinstance(item, Mapping) and item.get(key) is not None
+    is_everybody = isinstance(item, Scalar) and unescape_variables(item.text) == EVERYBODY
+    if block.get(key) is not None and alone and not own:
+        _set(editor, block, key, live, default=None)
+    elif isinstance(item, Mapping):
+        _set(editor, item, key, live, default=default)
+    elif is_everybody:
+        editor.refuse_shared(item)
+        long = item.replacement if isinstance(item.replacement, dict) else {EVERYBODY: True}
+        item.replacement = {**long, key: live}
+    else:
+        raise _elsewhere(editor, "this", items, item)
+
+
+def _refuse_window(editor: YamlEditor, item: Mapping, key: str) -> None:
+    """Refuse to set a time beside the window that an item names. Raises EditRefused."""
+    window = item.get(WINDOW)
+    if window is not None:
+        hint = "Change the window, or write visible_from and visible_until here in its place."
+        raise EditRefused(f"{key} comes from a window", editor.location_of(window), hint)
+
+
+def _set(page: YamlEditor, owner: Mapping, key: str, live: Json, default: Node | None) -> None:
+    """Set a value; None removes the key, unless the entry sets a value for all items that must be overridden."""
+    if live is None and default is None:
+        remove_key(page, owner, key)
+    else:
+        set_key(page, owner, key, live)
+
+
+def remove_item(editor: YamlEditor, items: EntryItems, item: Node) -> None:
+    """Remove an item; if it is the last, remove the entry. Raises EditRefused."""
+    siblings, block = item.parent, _block(editor, items, item)
+    if not isinstance(siblings, Sequence) or not isinstance(block.parent, Sequence):
+        raise _elsewhere(editor, "this", items, item)
+    editor.refuse_shared(item)
+    siblings.removed.add(siblings.items.index(item))
+    siblings.commented = True
+    if len(siblings.removed) == len(siblings.items):
+        editor.refuse_shared(block)
+        block.parent.removed.add(block.parent.items.index(block))
+        block.parent.commented = True
+
+
+def find_absent_item(editor: YamlEditor, items: EntryItems, entry: Node, finding: DriftFinding) -> Node:
+    """Return the item that a finding is about in an entry under `absent`. Raises EditRefused."""
+    subjects = require_literal(editor, _get(entry, items.subject), entry)
+    if isinstance(subjects, Sequence) and len(subjects.items) > 1:
+        hint = "Write the difference as a separate entry, and run it again."
+        raise EditRefused(f"this entry declares several {items.subject}s", editor.location_of(entry), hint)
+    body = {items.subject: unescape_variables(subjects.value())}
+    for item in require_literal(editor, _get(entry, items.key), entry).children():
+        if finding.address in item_addresses(body, unescape_variables(item.value())):
+            return item
+    raise _elsewhere(editor, "its", items, entry)
+
+
+def _get(entry: Node, key: str) -> Node | None:
+    return entry.get(key) if isinstance(entry, Mapping) else None
+
+
+def _block(page: YamlEditor, items: EntryItems, item: Node) -> Mapping:
+    """Return the entry that contains an item. Raises EditRefused."""
+    block = item.parent.parent if item.parent is not None else None
+    if not isinstance(block, Mapping) or (item.replacement is not UNCHANGED and not isinstance(item.replacement, dict)):
+        raise _elsewhere(page, "this", items, item)
+    return block
+
+
+def _elsewhere(page: YamlEditor, which: str, items: EntryItems, node: Node) -> EditRefused:
+    return EditRefused(f"{which} {items.noun} is not written out here", page.location_of(node))
+
+
+def rename_references(
+    editors: Iterable[YamlEditor], kinds: MappingOf[str, Kind], kind: str, old: str, new: str
+) -> None:
+    """Rename a resource in every reference to it."""
+    trails = [trail for other_kind in kinds.values() for trail in other_kind.references.get(kind, ())]
+    for page, node in _reached(editors, trails):
+        _rename_node(page, node, old, new, kinds[kind].normalize_name)
+
+
+def rename_part_references(
+    editors: Iterable[YamlEditor], kinds: MappingOf[str, Kind], address: Address, old: str, new: str
+) -> None:
+    """Rename a part of a resource, such as a choice of a field, in every reference to it."""
+    editors = list(editors)
+    for kind in kinds.values():
+        for reference in kind.part_references.get(address.kind, ()):
+            for page, node in _reached(editors, [reference.at]):
+                if reference.owner is not None and not _names(node, reference.owner, address.name):
+                    continue
+                above = () if reference.owner is not None else (address.name,)
+                for item in (item for part in reference.parts for item in _below(node, (*above, *part))):
+                    _rename_node(page, item, old, new, normalize_name)
+
+
+def _names(node: Node, key: str, name: str) -> bool:
+    """Whether the value of a key of the node is a name."""
+    value = node.get(key) if isinstance(node, Mapping) else None
+    return value is not None and choice_key(unescape_variables(value.value())) == name
+
+
+def _rename_node(page: YamlEditor, node: Node, old: str, new: str, same: Callable[[str], str]) -> None:
+    if isinstance(node, Scalar) and same(str(unescape_variables(node.text))) == same(old):
+        replace_value(page, node, escape_variables(new))
+
+
+def _reached(pages: Iterable[YamlEditor], trails: Iterable[Trail]) -> Iterator[tuple[YamlEditor, Node]]:
+    trails = list(trails)
+    for page in pages:
+        for root in page.roots:
+            for trail in trails:
+                yield from ((page, node) for node in _below(root, trail))
+
+
+def _below(node: Node, trail: Trail) -> Iterator[Node]:
+    """Yield every node that a path matches; an alias is not followed, since its target is matched itself."""
+    if not trail:
+        yield node
+        return
+    step, rest = trail[0], trail[1:]
+    if step == KEYS and isinstance(node, Mapping):
+        yield from (pair.key for pair in node.pairs)
+    elif step == ANY and isinstance(node, Sequence):
+        for item in node.items:
+            yield from _below(item, rest)
+    elif isinstance(node, Mapping):
+        for pair in node.pairs:
+            if step in (ANY, normalize_name(pair.key.text)):
+                yield from _below(pair.value, rest)

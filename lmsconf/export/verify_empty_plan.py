@@ -18,9 +18,9 @@ from lmsconf.errors import Problem, ProblemsFound, SourceLocation
 from lmsconf.kinds.entries import parse
 from lmsconf.kinds.export import content_id_of_target
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET
-from lmsconf.manifest import conflicts
-from lmsconf.manifest.validation.check import SchemaValidator
-from lmsconf.manifest.yaml.nodes import escaped_texts
+from lmsconf.manifest.nodes import escaped_texts
+from lmsconf.manifest.problems import find_conflicts
+from lmsconf.manifest.schema_check import SchemaValidator
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DesiredResource, Manifests
 from lmsconf.model.plan import Action, Change, Plan
@@ -107,7 +107,7 @@ class EmptyPlanCheck(Struct):
             )
             declared.extend(parse(entry.address.kind, manifest_entry))
         every = [*self.existing.declared, *declared]
-        problems.extend(conflicts.find_conflicts(every, self.existing.absent, self.kinds))
+        problems.extend(find_conflicts(every, self.existing.absent, self.kinds))
         return declared, list(_blamed(problems, entries))
 
     def _planned(

@@ -21,18 +21,17 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.documents.document import TOOL, JsonObjectReader
 from lmsconf.errors import ExitCode, LmsconfError, Problem, Terminated, UsageError
-from lmsconf.fleet.dask_worker import AGAIN, run_tasks
+from lmsconf.fleet.dask_worker import AGAIN, DaskBatch, DaskJob, ProjectDigests, other_project, run_tasks
 from lmsconf.fleet.fleet_run import Lost
 from lmsconf.fleet.local_engine import ended_problem
-from lmsconf.fleet.project_digest import ProjectDigests, digest_json, other_project
 from lmsconf.fleet.task_process import interrupt_run
-from lmsconf.fleet.tasks import FleetTask, plan_path, result_files, task_json, with_part_of_rate
-from lmsconf.model.canonical_json import Json
+from lmsconf.fleet.tasks import FleetTask, plan_path, result_files, with_part_of_rate
 from lmsconf.model.fleet import FleetAction, FleetEntry
 from lmsconf.support.atomic_files import read_text, write_atomically
 from lmsconf.support.url_rules import is_loopback
@@ -195,31 +194,32 @@ class _DaskRun:
                 yield self._engine.lost(task, error.exit, error.problems[0])
         if not batch:
             return
-        limit = self._engine.time_limit
-        document = {
-            "tool": TOOL,
-            "run": self._name,
-            "root": str(self._engine.folder),
-            "time_limit": None if limit is None else str(limit),
-            "seconds": None if len(batch) == 1 else str(_BATCH_ENDS_AFTER),
-            "jobs": jobs,
-        }
+        document = DaskBatch(
+            tool=TOOL,
+            run=self._name,
+            root=str(self._engine.folder),
+            time_limit=self._engine.time_limit,
+            seconds=None if len(batch) == 1 else _BATCH_ENDS_AFTER,
+            jobs=tuple(jobs),
+        )
         # A tuple of a name for all batches of a run, and one for each. Any other key would be a digest of the
         # arguments, and give the result of an equal batch that is still known.
         self._submitted += 1
         key = (f"lmsconf-{batch[0].action}-{self._name}", f"{batch[0].workspace}-{self._submitted}")
-        future = self._client.submit(run_tasks, json.dumps(document), key=key, pure=False)
+        future = self._client.submit(run_tasks, msgspec.json.encode(document).decode(), key=key, pure=False)
         self._batches[key] = batch
         self._completed.add(future)
 
-    def _job(self, task: FleetTask) -> dict[str, Json]:
-        job: dict[str, Json] = {
-            "project": digest_json(self._engine.digests.of(task.workspace)),
-            "task": task_json(replace(with_part_of_rate(task, self._most), out=None)),
-        }
+    def _job(self, task: FleetTask) -> msgspec.Raw:
+        plan = None
         if task.action is FleetAction.APPLY and task.out is not None:
-            job["plan"] = read_text(plan_path(task.out, task.workspace), regular=True)
-        return job
+            plan = read_text(plan_path(task.out, task.workspace), regular=True)
+        job = DaskJob(
+            project=self._engine.digests.of(task.workspace),
+            task=replace(with_part_of_rate(task, self._most), out=None),
+            plan=plan,
+        )
+        return msgspec.Raw(msgspec.json.encode(job))
 
     def _entries(self, batch: list[FleetTask], status: str, answer: Any) -> list[FleetEntry]:
         """Return the entries of the index for a batch that has ended, with the files written."""
@@ -303,9 +303,9 @@ def _connected(scheduler: DaskScheduler) -> Iterator[Any]:
     try:
         client = Client(scheduler.address, set_as_default=False, name="lmsconf")
     except (OSError, ValueError, TypeError) as error:
-        hint = "Check the address, that it runs, and the certificates in Dask's configuration."
         raise SchedulerUnavailable(
-            f"the Dask scheduler {scheduler.address} cannot be reached: {type(error).__name__}", hint=hint
+            f"the Dask scheduler {scheduler.address} cannot be reached: {type(error).__name__}",
+            hint="Check the address, that it runs, and the certificates in Dask's configuration.",
         ) from error
     with client:
         try:

@@ -5,26 +5,30 @@ It takes and returns JSON and raises nothing: Dask writes exceptions, and what l
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast
 
+import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.documents.document import TOOL, JsonObjectReader
 from lmsconf.errors import LmsconfError, Problem
-from lmsconf.fleet.attempts import begun_plans
-from lmsconf.fleet.project_digest import ProjectDigest, differing_files, digest_from_json, other_project
 from lmsconf.fleet.task_process import TaskProcess, TaskProcesses, is_interrupted
-from lmsconf.fleet.tasks import FleetTask, plan_path, task_from_json
+from lmsconf.fleet.tasks import FleetTask, begun_plans, plan_path, to_path
 from lmsconf.journal.journal_folder import ensure_folder
-from lmsconf.model.canonical_json import Json
+from lmsconf.manifest.file_set import ManifestFileReader, UnreadableFile
+from lmsconf.model.canonical_json import Json, sha256
 from lmsconf.model.fleet import FleetAction
-from lmsconf.project.config_file import FILE
+from lmsconf.project.config_file import FILE, ProjectFile, expand_pattern
+from lmsconf.project.settings import DEFAULT_MANIFESTS
 from lmsconf.support.atomic_files import read_text, write_atomically
 
 AGAIN: Final = "again"
@@ -57,39 +61,60 @@ class _Batch(NamedTuple):
     attempts: list[Path]
 
 
+class DaskJob(Struct, frozen=True, kw_only=True):
+    """What travels for one task. project: the digest of the coordinator's. plan: the plan file to apply."""
+
+    project: ProjectDigest
+    task: FleetTask
+    plan: str | None = None
+
+
+class DaskBatch(Struct, frozen=True, kw_only=True):
+    """The document of a batch. root: the project's folder on the worker. seconds: after which no other task begins.
+
+    jobs: each as JSON, since a worker of another version may not be able to read it.
+    """
+
+    tool: Any
+    run: str
+    root: str
+    time_limit: float | None
+    seconds: float | None
+    jobs: tuple[msgspec.Raw, ...]
+
+
 def run_tasks(document: str) -> str:
     """Run the tasks of a batch from `lmsconf.fleet.dask_engine`; return their results in the same order, as JSON."""
     from distributed import get_worker
 
     began, worker = time.monotonic(), get_worker()
-    given = JsonObjectReader(json.loads(document))
-    seconds = given.maybe("seconds", lambda key: float(given.text(key)))
-    root, run = Path(given.text("root")).absolute(), given.text("run")
-    jobs = given.each("jobs", lambda job: job)
-    same = given.object("tool") == TOOL
+    given = msgspec.json.decode(document, type=DaskBatch)
+    root = Path(given.root).absolute()
     with (
         TemporaryDirectory(prefix="lmsconf-", dir=worker.local_directory) as folder,
-        TaskProcesses(root, run) as processes,
+        TaskProcesses(root, given.run) as processes,
     ):
         batch = _Batch(
             root=root,
-            run=run,
-            limit=given.maybe("time_limit", lambda key: float(given.text(key))),
-            end=None if seconds is None else began + seconds,
+            run=given.run,
+            limit=given.time_limit,
+            end=None if given.seconds is None else began + given.seconds,
             goes_on=lambda: worker.status.name not in _ENDING,
             scratch=Path(folder),
             differing={},
             processes=processes,
             attempts=[],
         )
-        results: list[Json] = [*_results(batch, jobs)] if same else [_other_version() for _ in jobs]
+        results: list[Json] = (
+            [*_results(batch, given.jobs)] if given.tool == TOOL else [_other_version() for _ in given.jobs]
+        )
         # If the results are lost with this worker from here on, the next attempt waits as if journals were missing.
         for file in batch.attempts:
             file.unlink(missing_ok=True)
     return json.dumps({"seconds": str(time.monotonic() - began), "results": results})
 
 
-def _results(batch: _Batch, jobs: tuple[JsonObjectReader, ...]) -> Iterator[dict[str, Json]]:
+def _results(batch: _Batch, jobs: tuple[msgspec.Raw, ...]) -> Iterator[dict[str, Json]]:
     """Yield the result of each task. The process works on the next one while a result is read."""
     before: Callable[[], dict[str, Json]] | None = None
     for job in jobs:
@@ -113,12 +138,13 @@ class _BegunTask(NamedTuple):
     end: float | None
 
 
-def _begun_or_refused(batch: _Batch, job: JsonObjectReader) -> _BegunTask | dict[str, Json]:
+def _begun_or_refused(batch: _Batch, raw: msgspec.Raw) -> _BegunTask | dict[str, Json]:
     """Give a task to the process; return the reason instead where it is not begun."""
     begun: list[_BegunTask] = []
 
     def begin() -> dict[str, Json]:
-        refusal = _refusal(batch, job)
+        job = msgspec.json.decode(raw, type=DaskJob, dec_hook=to_path)
+        refusal = _refusal(batch, job.project)
         if refusal is None:
             begun.append(_begin(batch, job))
         return refusal or {}
@@ -137,7 +163,7 @@ def _safely(work: Callable[[], dict[str, Json]]) -> dict[str, Json]:
         return _refused("fleet/lost", f"the worker failed with {type(error).__name__}")
 
 
-def _refusal(batch: _Batch, job: JsonObjectReader) -> dict[str, Json] | None:
+def _refusal(batch: _Batch, wanted: ProjectDigest) -> dict[str, Json] | None:
     """Return why a task is not begun; None if it can be."""
     if is_interrupted(batch.run):
         return _refused("interrupted", "the run was interrupted")
@@ -146,20 +172,19 @@ def _refusal(batch: _Batch, job: JsonObjectReader) -> dict[str, Json] | None:
     if not (batch.root / FILE).is_file():
         hint = "Name its folder on the workers with --worker-project."
         return _refused("fleet/worker-project", f"the worker has no project in {batch.root}", hint)
-    wanted = digest_from_json(job.reader("project"))
     if wanted not in batch.differing:
         batch.differing[wanted] = differing_files(batch.root, wanted)
     differing = batch.differing[wanted]
     return _problem(other_project(differing)) if differing else None
 
 
-def _begin(batch: _Batch, job: JsonObjectReader) -> _BegunTask:
+def _begin(batch: _Batch, job: DaskJob) -> _BegunTask:
     """Give a task to the process."""
-    task = replace(task_from_json(job.reader("task")), out=batch.scratch)
-    if job.has("plan"):
-        write_atomically(plan_path(batch.scratch, task.workspace), job.text("plan"), durable=False)
+    task = replace(job.task, out=batch.scratch)
+    if job.plan is not None:
+        write_atomically(plan_path(batch.scratch, task.workspace), job.plan, durable=False)
         task = _attempted(task, batch.root, batch.run)
-    process = batch.processes.get(job.reader("project").text("settings"))
+    process = batch.processes.get(job.project.settings)
     process.send(task)
     late = None if batch.limit is None else time.monotonic() + batch.limit
     ends = [late] if task.action is FleetAction.APPLY else [late, batch.end]
@@ -233,3 +258,107 @@ def _refused(code: str, message: str, hint: str | None = None) -> dict[str, Json
 
 def _problem(problem: Problem) -> dict[str, Json]:
     return {"problem": {"code": problem.code, "message": problem.message, "hint": problem.hint}}
+
+
+_ENDINGS: Final = (".yaml", ".yml", ".csv", ".tsv", ".xlsx", ".ods")
+"""Of manifests, and of tables that they name."""
+_SHOWN: Final = 5
+
+
+class ProjectDigest(Struct, frozen=True, kw_only=True):
+    """The files of a project that decide about one workspace.
+
+    files: the project file and its table of workspaces. folders: those of the workspace's manifests. settings,
+    manifests: the digest of both.
+    """
+
+    files: tuple[str, ...]
+    folders: tuple[str, ...]
+    settings: str
+    manifests: str
+
+
+class ProjectDigests:
+    """The digests of one project; each set of folders is read once."""
+
+    def __init__(self, root: Path, project: ProjectFile) -> None:
+        self._root, self._project = root, project
+        self._known: dict[tuple[str, ...], str] = {}
+        self._read: dict[tuple[str, ...], str] = {}
+
+    def of(self, workspace: str) -> ProjectDigest:
+        """Return the digest of what decides about a workspace."""
+        values = self._project.pattern_values(workspace)
+        named = [expand_pattern(name, values) for name in self._project.folders(workspace)]
+        files = tuple(sorted({FILE, self._project.places.at("workspaces", workspace, "url").file}))
+        folders = tuple(named or [DEFAULT_MANIFESTS])
+        return ProjectDigest(
+            files=files, folders=folders, settings=self._digest(files), manifests=self._digest(folders)
+        )
+
+    def made_elsewhere(self, plan: str) -> tuple[str, ...]:
+        """Return the files that a plan file was made from, if any differs here; empty if none does.
+
+        Manifests can name tables of people anywhere in the project, which nothing but a plan lists.
+        """
+        manifests = JsonObjectReader(JsonObjectReader(json.loads(plan)).json("manifests"))
+        names = manifests.texts("files")
+        if names not in self._read:
+            reader = ManifestFileReader(self._root)
+            try:
+                for name in names:
+                    reader.read_table(self._root / name)
+            except UnreadableFile:
+                return names
+            self._read[names] = reader.content_digest
+        return () if self._read[names] == manifests.text("digest") else names
+
+    def _digest(self, names: tuple[str, ...]) -> str:
+        if names not in self._known:
+            self._known[names] = _digest(self._root, names)
+        return self._known[names]
+
+
+def differing_files(root: Path, wanted: ProjectDigest) -> tuple[str, ...]:
+    """Return which files or folders of a project differ from those of a digest; empty if none does."""
+    if _digest(root, wanted.files) != wanted.settings:
+        return wanted.files
+    return () if _digest(root, wanted.folders) == wanted.manifests else wanted.folders
+
+
+def other_project(names: Sequence[str]) -> Problem:
+    """Return the problem of a worker with other files than those here."""
+    some = f"{', '.join(names[:_SHOWN])}{f' and {len(names) - _SHOWN:,} more' if len(names) > _SHOWN else ''}"
+    hint = "Update the project on the workers, and run it again."
+    message = f"the project on the worker differs from the one here, in some of: {some}"
+    return Problem(code="fleet/worker-project", message=message, hint=hint)
+
+
+def _digest(root: Path, names: Iterable[str]) -> str:
+    """Return a digest of path and content of files, and of all files below folders."""
+    lines: list[Json] = []
+    for name in names:
+        path = root / name
+        files = sorted(_below(path)) if path.is_dir() else [path]
+        lines += [[file.relative_to(root).as_posix(), _content_digest(file)] for file in files]
+    return sha256(lines)
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    """Yield the manifests and tables below a folder; names that begin with `.` are skipped."""
+    for parent, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        for name in files:
+            if name.endswith(_ENDINGS) and not name.startswith("."):
+                yield Path(parent, name)
+
+
+def _content_digest(path: Path) -> str | None:
+    """Return the digest of a file's content; None for what is not a readable file."""
+    try:
+        if not path.is_file():
+            return None
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return None

@@ -1,4 +1,4 @@
-"""Processes that run tasks for a Dask worker: each is of one project, and waits a while for its next task.
+"""Processes that run tasks: each is of one project, and those for a Dask worker wait a while for their next task.
 
 Dask runs functions in threads. A process can be stopped when its time is over, is interrupted by a signal as in a
 terminal, and dies with the Dask worker. It gets its tokens and LMSCONF_PLAN_KEY from the environment of the worker.
@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Final, cast
@@ -47,13 +47,18 @@ def is_interrupted(run: str) -> bool:
     return run in _interrupted
 
 
+def _always() -> bool:
+    return True
+
+
 class TaskProcess:
     """A process that runs tasks of one project, one after the other."""
 
-    def __init__(self, root: Path) -> None:
-        environ = {name: value for name, value in os.environ.items() if name not in OF_ONE_WORKSPACE}
+    def __init__(self, root: Path, environ: Mapping[str, str], *options: str) -> None:
+        """Start it. options: of `lmsconf.fleet.worker`. Raises OSError."""
+        environ = {name: value for name, value in environ.items() if name not in OF_ONE_WORKSPACE}
         self._process = subprocess.Popen(  # noqa: S603  this very program
-            [sys.executable, "-P", "-m", "lmsconf.fleet.worker", str(root), BOUND],
+            [sys.executable, "-P", "-m", "lmsconf.fleet.worker", str(root), *options],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             process_group=0,  # so that a token's command ends with it
@@ -69,11 +74,11 @@ class TaskProcess:
         """Give it a task."""
         stdin = cast("IO[bytes]", self._process.stdin)
         with suppress(BrokenPipeError):  # it has died: its stdout says so
-            stdin.write(json.dumps(task_json(task)).encode() + b"\n")
+            stdin.write(task_json(task) + b"\n")
             stdin.flush()
 
-    def answer(self, end: float | None, goes_on: Callable[[], bool]) -> dict[str, Json]:
-        """Return the entry of its task, or why there is none; killed if it is late, or the Dask worker ends."""
+    def answer(self, end: float | None, goes_on: Callable[[], bool] = _always) -> dict[str, Json]:
+        """Return the entry of its task, or why there is none; killed at `end`, or once `goes_on` returns False."""
         stdout = cast("IO[bytes]", self._process.stdout)
         line = b""
         is_late = False
@@ -111,7 +116,8 @@ class TaskProcess:
 
     def close(self) -> None:
         """End it. It has no task."""
-        cast("IO[bytes]", self._process.stdin).close()
+        with suppress(BrokenPipeError):  # what it has not read is lost with it
+            cast("IO[bytes]", self._process.stdin).close()
         self._process.wait()
         cast("IO[bytes]", self._process.stdout).close()
 
@@ -141,7 +147,7 @@ class TaskProcesses:
             self._process = waiting.pop() if waiting else None
             if self._process is not None:
                 self._process.keep()
-        process = self._process = self._process or TaskProcess(self._root)
+        process = self._process = self._process or TaskProcess(self._root, os.environ, BOUND)
         with _changing:
             _running[self._run].add(process)
             if self._run in _interrupted:

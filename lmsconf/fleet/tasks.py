@@ -6,23 +6,32 @@ one workspace, and are ignored.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
+import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from lmsconf.apply.safe_apply import ApplyOptions
+from lmsconf.apply.events import ApplyProgress
+from lmsconf.apply.remote_lock import LockHeldElsewhere
+from lmsconf.apply.replanning import plan_what_is_left, reevaluate_guards
+from lmsconf.apply.safe_apply import ApplyOptions, PlanSource, PreparedPlan, apply_safely
 from lmsconf.documents import report_file
-from lmsconf.documents.document import JsonObjectReader, object_json
+from lmsconf.documents.document import object_json
 from lmsconf.documents.plan_file import dumps, loads, plan_digest
-from lmsconf.errors import ExitCode, LmsconfError, Problem, ProblemsFound
-from lmsconf.fleet.attempts import apply_again, apply_plan
-from lmsconf.model.blockers import blockers
+from lmsconf.errors import ExitCode, LmsconfError, Problem, ProblemsFound, StalePlan
+from lmsconf.journal.journal_reader import read_headers
+from lmsconf.journal.workspace_lock import WorkspaceLocked
+from lmsconf.model.blockers import blockers, refuse_blocked
+from lmsconf.model.calls import CallStatus
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.fleet import FleetAction, FleetEntry
+from lmsconf.model.outcomes import ApplyReport
+from lmsconf.model.plan import Plan
 from lmsconf.planner.access_tests import failed_problems, judge_report, query_of
 from lmsconf.project.config_file import ProjectFile
 from lmsconf.project.config_reader import read_project_file
@@ -31,14 +40,14 @@ from lmsconf.render.json import drift_json, problems_json
 from lmsconf.render.plan_wording import relaxed_settings
 from lmsconf.support.atomic_files import read_text, write_atomically
 from lmsconf.support.interrupts import Interrupts
-from lmsconf.workspace.access_reader import read_people_view
 from lmsconf.workspace.connection import Connection, RateLimiters
 from lmsconf.workspace.project_manifests import load_manifests, refuse_errors, validate_offline
-from lmsconf.workspace.reader import WorkspaceReader
+from lmsconf.workspace.reader import WorkspaceReader, read_people_view
 
 if TYPE_CHECKING:
     from lmsconf.model.policy import Policy
-    from lmsconf.workspace.base_comparison import BaseManifests
+    from lmsconf.workspace.plan_with_base import BaseManifests
+
 
 Document = TypeVar("Document")
 OF_ONE_WORKSPACE: Final = ("LMSCONF_TOKEN", "LMSCONF_URL", "LMSCONF_WORKSPACE")
@@ -76,40 +85,19 @@ def with_part_of_rate(task: FleetTask, processes: int) -> FleetTask:
     return task if task.max_rate is None else replace(task, max_rate=max(0.01, task.max_rate / processes))
 
 
-def task_json(task: FleetTask) -> dict[str, Json]:
-    """Return a task as JSON. It holds no secret."""
-    return {
-        "workspace": task.workspace,
-        "action": task.action.value,
-        "out": None if task.out is None else str(task.out),
-        "digest": task.digest,
-        "parallelism": task.parallelism,
-        "max_rate": None if task.max_rate is None else str(task.max_rate),
-        "effects": task.effects,
-        "meta": dict(task.meta),
-        "base": task.base,
-        "trusted": list(task.trusted),
-        "attempt": task.attempt,
-        "has_journals": task.has_journals,
-    }
+def task_json(task: FleetTask) -> bytes:
+    """Return a task as JSON, in one line. It holds no secret."""
+    return msgspec.json.encode(task, enc_hook=str)
 
 
-def task_from_json(at: JsonObjectReader) -> FleetTask:
+def task_from_json(text: str | bytes) -> FleetTask:
     """Return the task that `task_json` wrote. Raises ValueError for any other value."""
-    return FleetTask(
-        workspace=at.text("workspace"),
-        action=FleetAction(at.text("action")),
-        out=at.maybe("out", lambda key: Path(at.text(key))),
-        digest=at.maybe("digest", at.text),
-        parallelism=at.number("parallelism"),
-        max_rate=at.maybe("max_rate", lambda key: float(at.text(key))),
-        effects=at.flag("effects"),
-        meta=at.text_map("meta"),
-        base=at.maybe("base", at.text),
-        trusted=at.texts("trusted"),
-        attempt=at.number("attempt"),
-        has_journals=at.flag("has_journals"),
-    )
+    return msgspec.json.decode(text, type=FleetTask, dec_hook=to_path)
+
+
+def to_path(_: type, value: str) -> Path:
+    """Decode a path, the one type of a task that JSON does not have."""
+    return Path(value)
 
 
 class TaskRunner:
@@ -319,3 +307,72 @@ def _errors(problems: tuple[Problem, ...]) -> list[Problem]:
 
 def _people(counts: Mapping[str, Json]) -> dict[str, int | None]:
     return {name: value if isinstance(value, int) else None for name, value in counts.items()}
+
+
+_AGAIN_AFTER: Final = 2.0
+_CLOCKS_DIFFER: Final = 60.0
+"""Seconds for which a lock is respected after its lease, see `lock_names`."""
+
+
+def apply_plan(settings: Settings, plan: Plan, options: ApplyOptions) -> tuple[ApplyReport, int]:
+    """Apply a saved plan; return the report, and how many of its calls were carried out."""
+
+    def prepare(workspace: WorkspaceReader, progress: ApplyProgress) -> PreparedPlan:
+        return PreparedPlan(plan=reevaluate_guards(workspace, plan, ()))
+
+    report, _ = apply_safely(settings, PlanSource(get=prepare, saved=True), options, ApplyProgress())
+    return report, _done(report)
+
+
+def begun_plans(root: Path) -> frozenset[str]:
+    """Return the digests of the plans of which a journal in the project's folder says that a run has begun.
+
+    Raises LmsconfError.
+    """
+    return frozenset(header.digest for _, header in read_headers(root))
+
+
+def apply_again(
+    settings: Settings, plan: Plan, options: ApplyOptions, *, has_journals: bool
+) -> tuple[ApplyReport, int]:
+    """Apply what is left of a plan; return the report of that, and how many calls of the whole plan are carried out.
+
+    has_journals: whether the journals of all earlier attempts are here; then only as long as they need is waited.
+    """
+    if not has_journals and not settings.workspace.embedded:
+        time.sleep(settings.settle)
+    digest, left = plan_digest(plan), 0
+
+    def prepare(workspace: WorkspaceReader, progress: ApplyProgress) -> PreparedPlan:
+        nonlocal left
+        if options.digest not in (None, digest):
+            raise StalePlan(
+                f"expected the digest {options.digest}, but the plan's is {digest}",
+                hint="Review the plan as it is now.",
+            )
+        guarded = reevaluate_guards(workspace, plan, ())
+        rest = plan_what_is_left(workspace, guarded)
+        refuse_blocked(guarded)  # what is left is planned without the lists of `guards.protect`
+        left = len(rest.calls)
+        return PreparedPlan(plan=rest)
+
+    source = PlanSource(get=prepare, saved=False)
+    report = _once_unlocked(settings, source, replace(options, digest=None))
+    return replace(report, plan_digest=digest), len(plan.calls) - left + _done(report)
+
+
+def _once_unlocked(settings: Settings, source: PlanSource, options: ApplyOptions) -> ApplyReport:
+    """Apply as soon as the locks of the dead attempt are free. Raises what `apply_safely` raises."""
+    lease = 0.0 if settings.lock is None else settings.lock.lease + _CLOCKS_DIFFER
+    end = time.monotonic() + max(lease, settings.settle) + _AGAIN_AFTER
+    while True:
+        try:
+            return apply_safely(settings, source, options, ApplyProgress())[0]
+        except (WorkspaceLocked, LockHeldElsewhere):
+            if time.monotonic() >= end:
+                raise
+            time.sleep(_AGAIN_AFTER)
+
+
+def _done(report: ApplyReport) -> int:
+    return sum(outcome.status is CallStatus.DONE for outcome in report.outcomes)

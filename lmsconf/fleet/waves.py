@@ -12,13 +12,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.errors import ExitCode, LmsconfError, Problem, ProblemsFound
-from lmsconf.fleet.fleet_run import Engine, Listener, Lost, read_index, run_tasks, write_index
-from lmsconf.fleet.label_selector import LabelSelector
+from lmsconf.fleet.fleet_run import Engine, LabelSelector, Listener, Lost, read_index, run_tasks, write_index
 from lmsconf.fleet.tasks import FleetTask
 from lmsconf.model.fleet import INTERRUPTIONS, STOPPED, FleetAction, FleetEntry, FleetIndex
 from lmsconf.model.policy import UNKNOWN, Consent
 from lmsconf.planner.guards import counted_words
-from lmsconf.render.fleet_wording import name_list
+from lmsconf.render.resource_wording import name_list
 from lmsconf.support.atomic_files import is_writable
 
 APPLIED: Final = "apply.json"

@@ -18,7 +18,6 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import IO, Final, NoReturn
 
-from lmsconf.documents.document import JsonObjectReader
 from lmsconf.documents.fleet_file import entry_json
 from lmsconf.errors import Terminated
 from lmsconf.fleet.tasks import TaskRunner, task_from_json
@@ -49,7 +48,7 @@ def serve(root: Path, tasks: Iterable[str], results: IO[str], *, bound: bool) ->
     for line in _bound(tasks) if bound else tasks:
         interrupts = Interrupts()
         with interrupts.installed():
-            entry = runner.run(task_from_json(JsonObjectReader(json.loads(line))), interrupts)
+            entry = runner.run(task_from_json(line), interrupts)
             results.write(json.dumps(entry_json(entry)) + "\n")
             results.flush()
 

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct
 
-from lmsconf.api.spec.listings import CUSTOM_FIELDS
+from lmsconf.api.spec.operations import CUSTOM_FIELDS
 from lmsconf.api.spec.value_encoding import ANSWERS, decode_answers_body
 from lmsconf.kinds.content_target.types import parse_target_row
 from lmsconf.kinds.custom_field.types import FieldRow, parse_field_row

@@ -141,7 +141,7 @@ def undo_extent(planning: PlanContext, subject: Subject, sides: BeforeAfter) -> 
     if kind == CUSTOM_FIELD:
         return field_undo(planning, subject.address)
     if kind == USER:
-        from lmsconf.kinds.user.undo import person_undo
+        from lmsconf.kinds.undo import person_undo
 
         return person_undo(planning, sides, subject.row if isinstance(subject.row, PersonRow) else None)
     if kind == CONTENT_TARGET:

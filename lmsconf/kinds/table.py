@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from lmsconf.api.spec.listings import CUSTOM_FIELDS, MANUAL_GROUPS, SMART_GROUPS, USERS
+from lmsconf.api.spec.operations import CUSTOM_FIELDS, MANUAL_GROUPS, SMART_GROUPS, USERS
 from lmsconf.kinds.content_target.types import AUDIENCES, ContentRow, TargetRow
 from lmsconf.kinds.custom_field.types import MOST_FIELDS, FieldRow
 from lmsconf.kinds.manual_group.types import GroupRow

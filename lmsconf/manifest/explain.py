@@ -8,8 +8,8 @@ from functools import cache
 from typing import Final, NamedTuple, cast
 
 from lmsconf.errors import UsageError, shorten
+from lmsconf.manifest.schema_check import Schema, properties, required_keys
 from lmsconf.manifest.schemas import ABSENT, manifest_schema
-from lmsconf.manifest.validation.schema_query import Schema, properties, required_keys
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.explanation import ExplainedKey, KeyExplanation
 from lmsconf.model.lints import PREFIX, RULES, LintLevel

@@ -14,35 +14,34 @@ from msgspec.structs import replace
 from lmsconf.errors import Problem
 from lmsconf.kinds.content_target.access_tests import parse_test
 from lmsconf.kinds.entries import parse, parse_absent
-from lmsconf.manifest import conflicts
 from lmsconf.manifest.expand.expander import EntryExpander
-from lmsconf.manifest.expand.for_each import ExpandedEntry, ForEachExpander
+from lmsconf.manifest.expand.sets import UndeclaredNames, valid_part
 from lmsconf.manifest.expand.table_files import FILE, TableFiles
-from lmsconf.manifest.expand.undeclared import UndeclaredNames, valid_part
-from lmsconf.manifest.expand.variables import ExpansionLimitExceeded, Variables
+from lmsconf.manifest.expand.variables import ExpandedEntry, ForEachExpander, Reporter, Variables
 from lmsconf.manifest.file_set import ManifestFileReader, UnreadableFile, find_manifests, read_manifest
-from lmsconf.manifest.load_problems import (
+from lmsconf.manifest.nodes import VARIABLE_START, EntrySourceMap, KeyPath, Map, Seq, merge_mappings, plain_texts
+from lmsconf.manifest.problems import (
     ENOUGH,
+    find_conflicts,
     no_manifest_problem,
     nothing_declared_problem,
     sort_and_limit,
     unknown_workspace_problems,
 )
-from lmsconf.manifest.schemas import declares_choices, has_conditions, identifying_key
-from lmsconf.manifest.sections import (
+from lmsconf.manifest.schema_check import SchemaFinding, SchemaValidator, new_findings
+from lmsconf.manifest.schemas import (
     Section,
+    declares_choices,
     entry_from_short_form,
     entry_lists,
+    has_conditions,
     has_sections,
+    identifying_key,
     sections_of_kind,
     sections_validator,
     set_validators,
 )
-from lmsconf.manifest.validation.check import SchemaFinding, SchemaValidator, new_findings
-from lmsconf.manifest.yaml.nodes import EntrySourceMap, KeyPath, Map, Seq, merge_mappings, plain_texts
-from lmsconf.manifest.yaml.read_result import Document
-from lmsconf.manifest.yaml.scalars import VARIABLE_START
-from lmsconf.manifest.yaml.strict_reader import AliasBudget, read_yaml
+from lmsconf.manifest.yaml_reader import AliasBudget, Document, ReadingStopped, read_yaml
 from lmsconf.model.access_tests import AccessTest
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
@@ -51,8 +50,8 @@ from lmsconf.planner.kind import Kind
 from lmsconf.planner.manifest_entries import ManifestEntry
 
 if TYPE_CHECKING:
-    from lmsconf.manifest.overlays import EntryIndex, WrittenEntry
-    from lmsconf.manifest.validation.suggestions import PeopleNames
+    from lmsconf.manifest.overlays import EntryKey, WrittenEntry
+    from lmsconf.manifest.suggestions import PeopleNames
 
 EntryCallback: TypeAlias = Callable[[KeyPath, Json], None]
 """Callback: receives the keys that lead to the section, and each entry after expansion."""
@@ -80,12 +79,11 @@ def load_folder(
     reader = ManifestFileReader(root, unsaved_contents)
     loading = _Loading(reader, kinds, timezone, variables or {}, workspaces, on_entry)
     loading.run((folder, *overlays))
-    problems = dict.fromkeys([*loading.problems, *loading.crossed()])
     return Manifests(
         declared=tuple(loading.declared),
         absent=tuple(loading.absent),
         tests=tuple(loading.tests),
-        problems=tuple(sort_and_limit(problems)),
+        problems=tuple(sort_and_limit(dict.fromkeys(loading.problems))),
         files=loading.files.read_paths,
         digest=loading.files.content_digest,
     )
@@ -122,7 +120,7 @@ class _Loading(Struct):
     partial: list[DesiredResource[Any]] = field(default_factory=list)
     layers: list[int] = field(default_factory=list)
     undeclared: UndeclaredNames = field(default_factory=UndeclaredNames)
-    _index: EntryIndex | None = None
+    _index: dict[EntryKey | None, int] = field(default_factory=dict)
     _sound: list[_Checked] = field(default_factory=list)
     _written: list[WrittenEntry] = field(default_factory=list)
     _all_documents: Sequence[Document] = ()
@@ -141,7 +139,7 @@ class _Loading(Struct):
             self._check_outline(document, outline)
         try:
             self._entries_of(layers)
-        except ExpansionLimitExceeded as exhausted:
+        except ReadingStopped as exhausted:
             self.problems.append(exhausted.problem)
         if len(folders) > 1:
             from lmsconf.manifest.overlays import without_replaced, without_replaced_items  # few projects have overlays
@@ -151,12 +149,9 @@ class _Loading(Struct):
                 self._written = [*without_replaced_items(self._written, self.declared)]
         for section, body, _ in self._written:
             cast(EntryCallback, self.on_entry)(section.path, body)
-
-    def crossed(self) -> Iterator[Problem]:
-        """Yield the problems of cross-resource checks, unless the error limit is reached already."""
         if not self._is_enough():
-            found = conflicts.find_conflicts(self.declared, self.absent, self.kinds, self.partial)
-            yield from islice(found, ENOUGH + 1)
+            found = find_conflicts(self.declared, self.absent, self.kinds, self.partial)
+            self.problems += islice(found, ENOUGH + 1)
 
     def _is_enough(self) -> bool:
         """Whether the error limit is reached. Counts only the problems added since the last call."""
@@ -170,17 +165,18 @@ class _Loading(Struct):
 
         Parsing begins after all are read, since a set or a declared choice may be used before its definition.
         """
-        variables = Variables(self.known, self.problems.append)
+        reporter = Reporter(self.problems)
+        variables = Variables(self.known, reporter)
         shapes = set_validators(tuple(self.kinds.values()))
-        expander = EntryExpander(self.files, shapes, self.problems.append, self.undeclared)
+        expander = EntryExpander(self.files, shapes, reporter, self.undeclared)
         expander.collect_sets(layers, variables)
         self._all_documents = [*chain.from_iterable(layers)]
-        writer = ForEachExpander(variables, self.problems.append)
+        writer = ForEachExpander(variables)
         for layer, documents in enumerate(layers):
             self._add_layer(layer, self._layer_entries(documents, writer, expander.tables))
         for entry in self._sound:
             if entry.section.is_declared and declares_choices(entry.section.kind):
-                expander.add_declared_choices(entry.body)
+                expander.choices.take(entry.body)
         for entry in self._sound:
             if self._is_enough():
                 return
@@ -194,11 +190,11 @@ class _Loading(Struct):
     def _add_layer(self, layer: int, entries: Iterable[_Checked]) -> None:
         """Add the entries of one folder, each in place of the one that it changes."""
         if layer:
-            from lmsconf.manifest.overlays import EntryIndex  # few projects have overlays
+            from lmsconf.manifest.overlays import entry_key  # few projects have overlays
 
-            self._index = self._index or EntryIndex()
             for number, entry in enumerate(self._sound):
-                self._index.add(entry.section, entry.body, number)
+                self._index.setdefault(entry_key(entry.section, entry.body), number)
+            self._index.pop(None, None)
         for entry in entries:
             if entry.changes is None or self._sound[entry.changes].layer == layer:
                 # A second entry of this folder for one resource stays beside the first, and is reported as a duplicate.
@@ -231,13 +227,13 @@ class _Loading(Struct):
                 text = read_manifest(path, self.files)
             except UnreadableFile as unreadable:
                 self.problems.append(unreadable.problem)
-                self.undeclared.doubt_all()
+                self.undeclared.everything = True
                 continue
             reading = read_yaml(self.files.relative_path(path), text, budget=budget)
             documents += reading.documents
             self.problems += reading.problems
             if reading.problems:
-                self.undeclared.doubt_all()
+                self.undeclared.everything = True
         if not any(map(has_sections, documents)) and not self.problems:
             names = [self.files.relative_path(path) for path in paths]
             self.problems.append(
@@ -250,12 +246,9 @@ class _Loading(Struct):
     def _check_outline(self, document: Document, outline: SchemaValidator) -> None:
         places = EntrySourceMap(document.value, document.source, document.at)
         for finding in outline.validate(document.value):
-            from lmsconf.manifest.validation import messages
+            from lmsconf.manifest.schema_messages import problems_of
 
-            problems = messages.problems_from_finding(
-                finding, places, message_prefix=None, code_area="manifest", address=None
-            )
-            self.problems += islice(problems, ENOUGH + 1)
+            self.problems += islice(problems_of(finding, places), ENOUGH + 1)
             self.undeclared.doubt_sections(finding)
 
     def _entries(self, section: Section, items: Seq, writer: ForEachExpander, tables: TableFiles) -> Iterator[_Checked]:
@@ -283,8 +276,12 @@ class _Loading(Struct):
 
     def _merged(self, section: Section, entry: ExpandedEntry) -> tuple[ExpandedEntry, int | None]:
         """Return an entry on top of the one of an earlier folder that it changes, and the index of that one."""
-        changes = None if self._index is None else self._index.place(section, entry.body)
-        if changes is None or not isinstance(entry.body, Map):
+        if not self._index or not isinstance(entry.body, Map):
+            return entry, None
+        from lmsconf.manifest.overlays import entry_key  # few projects have overlays
+
+        changes = self._index.get(entry_key(section, entry.body))
+        if changes is None:
             return entry, None
         base = self._sound[changes]
         body = merge_mappings(base.body, entry.body)
@@ -332,8 +329,8 @@ class _Loading(Struct):
             self._written.append((section, body, resources))
 
     def _tell(self, section: Section, entry: ExpandedEntry, findings: Iterable[SchemaFinding]) -> None:
-        from lmsconf.manifest.validation import messages  # only for a problem
-        from lmsconf.manifest.validation.suggestions import PeopleNames
+        from lmsconf.manifest.schema_messages import problems_of  # only for a problem
+        from lmsconf.manifest.suggestions import PeopleNames
 
         people = self._people = self._people or PeopleNames(self._all_documents)
         name = entry.body.get("name") if isinstance(entry.body, dict) else None
@@ -342,7 +339,5 @@ class _Loading(Struct):
         address = str(Address.of(section.kind.name, cast(str, name))) if is_name and not section.is_test else None
         for finding in findings:
             if entry.is_complete or not (isinstance(finding.value, str) and VARIABLE_START in finding.value):
-                problems = messages.problems_from_finding(
-                    finding, entry.places, message_prefix=address or section.name, code_area="manifest", address=address
-                )
+                problems = problems_of(finding, entry.places, address or section.name, address=address)
                 self.problems += islice((people.with_hint(problem, finding) for problem in problems), ENOUGH + 1)

@@ -9,12 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeAlias, cast
 
-from msgspec import Struct, field
-
 from lmsconf.kinds.content_target.parse import item_addresses
-from lmsconf.manifest.schemas import identifying_key
-from lmsconf.manifest.sections import Section
-from lmsconf.manifest.yaml.nodes import KeyPath
+from lmsconf.manifest.nodes import KeyPath
+from lmsconf.manifest.schemas import Section, identifying_key
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DesiredResource
@@ -26,23 +23,7 @@ WrittenEntry: TypeAlias = "tuple[Section, Json, list[DesiredResource[Any]]]"
 """An entry after its expansion: its section, its body, and what it declares."""
 
 
-class EntryIndex(Struct):
-    """The entries of all folders read so far, by section and name → the index in the list of entries."""
-
-    _places: dict[EntryKey, int] = field(default_factory=dict)
-
-    def add(self, section: Section, body: Json, place: int) -> None:
-        """Record the place of an entry; of several with the same name, that of the first."""
-        if (key := _key(section, body)) is not None:
-            self._places.setdefault(key, place)
-
-    def place(self, section: Section, body: Json) -> int | None:
-        """Return the place of the entry of an earlier folder that an entry changes; None if it adds one."""
-        key = _key(section, body)
-        return None if key is None else self._places.get(key)
-
-
-def _key(section: Section, body: Json) -> EntryKey | None:
+def entry_key(section: Section, body: Json) -> EntryKey | None:
     """Return what an entry is found by; None if its declarations are compared one by one.
 
     Entries limited to some workspaces are alternatives of one name, so that none of them is the one to change.

@@ -1,4 +1,4 @@
-"""JSON Schema of a whole manifest, assembled from the kinds' schemas: for validation, and written out for editors.
+"""JSON Schema of a whole manifest, from the kinds' schemas: for validation by section, and written out for editors.
 
 A kind's schema describes a plain entry; `for_each`, sets, `use`, `except` and short forms are added here.
 """
@@ -6,16 +6,21 @@ A kind's schema describes a plain entry; `for_each`, sets, `use`, `except` and s
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from functools import cache
 from typing import Final, cast
 
+from msgspec import Struct
+
 from lmsconf.kinds.content_target.access_tests import TEST_SCHEMA
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET
-from lmsconf.manifest.expand.conditions import CHOICES, CONDITIONS, EXCEPT, USE
-from lmsconf.manifest.expand.for_each import FOR_EACH, FOR_EACH_SCHEMA
-from lmsconf.manifest.expand.sets import ALLOW_EMPTY, CONDITION_SETS, PEOPLE_SETS, SET, WINDOWS
-from lmsconf.manifest.validation.schema_query import Schema, properties, property_schema
+from lmsconf.manifest.expand.expander import CHOICES, CONDITIONS, EXCEPT, USE
+from lmsconf.manifest.expand.sets import ALLOW_EMPTY, CONDITION_SETS, PEOPLE_SETS, SET, SET_SECTIONS, WINDOWS
+from lmsconf.manifest.expand.table_files import marked_paths
+from lmsconf.manifest.expand.variables import FOR_EACH, FOR_EACH_SCHEMA
+from lmsconf.manifest.nodes import KeyPath, Map, Seq
+from lmsconf.manifest.schema_check import Schema, SchemaValidator, properties, property_schema
+from lmsconf.manifest.yaml_reader import Document
 from lmsconf.model.canonical_json import Json
 from lmsconf.planner.kind import Kind
 
@@ -70,14 +75,11 @@ _OF_VARIABLES: Final = "#/$defs/variable"
 
 def manifest_schema(kinds: Mapping[str, Kind]) -> dict[str, Json]:
     """Return the complete schema of one manifest document."""
-    sections = {kind.section: _list(_any_entry_schema(kind)) for kind in kinds.values()}
-    sections.update((TESTS, _list(schema)) for kind in kinds.values() if (schema := test_entry_schema(kind)))
-    absent_sections = {kind.section: _list(absent_entry_schema(kind)) for kind in kinds.values()}
     sets = {
         section: {"type": "object", "description": _SET_WORDS[section], "additionalProperties": schema}
         for section, schema in set_schemas(kinds).items()
     }
-    whole = _document(sections, absent_sections, cast("dict[str, Json]", sets))
+    whole = _document(kinds, _any_entry_schema, _list, cast("dict[str, Json]", sets))
     return {"$schema": _DRAFT, "title": "A manifest of lmsconf", **whole}
 
 
@@ -93,10 +95,7 @@ def manifest_schema_text(kinds: Mapping[str, Kind]) -> str:
 
 def sections_schema(kinds: Mapping[str, Kind]) -> dict[str, Json]:
     """Return the schema of the sections alone: each a list, or a mapping of sets, with any content."""
-    sections = {kind.section: _unread(entry_schema(kind)) for kind in kinds.values()}
-    sections.update((TESTS, _unread(schema)) for kind in kinds.values() if (schema := test_entry_schema(kind)))
-    absent_sections = {kind.section: _unread(absent_entry_schema(kind)) for kind in kinds.values()}
-    return _document(sections, absent_sections, {section: {"type": "object"} for section in set_schemas(kinds)})
+    return _document(kinds, entry_schema, _unread, {section: {"type": "object"} for section in set_schemas(kinds)})
 
 
 def _unread(entry: Schema) -> dict[str, Json]:
@@ -157,13 +156,8 @@ def test_entry_schema(kind: Kind) -> dict[str, Json] | None:
 
 def set_schemas(kinds: Mapping[str, Kind]) -> Mapping[str, Mapping[str, Json]]:
     """Map each section of sets to the schema of one set; a section that no kind has lists for is left out."""
-    return _sets(tuple(kinds.values()))
-
-
-@cache
-def _sets(kinds: tuple[Kind, ...]) -> Mapping[str, Mapping[str, Json]]:
     schemas: dict[str, Mapping[str, Json]] = {}
-    for kind in kinds:
+    for kind in kinds.values():
         for part in _parts(kind.schema):
             if part.get("x-people") and not any(below.get("x-people") for below in _below(part)):
                 schemas.setdefault(PEOPLE_SETS, part)
@@ -210,11 +204,19 @@ def identifying_key(kind: Kind) -> str | None:
     return next((key for key in ("name", "email") if kind.absent_schema.get("required") == [key]), None)
 
 
-def _document(sections: Schema, absent_sections: Schema, sets: Schema) -> dict[str, Json]:
+def _document(
+    kinds: Mapping[str, Kind],
+    entry: Callable[[Kind], Schema],
+    listed: Callable[[Schema], dict[str, Json]],
+    sets: Schema,
+) -> dict[str, Json]:
+    """Return the schema of a document. entry: the schema of an entry of a kind. listed: of a list of entries."""
+    sections = {kind.section: listed(entry(kind)) for kind in kinds.values()}
+    sections.update((TESTS, listed(schema)) for kind in kinds.values() if (schema := test_entry_schema(kind)))
     absent: Json = {
         "type": "object",
         "description": "Resources to delete if they exist.",
-        "properties": dict(absent_sections),
+        "properties": {kind.section: listed(absent_entry_schema(kind)) for kind in kinds.values()},
         "additionalProperties": False,
     }
     return {
@@ -239,7 +241,11 @@ def _shortened(schema: Schema) -> dict[str, Json]:
     extended = {key: _rebuilt(part, key) for key, part in schema.items()}
     if schema.get("x-people"):
         branches = cast("list[dict[str, Json]]", extended["oneOf"])
-        extended["oneOf"] = [*(_mixed(branch) for branch in branches), _SET]
+        # `{set: NAME}` may be an item of a list of people, too.
+        mixed: list[Json] = [
+            {**part, "items": {"oneOf": [part["items"], _SET]}} if "items" in part else part for part in branches
+        ]
+        extended["oneOf"] = [*mixed, _SET]
     if schema.get("x-conditions"):
         extended["items"] = _may_except(cast("dict[str, Json]", extended["items"]))
     if property_schema(schema, CONDITIONS).get("x-conditions"):
@@ -253,11 +259,6 @@ def _rebuilt(part: Json, key: str) -> Json:
     if key in ("oneOf", "anyOf"):
         return [_shortened(branch) for branch in cast("list[Schema]", part)]
     return _shortened(cast(Schema, part)) if key == "items" else part
-
-
-def _mixed(branch: dict[str, Json]) -> dict[str, Json]:
-    """Allow `{set: NAME}` as an item of a list of people."""
-    return {**branch, "items": {"oneOf": [branch["items"], _SET]}} if "items" in branch else branch
 
 
 def _may_except(condition: dict[str, Json]) -> dict[str, Json]:
@@ -313,3 +314,89 @@ def _below(schema: Schema) -> Iterator[Schema]:
     for part in inner:
         if isinstance(part, dict):
             yield from _parts(part)
+
+
+class Section(Struct, frozen=True):
+    """How the entries of one section are checked: their kind, the schema of an entry.
+
+    people, windows: the paths of lists of people, and of references to windows. sheet: the schema of an entry that
+    reads entries from a file.
+    """
+
+    kind: Kind
+    path: KeyPath
+    shape: SchemaValidator
+    people: tuple[KeyPath, ...] = ()
+    windows: tuple[KeyPath, ...] = ()
+    sheet: SchemaValidator | None = None
+    is_absent: bool = False
+    is_test: bool = False
+
+    @property
+    def is_declared(self) -> bool:
+        """Whether its entries declare resources."""
+        return not (self.is_absent or self.is_test)
+
+    @property
+    def name(self) -> str:
+        return ".".join(str(step) for step in self.path)
+
+
+@cache
+def sections_of_kind(of: Hashable) -> tuple[Section, ...]:
+    """Return the sections of a kind: declared, absent, and tests. Cached, since compiling a schema is slow."""
+    kind = cast(Kind, of)
+    sheet = sheet_entry_schema(kind)
+    declared = Section(
+        kind,
+        (kind.section,),
+        SchemaValidator(entry_schema(kind)),
+        marked_paths(kind.schema, "x-people"),
+        marked_paths(kind.schema, "x-window"),
+        None if sheet is None else SchemaValidator(sheet),
+    )
+    absent = Section(kind, (ABSENT, kind.section), SchemaValidator(absent_entry_schema(kind)), is_absent=True)
+    tests = test_entry_schema(kind)
+    if tests is None:
+        return declared, absent
+    return declared, absent, Section(kind, (TESTS,), SchemaValidator(tests), is_test=True)
+
+
+@cache
+def sections_validator(kinds: tuple[Hashable, ...]) -> SchemaValidator:
+    """Return the compiled schema of a manifest without its entries. Cached, since compiling a schema is slow."""
+    return SchemaValidator(sections_schema(_by_name(kinds)))
+
+
+@cache
+def set_validators(kinds: tuple[Hashable, ...]) -> Mapping[str, SchemaValidator]:
+    """Map each section of sets to the compiled schema of one set. Cached for the same reason."""
+    schemas = set_schemas(_by_name(kinds))
+    return {section: SchemaValidator(schemas.get(section, {})) for section in SET_SECTIONS}
+
+
+def _by_name(kinds: tuple[Hashable, ...]) -> dict[str, Kind]:
+    return {kind.name: kind for kind in cast("tuple[Kind, ...]", kinds)}
+
+
+def has_sections(document: Document) -> bool:
+    """Whether a document has a section of entries.
+
+    If no document had any, every owned resource would be planned for deletion.
+    """
+    value = document.value
+    return not isinstance(value, Map) or any(not key.startswith("x-") and key not in SET_SECTIONS for key in value)
+
+
+def entry_lists(value: Map) -> Iterator[tuple[KeyPath, Seq]]:
+    """Yield the lists of entries in one document, with the keys that lead to each."""
+    for key, items in value.items():
+        if isinstance(items, Seq):
+            yield (key,), items
+        elif key == ABSENT and isinstance(items, Map):
+            yield from (((key, below), part) for below, part in items.items() if isinstance(part, Seq))
+
+
+def entry_from_short_form(key: str, name: Json, items: Seq, at: int) -> Map:
+    """Return the mapping that a plain string abbreviates."""
+    return Map(items.source, {key: name}, [at, at])

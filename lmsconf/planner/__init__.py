@@ -12,9 +12,9 @@ plan, planned_resources, diff
 declaration_checks           declarations that a plan refuses: expired, or left alone by the project file
 calls, ordering              changes → calls in dependency order
 rename_detection             creations that may be live resources under a new name
-audiences, effects, effect_rows
+audiences, effects
                              who has which content, before and after; what a plan changes in that, and who is affected
-access_state, access_reports, audience_reports, access_tests
+access_reports, access_tests
                              what one person has and why, who is in an audience, and the tests of manifests
 lints                        what is valid and probably not meant: the lints of all kinds, at their levels
 guard_counts, guards         what a plan deletes and revokes, and which limits that exceeds

@@ -6,13 +6,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from lmsconf.errors import LmsconfError, Problem
+from lmsconf.kinds.content_target.effects.query import AccessQuery
+from lmsconf.kinds.content_target.effects.state import WorkspaceAccess
 from lmsconf.model.access import ReportHeader
 from lmsconf.model.access_tests import AccessClaim, AccessTest, AccessTestReport, AccessTestResult
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.declarations import pin_in
 from lmsconf.model.effects import count_people
 from lmsconf.model.names import did_you_mean
-from lmsconf.planner.access_state import AccessQuery, AccessState
 from lmsconf.planner.audiences import Access, Bits, Terms, access_of
 
 FAILED: Final = "test/failed"
@@ -34,7 +35,7 @@ def query_of(tests: Iterable[AccessTest]) -> AccessQuery:
 
 
 def judge_tests(
-    state: AccessState, tests: Iterable[AccessTest], workspace: str, *, live: bool = False
+    state: WorkspaceAccess, tests: Iterable[AccessTest], workspace: str, *, live: bool = False
 ) -> tuple[AccessTestResult, ...]:
     """Return the result of each test, after the plan or, with `live`, before it."""
     side = _Side(state, workspace, live=live)
@@ -42,7 +43,7 @@ def judge_tests(
 
 
 def judge_report(
-    state: AccessState, header: ReportHeader, tests: Iterable[AccessTest], workspace: str, *, live: bool = False
+    state: WorkspaceAccess, header: ReportHeader, tests: Iterable[AccessTest], workspace: str, *, live: bool = False
 ) -> AccessTestReport:
     """Return the report of tests, judged as by `judge_tests`."""
     return AccessTestReport(
@@ -82,7 +83,7 @@ def not_judged_problems(tests: Sequence[AccessTest]) -> Iterator[Problem]:
 class _Side:
     """One side of a plan: who is in which audience, and who has which content."""
 
-    def __init__(self, state: AccessState, workspace: str, *, live: bool) -> None:
+    def __init__(self, state: WorkspaceAccess, workspace: str, *, live: bool) -> None:
         self._state, self._workspace, self._live = state, workspace, live
 
     def reason(self, test: AccessTest) -> str | None:

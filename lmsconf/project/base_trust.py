@@ -14,9 +14,10 @@ from typing import Final, cast
 from msgspec import Struct
 
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation, UsageError, shorten
+from lmsconf.manifest.nodes import map_texts
 from lmsconf.model.canonical_json import Json
-from lmsconf.project.command_allowlist import files_of_project
 from lmsconf.project.config_file import ENV_WORKSPACE, ProjectFile, expand_pattern
+from lmsconf.project.credentials import files_of_project
 from lmsconf.support.structs import equal_but_for
 
 PARTS: Final = ("url", "token", "command", "dialect")
@@ -66,13 +67,7 @@ def request_destination(project: ProjectFile, workspace: str, root: Path) -> Req
 
 def expand_token(token: Mapping[str, Json], values: Mapping[str, str]) -> dict[str, Json]:
     """Return a token source with the variables in all its texts expanded."""
-
-    def expanded(value: Json) -> Json:
-        if isinstance(value, list):
-            return [expanded(item) for item in value]
-        return expand_pattern(value, values) if isinstance(value, str) else value
-
-    return {key: expanded(value) for key, value in token.items()}
+    return cast("dict[str, Json]", map_texts(dict(token), lambda text: expand_pattern(text, values)))
 
 
 def parse_trusted_parts(text: str | None) -> frozenset[str]:

@@ -4,20 +4,72 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import date, tzinfo
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lmsconf.errors import Problem, Severity, SourceLocation
+from lmsconf.kinds import all_kinds
 from lmsconf.manifest.file_set import PROJECT_FILE
-from lmsconf.manifest.yaml.nodes import EntrySourceMap, KeyPath, Map
-from lmsconf.manifest.yaml.scalars import VARIABLE_START
+from lmsconf.manifest.nodes import VARIABLE_START, EntrySourceMap, KeyPath, Map
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.drift import IgnoreRule
 from lmsconf.model.lints import LintLevel, LintSetting
+from lmsconf.model.names import matches_pattern, nearest_name
 from lmsconf.model.policy import GUARDS, UNKNOWN, Consent, GuardLimit, GuardLimits
-from lmsconf.project.ownership_keys import canonical_address_pattern, kind_names_by_section
+from lmsconf.planner.address_patterns import canonical_pattern
+
+if TYPE_CHECKING:
+    from lmsconf.planner.kind import Kind
+
+
+def ownership_properties() -> dict[str, Json]:
+    """Return the JSON Schema of each key under `ownership`, as `schemas/project.schema.json` has it."""
+    return {
+        # What is never owned fits with any value, so that `unownable_sections` alone says what is wrong.
+        kind.section: dict(kind.ownership_schema or {"description": _NEVER_OWNED.format(kind.plural)})
+        for kind in all_kinds().values()
+    }
+
+
+_NEVER_OWNED: Final = "An error: {} cannot be owned, because people are never deleted."
+
+
+def unownable_sections(owned: Mapping[str, Json]) -> dict[str, str]:
+    """Map each key under `ownership` that cannot be owned to the display name of its resources."""
+    kinds = all_kinds().values() if owned else ()
+    return {kind.section: kind.plural for kind in kinds if kind.section in owned and kind.ownership_schema is None}
+
+
+def kind_names_by_section() -> dict[str, str]:
+    """Map each section of manifests to the name of its kind, which addresses begin with."""
+    return {kind.section: kind.name for kind in _kinds()}
+
+
+def _kinds() -> list[Kind]:
+    """Return the kinds in the order in which messages list them: those that are never deleted last."""
+    return sorted(all_kinds().values(), key=lambda kind: kind.ownership_schema is None)
+
+
+def canonical_address_pattern(pattern: str) -> str:
+    """Return a pattern as addresses spell it: `groups/UI *` is `group/UI *`; a leading `!` stays."""
+    bare = pattern.removeprefix("!")
+    return pattern[: len(pattern) - len(bare)] + canonical_pattern(bare, all_kinds())
+
+
+def suggest_address_pattern(pattern: str) -> str | None:
+    """Return a corrected pattern for one that can match no address; None if it can match one."""
+    canonical = canonical_pattern(pattern, all_kinds())
+    of, slash, name = canonical.partition("/")
+    if any(matches_pattern(kind.name, of) for kind in _kinds()):
+        return None if name else f"{of}/*"
+    names = kind_names_by_section()
+    near = nearest_name(of, [*names.values(), *names]) if slash else None
+    if near is None:
+        return canonical_pattern(f"{next(kind.name for kind in _kinds() if kind.example)}/{pattern}", all_kinds())
+    return canonical_pattern(f"{near}/{name or '*'}", all_kinds())
+
 
 FILE: Final = PROJECT_FILE
 ENV_WORKSPACE: Final = "env"
@@ -41,27 +93,21 @@ class ProjectFile(Struct, frozen=True):
             node = node.get(step) if isinstance(node, dict) else None
         return node if isinstance(node, dict) else {}
 
-    def layers(self, workspace: str) -> Iterator[tuple[KeyPath, Mapping[str, Json]]]:
-        """Yield the path and mapping of the project level, then of the workspace, which takes precedence."""
-        yield (), self.body
-        yield ("workspaces", workspace), self.mapping_at("workspaces", workspace)
+    def items_at(self, *path: str) -> Iterator[tuple[KeyPath, Mapping[str, Json]]]:
+        """Yield the mappings in a list, or under the keys of a mapping, each with its path."""
+        node = self.mapping_at(*path[:-1]).get(path[-1], {})
+        for step, item in node.items() if isinstance(node, dict) else enumerate(cast("list[Json]", node)):
+            yield (*path, step), cast("Mapping[str, Json]", item)
 
     def merged_mapping(self, key: str, workspace: str) -> dict[str, Json]:
         """Return a mapping merged key by key: the workspace's value overrides the project's."""
-        merged: dict[str, Json] = {}
-        for path, _ in self.layers(workspace):
-            merged |= self.mapping_at(*cast("tuple[str, ...]", path), key)
-        return merged
+        project, own = (self.mapping_at(*path, key) for path in _layer_paths(workspace))
+        return {**project, **own}
 
     def dialect_locations(self, workspace: str) -> dict[str, SourceLocation]:
         """Return the source location of each key of the merged `dialect`."""
-        places: dict[str, SourceLocation] = {}
-        for path, layer in self.layers(workspace):
-            places |= {
-                name: self.places.key(*path, "dialect", name)
-                for name in cast("Mapping[str, Json]", layer.get("dialect", {}))
-            }
-        return places
+        paths = [(*path, "dialect") for path in _layer_paths(workspace)]
+        return {name: self.places.key(*path, name) for path in paths for name in self.mapping_at(*path)}
 
     def ownership(self, workspace: str) -> dict[str, tuple[str, ...]]:
         """Return kind → patterns of the names that lmsconf owns."""
@@ -79,8 +125,8 @@ class ProjectFile(Struct, frozen=True):
     def guards(self, workspace: str) -> GuardLimits:
         """Return the merged guards; a resource is protected if the `protect` of any level covers it."""
         guards = GuardLimits()
-        for _, layer in self.layers(workspace):
-            guards = _guarded(guards, layer.get("guards"))
+        for path in _layer_paths(workspace):
+            guards = _guarded(guards, self.mapping_at(*path).get("guards"))
         return guards
 
     def variables(self, workspace: str) -> dict[str, Json]:
@@ -89,15 +135,12 @@ class ProjectFile(Struct, frozen=True):
         A number is a string, as the file spells it. Labels are variables too, unless one of `vars` has their name.
         """
         variables: dict[str, Json] = {**self.labels(workspace)}
-        for path, layer in self.layers(workspace):
-            for name, value in cast("Mapping[str, Json]", layer.get("vars", {})).items():
-                at: KeyPath = (*path, "vars", name)
-                listed = isinstance(value, list)
-                variables[name] = (
-                    [self._word(item, (*at, number)) for number, item in enumerate(cast("list[Json]", value))]
-                    if listed
-                    else self._word(value, at)
-                )
+        for path in _layer_paths(workspace):
+            for name, value in self.mapping_at(*path, "vars").items():
+                at = (*path, "vars", name)
+                listed = enumerate(value) if isinstance(value, list) else ()
+                words = [self._word(item, (*at, number)) for number, item in listed]
+                variables[name] = words if isinstance(value, list) else self._word(value, at)
         return variables
 
     def labels(self, workspace: str) -> dict[str, str]:
@@ -146,33 +189,31 @@ class ProjectFile(Struct, frozen=True):
 
     def consents(self, workspace: str, today: date) -> Iterator[Consent]:
         """Yield the consents of `allow:` that are valid on `today`; append a note for each that has expired."""
-        for path, layer in self.layers(workspace):
-            for number, item in enumerate(cast("list[Mapping[str, Json]]", layer.get("allow", []))):
-                at = (*path, "allow", number)
-                until = date.fromisoformat(str(item["until"]))
+        for path in _layer_paths(workspace):
+            for at, item in self.items_at(*path, "allow"):
+                until = cast(date, parse_until(item))
                 guard = next(name for name in GUARDS if name in item)
                 if until <= today:
-                    self.notes.append(_expired(guard, item[guard], until, self.places.at(*at)))
+                    held = f"allow: {guard}: {item[guard]}"
+                    self.notes.append(_expired("project/consent-expired", held, until, self.places.at(*at), _REMOVE))
                     continue
-                reason = item.get("reason")
                 yield Consent(
                     guard=guard,
                     number=None if item[guard] == UNKNOWN else cast(int, item[guard]),
-                    reason=None if reason is None else str(reason),
+                    reason=cast("str | None", item.get("reason")),
                     until=until,
                     source=self.places.at(*at),
                 )
 
     def drift_ignores(self, workspace: str) -> Iterator[IgnoreRule]:
         """Yield the entries of `ignore:` (differences that do not count as drift), the workspace's first."""
-        for path, layer in reversed(tuple(self.layers(workspace))):
-            for number, item in enumerate(cast("list[Mapping[str, Json]]", layer.get("ignore", []))):
-                until = item.get("until")
+        for path in reversed(_layer_paths(workspace)):
+            for at, item in self.items_at(*path, "ignore"):
                 yield IgnoreRule(
                     pattern=canonical_address_pattern(str(item["address"])),
                     reason=str(item["reason"]),
-                    until=None if until is None else date.fromisoformat(str(until)),
-                    source=self.places.at(*path, "ignore", number),
+                    until=parse_until(item),
+                    source=self.places.at(*at),
                 )
 
     def lints(self, workspace: str, today: date) -> dict[str, LintLevel]:
@@ -181,16 +222,16 @@ class ProjectFile(Struct, frozen=True):
         The workspace's entry for a code overrides the project's, also once it has expired.
         """
         settings: dict[str, LintSetting] = {}
-        for path, layer in self.layers(workspace):
-            for code, item in cast("Mapping[str, Mapping[str, Json]]", layer.get("lint", {})).items():
-                until = item.get("until")
+        for path in _layer_paths(workspace):
+            for at, item in self.items_at(*path, "lint"):
+                code, level = str(at[-1]), LintLevel(str(item["level"]))
                 settings[code] = LintSetting(
-                    code=code,
-                    level=LintLevel(str(item["level"])),
-                    until=None if until is None else date.fromisoformat(str(until)),
-                    source=self.places.key(*path, "lint", code),
+                    code=code, level=level, until=parse_until(item), source=self.places.key(*at)
                 )
-        self.notes.extend(_expired_lint(one) for one in settings.values() if not one.is_active(today))
+        for one in settings.values():
+            if not one.is_active(today):
+                held = f"lint: {one.code}: {one.level}"
+                self.notes.append(_expired("project/lint-expired", held, one.until, one.source, _REMOVE_OR_LATER))
         return {code: one.level for code, one in settings.items() if one.is_active(today)}
 
     def timezone(self) -> tzinfo | None:
@@ -232,30 +273,27 @@ def _limit(before: GuardLimit | None, declared: Json) -> GuardLimit | None:
         return None
     before = before or GuardLimit(count=None)
     count, share = declared.get("count", before.count), declared.get("share", before.share)
-    return GuardLimit(count=None if count == "off" else cast("int | None", count), share=_share(share))
+    if isinstance(share, str):
+        share = None if share == "off" else float(share.removesuffix("%")) / 100
+    share = None if share is None else float(cast(float, share))
+    return GuardLimit(count=None if count == "off" else cast("int | None", count), share=share)
 
 
-def _share(share: Json) -> float | None:
-    if share is None or share == "off":
-        return None
-    return float(share.removesuffix("%")) / 100 if isinstance(share, str) else float(cast(float, share))
+def _layer_paths(workspace: str) -> tuple[tuple[str, ...], ...]:
+    """Return the paths of the project level, and of the workspace, which takes precedence."""
+    return (), ("workspaces", workspace)
 
 
-def _expired_lint(setting: LintSetting) -> Problem:
-    return Problem(
-        code="project/lint-expired",
-        message=f"lint: {setting.code}: {setting.level} held until {setting.until} and is ignored",
-        severity=Severity.NOTE,
-        hint="Remove it from the project file, or set a later date.",
-        source=setting.source,
-    )
+def parse_until(item: Mapping[str, Json]) -> date | None:
+    """Return the date under `until`; None if there is none. Raises ValueError for one that is not in the calendar."""
+    until = item.get("until")
+    return None if until is None else date.fromisoformat(str(until))
 
 
-def _expired(guard: str, number: Json, until: date, where: SourceLocation) -> Problem:
-    return Problem(
-        code="project/consent-expired",
-        message=f"allow: {guard}: {number} held until {until} and is ignored",
-        severity=Severity.NOTE,
-        hint="Remove it from the project file.",
-        source=where,
-    )
+def _expired(code: str, held: str, until: date | None, where: SourceLocation, hint: str) -> Problem:
+    message = f"{held} held until {until} and is ignored"
+    return Problem(code=code, message=message, severity=Severity.NOTE, hint=hint, source=where)
+
+
+_REMOVE: Final = "Remove it from the project file."
+_REMOVE_OR_LATER: Final = "Remove it from the project file, or set a later date."

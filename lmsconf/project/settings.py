@@ -1,8 +1,10 @@
-"""Merge flags, environment and project file into one frozen Settings, in this order of precedence."""
+"""Locate the project, and merge flags, environment and project file into one frozen Settings, in this precedence."""
 
 from __future__ import annotations
 
 import os
+import shlex
+import stat
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -10,19 +12,59 @@ from typing import Final, cast
 
 from msgspec import Struct, field
 
-from lmsconf.errors import Problem, ProblemsFound, SourceLocation, UsageError, shorten
-from lmsconf.manifest.yaml.scalars import VARIABLE_START
+from lmsconf.errors import LmsconfError, Problem, ProblemsFound, SourceLocation, UsageError, shorten
+from lmsconf.manifest.nodes import VARIABLE_START
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.drift import IgnoreRule
 from lmsconf.model.names import did_you_mean, known_names
 from lmsconf.model.policy import Policy
 from lmsconf.project.base_trust import RequestDestination, request_destination
-from lmsconf.project.command_allowlist import Ask
 from lmsconf.project.config_file import ENV_WORKSPACE, FILE, ProjectFile, expand_pattern
 from lmsconf.project.config_reader import path_problem, read_project_file, url_problem
-from lmsconf.project.credentials import Token, env_token, token_source_from
-from lmsconf.project.discovery import find_project_folder
+from lmsconf.project.credentials import Ask, FileToken, Token, env_token, token_source_from
 from lmsconf.support.url_rules import ALLOWED_HOSTS
+from lmsconf.support.work_tree import find_work_tree
+
+
+class UntrustedProjectFolder(LmsconfError):
+    """The project file is in a folder that another user owns or may write to."""
+
+    code = "project/foreign"
+
+
+def find_project_folder(start: Path, environ: Mapping[str, str]) -> Path:
+    """Return the nearest folder with a project file, from `start` upwards; `start` if there is none.
+
+    The search ends at the root of the git work tree; outside a repository, at the home folder; outside both, at
+    `start`; and at any folder that another user (but root) owns or may write to. Raises UntrustedProjectFolder if such
+    a folder has the project file.
+    """
+    real = Path(os.path.realpath(start))
+    home = os.path.realpath(environ["HOME"]) if environ.get("HOME") else None
+    last = find_work_tree(real) or (Path(home) if home and real.is_relative_to(home) else real)
+    for folder in (start, *real.parents):
+        foreign = _foreign(folder)
+        if os.path.lexists(folder / FILE):
+            if foreign is not None:
+                named = real if folder is start else folder
+                hint = f"If you trust it, pass its folder: -C {shlex.quote(str(named))}"
+                raise UntrustedProjectFolder(f"{named} {foreign}, so its {FILE} is not used", hint=hint)
+            return folder
+        if foreign is not None or last == (real if folder is start else folder):
+            break
+    return start
+
+
+def _foreign(folder: Path) -> str | None:
+    """Return why a folder is not trusted, in words; None if it belongs to this user or root, and not all may write."""
+    try:
+        about = folder.stat()
+    except OSError:  # a folder above it may not be searched by this user
+        return "cannot be inspected"
+    if about.st_mode & stat.S_IWOTH:
+        return "is writable by everybody"
+    return None if about.st_uid in (0, os.geteuid()) else "belongs to another user"
+
 
 DEFAULT_MANIFESTS: Final = "manifests"
 _SANDBOX: Final = "sandbox:"
@@ -286,10 +328,10 @@ def _database(url: str, root: Path) -> Path | None:
 
 
 def _warnings(project: ProjectFile, chosen: WorkspaceConfig) -> list[Problem]:
-    if chosen.token is None:
+    """Return the warnings about the chosen workspace's token; a variable and a command have nothing to warn about."""
+    if not isinstance(chosen.token, FileToken):
         return []
-    warning = chosen.token.warning(project.places.at("workspaces", chosen.name, "token"))
-    return [warning] if warning else []
+    return [*filter(None, [chosen.token.warning(project.places.at("workspaces", chosen.name, "token"))])]
 
 
 def _lock(project: ProjectFile, environ: Mapping[str, str]) -> LockSettings | None:

@@ -1,26 +1,84 @@
-"""The files of a new project, as strings: project file, first manifest, CI workflows."""
+"""The files of a new project: project file, first manifest, CI workflows, and the JSON Schemas for editors.
+
+The schemas are in `schemas/` at the top of the project, so that editors need no network, and all who work on the
+project have the schemas of the same version of lmsconf.
+"""
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from importlib.resources import files as package_files
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
+from urllib.parse import quote
 
 from msgspec import Struct
 
-from lmsconf.project.schema_files import MANIFEST_SCHEMA, PROJECT_SCHEMA, schema_comment, schema_texts
-from lmsconf.support.package_data import read_ci_workflow
+from lmsconf.support.package_data import read_ci_workflow, read_schema
+
+FOLDER: Final = "schemas"
+MANIFEST_SCHEMA: Final = "manifest.schema.json"
+PROJECT_SCHEMA: Final = "project.schema.json"
+_LARGEST: Final = 1 << 20
+"""Bytes read of a copy: more than any schema has."""
+
+
+def schema_texts() -> dict[str, str]:
+    """Return path in the project → text of each schema."""
+    return {f"{FOLDER}/{name}": read_schema(name) for name in (MANIFEST_SCHEMA, PROJECT_SCHEMA)}
+
+
+def schema_comment(name: str, folder: Path, root: Path) -> str:
+    """Return the first line of a YAML file in `folder`: where YAML language servers find its schema."""
+    path = Path(os.path.relpath(os.path.realpath(root / FOLDER / name), os.path.realpath(folder))).as_posix()
+    return f"# yaml-language-server: $schema={quote(path)}\n"
+
+
+def read_project_schema(root: Path, name: str) -> str | None:
+    """Return a project's copy of a schema; None if there is none. Raises OSError unless it is a file of the project."""
+    path, real = root / FOLDER / name, Path(os.path.realpath(root / FOLDER / name))
+    if not real.is_relative_to(os.path.realpath(root)) or (os.path.lexists(path) and not real.is_file()):
+        raise OSError(errno.EINVAL, "it is not a file of the project")
+    try:
+        with real.open("rb") as file:
+            return file.read(_LARGEST + 1).decode("utf-8", errors="replace")
+    except FileNotFoundError:
+        return None
+
+
+def write_schemas(root: Path, *, replace: bool) -> Iterator[Path]:
+    """Write the schemas of this version into a project, and yield the path of each that was written.
+
+    replace: overwrite those of another version too. Raises LmsconfError.
+    """
+    from lmsconf.errors import LmsconfError
+    from lmsconf.support.atomic_files import os_error_message, write_atomically
+
+    for name, text in schema_texts().items():
+        path = root / name
+        try:
+            before = read_project_schema(root, path.name)
+            if before is not None and (not replace or before == text):
+                continue
+            path.parent.mkdir(exist_ok=True)
+        except OSError as error:
+            hint = "Check its folder."
+            raise LmsconfError(f"{path} cannot be written: {os_error_message(error)}", hint=hint) from error
+        write_atomically(path, text, mode=0o644)
+        yield path
+
 
 PROJECT_FILE: Final = "lmsconf.yaml"
 MANIFESTS: Final = "manifests"
-SANDBOX: Final = "sandbox:workspace.db"
 _PLAIN: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 _WORDS: Final = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
+SANDBOX: Final = "sandbox:workspace.db"
 
 
 _HASHES: Final = """\
@@ -67,7 +125,8 @@ class InitAnswers(Struct, frozen=True, kw_only=True):
 
 def render_project_files(answers: InitAnswers, version: str) -> dict[str, str]:
     """Return path in the project → text. The project file is last, so if it exists the project is complete."""
-    texts = {f"{MANIFESTS}/first.yaml": _manifest(answers)}
+    first = _text("sandbox.yaml" if answers.embedded else "empty.yaml")
+    texts = {f"{MANIFESTS}/first.yaml": _schema_line(answers, MANIFEST_SCHEMA, MANIFESTS) + first}
     if answers.embedded:
         texts["workspace.yaml"] = _text("workspace.yaml")
     if answers.schemas:
@@ -105,18 +164,12 @@ def _project(answers: InitAnswers) -> str:
     )
 
 
-def _manifest(answers: InitAnswers) -> str:
-    return _schema_line(answers, MANIFEST_SCHEMA, MANIFESTS) + _text(
-        "sandbox.yaml" if answers.embedded else "empty.yaml"
-    )
-
-
 def _schema_line(answers: InitAnswers, name: str, folder: str) -> str:
     return schema_comment(name, Path(folder), Path()) if answers.schemas else ""
 
 
 def _scalar(text: str) -> str:
-    """Return a name as a YAML scalar, quoted unless it is unambiguous."""
+    """Return a name as a YAML scalar, quoted unless it is unambiguous for YAML 1.1, too."""
     plain = _PLAIN.fullmatch(text) and text.lower() not in _WORDS
     return text if plain else json.dumps(text, ensure_ascii=False)
 

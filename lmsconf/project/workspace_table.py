@@ -13,11 +13,10 @@ from typing import Final
 from msgspec.structs import replace
 
 from lmsconf.errors import Problem, SourceLocation, shorten
-from lmsconf.manifest.expand.for_each import drop_keys
-from lmsconf.manifest.expand.table import Table, UnusableTable
+from lmsconf.manifest.expand.table import Table, TableSource, UnusableTable
 from lmsconf.manifest.expand.table_files import FILE, TableFiles
 from lmsconf.manifest.file_set import ManifestFileReader
-from lmsconf.manifest.yaml.nodes import EntrySourceMap, Map, Mark, Source, merge_mappings, pack_mark, store_marks
+from lmsconf.manifest.nodes import EntrySourceMap, Map, merge_mappings, pack_mark
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import did_you_mean, known_names
 
@@ -28,34 +27,11 @@ NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 MOST_WORKSPACES: Final = 10_000
 _PAIRS: Final = ("labels", "vars")
 _COLUMNS: Final = ("name", "url", *_PAIRS)
-_COLUMN: Final = 0xFFFFFFFF
 
 
-class _RowSource(Source):
-    """Source of workspaces from a table. A mark is a line and a column, both from 1; line 0 is the token's pattern."""
-
-    def __init__(self, table: Table, token: SourceLocation) -> None:
-        super().__init__(table.sheet.path)
-        self.opens = False
-        self._table = table
-        self._token = token
-
-    def where(self, at: Mark) -> SourceLocation:
-        """Return the location of a cell, or of the token's pattern."""
-        line = at >> 32
-        return self._table.sheet.where(line, (at & _COLUMN) - 1) if line else self._token
-
-    def rest(self, at: Mark) -> str:
-        """Return nothing: cells are texts as they stand."""
-        return ""
-
-
-def with_table(body: Map, root: Path, problems: list[Problem]) -> Map:
-    """Return the project file with the workspaces of its table; the same without a table. Problems are appended."""
-    declared = body.get(WORKSPACES)
-    if not isinstance(declared, Map) or not isinstance(declared.get(FILE), str):
-        return body
-    named, files = drop_keys(declared, FILE, TOKEN), TableFiles(ManifestFileReader(root), problems.append)
+def with_table(body: Map, declared: Map, root: Path, problems: list[Problem]) -> Map:
+    """Return the project file with the workspaces of the table that `declared` names. Problems are appended."""
+    named, files = declared.without(FILE, TOKEN), TableFiles(ManifestFileReader(root), problems.append)
     try:
         places = EntrySourceMap(declared, declared.source, declared.mark(FILE) or 0)
         table = files.table(declared, (), places)
@@ -63,14 +39,14 @@ def with_table(body: Map, root: Path, problems: list[Problem]) -> Map:
     except UnusableTable as wrong:
         if wrong.problem is not None:
             problems.append(replace(wrong.problem, code="project/table"))
-        return merge_mappings(body, _mapping(declared.source, {WORKSPACES: named}, {}))
-    source = _RowSource(table, places.at(TOKEN))
+        return merge_mappings(body, Map(declared.source, {WORKSPACES: named}, [0, 0]))
+    source = TableSource(table.sheet, [places.at(TOKEN)])
     rows = dict(_rows(table, columns, source, declared.get(TOKEN), set(named), problems))
     if not rows and not problems:
         where = table.sheet.row(table.header)
         problems.append(_problem("this table has no workspace", "Add a row, or remove `file:`.", where))
-    joined = merge_mappings(named, _mapping(source, dict(rows), {}))
-    return merge_mappings(body, _mapping(source, {WORKSPACES: joined}, {}))
+    joined = merge_mappings(named, source.mapping(dict(rows), {}))
+    return merge_mappings(body, source.mapping({WORKSPACES: joined}, {}))
 
 
 def _columns(table: Table) -> dict[str, int]:
@@ -98,7 +74,7 @@ def _columns(table: Table) -> dict[str, int]:
 def _rows(
     table: Table,
     columns: Mapping[str, int],
-    source: _RowSource,
+    source: TableSource,
     token: Json,
     taken: set[str],
     problems: list[Problem],
@@ -130,10 +106,10 @@ def _rows(
                 message = f"{shorten(values[key])} is not a list of pairs"
                 problems.append(_problem(message, hint, source.where(marks[key])))
             elif pairs:
-                body[key] = _mapping(source, pairs, dict.fromkeys(pairs, marks[key]))
+                body[key] = source.mapping(pairs, dict.fromkeys(pairs, marks[key]))
         if token is not None:
             body[TOKEN] = token
-        yield name, _mapping(source, body, marks)
+        yield name, source.mapping(body, marks)
 
 
 def _pairs(cell: str) -> dict[str, Json] | None:
@@ -145,14 +121,6 @@ def _pairs(cell: str) -> dict[str, Json] | None:
             return None
         pairs[key] = value
     return pairs
-
-
-def _mapping(source: Source, body: Mapping[str, Json], marks: Mapping[str, Mark]) -> Map:
-    """Build a mapping; a key without a mark has that of the token's pattern."""
-    node = Map(source)
-    node.update(body)
-    store_marks(node, [at for key in body for at in (marks.get(key, 0), marks.get(key, 0))])
-    return node
 
 
 def _problem(message: str, hint: str, where: SourceLocation) -> Problem:

@@ -36,14 +36,14 @@ def _view(module: str, name: str) -> Callable[..., str]:
 
 apply_html = _view("html", "apply_html")
 apply_markdown = _view("markdown", "apply_markdown")
-apply_text = _view("text.plan", "apply_text")
+apply_text = _view("apply_report", "apply_text")
 drift_html = _view("html", "drift_html")
 drift_markdown = _view("markdown", "drift_markdown")
 plan_html = _view("html", "plan_html")
 plan_markdown = _view("markdown", "plan_markdown")
-plan_text = _view("text.plan", "plan_text")
+plan_text = _view("text", "plan_text")
 problems_json = _view("json", "problems_json")
-problems_text = _view("text.plan", "problems_text")
+problems_text = _view("text", "problems_text")
 
 PLAN_VIEWS: Mapping[str, PlanView] = {
     "text": plan_text,
@@ -57,9 +57,9 @@ PLAN_EXTRACTS: Mapping[str, PlanView] = {
 }
 """Views of single values of a plan, for scripts."""
 PLAN_PROBLEMS_VIEWS: Mapping[str, PlanView] = {
-    "github": _view("problems", "plan_github"),
-    "sarif": _view("problems", "plan_sarif"),
-    "codequality": _view("problems", "plan_codequality"),
+    "github": _view("code_review", "plan_github"),
+    "sarif": _view("code_review", "plan_sarif"),
+    "codequality": _view("code_review", "plan_codequality"),
 }
 """Views of a plan's problems, which show each at its line in a code review."""
 APPLY_VIEWS: Mapping[str, ApplyView] = {
@@ -69,21 +69,21 @@ APPLY_VIEWS: Mapping[str, ApplyView] = {
     "html": apply_html,
 }
 DRIFT_VIEWS: Mapping[str, DriftView] = {
-    "text": _view("text.drift", "drift_text"),
+    "text": _view("drift_report", "drift_text"),
     "json": _view("json", "drift_json"),
     "junit": _view("junit", "drift_junit"),
-    "sarif": _view("sarif", "drift_sarif"),
+    "sarif": _view("code_review", "drift_sarif"),
     "markdown": drift_markdown,
     "html": drift_html,
 }
 FLEET_VIEWS: Mapping[str, FleetView] = {
-    "text": _view("text.fleet", "fleet_text"),
+    "text": _view("fleet_report", "fleet_text"),
     "json": _view("json", "fleet_json"),
     "markdown": _view("markdown", "fleet_markdown"),
     "html": _view("html", "fleet_html"),
 }
 SNAPSHOT_VIEWS: Mapping[str, SnapshotView] = {
-    "text": _view("text.plan", "snapshot_text"),
+    "text": _view("text", "snapshot_text"),
     "markdown": _view("markdown", "snapshot_markdown"),
     "html": _view("html", "snapshot_html"),
 }
@@ -93,9 +93,9 @@ PROBLEMS_VIEWS: Mapping[str, ProblemsView] = {
     "json": problems_json,
     "markdown": _view("markdown", "problems_markdown"),
     "html": _view("html", "problems_html"),
-    "github": _view("problems", "problems_github"),
-    "sarif": _view("problems", "problems_sarif"),
-    "codequality": _view("problems", "problems_codequality"),
+    "github": _view("code_review", "problems_github"),
+    "sarif": _view("code_review", "problems_sarif"),
+    "codequality": _view("code_review", "problems_codequality"),
 }
 
 __all__ = [

@@ -2,7 +2,6 @@
 
 Risk, by_risk           group changes: deleted, replaced, items removed, changed, created
 KeyChange, key_changes  one key of a change in words: values added and removed
-differs                 the same for a finding of a drift report
 tally                   counts per kind and action
 """
 
@@ -11,18 +10,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from msgspec import Struct
 
 from lmsconf.errors import Problem, Severity
 from lmsconf.kinds.shared.kind_names import title_keys
-from lmsconf.model.address import Address
 from lmsconf.model.blockers import allowances
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.drift import DriftFinding
 from lmsconf.model.plan import Action, Change, FieldChange, Plan, UnmanagedResources
-from lmsconf.render import drift_wording
 from lmsconf.render.plan_wording import count_list_changes
 from lmsconf.render.resource_wording import (
     NO_VALUE,
@@ -33,13 +29,6 @@ from lmsconf.render.resource_wording import (
     format_item,
     format_value,
 )
-
-
-class HasAddress(Protocol):
-    """A value with the address of one resource."""
-
-    @property
-    def address(self) -> Address: ...
 
 
 class Risk(Enum):
@@ -70,6 +59,11 @@ def count_removed_items(change: Change) -> int:
     return sum(len(field.removed) for field in change.fields) if change.action is Action.UPDATE else 0
 
 
+def count_taken(changes: Iterable[Change]) -> int:
+    """Return the number of items removed from lists of updated resources."""
+    return sum(map(count_removed_items, changes))
+
+
 def group_by_risk(changes: Iterable[Change]) -> Mapping[Risk, Sequence[Change]]:
     """Group changes by risk, riskiest first, each group in the plan's order; empty groups are left out."""
     groups: dict[Risk, list[Change]] = {one: [] for one in Risk}
@@ -82,45 +76,49 @@ class KeyChange(Struct, frozen=True):
     """One key of a change in words.
 
     removed, added: values before and after, or items of a list; a scalar has at most one each. note: the counts of
-    items, or a remark, shown beside the key.
+    items, or a remark, shown beside the key. is_list: whether they are items of a list.
     """
 
     path: str
     removed: tuple[str, ...] = ()
     added: tuple[str, ...] = ()
     note: str = ""
+    is_list: bool = False
 
 
 def key_changes(change: Change) -> Iterator[KeyChange]:
-    """Yield the changed keys of an update; for a creation or deletion all keys that the title does not contain."""
+    """Yield the changed keys of an update; for a creation or deletion all keys that the title does not contain.
+
+    An empty value is left out of a deletion: it is not a loss.
+    """
+    is_deleted = change.action is Action.DELETE
+    return (key for key in every_key_change(change) if not (is_deleted and key.removed == (NO_VALUE,)))
+
+
+def every_key_change(change: Change) -> Iterator[KeyChange]:
+    """Yield the same, with the empty values of a deleted resource."""
     if change.action is Action.CREATE:
-        yield from (KeyChange(path, added=items) for path, items in _whole(change, change.after))
+        yield from (KeyChange(path, added=words, is_list=many) for path, words, many in _whole(change, change.after))
         yield from (KeyChange(key, note=SERVICE_DEFAULT) for key in change.defaults)
     elif change.action is Action.DELETE:
-        yield from (KeyChange(path, removed=items) for path, items in _whole(change, change.before) if items != _EMPTY)
+        yield from (KeyChange(path, words, is_list=many) for path, words, many in _whole(change, change.before))
     else:
         yield from map(_field, change.fields)
 
 
-_EMPTY = (NO_VALUE,)
-"""Skipped on deletion: an empty value is not a loss."""
-
-
-def _whole(change: Change, form: Json) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _whole(change: Change, form: Json) -> Iterator[tuple[str, tuple[str, ...], bool]]:
+    """Yield path, words, and whether these are the items of a list, of each key that the title does not contain."""
     titled = title_keys(change.address)
     for path, value in flatten_keys(form):
         if value is not None and path.partition(".")[0] not in titled:
-            items = tuple(map(format_item, value)) if isinstance(value, list) and value else (format_value(value),)
-            yield path, items
+            items = tuple(map(format_item, value)) if isinstance(value, list) else ()
+            yield path, items or (format_value(value),), bool(items)
 
 
 def _field(field: FieldChange) -> KeyChange:
     if field.added or field.removed:
-        added, removed = (
-            tuple(map(format_item, field.added)),
-            tuple(map(format_item, field.removed)),
-        )
-        return KeyChange(field.path, removed, added, count_list_changes(field))
+        added, removed = (tuple(map(format_item, items)) for items in (field.added, field.removed))
+        return KeyChange(field.path, removed, added, count_list_changes(field), is_list=True)
     return KeyChange(field.path, (format_value(field.before),), (format_value(field.after),))
 
 
@@ -171,59 +169,15 @@ def count_items(keys: Iterable[KeyChange]) -> ItemCounts:
     return ItemCounts(sum(len(key.added) for key in lists), sum(len(key.removed) for key in lists))
 
 
-def finding_key_changes(finding: DriftFinding) -> Iterator[KeyChange]:
-    """Yield the keys of a finding: `removed` is the declared side, `added` the live side."""
-    for field in finding.fields:
-        if field.missing or field.extra:
-            note = drift_wording.field_sentence(field).removeprefix(f"{field.path}: ")
-            yield KeyChange(
-                field.path,
-                tuple(map(format_item, field.missing)),
-                tuple(map(format_item, field.extra)),
-                note,
-            )
-        else:
-            yield KeyChange(
-                field.path,
-                (format_value(field.declared),),
-                (format_value(field.live),),
-            )
-
-
-def remedy_commands(finding: DriftFinding) -> Iterator[tuple[str, str]]:
-    """Yield (description, command) for each remedy of a finding."""
-    if finding.restore is not None:
-        first = "".join(f"; first write {line} beside its name" for line in drift_wording.lines_to_rename_back(finding))
-        yield f"Change the workspace back to match the manifests{first}", finding.restore
-    if finding.accept is not None:
-        yield "Change the manifests to match the workspace", finding.accept
-
-
-def remedy_script(finding: DriftFinding) -> str:
-    """Return the remedies as shell commands below comments; empty if there is none."""
-    return "\n".join(f"# {does}\n{line.replace(chr(10), chr(92) + 'n')}" for does, line in remedy_commands(finding))
-
-
 def risk_heading(risk: Risk, changes: Sequence[Change]) -> str:
     """`Taken away: 2 items from 1 group`."""
-    items = f"{count_noun(sum(map(count_removed_items, changes)), 'item')} from " if risk is Risk.ITEMS_REMOVED else ""
-    return f"{risk.value}: {items}{count_kinds(changes)}"
+    items = f"{count_noun(count_taken(changes), 'item')} from " if risk is Risk.ITEMS_REMOVED else ""
+    return f"{risk.value}: {items}{count_kinds(change.address.kind for change in changes)}"
 
 
-def count_kinds(resources: Iterable[HasAddress]) -> str:
-    """`3 assignments, 1 group`: resources per kind, in the order of first appearance."""
-    counts = Counter(resource.address.kind for resource in resources)
-    return ", ".join(count_kind(number, kind) for kind, number in counts.items())
-
-
-def count_actions_by_kind(changes: Iterable[Change]) -> Mapping[str, Counter[Action | str]]:
-    """Return kind → resources per action; key `taken`: items removed from updated resources."""
-    by_kind: dict[str, Counter[Action | str]] = {}
-    for change in changes:
-        counts = by_kind.setdefault(change.address.kind, Counter())
-        counts[change.action] += 1
-        counts["taken"] += count_removed_items(change)
-    return by_kind
+def count_kinds(kinds: Iterable[str]) -> str:
+    """`3 assignments, 1 group`: resources by the kind of each, in the order of first appearance."""
+    return ", ".join(count_kind(number, kind) for kind, number in Counter(kinds).items())
 
 
 class ActionTable(NamedTuple):
@@ -244,7 +198,11 @@ _COLUMNS: Mapping[Action | str, str] = {
 
 def action_table(changes: Iterable[Change]) -> ActionTable:
     """Count changes by kind and action; what does not occur has no column."""
-    table = count_actions_by_kind(changes)
+    table: dict[str, Counter[Action | str]] = {}
+    for change in changes:
+        counts = table.setdefault(change.address.kind, Counter())
+        counts[change.action] += 1
+        counts["taken"] += count_removed_items(change)
     columns = [key for key in _COLUMNS if any(counts[key] for counts in table.values())]
     rows = [(kind, [counts[key] for key in columns]) for kind, counts in table.items()]
     return ActionTable([_COLUMNS[key] for key in columns], rows)

@@ -3,14 +3,13 @@
 effects_headline       one sentence with the number of people by what changes for them
 effects_caveats        why numbers are estimates or not known, and what is not counted
 predicted_line         the same sentence for an apply report
-effect_sentences       a sentence for each content, losses first, with its causes and their places
+first_sentences        a sentence for each of the first contents, losses first, with its causes and their places
 ContentName, CodeText  the parts of a sentence that a format marks up
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
 from typing import Final, NamedTuple, TypeAlias
 
 from msgspec import Struct
@@ -32,6 +31,7 @@ from lmsconf.render.resource_wording import count_noun
 
 EFFECTS_HEADING: Final = "Effects on people"
 NOT_KNOWN: Final = "not known"
+NOT_COUNTED: Final = "Access through programs or purchases is not counted."
 NOT_COMPUTED: Final = "not computed (--no-effects)."
 GROUP_NOUNS: Final = ("group", "groups")
 """How groups and smart groups are counted together."""
@@ -81,12 +81,6 @@ CHANGE_WORDS: Final = (
     ),
 )
 """Losses first, then who must, then windows that are cut short, gains last."""
-
-
-def number_of(counts: AccessCounts, name: str) -> int | None:
-    """Return one of the counts by its name."""
-    number: int | None = getattr(counts, name)
-    return number
 
 
 def count_words(number: int, in_group: str = "") -> dict[str, str]:
@@ -143,7 +137,7 @@ def totals_sentence(totals: PredictedTotals, required: int | None = None) -> str
     for change in CHANGE_WORDS:
         if change.name == "to_mandatory" and required and required != people.to_mandatory:
             clauses.append(f"content becomes mandatory for {required:,}")
-        elif number := number_of(people, change.name):
+        elif number := getattr(people, change.name):
             words = count_words(number)
             # Only the first number says what it counts.
             clauses.append(change.total.format(**{**words, "people": words["number" if clauses else "people"]}))
@@ -167,7 +161,7 @@ def effects_caveats(effects: Effects) -> Iterator[str]:
     if reasons:
         yield f"{heading}: {'; '.join(reasons)}{f'; and {more:,} more reasons' if more > 0 else ''}."
     if effects.contents or effects.people.any:
-        yield " ".join(filter(None, ("Access through programs or purchases is not counted.", _calibrated(effects))))
+        yield " ".join(filter(None, (NOT_COUNTED, _calibrated(effects))))
 
 
 _ACCESS_CHANGES: Final = {
@@ -270,21 +264,16 @@ def _rank(counts: AccessCounts) -> tuple[int, int]:
     if counts.lose is None or counts.gain is None:
         return (1 if counts.lose is None else _UNKNOWN_GAIN), 0
     for position, change in enumerate(CHANGE_WORDS):
-        if number := number_of(counts, change.name):
+        if number := getattr(counts, change.name):
             return position * 2, -number
     return len(CHANGE_WORDS) * 2, 0
 
 
-def effect_sentences(plan: Plan, places: CausePlaces) -> Iterator[EffectSentence]:
-    """Yield a sentence for each content whose access changes, losses first."""
-    groups = frozenset(group.address for group in plan.effects.groups)
-    for content in sort_contents(plan.effects.contents):
-        yield EffectSentence(effect=_effect(content, groups), causes=_causes(content, places))
-
-
 def first_sentences(plan: Plan, places: CausePlaces) -> list[EffectSentence]:
-    """Return the sentences about the first contents."""
-    return list(islice(effect_sentences(plan, places), MOST_SENTENCES))
+    """Return a sentence for each of the first contents whose access changes, losses first."""
+    groups = frozenset(group.address for group in plan.effects.groups)
+    contents = sort_contents(plan.effects.contents)[:MOST_SENTENCES]
+    return [EffectSentence(effect=_effect(one, groups), causes=_causes(one, places)) for one in contents]
 
 
 def _effect(content: ContentEffects, groups: frozenset[Address]) -> Phrase:
@@ -293,7 +282,7 @@ def _effect(content: ContentEffects, groups: frozenset[Address]) -> Phrase:
         return ("How many people lose or gain ", name, " is not known.")
     if counts.gain is None:
         return ("Nobody loses ", name, "; how many people gain it is not known.")
-    numbers = [(change, number) for change in CHANGE_WORDS if (number := number_of(counts, change.name))]
+    numbers = [(change, number) for change in CHANGE_WORDS if (number := getattr(counts, change.name))]
     if counts.shortened and counts.shortened == counts.window:
         numbers = [(change, number) for change, number in numbers if change.name != "window"]
     if not numbers:
@@ -304,7 +293,8 @@ def _effect(content: ContentEffects, groups: frozenset[Address]) -> Phrase:
     rest = [change.tail.format(**count_words(number)) for change, number in numbers[1:]]
     details = f": {loss_details(content)}" if counts.lose else ""
     estimate = "Estimate: " if content.basis is Basis.ESTIMATE else ""
-    more = f" {_capitalized('; '.join(rest))}." if rest else ""
+    also = "; ".join(rest)
+    more = f" {also[0].upper()}{also[1:]}." if also else ""
     return tuple(filter(None, (estimate, lead[0], name, f"{lead[1]}{details}.{more}")))
 
 
@@ -314,10 +304,6 @@ def _in_group(content: ContentEffects, groups: frozenset[Address]) -> str:
     if only is None or only.address not in groups or only.lose != content.counts.lose:
         return ""
     return f"in {short_title(only.address)} "
-
-
-def _capitalized(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 _PROGRESS: Final = {

@@ -16,18 +16,16 @@ from lmsconf.model.fleet import FleetAction, FleetReport, group_blocked, group_f
 from lmsconf.model.outcomes import ApplyReport, CallOutcome
 from lmsconf.model.plan import Action, Change, Plan
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.render.apply_wording import STATUS_TITLES
-from lmsconf.render.call_graph import call_places, draw_graph
+from lmsconf.render.apply_report import STATUS_TITLES
 from lmsconf.render.change_summary import (
     apply_command,
     count_kinds,
-    count_removals,
-    count_removed_items,
     group_by_risk,
     risk_heading,
 )
-from lmsconf.render.drift_wording import COUNTED, SIGNS
-from lmsconf.render.fleet_wording import shared_headline, workspace_count
+from lmsconf.render.drift_report import COUNTED, SIGNS
+from lmsconf.render.fleet_report import shared_headline, workspace_count
+from lmsconf.render.graphs import call_places, draw_graph
 from lmsconf.render.jinja import html_page
 from lmsconf.render.plan_wording import ACTION_SIGNS
 from lmsconf.render.resource_wording import count_noun, kind_plural
@@ -118,29 +116,12 @@ def plan_html(plan: Plan) -> str:
         plan=plan,
         digest=digest,
         command=apply_command(plan, digest),
-        cards=list(_plan_cards(plan)),
         rows=_first_rows(_changes(plan, anchors), _ACTIONS),
         anchors=anchors,
         calls=calls,
         is_part=is_part,
         graph=draw_graph(plan, calls, anchors),
     )
-
-
-def _plan_cards(plan: Plan) -> Iterator[tuple[str, int, str]]:
-    """Yield (class, number, label)."""
-    counts = plan.summary
-    items, removed = sum(map(count_removed_items, plan.changes)), count_removals(plan)
-    yield "delete", counts.delete, "to delete"
-    yield "taken", items, "taken away"
-    if removed > items:
-        # The guard counts more than the section "Taken away", such as the members of a deleted group.
-        yield "taken", removed, "removals, as the guard counts"
-    if counts.replace:
-        yield "replace", counts.replace, "to replace"
-    yield "update", counts.update, "to change"
-    yield "create", counts.create, "to create"
-    yield "calls", counts.calls, "API calls"
 
 
 def _anchors(changes: Sequence[Change]) -> Mapping[str, str]:
@@ -226,7 +207,7 @@ def _findings(drift: DriftReport) -> Iterator[RowGroup]:
             if finding.state is state
         ]
         if rows:
-            yield RowGroup(f"{COUNTED[state].capitalize()}: {count_kinds(row.value for row in rows)}", rows)
+            yield RowGroup(f"{COUNTED[state].capitalize()}: {count_kinds(row.address.kind for row in rows)}", rows)
 
 
 _FLEET_TITLES: Final = {
@@ -245,27 +226,11 @@ def fleet_html(report: FleetReport) -> str:
         "fleet.html.j2",
         report=report,
         heading=f"{_FLEET_TITLES[report.index.action]} {workspace_count(len(entries))}",
-        cards=list(_fleet_cards(report)),
         rows=_first_rows(_shared(report), _ACTIONS),
         failed=group_failures(entries),
         blocked=group_blocked(entries),
         entries=sorted(entries, key=lambda entry: (not entry.failed, not entry.changes)),
     )
-
-
-def _fleet_cards(report: FleetReport) -> Iterator[tuple[str, int, str]]:
-    """Yield (class, count, label) for each state of a workspace."""
-    entries = report.index.entries
-    changed = sum(bool(entry.changes) and not entry.failed for entry in entries)
-    failed, waiting = len(report.index.failed), sum(entry.was_not_attempted for entry in entries)
-    yield "delete", failed - waiting, "failed"
-    if waiting:
-        yield "uncounted", waiting, "not attempted"
-    if report.index.action is FleetAction.APPLY:
-        yield "create", len(entries) - failed, "applied or without changes"
-        return
-    yield "update", changed, "with changes"
-    yield "uncounted", len(entries) - failed - changed, "without changes"
 
 
 def _shared(report: FleetReport) -> Iterator[RowGroup]:

@@ -25,14 +25,13 @@ from lmsconf.documents.plan_values import request_body_json
 from lmsconf.kinds.shared import kind_names
 from lmsconf.model import blockers
 from lmsconf.render import (
-    apply_wording,
+    apply_report,
     change_summary,
-    drift_wording,
+    drift_report,
     effects_tables,
     effects_wording,
-    fleet_wording,
+    fleet_report,
     plan_wording,
-    rehearsal_wording,
     resource_wording,
 )
 from lmsconf.render.escape import escape_html, escape_markdown, markdown_code, markdown_fence
@@ -40,8 +39,8 @@ from lmsconf.render.size_limit import NAME_SIZE, truncate
 
 _FOLDER: Final = Path(__file__).parent / "templates"
 _WORDING: Final[tuple[ModuleType, ...]] = (
-    *(apply_wording, change_summary, drift_wording, effects_tables, effects_wording, fleet_wording),
-    *(plan_wording, rehearsal_wording, resource_wording, kind_names),
+    *(apply_report, change_summary, drift_report, effects_tables, effects_wording, fleet_report),
+    *(plan_wording, resource_wording, kind_names),
 )
 
 

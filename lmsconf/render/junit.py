@@ -8,7 +8,7 @@ Ant's and Jenkins'. All texts are escaped by `xml`.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -17,7 +17,7 @@ from lmsconf.errors import Problem, SourceLocation
 from lmsconf.kinds.shared.kind_names import resource_title
 from lmsconf.model.address import Address
 from lmsconf.model.drift import DriftFinding, DriftReport
-from lmsconf.render import drift_wording
+from lmsconf.render import drift_report
 from lmsconf.render.escape import escape_xml
 from lmsconf.render.plan_wording import format_problem
 from lmsconf.render.resource_wording import kind_plural
@@ -42,13 +42,14 @@ def drift_junit(drift: DriftReport) -> str:
     suites: defaultdict[str, list[_Case]] = defaultdict(list)
     for case in _cases(drift):
         suites[case.kind].append(case)
-    lines = [
-        '<?xml version="1.0" encoding="UTF-8"?>',
-        "<testsuites>",
-        *(line for number, kind in enumerate(sorted(suites)) for line in _suite(drift, number, kind, suites[kind])),
-        "</testsuites>",
-    ]
-    return "\n".join(lines) + "\n"
+    kinds = enumerate(sorted(suites))
+    return junit_document(line for number, kind in kinds for line in _suite(drift, number, kind, suites[kind]))
+
+
+def junit_document(suites: Iterable[str]) -> str:
+    """Return a document with the lines of its suites."""
+    head = '<?xml version="1.0" encoding="UTF-8"?>'
+    return "\n".join([head, "<testsuites>", *suites, "</testsuites>"]) + "\n"
 
 
 def _cases(drift: DriftReport) -> Iterator[_Case]:
@@ -58,10 +59,10 @@ def _cases(drift: DriftReport) -> Iterator[_Case]:
         cases[finding.address].append(_failure(finding))
     for finding in drift.not_applied:
         cases[finding.address].append(
-            _skipped(finding, f"{drift_wording.NOT_APPLIED}: {drift_wording.finding_headline(finding)}")
+            _skipped(finding, f"{drift_report.NOT_APPLIED}: {drift_report.finding_headline(finding)}")
         )
     for ignored in drift.ignored:
-        cases[ignored.finding.address].append(_skipped(ignored.finding, drift_wording.ignored_sentence(ignored)))
+        cases[ignored.finding.address].append(_skipped(ignored.finding, drift_report.ignored_sentence(ignored)))
     declared = {str(managed.address): managed.address for managed in drift.managed}
     for problem in drift.problems:
         if problem.is_error:
@@ -79,25 +80,14 @@ def _failure(finding: DriftFinding) -> _Case:
         name=resource_title(finding.address),
         outcome="failure",
         type=finding.state.value,
-        message=drift_wording.finding_headline(finding),
-        lines=tuple(_details(finding)),
+        message=drift_report.finding_headline(finding),
+        lines=(*_place(finding.source), *drift_report.finding_details(finding)),
     )
-
-
-def _details(finding: DriftFinding) -> Iterator[str]:
-    yield from _place(finding.source)
-    yield from drift_wording.cause_sentences(finding)
-    yield from map(drift_wording.field_line, finding.fields)
-    yield from drift_wording.remedy_lines(finding)
 
 
 def _skipped(finding: DriftFinding, message: str) -> _Case:
-    return _Case(
-        kind=finding.address.kind,
-        name=resource_title(finding.address),
-        outcome="skipped",
-        message=message,
-    )
+    title = resource_title(finding.address)
+    return _Case(kind=finding.address.kind, name=title, outcome="skipped", message=message)
 
 
 def _error(problem: Problem, at: Address | None) -> _Case:
@@ -111,9 +101,8 @@ def _error(problem: Problem, at: Address | None) -> _Case:
     )
 
 
-def _place(source: SourceLocation | None) -> Iterator[str]:
-    if source is not None:
-        yield str(source)
+def _place(source: SourceLocation | None) -> list[str]:
+    return [] if source is None else [str(source)]
 
 
 def _suite(drift: DriftReport, number: int, kind: str, cases: Sequence[_Case]) -> Iterator[str]:
@@ -130,8 +119,8 @@ def _suite(drift: DriftReport, number: int, kind: str, cases: Sequence[_Case]) -
         "skipped": str(outcomes.count("skipped")),
         "time": "0",
     }
-    yield f"  <testsuite{_attributes(about)}>"
-    yield f"    <properties><property{_attributes({'name': 'url', 'value': drift.url})}/></properties>"
+    yield f"  <testsuite{xml_attributes(about)}>"
+    yield f"    <properties><property{xml_attributes({'name': 'url', 'value': drift.url})}/></properties>"
     for case in cases:
         yield from _case(drift, case)
     yield "    <system-out/>"
@@ -139,21 +128,29 @@ def _suite(drift: DriftReport, number: int, kind: str, cases: Sequence[_Case]) -
     yield "  </testsuite>"
 
 
-def _case(drift: DriftReport, case: _Case) -> Iterator[str]:
-    about = {"classname": f"{drift.workspace}.{case.kind}", "name": case.name, "time": "0"}
-    opening = f"    <testcase{_attributes(about)}"
-    if case.outcome is None:
-        yield f"{opening}/>"
-        return
+def _case(drift: DriftReport, case: _Case) -> list[str]:
     # The schemas allow no attribute but `message` on `skipped`.
     type = {} if case.outcome == "skipped" else {"type": case.type}
-    attributes = _attributes(type | {"message": case.message})
+    about = {"classname": f"{drift.workspace}.{case.kind}", "name": case.name, "time": "0"}
     # Keep the line breaks of a hint; those inside names are escaped already.
-    text = "\n".join(escape_xml(line) for paragraph in case.lines for line in paragraph.split("\n"))
-    yield f"{opening}>"
-    yield f"      <{case.outcome}{attributes}>{text}</{case.outcome}>"
-    yield "    </testcase>"
+    lines = [line for paragraph in case.lines for line in paragraph.split("\n")]
+    return junit_case(about, case.outcome, type | {"message": case.message}, lines)
 
 
-def _attributes(values: Mapping[str, str]) -> str:
+def junit_case(
+    about: Mapping[str, str],
+    outcome: str | None = None,
+    result: Mapping[str, str] | None = None,
+    details: Iterable[str] = (),
+) -> list[str]:
+    """Return the lines of a case. outcome: the element of its result, with the attributes `result`; None: passed."""
+    opening = f"    <testcase{xml_attributes(about)}"
+    if outcome is None:
+        return [f"{opening}/>"]
+    text = "\n".join(map(escape_xml, details))
+    return [f"{opening}>", f"      <{outcome}{xml_attributes(result or {})}>{text}</{outcome}>", "    </testcase>"]
+
+
+def xml_attributes(values: Mapping[str, str]) -> str:
+    """Return attributes, each with a space before it."""
     return "".join(f' {key}="{escape_xml(value)}"' for key, value in values.items())

@@ -17,16 +17,14 @@ from urllib.parse import quote
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import Problem
 from lmsconf.model.address import Address
-from lmsconf.model.blockers import Blocker
 from lmsconf.model.calls import CallStatus
 from lmsconf.model.drift import DriftFinding, DriftReport, DriftState
-from lmsconf.model.effects import Effects
 from lmsconf.model.fleet import FleetReport, SharedChanges, group_blocked, group_failures
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Change, Plan, Rehearsal, UnmanagedResources
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.render import plan_wording, rehearsal_wording
-from lmsconf.render.apply_wording import REMAINING_CHANGES_HEADING, STATUS_TITLES, other_changes_heading
+from lmsconf.render import plan_wording
+from lmsconf.render.apply_report import REMAINING_CHANGES_HEADING, STATUS_TITLES, other_changes_heading
 from lmsconf.render.change_summary import (
     Risk,
     apply_command,
@@ -36,10 +34,9 @@ from lmsconf.render.change_summary import (
     risk_heading,
     sort_by_severity,
 )
-from lmsconf.render.drift_wording import COUNTED, NOT_APPLIED, ignored_lines, not_applied_lines
-from lmsconf.render.effects_tables import EffectsTable, content_table, group_table
+from lmsconf.render.drift_report import COUNTED, NOT_APPLIED, ignored_lines, not_applied_lines
+from lmsconf.render.effects_tables import content_table, group_table
 from lmsconf.render.effects_wording import (
-    CausePlaces,
     EffectSentence,
     cause_places,
     effects_caveats,
@@ -47,7 +44,7 @@ from lmsconf.render.effects_wording import (
     more_contents,
     tells_effects,
 )
-from lmsconf.render.fleet_wording import fleet_relaxed, shared_headline
+from lmsconf.render.fleet_report import fleet_relaxed, shared_headline
 from lmsconf.render.jinja import markdown_macro
 from lmsconf.render.plan_wording import abandoned_heading, count_severities
 from lmsconf.render.resource_wording import MAX_SHOWN_ITEMS, count_noun, count_unmanaged, kind_nouns
@@ -139,15 +136,20 @@ def plan_markdown(plan: Plan, *, limit: SizeLimit = UNLIMITED) -> str:
     head = _plan("head", plan, _fitted_effects(plan, limit), shown)
     problems = sort_by_severity(plan.problems)
     changes = list(_changes(plan.changes, limit))
+    let_go = [
+        Entry(kind_nouns(one.address.kind), [partial(_plan, "abandoned", one, whole) for whole in (False, True)])
+        for one in plan.let_go
+    ]
+    left_out = f"Left out, because this plan only adds: {count_noun(len(plan.left_out), 'change')}"
     sections = [
         *_effects_sections(plan, limit),
         *_problems([problem for problem in plan.problems if problem.is_error]),
         *_rehearsal(plan.rehearsal, limit, plan),
         *(section for risk, section in changes if not risk.safe),
-        *_let_go(plan),
+        *_if_any(abandoned_heading(plan), let_go),
         *_problems([problem for problem in problems if not problem.is_error]),
         *(section for risk, section in changes if risk.safe),
-        *_left_out(plan, limit),
+        *_if_any(left_out, map(_address, plan.left_out), folded=limit.folds),
         *_unmanaged(plan.unmanaged, limit),
     ]
     foot = _plan("foot", plan, digest, apply_command(plan, digest))
@@ -207,22 +209,14 @@ _TABLE_ROWS: Final = (10, 50, 250)
 
 def _effects_sections(plan: Plan, limit: SizeLimit) -> Iterator[Section]:
     """Yield the tables, folded: a row for each content, and for each group whose members change."""
-    for heading, table in _effects_tables(plan.effects):
+    places = cause_places(plan)
+    tables = (("Access changes", content_table(plan.effects)), ("Members change", group_table(plan.effects)))
+    for heading, table in tables:
         if total := len(table.rows):
-            yield Section(
-                f"{heading}: {count_noun(total, *table.nouns)}",
-                [_table_entry(table, cause_places(plan), [*(most for most in _TABLE_ROWS if most < total), total])],
-                limit.folds,
-            )
-
-
-def _effects_tables(effects: Effects) -> Iterator[tuple[str, EffectsTable]]:
-    yield "Access changes", content_table(effects)
-    yield "Members change", group_table(effects)
-
-
-def _table_entry(table: EffectsTable, places: CausePlaces, sizes: Sequence[int]) -> Entry:
-    return Entry(("table", "tables"), [partial(_plan, "effects_table", table, places, most) for most in sizes])
+            sizes = [*(most for most in _TABLE_ROWS if most < total), total]
+            variants = [partial(_plan, "effects_table", table, places, most) for most in sizes]
+            counted = f"{heading}: {count_noun(total, *table.nouns)}"
+            yield Section(counted, [Entry(("table", "tables"), variants)], limit.folds)
 
 
 def _rehearsal(rehearsal: Rehearsal | None, limit: SizeLimit, plan: Plan) -> Iterator[Section]:
@@ -234,37 +228,23 @@ def _rehearsal(rehearsal: Rehearsal | None, limit: SizeLimit, plan: Plan) -> Ite
         for call in rehearsal.failed
     ]
     about = [
-        *rehearsal_wording.rehearsal_sentences(plan, rehearsal),
-        *(f"{rehearsal_wording.GROUPS_HEADING}, {line}" for line in rehearsal_wording.group_lines(rehearsal)),
+        *plan_wording.rehearsal_sentences(plan, rehearsal),
+        *(f"{plan_wording.GROUPS_HEADING}, {line}" for line in plan_wording.group_lines(rehearsal)),
     ]
-    assumed = map(rehearsal_wording.assumption_line, rehearsal.assumptions)
-    yield from _if_any(rehearsal_wording.FAILED_HEADING, failed)
+    assumed = map(plan_wording.assumption_line, rehearsal.assumptions)
+    yield from _if_any(plan_wording.FAILED_HEADING, failed)
     yield from _if_any(
-        rehearsal_wording.REMAINING_HEADING, _lines(rehearsal_wording.remaining_lines(rehearsal), "change", "changes")
+        plan_wording.REMAINING_HEADING, _lines(plan_wording.remaining_lines(rehearsal), "change", "changes")
     )
     yield from _if_any("After the rehearsal", map(_problem, rehearsal.problems))
     yield Section(f"About the rehearsal of {rehearsal.taken_at}", list(_lines(about, "line", "lines")), limit.folds)
     yield from _if_any(
-        rehearsal_wording.ASSUMPTIONS_HEADING, _lines(assumed, "assumption", "assumptions"), folded=limit.folds
+        plan_wording.ASSUMPTIONS_HEADING, _lines(assumed, "assumption", "assumptions"), folded=limit.folds
     )
 
 
 def _lines(lines: Iterable[str], *nouns: str) -> Iterator[Entry]:
     return (Entry((nouns[0], nouns[1]), [partial(_parts, "line", line)]) for line in lines)
-
-
-def _let_go(plan: Plan) -> Iterator[Section]:
-    if plan.let_go:
-        entries = [
-            Entry(kind_nouns(one.address.kind), [partial(_plan, "abandoned", one, whole) for whole in (False, True)])
-            for one in plan.let_go
-        ]
-        yield Section(abandoned_heading(plan), entries)
-
-
-def _left_out(plan: Plan, limit: SizeLimit) -> Iterator[Section]:
-    heading = f"Left out, because this plan only adds: {count_noun(len(plan.left_out), 'change')}"
-    return _if_any(heading, map(_address, plan.left_out), folded=limit.folds)
 
 
 def _unmanaged(groups: Iterable[UnmanagedResources], limit: SizeLimit) -> Iterator[Section]:
@@ -360,7 +340,7 @@ def _finding_line(pair: tuple[DriftFinding, str]) -> Entry:
 def _findings(drift: DriftReport, limit: SizeLimit) -> Iterator[Section]:
     for state in DriftState:
         in_state = [finding for finding in drift.findings if finding.state is state]
-        heading = f"{COUNTED[state].capitalize()}: {count_kinds(in_state)}"
+        heading = f"{COUNTED[state].capitalize()}: {count_kinds(one.address.kind for one in in_state)}"
         yield from _if_any(heading, [_finding(finding, limit) for finding in in_state])
 
 
@@ -375,13 +355,17 @@ def _finding(finding: DriftFinding, limit: SizeLimit) -> Entry:
 def fleet_markdown(report: FleetReport, *, limit: SizeLimit = UNLIMITED) -> str:
     """Render the results of a fleet: failures first, then the changes that workspaces share."""
     entries, action = report.index.entries, report.index.action
-    failed = [_workspace("failure", failure, action) for failure in group_failures(entries)]
+    failed = [
+        Entry(_WORKSPACES, [partial(_fleet, "failure", failure, action, whole) for whole in (False, True)])
+        for failure in group_failures(entries)
+    ]
+    blocked = [Entry(_WORKSPACES, [partial(_fleet, "blocked", *stopped)]) for stopped in group_blocked(entries)]
     changed = [] if report.shared else [entry for entry in entries if entry.changes and not entry.failed]
     settings = (Entry(("setting", "settings"), [partial(_fleet, "setting", line)]) for line in fleet_relaxed(report))
     sections = [
         *_if_any("Failed", failed),
         *_if_any(plan_wording.RELAXED_HEADING, settings),
-        *_if_any("Apply would stop here", map(_blocked, group_blocked(entries))),
+        *_if_any(plan_wording.BLOCKERS_HEADING, blocked),
         *(_shared(shared, len(entries), limit) for shared in report.shared),
         *_if_any("Workspaces", [Entry(_WORKSPACES, [partial(_fleet, "workspace", entry)]) for entry in changed]),
     ]
@@ -390,14 +374,6 @@ def fleet_markdown(report: FleetReport, *, limit: SizeLimit = UNLIMITED) -> str:
 
 _WORKSPACES: Final = ("workspace", "workspaces")
 _SHOWN_NAMES: Final = 10
-
-
-def _workspace(macro: str, *values: object) -> Entry:
-    return Entry(_WORKSPACES, [partial(_fleet, macro, *values, whole) for whole in (False, True)])
-
-
-def _blocked(stopped: tuple[Sequence[Blocker], Sequence[str]]) -> Entry:
-    return Entry(_WORKSPACES, [partial(_fleet, "blocked", *stopped)])
 
 
 def _shared(shared: SharedChanges, total: int, limit: SizeLimit) -> Section:

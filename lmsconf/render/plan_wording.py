@@ -1,4 +1,4 @@
-"""Wording of plans, of their problems and of their settings, shared by all formats. Results are not escaped."""
+"""Plans, their problems, settings and rehearsals in words that all formats share. Results are not escaped."""
 
 from __future__ import annotations
 
@@ -7,14 +7,33 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from lmsconf.errors import Problem, Severity
+from lmsconf.kinds.shared.kind_names import resource_title
+from lmsconf.model.access_tests import AccessTest
 from lmsconf.model.address import Address
+from lmsconf.model.blockers import blockers
+from lmsconf.model.calls import CallStatus
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.drift import DriftReport
 from lmsconf.model.lints import is_lint
-from lmsconf.model.plan import Action, Change, ChangeOrigin, FieldChange, Plan, SettingChange, UndoLevel
+from lmsconf.model.plan import (
+    Action,
+    Change,
+    ChangeOrigin,
+    FailedCall,
+    FieldChange,
+    Plan,
+    Rehearsal,
+    RehearsalOutcome,
+    RehearsalPace,
+    RehearsedAssumption,
+    RehearsedGroup,
+    SettingChange,
+    UndoLevel,
+)
 from lmsconf.model.scope import count_skipped_people
 from lmsconf.model.settings_changes import weaker_than_default
-from lmsconf.render.resource_wording import count_noun, format_value
+from lmsconf.model.time_formats import duration_in_words
+from lmsconf.render.resource_wording import count_noun, format_value, name_list, rate_text
 
 ACTION_SIGNS = {Action.CREATE: "+", Action.UPDATE: "~", Action.REPLACE: "-/+", Action.DELETE: "-"}
 
@@ -27,9 +46,9 @@ ACTION_WORDS = {
 }
 
 
-def annotation_lines(change: Change) -> Iterator[str]:
-    """Yield the annotations (`about:`) of a resource, one `key: value` each."""
-    for key, value in (change.about or {}).items():
+def annotation_lines(declared: Change | AccessTest) -> Iterator[str]:
+    """Yield the annotations (`about:`) of a resource or a test, one `key: value` each."""
+    for key, value in (declared.about or {}).items():
         yield f"{key}: {value if isinstance(value, str) else format_value(value)}"
 
 
@@ -148,12 +167,10 @@ def assumed_calls_sentence(calls: int, keys: Sequence[str], where: str) -> str:
 
     keys: the most used first. where: `on this workspace`.
     """
-    named = ", ".join(keys[:_NAMED_ASSUMPTIONS])
-    more = f" and {len(keys) - _NAMED_ASSUMPTIONS:,} more" if len(keys) > _NAMED_ASSUMPTIONS else ""
     verb, them = "rests" if calls == 1 else "rest", "it" if len(keys) == 1 else "them"
     return (
         f"{count_noun(calls, 'call')} {verb} on {count_noun(len(keys), 'assumption')} that nobody has tried {where}: "
-        f"{named}{more}. Try {them} with: lmsconf doctor --probe"
+        f"{name_list(keys, _NAMED_ASSUMPTIONS)}. Try {them} with: lmsconf doctor --probe"
     )
 
 
@@ -246,3 +263,93 @@ def _value(path: str, value: Json) -> str:
     if path in ("settle", "plans.valid_for") and isinstance(value, int | float):
         return f"{value:g} s"
     return value if isinstance(value, str) else format_value(value)
+
+
+REHEARSAL_HEADING = "Rehearsal on a twin of the workspace"
+NOT_THE_SERVICE = (
+    "The twin is the embedded sandbox, filled with what was read. It has no progress, certificates or times of "
+    "creation, and it is not the service: the service may answer otherwise."
+)
+ASSUMPTIONS_HEADING = "The calls rely on these assumptions about the service, which the rehearsal cannot check"
+FAILED_HEADING = "Calls that were not done on the twin"
+GROUPS_HEADING = "Active members"
+REMAINING_HEADING = "The second plan on the twin still has these changes"
+
+
+def rehearsal_sentences(plan: Plan, rehearsal: Rehearsal) -> Iterator[str]:
+    """Yield the result, how it came about, and what it does not show."""
+    clause = _outcome_clause(rehearsal)
+    yield clause[0].upper() + clause[1:]
+    if rehearsal.calls:
+        if blockers(plan):
+            yield "The calls were sent as if nothing stopped an apply; what stops it stands with the plan."
+        yield pace_sentence(rehearsal.pace)
+    yield NOT_THE_SERVICE
+
+
+def reminder_line(rehearsal: Rehearsal) -> str:
+    """Return the result as a line beside the plan's summary."""
+    return f"Rehearsal: {_outcome_clause(rehearsal)}"
+
+
+def _outcome_clause(rehearsal: Rehearsal) -> str:
+    calls = count_noun(rehearsal.calls, "API call")
+    match rehearsal.receipt.outcome:
+        case RehearsalOutcome.SUCCESS:
+            if not rehearsal.calls:
+                return "there is no call to rehearse."
+            return f"all {calls} were done on the twin, and a second plan is empty."
+        case RehearsalOutcome.REFUSED:
+            refused = sum(call.status is CallStatus.FAILED for call in rehearsal.failed)
+            return f"{rehearsal.done:,} of {calls} were done on the twin, and {refused:,} failed."
+        case RehearsalOutcome.NOT_CONVERGED:
+            return f"all {calls} were done on the twin, but a second plan is not empty."
+
+
+def failed_call_line(call: FailedCall) -> str:
+    """Return the line of a call that was not done."""
+    verb = {CallStatus.FAILED: "Refused", CallStatus.BLOCKED: "Skipped"}.get(call.status, "Not attempted")
+    return f"{verb}: {resource_title(call.address)} ({call.operation})"
+
+
+def remaining_lines(rehearsal: Rehearsal) -> list[str]:
+    """Return the changes of the second plan, a line each: the plan itself, and JSON, have them in full."""
+    return [
+        f"{ACTION_SIGNS[one.action]} {resource_title(one.address)} {ACTION_WORDS[one.action]}"
+        + (f": {', '.join(field.path for field in one.fields)}" if one.fields else "")
+        for one in rehearsal.remaining
+    ]
+
+
+def pace_sentence(pace: RehearsalPace) -> str:
+    """Return how many requests an apply takes, and how long."""
+    number = f"An apply takes about {count_noun(pace.requests, 'request')}, with its checks and reading back"
+    if pace.rate is None or pace.seconds is None:
+        return (
+            f"{number}; how long that takes is not known, since no request was refused as too many, and --max-rate was "
+            "not given."
+        )
+    limit = "--max-rate" if pace.is_limit else "the limit that the service showed"
+    return f"{number}: about {duration_in_words(pace.seconds)} at {rate_text(pace.rate)} a second ({limit})."
+
+
+def assumption_line(one: RehearsedAssumption) -> str:
+    """Return a dialect key, its value and the operations that rely on it."""
+    where = ", declared in the project file" if one.declared else ""
+    return f"{one.key}: {one.value} ({', '.join(one.operations)}{where})"
+
+
+def group_line(group: RehearsedGroup) -> str:
+    """Return the members of a group before, as predicted and as reached."""
+    before, predicted, reached = (_number(one) for one in (group.before, group.predicted, group.reached))
+    if group.reached is None or group.differs or group.predicted is None:
+        return f"{resource_title(group.address)}: {before} → {predicted} predicted, {reached} on the twin"
+    return f"{resource_title(group.address)}: {before} → {reached}, as predicted"
+
+
+def group_lines(rehearsal: Rehearsal) -> list[str]:
+    return list(map(group_line, rehearsal.memberships))
+
+
+def _number(number: int | None) -> str:
+    return "unknown" if number is None else f"{number:,}"

@@ -1,15 +1,16 @@
-"""Names of kinds and resources, counts and values in an administrator's terms. Results are not escaped."""
+"""Names of kinds and resources, counts, rates and values in an administrator's terms. Results are not escaped."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from lmsconf.kinds import all_kinds
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import quote_if_ambiguous
 from lmsconf.model.plan import UnmanagedResources
+from lmsconf.model.progress import RunProgress
 from lmsconf.model.snapshot import Listing
 
 SERVICE_DEFAULT = "(service default)"
@@ -28,9 +29,25 @@ def count_noun(number: int, noun: str, plural: str | None = None) -> str:
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
+def name_list(names: Sequence[str], most: int) -> str:
+    """Return the first names, separated by commas, and how many more there are: `Oslo, Bergen and 3 more`."""
+    shown = ", ".join(names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most:,} more"
+
+
 def count_kind(number: int, kind: str) -> str:
     """`1 assignment`, `1,200 assignments`, of a kind or listing."""
     return count_noun(number, *kind_nouns(kind))
+
+
+def count_text(progress: RunProgress) -> str:
+    """Return such as `158 of at least 1,576`; without `at least` once the total is known."""
+    return f"{progress.done:,} of {'' if progress.is_final else 'at least '}{progress.total:,}"
+
+
+def rate_text(rate: float) -> str:
+    """Return two significant digits, or a whole number."""
+    return f"{rate:,.0f}" if rate >= 10 else f"{rate:.2g}"
 
 
 def kind_noun(kind: str) -> str:

@@ -1,16 +1,27 @@
-"""Scripted faults: requests rejected, delayed or cut; responses lost, corrupted or stale."""
+"""Scripted faults: requests rejected, delayed or cut; responses lost, corrupted or stale.
+
+A script is read from a YAML or JSON file: a list with one entry per fault, with the keys of Fault.
+
+- {operation: "manual-groups.*", status: 429, headers: {retry-after: 2}, times: 3}
+- {calls: [5, 9], cut: true}
+- {operation: users.list, chance: 0.05, seed: 7, times: always, stale: true}
+"""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
+from functools import partial
+from pathlib import Path
 from random import Random
 from typing import Final, Literal, TypeAlias
 
-from msgspec import Struct, field
+from msgspec import Struct, convert, field
 
-BodyCorruption: TypeAlias = 'Literal["truncated", "html"]'
+from lmsconf.errors import ProblemsFound
+
+BodyCorruption: TypeAlias = Literal["truncated", "html"]
 ALWAYS: Final = 2**31
 """More than any script needs."""
 
@@ -95,3 +106,104 @@ class _PendingFault:
         if (self.fault.calls and call not in self.fault.calls) or (self.fault.stale and writes):
             return False
         return fnmatchcase(operation, self.fault.operation)
+
+
+_KEYS: Final = Fault.__struct_fields__
+_LONGEST_DELAY: Final = 3600.0
+
+
+def load_fault_script(path: Path) -> FaultScript:
+    """Load the script of a file. Raises as `parse_faults` does."""
+    return FaultScript(*parse_faults(path))
+
+
+def parse_faults(path: Path) -> list[Fault]:
+    """Parse the faults of a file. Raises ProblemsFound with every error in it, LmsconfError if it cannot be read."""
+    from lmsconf.sandbox.seed_rows import file_problem, read_yaml  # YAML is only needed here
+
+    entries = read_yaml(path, "faults") or []
+    if not isinstance(entries, list):
+        raise ProblemsFound([file_problem("faults", str(path), "it has no list of faults")])
+    problems: list[str] = []
+    script: list[Fault] = []
+    for place, entry in enumerate(entries):
+        try:
+            script.append(_fault(entry))
+        except ValueError as error:
+            problems.append(f"[{place}]: {error}")
+    if problems:
+        raise ProblemsFound([file_problem("faults", str(path), message) for message in problems])
+    return script
+
+
+def _fault(entry: object) -> Fault:
+    """Parse one entry. Raises ValueError with the key that is invalid."""
+    if not isinstance(entry, dict):
+        raise ValueError("it is not a mapping")
+    if unknown := [key for key in entry if key not in _KEYS]:
+        raise ValueError(f"unknown key {unknown[0]!r}; there are {', '.join(_KEYS)}")
+    return convert({key: _READERS[key](key, entry[key]) for key in _KEYS if key in entry}, Fault)
+
+
+def _status(key: str, value: object) -> int | None:
+    status = _whole(key, value)
+    if status and not 200 <= status <= 599:
+        raise ValueError(f"status is not an HTTP status: {status}")
+    return status or None
+
+
+def _headers(_: str, value: object) -> dict[str, str]:
+    if not isinstance(value, dict) or not all(isinstance(text, str) for text in value.values()):
+        raise ValueError("headers is not a mapping of texts")
+    return {name.lower(): text for name, text in value.items()}
+
+
+def _spoilt(_: str, value: object) -> object:
+    if value not in (None, "truncated", "html"):
+        raise ValueError(f"spoil is neither truncated nor html: {value}")
+    return value
+
+
+def _calls(key: str, value: object) -> list[int]:
+    return [_whole(key, call) for call in (value if isinstance(value, list) else [value])]
+
+
+def _flag(key: str, value: object) -> bool:
+    if value not in ("true", "false"):
+        raise ValueError(f"{key} is neither true nor false: {value}")
+    return value == "true"
+
+
+def _times(key: str, value: object) -> int:
+    return ALWAYS if value == "always" else _whole(key, value)
+
+
+def _whole(key: str, value: object) -> int:
+    if not isinstance(value, str) or not (value.isascii() and value.isdigit() and len(value) < 10):
+        raise ValueError(f"{key} is not a count: {value}")
+    return int(value)
+
+
+def _fraction(most: float, key: str, text: object) -> float:
+    try:
+        value = float(str(text))
+    except ValueError:
+        raise ValueError(f"{key} is not a number: {text}") from None
+    if not 0 <= value <= most:
+        raise ValueError(f"{key} is not from 0 to {most:g}: {text}")
+    return value
+
+
+_READERS: Final[Mapping[str, Callable[[str, object], object]]] = {
+    "operation": lambda _, value: str(value),
+    "times": _times,
+    "status": _status,
+    "headers": _headers,
+    "delay": partial(_fraction, _LONGEST_DELAY),
+    **dict.fromkeys(("cut", "lose_answer", "stale"), _flag),
+    "spoil": _spoilt,
+    **dict.fromkeys(("after", "seed"), _whole),
+    "calls": _calls,
+    "chance": partial(_fraction, 1.0),
+}
+"""Key of an entry → what reads its value; it raises ValueError."""

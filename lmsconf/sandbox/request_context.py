@@ -1,14 +1,71 @@
-"""The interface of a handler: a validated request, the context it works in, a page of a listing."""
+"""What a handler works with: a validated request, the context, error responses, API keys, applications and times.
+
+Requests are validated against the API description; anything unknown is rejected with 400, by name. Instants are epoch
+milliseconds internally; the dialect's format or ISO 8601 in requests and responses. API keys are the credentials that
+the workspace accepts, three at most (API specification, Authentication).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Final, TypeAlias, cast
+import hashlib
+import hmac
+import json
+import re
+import secrets
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
+from urllib.parse import unquote_plus
 
 from msgspec import Struct
 
-from lmsconf.sandbox.api_refusal import bad_request, not_found
+from lmsconf.api.spec import Operation, Schema
+from lmsconf.errors import LmsconfError
 from lmsconf.sandbox.store import Repository, encode_ids
+
+if TYPE_CHECKING:
+    import fastjsonschema
+
+
+class Refusal(Exception):
+    """End a request with an error response and roll back its changes.
+
+    headers: additional response headers.
+    """
+
+    def __init__(self, status: int, code: str, message: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.message = message
+        self.headers = headers or {}
+
+
+def bad_request(message: str) -> Refusal:
+    """400: the request cannot be carried out as written."""
+    return Refusal(400, "bad_request", message)
+
+
+def unauthorized(message: str) -> Refusal:
+    """401: no valid credential."""
+    return Refusal(401, "unauthorized", message)
+
+
+def forbidden(message: str) -> Refusal:
+    """403: understood, but not allowed in the current state."""
+    return Refusal(403, "forbidden", message)
+
+
+def not_found(resource: str, id: str) -> Refusal:
+    """404: the path or the body names something that does not exist."""
+    return Refusal(404, "not_found", f"there is no {resource} {id!r}")
+
+
+def conflict(message: str) -> Refusal:
+    """409: it exists already."""
+    return Refusal(409, "conflict", message)
+
 
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 Entry: TypeAlias = "dict[str, Json]"
@@ -101,6 +158,11 @@ class RequestContext(Struct, frozen=True):
         if not self.repository.number("SELECT count(*) FROM people WHERE id = ?", id):
             raise not_found("user", id)
 
+    def require_content(self, id: str) -> None:
+        """Raises Refusal (404) for an id without a content."""
+        if not self.repository.number("SELECT count(*) FROM contents WHERE id = ?", id):
+            raise not_found("content", id)
+
     def require_people(self, ids: list[str]) -> list[str]:
         """Return the ids. Raises Refusal (400) for the whole list if one of them is unknown."""
         listed = "SELECT id FROM people WHERE id IN (SELECT value FROM json_each(?))"
@@ -113,3 +175,218 @@ class RequestContext(Struct, frozen=True):
 
 Handler: TypeAlias = "Callable[[RequestContext, Request], Json]"
 """Carries out one operation. None: done, without a response body."""
+
+AT_MOST = 3
+
+
+class ApiKeys:
+    """The active keys. Only digests are stored, so no key can be shown a second time."""
+
+    def __init__(self, first: str) -> None:
+        self._digests = [_digest(first)]
+
+    def __len__(self) -> int:
+        return len(self._digests)
+
+    def create(self) -> str:
+        """Create a key, returned only here. Raises LmsconfError if three are active."""
+        if len(self._digests) >= AT_MOST:
+            raise LmsconfError(f"at most {AT_MOST} API keys can be active", hint="Revoke one of them first.")
+        made = secrets.token_urlsafe(24)
+        self._digests.append(_digest(made))
+        return made
+
+    def revoke(self, key: str) -> None:
+        """Revoke a key. Raises LmsconfError if it is not active."""
+        if not self.is_active(key):
+            raise LmsconfError("this API key is not active", hint="Only a key that is active can be revoked.")
+        self._digests.remove(_digest(key))
+
+    def is_active(self, key: str) -> bool:
+        """Whether this is an active key."""
+        digest = _digest(key)
+        return any(hmac.compare_digest(digest, known) for known in self._digests)
+
+
+def _digest(key: str) -> bytes:
+    return hashlib.sha256(key.encode()).digest()
+
+
+APPLICATIONS: Final = ("achievements", "analyse", "create", "learn", "follow-up")
+LEARNER: Final = ("learn",)
+
+
+def default_applications(*, admin: bool, manager: bool) -> tuple[str, ...]:
+    """The default applications of a new account: everyone learns, managers also follow up."""
+    return APPLICATIONS if admin else ("learn", "follow-up") if manager else LEARNER
+
+
+def encode_applications(applications: Iterable[str]) -> str:
+    """The applications as stored, in the specification's order."""
+    given = set(applications)
+    return json.dumps([application for application in APPLICATIONS if application in given])
+
+
+_ISO: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:?\d\d)", re.ASCII)
+_FORMS: Final = {
+    "iso-ms": re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", re.ASCII),
+    "iso-local": re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", re.ASCII),
+}
+"""The stricter forms of ISO 8601; the one without a zone is in UTC."""
+_DIGITS: Final = re.compile(r"-?\d{1,15}", re.ASCII)
+_TOO_FAR: Final = 10**15
+
+
+def parse_time(value: Json, format: str) -> int:
+    """Parse a time. Raises ValueError if it is not in that format."""
+    if format == "epoch-ms-number":
+        if isinstance(value, int) and abs(value) < _TOO_FAR:
+            return value
+    elif isinstance(value, str):
+        if format == "epoch-ms" and _DIGITS.fullmatch(value):
+            return int(value)
+        if format != "epoch-ms" and _FORMS.get(format, _ISO).fullmatch(value):
+            moment = datetime.fromisoformat(value)
+            return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+    raise ValueError(f"{value!r} is not a time in the form {format}")
+
+
+@lru_cache(maxsize=4096)  # most assignments share the start or the end of a month
+def format_time(instant: int, format: str) -> str:
+    """Format an instant: milliseconds if the dialect uses them, otherwise ISO 8601 in UTC, in the dialect's form."""
+    if format in ("epoch-ms", "epoch-ms-number"):
+        return str(instant)
+    timespec = "milliseconds" if format == "iso-ms" else "seconds"
+    text = datetime.fromtimestamp(instant / 1000, UTC).isoformat(timespec=timespec).removesuffix("+00:00")
+    return text if format == "iso-local" else text + "Z"
+
+
+_WHOLE_NUMBER: Final = re.compile(r"-?\d{1,10}", re.ASCII)
+_INT32: Final = range(-(2**31), 2**31)
+_BRANCHES: Final = {"oneOf": "exactly", "anyOf": "at least"}
+_TRUTH: Final = {"true": True, "false": False}
+
+
+class RequestValidator:
+    """Validates one operation's requests. The body's schema is compiled once."""
+
+    def __init__(self, operation: Operation) -> None:
+        self._operation = operation
+        self._allowed = {name: values for name, schema in operation.path_schemas.items() if (values := _values(schema))}
+        self._validate = None if operation.body is None else _compiled(json.dumps(operation.body))
+
+    def validate(self, path: Mapping[str, str], query: str, content_type: str, body: bytes) -> Request:
+        """Return the request, with the description's own names. Raises Refusal if it does not match the description."""
+        for name, values in self._allowed.items():
+            if path[name] not in values:
+                raise bad_request(f"path parameter {name!r} must be one of {', '.join(values)}, not {path[name]!r}")
+        return Request(path, self._query(query), self._body(content_type, body))
+
+    def _query(self, text: str) -> dict[str, Json]:
+        """The query's values by name: only known names, each once unless it is an array, with its type."""
+        known = self._operation.query
+        values: dict[str, Json] = {}
+        for name, value in _pairs(text):
+            if name not in known:
+                raise bad_request(f"unknown query parameter {name!r}")
+            if known[name]["type"] == "array":
+                values[name] = [*cast("list[Json]", values.get(name, [])), value]
+            elif name in values:
+                raise bad_request(f"query parameter {name!r} is given twice")
+            else:
+                values[name] = _parameter(name, value, known[name])
+        if missing := sorted(self._operation.required_query - values.keys()):
+            raise bad_request(f"query parameter {missing[0]!r} is missing")
+        return values
+
+    def _body(self, content_type: str, body: bytes) -> dict[str, Json]:
+        """The body's values, under the description's own names at every depth."""
+        if self._validate is None:
+            if body:
+                raise bad_request(f"{self._operation.method} {self._operation.path} takes no body")
+            return {}
+        if content_type.partition(";")[0].strip().lower() != "application/json":
+            raise bad_request(f"the content type must be application/json, not {content_type or 'left out'!r}")
+        value = parse_json(body)
+        self._validate(value)
+        return cast("dict[str, Json]", self._operation.request_names.from_wire(value))
+
+
+def _values(schema: Schema) -> list[str]:
+    """The allowed values of a path parameter; empty if it can be any text."""
+    return list(_TRUTH) if schema["type"] == "boolean" else cast("list[str]", schema.get("enum", []))
+
+
+def parse_json(body: bytes) -> Json:
+    """Parse a body strictly: UTF-8, no duplicate key, no NaN, no lone surrogate. Raises Refusal."""
+    try:
+        value: Json = json.loads(body.decode(), object_pairs_hook=_no_key_twice, parse_constant=_no_constant)
+        if b"\\u" in body:
+            json.dumps(value, ensure_ascii=False).encode()
+    except (ValueError, RecursionError) as error:
+        raise bad_request(f"the body is not JSON: {error}") from error
+    return value
+
+
+def _no_key_twice(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+    mapping = dict(pairs)
+    if len(mapping) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"key {next(name for name in names if names.count(name) > 1)!r} is a duplicate")
+    return mapping
+
+
+def _no_constant(name: str) -> Json:
+    raise ValueError(f"{name} is not a JSON number")
+
+
+def _pairs(text: str) -> Iterable[tuple[str, str]]:
+    """Names and values of a query, percent-decoded."""
+    for pair in text.split("&") if text else ():
+        name, _, value = pair.partition("=")
+        try:
+            yield unquote_plus(name, errors="strict"), unquote_plus(value, errors="strict")
+        except UnicodeDecodeError as error:
+            raise bad_request(f"the query is not UTF-8: {pair}") from error
+
+
+def _parameter(name: str, value: str, schema: Schema) -> Json:
+    """Parse one query value as its type. Raises Refusal if it is not of that type."""
+    if schema["type"] == "boolean":
+        if value not in _TRUTH:
+            raise bad_request(f"query parameter {name!r} must be true or false, not {value!r}")
+        return _TRUTH[value]
+    if schema["type"] != "integer":
+        return value
+    if not _WHOLE_NUMBER.fullmatch(value) or int(value) not in _INT32:
+        raise bad_request(f"query parameter {name!r} must be a whole number, not {value!r}")
+    if int(value) < cast(int, schema.get("minimum", _INT32.start)):
+        raise bad_request(f"query parameter {name!r} must be at least {schema['minimum']}, not {value}")
+    return int(value)
+
+
+@cache
+def _compiled(schema: str) -> Callable[[Json], None]:
+    """Return a function that rejects bodies that do not match the schema, with the path in the body."""
+    import fastjsonschema  # slow to import, and no read of a plan has a body
+
+    # The key is the schema's text: compiling takes milliseconds, and many workspaces share the same few schemas.
+    validate = fastjsonschema.compile(json.loads(schema), use_default=False)
+
+    def check(value: Json) -> None:
+        try:
+            validate(value)
+        except fastjsonschema.JsonSchemaValueException as error:
+            raise bad_request(_wording(error)) from error
+
+    return check
+
+
+def _wording(error: fastjsonschema.JsonSchemaValueException) -> str:
+    """What is wrong, and where in the body. Lists the names of alternatives."""
+    if error.rule in _BRANCHES:
+        place = "body" + str(error.name).removeprefix("data")
+        names = [name for branch in error.rule_definition for name in branch.get("required", [])]
+        if names:
+            return f"{place} must contain {_BRANCHES[error.rule]} one of {', '.join(names)}"
+    return "body" + str(error.message).removeprefix("data")

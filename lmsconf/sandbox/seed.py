@@ -30,11 +30,10 @@ from typing import Final, cast
 from lmsconf.api.spec import ApiSpec
 from lmsconf.errors import ProblemsFound
 from lmsconf.sandbox.request_context import RequestContext
-from lmsconf.sandbox.seed_learning_history import load_certificates, load_participations
-from lmsconf.sandbox.seed_loader import SeedLoader
+from lmsconf.sandbox.seed_loader import SeedLoader, load_certificates, load_participations
+from lmsconf.sandbox.seed_rows import file_problem, read_json_or_yaml
 from lmsconf.sandbox.snapshot_seed import fill_from_snapshot, is_snapshot
 from lmsconf.sandbox.store import Repository
-from lmsconf.sandbox.text_only_yaml import file_problem, read_json_or_yaml
 
 SECTIONS: Final[Mapping[str, frozenset[str]]] = {
     "people": frozenset(

@@ -5,28 +5,37 @@ Entries that are few are created by the API handlers, so that seed and API follo
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final
 
-from lmsconf.sandbox.api_refusal import Refusal
-from lmsconf.sandbox.handlers import custom_fields, smart_groups
-from lmsconf.sandbox.handlers.content_targets import EVERYONE, USER, assign_content
-from lmsconf.sandbox.handlers.order_details import store_details
-from lmsconf.sandbox.request_context import GROUP, SMART_GROUP, Json, Request, RequestContext
-from lmsconf.sandbox.seed_entry import (
+from lmsconf.sandbox.handlers import custom_fields
+from lmsconf.sandbox.handlers.analytics import APPROVED, STATES
+from lmsconf.sandbox.handlers.content import EVERYONE, USER, assign_content
+from lmsconf.sandbox.handlers.groups import write_conditions
+from lmsconf.sandbox.handlers.users import store_details
+from lmsconf.sandbox.request_context import GROUP, SMART_GROUP, Json, Refusal, Request, RequestContext
+from lmsconf.sandbox.seed_rows import (
+    INSERT_CONTENT,
+    INSERT_PERSON,
     Entry,
     InvalidSeedValue,
+    content_row,
+    person_row,
     read_flag,
     read_instant,
     read_list,
     read_mapping,
     read_mappings,
+    read_order_details,
     read_text,
     read_texts,
+    read_whole_number,
+    refuse_unknown,
+    reserve_id,
 )
-from lmsconf.sandbox.seed_rows import INSERT_CONTENT, INSERT_PERSON, content_row, person_row, read_order_details
-from lmsconf.sandbox.store import Value
+from lmsconf.sandbox.store import Repository, Value
 
 _PREFIXES: Final = {
     "people": "u",
@@ -94,7 +103,7 @@ class SeedLoader:
         for place, (id, entry) in enumerate(made):
             with self.collect_problems("smart_groups", place):
                 conditions = [self._condition(one) for one in read_mappings(entry, "conditions")]
-                smart_groups.write_conditions(self._context, id, conditions)
+                write_conditions(self._context, id, conditions)
         self._enrol("smart_groups", "managers", made)
 
     def load_contents(self, entries: Sequence[Entry]) -> None:
@@ -139,7 +148,7 @@ class SeedLoader:
             given.append(None)
             with self.collect_problems(section, place):
                 if "id" in entry:
-                    given[-1] = _new(read_text(entry, "id"), taken)
+                    given[-1] = reserve_id(read_text(entry, "id"), taken)
         made = iter(self._repository.new_ids(prefix, given.count(None), frozenset(taken)))
         return [(id or next(made), entry) for id, entry in zip(given, entries, strict=True)]
 
@@ -225,17 +234,111 @@ def _choice_ids(field: Mapping[str, Json]) -> dict[str, str]:
     return {one["name"]: one["choiceId"] for one in choices}  # type: ignore[union-attr,index,call-overload,misc]  # as checked
 
 
-def _new(id: str, taken: set[str]) -> str:
-    """Reserve an id."""
-    if not id or id in taken:
-        raise InvalidSeedValue(f"id {id!r} is a duplicate" if id else "id is empty")
-    taken.add(id)
-    return id
-
-
 def _only(ids: list[str], kind: str, name: str) -> str:
     if len(ids) != 1:
         raise InvalidSeedValue(
             f"there is no {kind} {name!r}" if not ids else f"there are {len(ids)} of {kind} {name!r}"
         )
     return ids[0]
+
+
+_EVENT_KEYS: Final = ("at", "mandatory", "manually", "revision", "status")
+_ATTACHMENT_KEYS: Final = ("created", "name", "url")
+_Rows = list[Sequence[Value]]
+
+
+def load_participations(loader: SeedLoader, repository: Repository, entries: Sequence[Entry]) -> None:
+    """Store participations. Each has its declared events, or one event for its state."""
+    rows: _Rows = []
+    events: _Rows = []
+    taken: set[tuple[str, str]] = set()
+    for place, (id, entry) in enumerate(loader.pair_with_ids("participations", entries)):
+        with loader.collect_problems("participations", place):
+            pair = _pair(loader, entry, taken)
+            updated = _or_now(repository, entry, "updated")
+            enrolled = updated if "enrolled" not in entry else _or_now(repository, entry, "enrolled")
+            state = _state(entry, "state")
+            percentage = read_whole_number(entry, "percentage") if "percentage" in entry else 100 * (state == APPROVED)
+            rows.append((id, *pair, state, percentage, read_whole_number(entry, "revision") or 1, enrolled, updated))
+            events.extend(_events(id, entry, state, updated))
+    repository.execute_many(
+        "INSERT INTO participations (id, person, content, state, percentage, revision, enrolled_at, updated_at) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        rows,
+    )
+    ids = repository.new_ids("e", len(events))
+    repository.execute_many(
+        "INSERT INTO events (id, participation, status, revision, at, mandatory, manually) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?)",
+        [(id, *event) for id, event in zip(ids, events, strict=True)],
+    )
+
+
+def load_certificates(loader: SeedLoader, repository: Repository, entries: Sequence[Entry]) -> None:
+    """Store certificates."""
+    rows: _Rows = []
+    taken: set[tuple[str, str]] = set()
+    for place, (id, entry) in enumerate(loader.pair_with_ids("certificates", entries)):
+        with loader.collect_problems("certificates", place):
+            pair = _pair(loader, entry, taken)
+            issued, expires = _or_now(repository, entry, "issued"), read_instant(entry, "expires")
+            if expires is not None and expires <= issued:
+                raise InvalidSeedValue("expires is not after issued")
+            following = (
+                loader.find_content_id(read_text(entry, "recertification")) if "recertification" in entry else None
+            )
+            attachments = [_attachment(one, issued) for one in read_mappings(entry, "attachments")]
+            rows.append((id, *pair, issued, expires, following, read_flag(entry, "notify"), json.dumps(attachments)))
+    repository.execute_many(
+        "INSERT INTO certificates (id, person, content, issued, expires_at, recertification, notify, attachments) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        rows,
+    )
+
+
+def _pair(loader: SeedLoader, entry: Entry, taken: set[tuple[str, str]]) -> tuple[str, str]:
+    """The ids of person and content, a pair that may be declared only once."""
+    pair = loader.find_person_id(read_text(entry, "user")), loader.find_content_id(read_text(entry, "content"))
+    if pair in taken:
+        raise InvalidSeedValue(f"{entry['user']} with {entry['content']} is a duplicate")
+    taken.add(pair)
+    return pair
+
+
+def _events(participation: str, entry: Entry, state: str, updated: int) -> Iterator[Sequence[Value]]:
+    """One row for each event of a participation."""
+    events: list[Entry] = read_mappings(entry, "events") if "events" in entry else [{"status": state}]
+    for event in events:
+        refuse_unknown("events", event, _EVENT_KEYS)
+        at = read_instant(event, "at")
+        yield (
+            *(
+                participation,
+                _state(event, "status"),
+                read_whole_number(event, "revision") or 1,
+                updated if at is None else at,
+            ),
+            *(read_flag(event, "mandatory"), read_flag(event, "manually")),
+        )
+
+
+def _attachment(entry: Entry, issued: int) -> Mapping[str, Json]:
+    refuse_unknown("attachments", entry, _ATTACHMENT_KEYS)
+    created = read_instant(entry, "created")
+    return {
+        "url": read_text(entry, "url"),
+        "name": read_text(entry, "name", ""),
+        "createdAt": issued if created is None else created,
+    }
+
+
+def _state(entry: Entry, key: str) -> str:
+    state = read_text(entry, key)
+    if state not in STATES:
+        raise InvalidSeedValue(f"{key} {state!r} is none of {', '.join(STATES)}")
+    return state
+
+
+def _or_now(repository: Repository, entry: Entry, key: str) -> int:
+    time = read_instant(entry, key)
+    return repository.now() if time is None else time

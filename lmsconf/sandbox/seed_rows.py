@@ -1,28 +1,182 @@
-"""Entries of a seed as table rows: the fields of people and contents that need no other entry."""
+"""Read the entries of a seed: YAML with every scalar as text, typed values of a key, rows of people and contents."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, TypeAlias, cast
 
-from lmsconf.sandbox.applications import APPLICATIONS, default_applications, encode_applications
-from lmsconf.sandbox.handlers import accounts
-from lmsconf.sandbox.handlers.content_catalog import OCCASIONS
-from lmsconf.sandbox.handlers.order_details import ADDRESS_KEYS, KEYS
-from lmsconf.sandbox.request_context import Json
-from lmsconf.sandbox.seed_entry import (
-    Entry,
-    InvalidSeedValue,
-    read_flag,
-    read_instant,
-    read_mapping,
-    read_mappings,
-    read_text,
-    read_texts,
-    read_whole_number,
-)
+import yaml
+
+from lmsconf.errors import LmsconfError, Problem, ProblemsFound, SourceLocation
+from lmsconf.sandbox.handlers.content import OCCASIONS
+from lmsconf.sandbox.handlers.users import ADDRESS_KEYS, FIRST_LANGUAGE, KEYS, validate_language
+from lmsconf.sandbox.request_context import APPLICATIONS, Json, default_applications, encode_applications, parse_time
 from lmsconf.sandbox.store import Value
+
+try:
+    from yaml import CBaseLoader as _Base
+except ImportError:  # built without libyaml: the same values, ten times slower
+    from yaml import BaseLoader as _Base  # type: ignore[assignment]  # where libyaml is missing
+
+_TOO_DEEP: Final = "exceeded maximum nesting depth"
+"""What libyaml from 0.2.6 on says; before, Python's recursion ends."""
+
+
+def read_yaml(path: Path, file_kind: str) -> object:
+    """Parse the one document of a file; None for an empty file. `file_kind`: seed, faults.
+
+    Raises ProblemsFound if it is not YAML, LmsconfError if it cannot be read.
+    """
+    return _parse_yaml(_read_text(path, file_kind), path, file_kind)
+
+
+def read_json_or_yaml(path: Path, file_kind: str) -> object:
+    """Parse a JSON object, with its types, or YAML as `read_yaml` does; raises like it."""
+    text = _read_text(path, file_kind)
+    if text.startswith("{"):
+        with suppress(ValueError, RecursionError):
+            return cast(object, json.loads(text))
+    return _parse_yaml(text, path, file_kind)
+
+
+def _read_text(path: Path, file_kind: str) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        hint = f"Check the path of the {file_kind}"
+        raise LmsconfError(f"{path}: cannot be read: {error.strerror}", hint=hint) from error
+    except UnicodeDecodeError as error:
+        raise ProblemsFound([file_problem(file_kind, str(path), "it is not UTF-8")]) from error
+
+
+def _parse_yaml(text: str, path: Path, file_kind: str) -> object:
+    try:
+        documents = list(yaml.load_all(text, Loader=_Loader))  # texts only
+    except yaml.MarkedYAMLError as error:
+        if error.problem == _TOO_DEEP:
+            raise ProblemsFound([_deep_problem(file_kind, path)]) from error
+        mark = error.problem_mark
+        place = SourceLocation(str(path), mark.line + 1, mark.column + 1) if mark else SourceLocation(str(path))
+        raise ProblemsFound([Problem(code=f"{file_kind}/yaml", message=str(error.problem), source=place)]) from error
+    except yaml.YAMLError as error:
+        raise ProblemsFound([file_problem(file_kind, str(path), str(error))]) from error
+    except RecursionError as error:
+        raise ProblemsFound([_deep_problem(file_kind, path)]) from error
+    if len(documents) > 1:
+        raise ProblemsFound([file_problem(file_kind, str(path), "it contains more than one document")])
+    return documents[0] if documents else None
+
+
+def _deep_problem(file_kind: str, path: Path) -> Problem:
+    return file_problem(file_kind, str(path), "its lists and mappings are nested too deep")
+
+
+def file_problem(file_kind: str, file: str, message: str) -> Problem:
+    """A problem in a file of that sort."""
+    hint = f"Correct the {file_kind} and run again."
+    return Problem(code=f"{file_kind}/invalid", message=message, source=SourceLocation(file), hint=hint)
+
+
+class _Loader(_Base):
+    """PyYAML's loader of plain texts, which takes the last of two equal keys, made to refuse them."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, object]:
+        keys = [key.value for key, _ in node.value]
+        if not all(isinstance(key, str) for key in keys):
+            raise yaml.MarkedYAMLError(problem="a key is not text", problem_mark=node.start_mark)
+        if len(set(keys)) < len(keys):
+            raise yaml.MarkedYAMLError(problem="a key is a duplicate", problem_mark=node.start_mark)
+        return super().construct_mapping(node, deep=deep)
+
+
+Entry: TypeAlias = "Mapping[str, object]"
+_TRUTH: Final = {"true": True, "false": False, "True": True, "False": False}
+
+
+class InvalidSeedValue(Exception):
+    """An invalid value in one entry of a seed."""
+
+
+def read_text(entry: Entry, key: str, default: str | None = None) -> str:
+    """A text; required without a default."""
+    value = entry.get(key, default)
+    if isinstance(value, str):
+        return value
+    raise InvalidSeedValue(f"{key} is missing" if value is None else f"{key} is not text")
+
+
+def read_flag(entry: Entry, key: str) -> bool:
+    """A boolean; False if missing."""
+    value = str(entry.get(key, False))
+    if value not in _TRUTH:
+        raise InvalidSeedValue(f"{key} is neither true nor false")
+    return _TRUTH[value]
+
+
+def read_whole_number(entry: Entry, key: str) -> int:
+    """A whole number; 0 if missing."""
+    value = str(entry.get(key, 0))
+    if not (value.isascii() and value.isdigit()):
+        raise InvalidSeedValue(f"{key} is not a whole number")
+    return int(value)
+
+
+def read_instant(entry: Entry, key: str) -> int | None:
+    """An instant in epoch milliseconds; None if missing."""
+    try:
+        return parse_time(read_text(entry, key), "iso") if key in entry else None
+    except ValueError as error:
+        raise InvalidSeedValue(f"{key}: {error}") from error
+
+
+def read_list(entry: Entry, key: str) -> list[object]:
+    """A list of anything; empty if missing."""
+    value = entry.get(key) or []
+    if not isinstance(value, list):
+        raise InvalidSeedValue(f"{key} is not a list")
+    return value
+
+
+def read_texts(entry: Entry, key: str) -> list[str]:
+    """A list of texts; empty if missing."""
+    values = [item for item in read_list(entry, key) if isinstance(item, str)]
+    if len(values) < len(read_list(entry, key)):
+        raise InvalidSeedValue(f"{key} contains an item that is not text")
+    return values
+
+
+def read_mappings(entry: Entry, key: str) -> list[Entry]:
+    """A list of mappings; empty if missing."""
+    values: list[Entry] = [item for item in read_list(entry, key) if isinstance(item, dict)]
+    if len(values) < len(read_list(entry, key)):
+        raise InvalidSeedValue(f"{key} contains an item that is not a mapping")
+    return values
+
+
+def read_mapping(entry: Entry, key: str) -> Entry:
+    """A mapping; empty if missing."""
+    value = entry.get(key) or {}
+    if not isinstance(value, dict):
+        raise InvalidSeedValue(f"{key} is not a mapping")
+    return value
+
+
+def refuse_unknown(part: str, entry: Entry, known: Collection[str]) -> None:
+    """Raise InvalidSeedValue if a part of an entry has a key that is not known."""
+    if unknown := sorted(entry.keys() - set(known)):
+        raise InvalidSeedValue(f"{part}: unknown key {unknown[0]!r}; there are {', '.join(known)}")
+
+
+def reserve_id(id: str, taken: set[str]) -> str:
+    """Return an id, and add it to those that are taken. Raises InvalidSeedValue if it is one of them, or empty."""
+    if not id or id in taken:
+        raise InvalidSeedValue(f"id {id!r} is a duplicate" if id else "id is empty")
+    taken.add(id)
+    return id
+
 
 PERSON_COLUMNS: Final = (
     "people (id, email, first_name, last_name, admin, manager, archived_at, created_at, custom_archive_at, language, "
@@ -49,7 +203,7 @@ def person_row(id: str, email: str, entry: Entry, now: int) -> Sequence[Value]:
     return (
         *(id, email, read_text(entry, "first_name", ""), read_text(entry, "last_name", ""), admin, manager),
         *(now if archived else None, now, date),
-        accounts.validate_language(read_text(entry, "language", accounts.FIRST_LANGUAGE)),
+        validate_language(read_text(entry, "language", FIRST_LANGUAGE)),
         json.dumps(_metadata(entry)) if "metadata" in entry else _NO_METADATA,
         _applications(entry) if "applications" in entry else _FIRST_APPLICATIONS[admin, manager],
     )
@@ -59,8 +213,7 @@ def read_order_details(entry: Entry) -> dict[str, Json]:
     """The order details of a person, with the API's names. Raises InvalidSeedValue."""
     details = read_mapping(entry, "order_details")
     known = {_snake(key): key for key in (*KEYS, "disablePayment")}
-    if unknown := sorted(details.keys() - known.keys()):
-        raise InvalidSeedValue(f"order_details: unknown key {unknown[0]!r}; there are {', '.join(known)}")
+    refuse_unknown("order_details", details, known)
     return {known[key]: _detail(details, key, known[key]) for key in details}
 
 
@@ -90,15 +243,13 @@ def _detail(details: Entry, key: str, name: str) -> Json:
     if name != "address":
         return read_text(details, key)
     address = read_mapping(details, key)
-    if unknown := sorted(address.keys() - set(ADDRESS_KEYS)):
-        raise InvalidSeedValue(f"address: unknown key {unknown[0]!r}; there are {', '.join(ADDRESS_KEYS)}")
+    refuse_unknown("address", address, ADDRESS_KEYS)
     return {part: read_text(address, part) for part in address}
 
 
 def _occasion(id: str, entry: Entry) -> Mapping[str, Json]:
     """One date of a meetup, with the number of attendees."""
-    if unknown := sorted(entry.keys() - {"starts", "attending"}):
-        raise InvalidSeedValue(f"occasions: unknown key {unknown[0]!r}; there are starts, attending")
+    refuse_unknown("occasions", entry, ("starts", "attending"))
     starts = read_instant(entry, "starts")
     if starts is None:
         raise InvalidSeedValue("occasions: starts is missing")

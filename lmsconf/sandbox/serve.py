@@ -1,4 +1,4 @@
-"""Serve the sandbox on a loopback port, with the standard library's HTTP server."""
+"""Serve the sandbox on a loopback port, with the standard library's HTTP server, and a read-only HTML page about it."""
 
 from __future__ import annotations
 
@@ -6,26 +6,96 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from email.utils import formatdate
-from functools import lru_cache
-from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from types import TracebackType
-from typing import Final
+from typing import Final, NamedTuple
 
 from lmsconf.errors import LmsconfError
 from lmsconf.sandbox.faults import ConnectionLost
-from lmsconf.sandbox.service import SandboxResponse, SandboxService, json_response
+from lmsconf.sandbox.service import Sandbox, SandboxResponse, json_response
+from lmsconf.sandbox.store import Repository, Value
+
+PAGE_HEADERS: Final[Mapping[str, str]] = {
+    "content-type": "text/html; charset=utf-8",
+    "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cache-control": "no-store",
+}
+"""No resource is loaded, no script runs, nothing is cached."""
+MOST_ROWS: Final = 50
+_SECTIONS: Final = (
+    (
+        "People",
+        ("Id", "E-mail", "Name", "Rights", "State"),
+        "SELECT id, email, trim(first_name || ' ' || last_name), trim(iif(admin, 'admin ', '') || "
+        "iif(manager, 'manager', '')), iif(archived_at IS NULL, 'active', 'archived') FROM people",
+    ),
+    (
+        "Custom fields",
+        ("Id", "Name", "Type", "Choices"),
+        "SELECT id, name, type, (SELECT group_concat(name, ', ') FROM "
+        "(SELECT name FROM choices WHERE field = fields.id ORDER BY position)) FROM fields",
+    ),
+    (
+        "Groups",
+        ("Id", "Name", "Kind", "Managers"),
+        "SELECT id, name, kind, (SELECT count(*) FROM managers WHERE grp = groups.id) FROM groups",
+    ),
+    (
+        "Content",
+        ("Id", "Name", "Type", "Assignments"),
+        "SELECT id, name, type, (SELECT count(*) FROM targets WHERE content = contents.id) FROM contents",
+    ),
+)
+"""Title, headings and query of each table; the query must end with the table's name."""
+
+
+class _Table(NamedTuple):
+    """The first rows of a table, and the number of all. is_bad: which rows are red, by their position."""
+
+    title: str
+    headings: Sequence[str]
+    rows: Sequence[Sequence[Value]]
+    total: int
+    is_bad: Sequence[bool] = ()
+
+
+def render_page(service: Sandbox) -> str:
+    """Render the page. All text from the workspace and from calls is escaped; there is no script."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # slow to import, and only a browser needs it
+
+    with service.store.read_transaction() as repository:
+        tables = [_table(repository, *section) for section in _SECTIONS]
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined
+    )
+    return environment.get_template("page.html.j2").render(tables=[_calls(service), *tables])
+
+
+def _table(repository: Repository, title: str, headings: Sequence[str], query: str) -> _Table:
+    """One table of the workspace."""
+    count = repository.number(f"SELECT count(*) FROM {query.rpartition(' ')[2]}")  # noqa: S608  the names stand above
+    rows = repository.rows(f"{query} ORDER BY seq LIMIT {MOST_ROWS}")
+    return _Table(title, headings, [tuple(row) for row in rows], count)
+
+
+def _calls(service: Sandbox) -> _Table:
+    """The last calls, the latest first; those that failed are red."""
+    calls = service.log[-MOST_ROWS:][::-1]
+    rows = [(call.method, call.path, call.operation, str(call.status or "lost")) for call in calls]
+    is_bad = [not 200 <= call.status < 400 for call in calls]
+    return _Table("Last calls", ("Method", "Path", "Operation", "Status"), rows, len(service.log), is_bad)
+
 
 LOOPBACK: Final = "127.0.0.1"
 LARGEST_BODY: Final = 32 * 1024 * 1024
 _NAMES: Final = (LOOPBACK, "localhost", "[::1]")
 """The host names of this machine. A request with any other Host header is rejected with 421."""
 _USUAL_PORT: Final = 80
-_MOST_HEADERS: Final = 100
-_LONGEST_HEADER: Final = 65536
-_REASONS: Final = {status.value: status.phrase for status in HTTPStatus}
 
 
 class Server:
@@ -34,7 +104,7 @@ class Server:
     A browser that opens the URL gets an HTML page about the workspace; all other requests are handled as in process.
     """
 
-    def __init__(self, sandbox: SandboxService, port: int = 0, *, latency: float = 0.0) -> None:
+    def __init__(self, sandbox: Sandbox, port: int = 0, *, latency: float = 0.0) -> None:
         try:
             self._http = _HTTP(sandbox, port, latency)
         except OSError as error:
@@ -73,7 +143,7 @@ class Server:
         self.stop()
 
 
-def serve(sandbox: SandboxService, port: int = 0, *, latency: float = 0.0) -> Server:
+def serve(sandbox: Sandbox, port: int = 0, *, latency: float = 0.0) -> Server:
     """A listening server for that sandbox. Port 0 selects a free one; `latency`: seconds before each response."""
     return Server(sandbox, port, latency=latency)
 
@@ -82,7 +152,7 @@ class _HTTP(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
 
-    def __init__(self, sandbox: SandboxService, port: int, latency: float) -> None:
+    def __init__(self, sandbox: Sandbox, port: int, latency: float) -> None:
         self.sandbox = sandbox
         self.latency = latency
         self._open: set[socket.socket] = set()
@@ -113,58 +183,21 @@ class _HTTP(ThreadingHTTPServer):
             super().handle_error(request, address)
 
 
-@lru_cache(maxsize=1)
-def _http_date(second: int) -> str:
-    """Return a second since the epoch as the header Date has it."""
-    return formatdate(second, usegmt=True)
-
-
 class _Conversation(BaseHTTPRequestHandler):
     """One connection. Sends headers and body in one packet: two would wait for a delayed acknowledgement."""
 
     protocol_version = "HTTP/1.1"
-    server_version = "lmsconf-sandbox"
-    sys_version = ""
     wbufsize = 65536
     disable_nagle_algorithm = True
     server: _HTTP
-    raw_requestline: bytes
-
-    def parse_request(self) -> bool:
-        """Parse a request in its usual form; leave any other to the library.
-
-        The library's header parser is made for e-mail, and takes longer than most of the responses.
-        """
-        self._given: dict[str, str] = {}
-        words = self.raw_requestline.decode("iso-8859-1").split()
-        if len(words) != 3 or words[2] != self.protocol_version or words[1][:1] != "/" or words[1][:2] == "//":
-            usual = super().parse_request()
-            self._given = {name.lower(): value for name, value in self.headers.items()} if usual else {}
-            return usual
-        self.command, self.path, self.request_version = words
-        self.requestline = " ".join(words)
-        if not self._read_headers():
-            self.send_error(400, "the header of the request cannot be read")
-            return False
-        self.close_connection = self._given.get("connection", "").lower() == "close"
-        return self._given.get("expect", "").lower() != "100-continue" or self.handle_expect_100()
-
-    def _read_headers(self) -> bool:
-        """Read up to the empty line; False if there is none. Repeated headers are joined with a comma."""
-        self.close_connection = True
-        for _ in range(_MOST_HEADERS):
-            line = self.rfile.readline(_LONGEST_HEADER)
-            if line in (b"\r\n", b"\n"):
-                return True
-            name, colon, value = line.decode("iso-8859-1").partition(":")
-            if not colon or not line.endswith(b"\n") or name != name.strip() or not name:
-                return False
-            name, value = name.lower(), value.strip()
-            self._given[name] = f"{self._given[name]}, {value}" if name in self._given else value
-        return False
 
     def _serve(self) -> None:
-        headers = self._given
+        if self.headers.defects:
+            return self._give_up(400, "the header of the request cannot be read")
+        headers: dict[str, str] = {}
+        for name, value in self.headers.items():
+            name = name.lower()
+            headers[name] = f"{headers[name]}, {value}" if name in headers else value
         host = headers.get("host", "")
         if host.lower() not in self.server.names:
             # DNS rebinding: a web page whose host name resolves to this machine sends requests through a browser.
@@ -188,18 +221,19 @@ class _Conversation(BaseHTTPRequestHandler):
     do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _serve  # the method names that the library calls
 
     def _send(self, answer: SandboxResponse) -> None:
-        """Send a response. The library writes a header line by line, which takes longer than most of the responses."""
-        fields = {"Server": self.server_version, "Date": _http_date(int(time.time())), **answer.headers}
-        if self.close_connection:
-            fields["Connection"] = "close"
-        status = f"{self.protocol_version} {answer.status} {_REASONS.get(answer.status, '')}"
-        lines = [status, *(f"{name}: {value}" for name, value in fields.items()), "", ""]
-        self.wfile.write("\r\n".join(lines).encode("latin-1") + answer.body)
+        """Send a response."""
+        self.send_response(answer.status)
+        for name, value in (*answer.headers.items(), *([("Connection", "close")] if self.close_connection else [])):
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(answer.body)
+
+    def version_string(self) -> str:
+        """The header Server."""
+        return "lmsconf-sandbox"
 
     def _page(self) -> SandboxResponse:
         """The HTML page. It needs no credential, and shows the sandbox to every user of this machine."""
-        from lmsconf.sandbox.html_page import PAGE_HEADERS, render_page
-
         body = render_page(self.server.sandbox).encode()
         return SandboxResponse(200, {**PAGE_HEADERS, "content-length": str(len(body))}, body)
 

@@ -1,7 +1,9 @@
-"""The service without a network: a request as plain values, its response as bytes.
+"""The embedded service: a request as plain values, its response as bytes; and the same as an httpx transport.
 
-It has two thin adapters, `transport` for clients in the same process and `serve` for a port, so that both return the
-same responses byte for byte.
+`Sandbox` is for clients in the same process, without a socket, and `serve` for a port: both return the same responses
+byte for byte.
+
+httpx.Client(transport=Sandbox("workspace.db"), base_url="http://sandbox")
 """
 
 from __future__ import annotations
@@ -13,14 +15,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple, cast
 
+import httpx
+
 from lmsconf.api.spec import ApiSpec, Operation
-from lmsconf.sandbox.api_keys import ApiKeys
-from lmsconf.sandbox.api_refusal import Refusal, unauthorized
 from lmsconf.sandbox.faults import ConnectionLost, Fault, FaultScript
 from lmsconf.sandbox.handlers import find_handler
-from lmsconf.sandbox.handlers.accounts import archive_due_accounts, is_archiving_due
-from lmsconf.sandbox.request_context import Json, RequestContext
-from lmsconf.sandbox.request_validation import RequestValidator
+from lmsconf.sandbox.handlers.users import archive_due_accounts, is_archiving_due
+from lmsconf.sandbox.request_context import ApiKeys, Json, Refusal, RequestContext, RequestValidator, unauthorized
 from lmsconf.sandbox.store import IN_MEMORY, Repository, Store
 
 _METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
@@ -58,15 +59,15 @@ class LoggedRequest(NamedTuple):
     writes: bool
 
 
-class SandboxService:
-    """One workspace that answers requests, from any number of threads.
+class Sandbox(httpx.BaseTransport):
+    """One workspace that answers requests, from any number of threads; a transport for clients in this process.
 
     path    a file to keep the workspace in; default: in memory
     token   the first of the API keys that it accepts; `keys` creates others
     seed    a seed file, loaded if the workspace is empty
     faults  the fault script
     sleep   waits for the delay of a fault
-    on_log  called with every request after it is answered
+    on_log  called with every request after it is answered; `log` has them all
     """
 
     def __init__(
@@ -108,21 +109,19 @@ class SandboxService:
             self._log_request(request, operation, status)
         return answer
 
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Answer one request. A lost response raises the httpx error of a broken connection."""
+        path, _, query = request.url.raw_path.decode("ascii").partition("?")
+        try:
+            answer = self.answer(request.method, path, query, dict(request.headers.items()), request.read())
+        except ConnectionLost as error:
+            raise httpx.RemoteProtocolError(str(error), request=request) from error
+        return httpx.Response(answer.status, headers=answer.headers, stream=httpx.ByteStream(answer.body))
+
     @property
     def has_faults(self) -> bool:
         """Whether a fault script may delay or refuse requests."""
         return self._faults is not None
-
-    def checkpoint(self, name: str) -> None:
-        """Save a copy of the workspace under a name, for the lifetime of this service."""
-        self.store.checkpoint(name)
-
-    def restore(self, name: str) -> None:
-        """Reset the workspace to a checkpoint; the log continues. Raises LmsconfError for an unknown name."""
-        self.store.restore(name)
-
-    def close(self) -> None:
-        """Do nothing: clients close their transport when they are done, and the workspace stays for the next one."""
 
     def close_workspace(self) -> None:
         """Close the workspace and its file; one in memory is lost."""
@@ -143,7 +142,11 @@ class SandboxService:
             validated = self._validator(operation).validate(parameters, request.query, content_type, request.body)
             with self._transaction(operation, stale=fault is not None and fault.stale) as repository:
                 done = handler(RequestContext(repository, self.spec.behaviour), validated)
-            return _success(cast(Json, operation.response_names.to_wire(done)))
+            return (
+                SandboxResponse(204, {}, b"")
+                if done is None
+                else json_response(200, cast(Json, operation.response_names.to_wire(done)))
+            )
         except Refusal as refusal:
             return _error_response(refusal)
 
@@ -225,10 +228,6 @@ def _corrupt_body(answer: SandboxResponse, fault: Fault) -> SandboxResponse:
         half = answer.body[: len(answer.body) // 2]
         return answer._replace(body=half, headers=answer.headers | {"content-length": str(len(half))})
     return answer
-
-
-def _success(value: Json) -> SandboxResponse:
-    return SandboxResponse(204, {}, b"") if value is None else json_response(200, value)
 
 
 def _error_response(refusal: Refusal) -> SandboxResponse:

@@ -13,12 +13,19 @@ from functools import cached_property, partial
 from typing import Final, NamedTuple, TypeAlias
 from unicodedata import normalize
 
-from lmsconf.sandbox.applications import default_applications, encode_applications
-from lmsconf.sandbox.handlers.accounts import FIRST_LANGUAGE
-from lmsconf.sandbox.handlers.content_targets import EVERYONE, USER
-from lmsconf.sandbox.handlers.time_format import parse_time
-from lmsconf.sandbox.request_context import GROUP, SMART_GROUP, RequestContext
-from lmsconf.sandbox.seed_entry import (
+from lmsconf.sandbox.handlers.content import EVERYONE, USER
+from lmsconf.sandbox.handlers.users import FIRST_LANGUAGE
+from lmsconf.sandbox.request_context import (
+    GROUP,
+    SMART_GROUP,
+    RequestContext,
+    default_applications,
+    encode_applications,
+    parse_time,
+)
+from lmsconf.sandbox.seed_rows import (
+    CONTENT_COLUMNS,
+    PERSON_COLUMNS,
     Entry,
     InvalidSeedValue,
     read_flag,
@@ -27,8 +34,8 @@ from lmsconf.sandbox.seed_entry import (
     read_mappings,
     read_text,
     read_texts,
+    reserve_id,
 )
-from lmsconf.sandbox.seed_rows import CONTENT_COLUMNS, PERSON_COLUMNS
 from lmsconf.sandbox.store import Value
 
 FORMAT: Final = "lmsconf.snapshot/1"
@@ -134,11 +141,7 @@ class _SnapshotLoader:
 
     def _new_id(self, listing: str, entry: Entry) -> str:
         """Return the id of an entry. Raises InvalidSeedValue if it is empty or a duplicate."""
-        id, taken = read_text(entry, "id"), self._ids.setdefault(listing, set())
-        if not id or id in taken:
-            raise InvalidSeedValue(f"id {id!r} is a duplicate" if id else "id is empty")
-        taken.add(id)
-        return id
+        return reserve_id(read_text(entry, "id"), self._ids.setdefault(listing, set()))
 
     def _known(self, listing: str, id: str) -> str:
         """Return the id of an entry that exists. Raises InvalidSeedValue."""

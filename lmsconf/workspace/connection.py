@@ -6,11 +6,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import urlsplit
 
-from lmsconf.api.concurrent_reader import AnsweredRequests, ConcurrentReader
-from lmsconf.api.rate_limiter import RateLimiter
-from lmsconf.api.retry import Outage, RetryPolicy
+from lmsconf.api.retry import Outage, RateLimiter, RetryPolicy
 from lmsconf.api.spec import ApiSpec
-from lmsconf.api.worker_pool import InlineExecutor, WorkerPool
+from lmsconf.api.worker_pool import ConcurrentReader, InlineExecutor, WorkerPool
 from lmsconf.errors import LmsconfError, Problem, ProblemsFound
 from lmsconf.project.settings import Settings
 from lmsconf.support.url_rules import host_problem
@@ -18,7 +16,7 @@ from lmsconf.support.url_rules import host_problem
 if TYPE_CHECKING:
     from lmsconf.api.client import Client, Exchange
     from lmsconf.model.progress import Report
-    from lmsconf.sandbox.transport import Sandbox
+    from lmsconf.sandbox.service import Sandbox
 
 
 RateLimiters: TypeAlias = "dict[tuple[str, float | None], RateLimiter]"
@@ -57,7 +55,8 @@ class Connection:
 
     max_rate: requests a second, at most. rate_limiters: those of earlier connections of this process, to go on with
     that of the host. retry: the retry policy, with its clock. only_reads: no client can write.
-    service: an embedded workspace that answers instead of the one that the settings name; it stays open.
+    service: an embedded workspace that answers instead of the one that the settings name; it stays open. is_given:
+    whether there is one.
     """
 
     def __init__(
@@ -85,7 +84,7 @@ class Connection:
         self._shared: Client | None = None
         self._sandbox: Sandbox | None = service
         self._token: str | None = None if service is None else "sandbox"
-        self._is_given = service is not None
+        self.is_given = service is not None
 
     def __enter__(self) -> Connection:
         return self
@@ -94,13 +93,8 @@ class Connection:
         self._outage.stop()
         if self._shared is not None:
             self._shared.close()
-        if self._sandbox is not None and not self._is_given:
+        if self._sandbox is not None and not self.is_given:
             self._sandbox.close_workspace()
-
-    @property
-    def is_given(self) -> bool:
-        """Whether an embedded workspace answers in place of the one that the settings name."""
-        return self._is_given
 
     @property
     def rate(self) -> float | None:
@@ -123,14 +117,9 @@ class Connection:
             self._rate_limiter.on_wait = pool.report_progress
         return pool
 
-    def reader(
-        self, pool: WorkerPool, *, everything: bool = False, answered: AnsweredRequests | None = None
-    ) -> ConcurrentReader:
-        """Return a read-only API over a pool. everything: whether all fields of each row are read.
-
-        answered: responses that this run has already; each is used once, instead of its request.
-        """
-        return ConcurrentReader(pool, self.spec, whole_rows=everything, answered=answered)
+    def reader(self, pool: WorkerPool, *, everything: bool = False) -> ConcurrentReader:
+        """Return a read-only API over a pool. everything: whether all fields of each row are read."""
+        return ConcurrentReader(pool, self.spec, whole_rows=everything)
 
     def _open(self) -> None:
         """Resolve the token, or open the sandbox, once.
@@ -143,7 +132,7 @@ class Connection:
         if not chosen.embedded and hosts is not None and (wrong := host_problem(self.url, hosts)):
             raise HostNotAllowed(f"{_url_name(self.name)}: {wrong[0]}", hint=wrong[1])
         if chosen.embedded:
-            from lmsconf.sandbox.transport import Sandbox
+            from lmsconf.sandbox.service import Sandbox
 
             self._sandbox = Sandbox(chosen.database or ":memory:", spec=self.spec, seed=chosen.seed)
             self._token = "sandbox"  # noqa: S105  # the embedded workspace keeps no secret

@@ -1,21 +1,31 @@
-"""The project's manifests: load them, validate them offline, refuse their errors, and derive others from them."""
+"""The project's manifests: load them, validate them offline, refuse their errors, and name their git commit."""
 
 from __future__ import annotations
 
+import hashlib
+import os
 from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from lmsconf.errors import Problem, ProblemsFound
+from lmsconf.errors import LmsconfError, Problem, ProblemsFound
 from lmsconf.kinds import all_kinds
+from lmsconf.manifest.file_set import PROJECT_FILE
 from lmsconf.manifest.load import EntryCallback, load_folder
 from lmsconf.model.address import Address
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.plan import RenameCandidate
+from lmsconf.model.recorded_run import ManifestsCommit
 from lmsconf.planner.declaration_checks import refuse_expired_absent, refuse_left_alone
 from lmsconf.planner.lints import lint_manifests
 from lmsconf.project.config_file import ENV_WORKSPACE
 from lmsconf.project.settings import Settings
+from lmsconf.support.work_tree import find_work_tree
+
+if TYPE_CHECKING:
+    from lmsconf.support.git import GitRepository
 
 
 def load_manifests(
@@ -84,3 +94,83 @@ def without_entries(manifests: Manifests, addresses: Collection[str | None]) -> 
         declared=tuple(resource for resource in manifests.declared if str(resource.address) not in addresses),
         absent=tuple(entry for entry in manifests.absent if str(entry.address) not in addresses),
     )
+
+
+_HASHES: Final = {40: hashlib.sha1, 64: hashlib.sha256}
+"""The hash of a repository's objects, by the length of their names."""
+_LARGEST: Final = 64 << 20
+"""Bytes of a file that is compared with its commit; no manifest may be as large."""
+
+
+def manifests_commit(
+    settings: Settings, files: Sequence[str], digest: str, environ: Mapping[str, str]
+) -> ManifestsCommit:
+    """Return the commit of the manifests with that digest, and whether the files are as it has them.
+
+    files: their paths relative to the project. Where there is no commit to name, the result says why; a repository that
+    cannot be read does not stop a run.
+    """
+    if find_work_tree(settings.root) is None:
+        return ManifestsCommit(reason="the project is in no git repository")
+    try:
+        contents = {name: _content(settings.root / name) for name in files}
+        if _digest(contents) != digest:
+            return ManifestsCommit(reason="the plan was made from other manifests than those in this folder")
+        from lmsconf.support.git import open_repository  # needs subprocess, which is slow to import
+
+        with open_repository(settings.root, environ) as git:
+            return (
+                ManifestsCommit(reason="the project is in no git repository")
+                if git is None
+                else _of(git, settings, contents)
+            )
+    except LmsconfError as error:
+        return ManifestsCommit(reason=error.message)
+    except OSError as error:
+        return ManifestsCommit(reason=f"{error.filename} cannot be read: {error.strerror}")
+
+
+def _of(git: GitRepository, settings: Settings, contents: Mapping[str, bytes]) -> ManifestsCommit:
+    answer = git.run_if_possible("rev-parse", "--verify", "--quiet", "--end-of-options", "HEAD^{commit}")
+    if answer is None:
+        return ManifestsCommit(reason="the repository has no commit yet")
+    commit = answer.decode("ascii").strip()
+    committed = _committed(git, commit, settings.root)
+    compared = {**contents, PROJECT_FILE: _content(settings.root / PROJECT_FILE)}
+    same = all(committed.get(name) == _blob(content, len(commit)) for name, content in compared.items())
+    # A manifest of the commit that was deleted since is no file of the plan.
+    folder = PurePosixPath(os.path.relpath(settings.manifests, settings.root))
+    missing = any(
+        PurePosixPath(name).is_relative_to(folder) and not os.path.lexists(settings.root / name) for name in committed
+    )
+    return ManifestsCommit(commit=commit, clean=same and not missing)
+
+
+def _committed(git: GitRepository, commit: str, root: Path) -> dict[str, str]:
+    """Return the object name of each file of the project in a commit, by its path relative to the project."""
+    below = PurePosixPath(os.path.relpath(os.path.realpath(root), git.top))
+    tree = f"{commit}:" if below == PurePosixPath() else f"{commit}:{below}"
+    if git.run_if_possible("rev-parse", "--verify", "--quiet", "--end-of-options", tree) is None:
+        return {}
+    lines = git.run("ls-tree", "-r", "-z", tree).split(b"\0")
+    entries = (line.partition(b"\t") for line in lines if line)
+    return {os.fsdecode(path): about.split(b" ")[2].decode("ascii") for about, _, path in entries}
+
+
+def _blob(content: bytes, length: int) -> str:
+    """Return the name that git gives a file with this content; length: of the repository's object names."""
+    hashed = _HASHES[length](b"blob %d\0" % len(content), usedforsecurity=False)
+    hashed.update(content)
+    return hashed.hexdigest()
+
+
+def _content(path: Path) -> bytes:
+    # O_NONBLOCK: opening a named pipe would block until it has a writer.
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+        return file.read(_LARGEST)
+
+
+def _digest(contents: Mapping[str, bytes]) -> str:
+    """Return the digest of manifests, as they are loaded."""
+    lines = (f"{name}\0{hashlib.sha256(contents[name]).hexdigest()}\n" for name in sorted(contents))
+    return hashlib.sha256("".join(lines).encode("utf-8", "surrogateescape")).hexdigest()

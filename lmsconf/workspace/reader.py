@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from threading import Event
+from typing import TYPE_CHECKING, NamedTuple
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lmsconf.errors import Problem, ProblemsFound
@@ -16,9 +18,11 @@ from lmsconf.kinds.entries import dependencies
 from lmsconf.kinds.reading import can_reread, read_snapshot, read_workspace, reread
 from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET
+from lmsconf.model.access import ReportHeader
 from lmsconf.model.address import Address
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.drift import DriftReport
+from lmsconf.model.effects import Basis
 from lmsconf.model.plan import Change, Plan, RenameCandidate
 from lmsconf.model.policy import Policy
 from lmsconf.model.progress import Report
@@ -34,19 +38,32 @@ from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.project_manifests import add_previous_names, refuse_errors, without_entries
 
 if TYPE_CHECKING:
-    from lmsconf.api.concurrent_reader import AnsweredRequests, ConcurrentReader
-    from lmsconf.api.worker_pool import WorkerPool
+    from lmsconf.kinds.content_target.effects.query import AccessQuery
+    from lmsconf.kinds.content_target.effects.state import WorkspaceAccess
     from lmsconf.planner.drift_findings import AppliedBase
-    from lmsconf.workspace.base_comparison import BaseManifests, ManifestsVersion
+    from lmsconf.workspace.plan_with_base import BaseManifests, ManifestsVersion
 
 Clock = Callable[[], datetime]
+
+
+class WaitClock(Struct, frozen=True, kw_only=True):
+    """Monotonic seconds, a way to sleep, and a callback that receives the longest remaining time before each sleep.
+
+    sleep: blocks for that many seconds, or until the event is set.
+    """
+
+    now: Callable[[], float] = time.monotonic
+    sleep: Callable[[float, Event], object] = lambda seconds, stop_waiting: stop_waiting.wait(seconds)
+    tell: Callable[[float], None] = lambda left: None
 
 
 class WorkspaceReader(Struct, frozen=True, kw_only=True):
     """One workspace, read through a connection and never changed.
 
     parallelism: concurrent requests. clock: the current time, for reports. on_read: called with each snapshot that was
-    read. on_reread: called with each snapshot of which a part was read again.
+    read. on_reread: called with each snapshot of which a part was read again. timing: the clock of a run that waits
+    until its writes are visible. patience: seconds in which a write with a response may not be visible yet; default:
+    the `settle` setting, and 0 in the embedded workspace, where writes are visible at once.
     """
 
     settings: Settings
@@ -55,6 +72,8 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
     clock: Clock = lambda: datetime.now(UTC)
     on_read: Callable[[Snapshot], None] = lambda _: None
     on_reread: Callable[[Snapshot], None] = lambda _: None
+    timing: WaitClock = field(default_factory=WaitClock)
+    patience: float | None = None
 
     @property
     def call_templates(self) -> SpecCallTemplates:
@@ -64,19 +83,13 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
         """The current time in UTC, as documents show it."""
         return format_utc(self.clock())
 
-    def snapshot(
-        self,
-        progress: Report | None = None,
-        manifests: Manifests | None = None,
-        answered: AnsweredRequests | None = None,
-    ) -> Snapshot:
+    def snapshot(self, progress: Report | None = None, manifests: Manifests | None = None) -> Snapshot:
         """Read everything that manifests can declare.
 
         Language and applications need a request per person, and are read only where `manifests` declare them.
-        answered: first pages that were read already.
         """
         wanted = reads_needed(manifests or Manifests(), self.settings.policy)
-        return self.read(replace(wanted, everything=True), progress, answered)
+        return self.read(replace(wanted, everything=True), progress)
 
     def redact_snapshot(self, snapshot: Snapshot, manifests: Manifests | None) -> Snapshot:
         """The snapshot reduced to the people that the manifests name."""
@@ -85,12 +98,11 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
         planning = PlanContext(snapshot, self.settings.policy, self.call_templates, lambda _: True)
         return redact_snapshot(planning, manifests or Manifests(), all_kinds())
 
-    def read(
-        self, wanted: ReadScope, progress: Report | None = None, answered: AnsweredRequests | None = None
-    ) -> Snapshot:
+    def read(self, wanted: ReadScope, progress: Report | None = None) -> Snapshot:
+        """Read what is wanted."""
         with self.connection.worker_pool(self.parallelism, progress) as pool:
             snapshot = read_workspace(
-                self._api(pool, wanted, answered),
+                self.connection.reader(pool, everything=wanted.everything),
                 all_kinds(),
                 wanted,
                 self.call_templates,
@@ -99,11 +111,6 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
             )
         self.on_read(snapshot)
         return snapshot
-
-    def _api(self, pool: WorkerPool, wanted: ReadScope, answered: AnsweredRequests | None) -> ConcurrentReader:
-        if not answered:
-            return self.connection.reader(pool, everything=wanted.everything)
-        return self.connection.reader(pool, everything=wanted.everything, answered=answered)
 
     def plan(self, manifests: Manifests, policy: Policy, progress: Report | None = None) -> Plan:
         """Return what apply would do. Raises ProblemsFound if the manifests or the workspace do not allow a plan."""
@@ -311,3 +318,61 @@ def reads_needed_by_both(manifests: Manifests, policy: Policy, base: ManifestsVe
 def reads_needed(manifests: Manifests, policy: Policy) -> ReadScope:
     """What to read for these manifests."""
     return ReadScope(declared=manifests.declared, absent=manifests.absent, policy=policy)
+
+
+class PeopleView(NamedTuple):
+    """Answers about people, and the header of a report made from them."""
+
+    state: WorkspaceAccess
+    header: ReportHeader
+
+
+def read_people_view(
+    workspace: WorkspaceReader, manifests: Manifests, query: AccessQuery, progress: Report | None = None
+) -> PeopleView:
+    """Read what a query asks for, before and after the plan; only before where no plan can be made."""
+    from lmsconf.kinds.content_target.effects.state import read_access_state
+
+    problems = tuple(problem for problem in manifests.problems if problem.is_error)
+    usable = Manifests() if problems else manifests
+    policy = replace(workspace.settings.policy, effects=True)
+    if problems:
+        # Manifests that cannot be read own nothing: else all that they would declare is planned for deletion.
+        policy = replace(policy, ownership={})
+    reading, snapshot = workspace.read_on(reads_needed(usable, policy), progress)
+    sent = reading.api.requests
+    draft, failed = _draft(workspace, usable, snapshot, policy)
+    with workspace.connection.worker_pool(workspace.parallelism, progress) as pool:
+        reading.api = workspace.connection.reader(pool)
+        state = read_access_state(draft, reading, query)
+    return PeopleView(state, _header(draft, sent + reading.api.requests, (*problems, *failed)))
+
+
+def _draft(
+    workspace: WorkspaceReader, manifests: Manifests, snapshot: Snapshot, policy: Policy
+) -> tuple[DraftPlan, tuple[Problem, ...]]:
+    """Return the plan; where none can be made, one that changes nothing, with the errors."""
+    try:
+        return _plan(workspace, manifests, snapshot, policy), ()
+    except ProblemsFound as failed:
+        return _plan(workspace, Manifests(), snapshot, replace(policy, ownership={})), failed.problems
+
+
+def _plan(workspace: WorkspaceReader, manifests: Manifests, snapshot: Snapshot, policy: Policy) -> DraftPlan:
+    kinds, templates = all_kinds(), workspace.call_templates
+    return draft_plan(kinds, manifests, snapshot, policy, templates, created_at=workspace.now())
+
+
+def _header(draft: DraftPlan, requests: int, problems: tuple[Problem, ...]) -> ReportHeader:
+    errors = tuple(problem for problem in problems if problem.is_error)
+    return ReportHeader(
+        workspace=draft.plan.workspace,
+        url=draft.plan.url,
+        people=draft.plan.people,
+        created_at=draft.plan.created_at,
+        planned=not errors,
+        basis=Basis.EXACT,
+        reasons=(),
+        requests=requests,
+        problems=errors,
+    )

@@ -17,10 +17,9 @@ from lmsconf.journal.journal_reader import read_runs
 from lmsconf.journal.kept_documents import kept_before, kept_plan
 from lmsconf.kinds import all_kinds
 from lmsconf.kinds.custom_field.types import FieldRow
-from lmsconf.kinds.custom_field.undo import answers_taken, lost_answer_entries
 from lmsconf.kinds.entries import parse, parse_absent
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, USER
-from lmsconf.kinds.user.undo import archived_instead, with_declared_values
+from lmsconf.kinds.undo import answers_taken, archived_instead, lost_answer_entries, with_declared_values
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.calls import CallIndex, is_creation
 from lmsconf.model.canonical_json import Json

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import cast
 
 from lmsconf.api.client import Client
-from lmsconf.api.service import Service
+from lmsconf.api.sdk.service import Service
 from lmsconf.api.spec import ApiSpec, Operation
-from lmsconf.api.spec.assumed_keys import assumed_keys
-from lmsconf.api.spec.candidate_values import candidate_values
+from lmsconf.api.spec.assumed_keys import assumed_keys, candidate_values
 from lmsconf.api.spec.operations import load_api_description
 from lmsconf.doctor.probe.experiments import EXPERIMENTS
 from lmsconf.kinds import all_kinds

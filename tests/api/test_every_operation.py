@@ -15,7 +15,7 @@ from lmsconf.api.spec.operations import load_api_description
 from lmsconf.doctor.probe.experiments import EXPERIMENTS
 from lmsconf.model.canonical_json import Json
 from lmsconf.sandbox.seed import fill_workspace
-from lmsconf.sandbox.transport import Sandbox
+from lmsconf.sandbox.service import Sandbox
 
 from .guide_tables import GROUPS, GUIDE, guesses, relied_on, shown, tables
 from .writer import TARGET, attribute, snake, written

@@ -280,6 +280,7 @@ def written() -> dict[str, str]:
     files = {f"{name}.py": _module(name, held, shapes) for name, held in groups.items()}
     files["resources.py"] = _shapes("The resources of the API, as in responses and bodies.", shapes.resources, set())
     files["messages.py"] = _shapes("Bodies and responses of single operations.", shapes.messages, shapes.known)
+    files["service.py"] = _service(groups)
     files["__init__.py"] = _init(groups)
     return {name: formatted(text) for name, text in files.items()}
 
@@ -327,6 +328,66 @@ def _init(groups: dict[str, list[Method]]) -> str:
     names = ", ".join(repr(camel(name)) for name in sorted(groups))
     about = "The API as typed methods, a module for each group of the specification."
     return f'"""{about}\n\n' + "\n".join(rows) + f'\n\n{ORIGIN}\n"""\n\n{imports}\n\n__all__ = [{names}]\n'
+
+
+SERVICE = '''\
+"""Service: the whole API for scripts, every operation a typed method of its endpoint group.
+
+    with Service.at("https://lms.example/api", token) as service:
+        for user in service.users.list_all(filter="@acme.example"):
+            print(user["email"])
+
+Arguments and responses use the specification's names, whatever their wire names in the dialect; an optional part of a
+response may be missing. Requests are retried where that is safe.
+
+Raises Rejected for a refused request, Unauthorized for a refused credential, Unreachable without a usable response,
+WriteOutcomeUnknown for a write that may have been carried out nevertheless, InvalidResponse for a body unlike the
+specification, and ValueError for wrong arguments, before anything is sent.
+
+ORIGIN
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lmsconf.api.client import Client
+from lmsconf.api.spec import ApiSpec
+IMPORTS
+
+
+class Service:
+    """One workspace's API over one client. Not thread-safe."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+        GROUPS
+
+    @classmethod
+    def at(cls, url: str, token: str, *, dialect: Mapping[str, str | int] | None = None) -> Service:
+        """Return a service for a URL. Raises LmsconfError for an unsafe URL or token and for an invalid dialect.
+
+        dialect: dialect key → name or behaviour of this service, where it differs from the default.
+        """
+        return cls(Client(url, token, spec=ApiSpec(dialect)))
+
+    def __enter__(self) -> Service:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection."""
+        self.client.close()
+'''
+
+
+def _service(groups: dict[str, list[Method]]) -> str:
+    """The class that has all groups over one client."""
+    imports = "\n".join(f"from lmsconf.api.sdk.{name} import {camel(name.replace('_', '-'))}" for name in groups)
+    made = "\n".join(f"        self.{name} = {camel(name.replace('_', '-'))}(client)" for name in groups)
+    return SERVICE.replace("ORIGIN", ORIGIN).replace("IMPORTS", imports).replace("        GROUPS", made)
 
 
 def formatted(text: str) -> str:

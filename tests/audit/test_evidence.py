@@ -130,7 +130,7 @@ def without_one(generator: random.Random) -> Callable[[list[dict[str, object]]],
 def rewrite(copy: Path, change: Callable[[list[dict[str, object]]], None]) -> None:
     """Change the runs as lmsconf would have written them: page, digests and statement follow."""
     from lmsconf.audit.evidence_page import evidence_html
-    from lmsconf.audit.statement import statement_text
+    from lmsconf.audit.signing import statement_text
 
     document = json.loads((copy / "evidence.json").read_text())
     change(document["runs"])
@@ -199,7 +199,7 @@ def test_a_forged_page_is_found(written: Path) -> None:
     page = copy / "index.html"
     page.write_text(page.read_text().replace("T-2", "T-9"))
     document = json.loads((copy / "evidence.json").read_text())
-    from lmsconf.audit.statement import statement_text
+    from lmsconf.audit.signing import statement_text
 
     files = (path for path in copy.rglob("*") if path.is_file() and path.name != "evidence.intoto.json")
     digests = {path.relative_to(copy).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}

@@ -17,10 +17,11 @@ from pathlib import Path
 from measuring import exponent, tell, verdict
 from workload import Size, Values, plant_into, values_of, write_manifests
 
-from lmsconf.apply.applier import Applier
+from lmsconf.apply.run import execute
 from lmsconf.project.settings import load_settings
 from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.project_manifests import load_manifests
+from lmsconf.workspace.reader import WorkspaceReader
 
 SIZES = (1_000, 2_000, 5_000, 10_000, 20_000)
 _PROJECT = """\
@@ -67,10 +68,10 @@ def _apply(folder: Path, size: int) -> tuple[int, float, float]:
     plant_into(folder / "workspace.db", _empty(values))
     settings = load_settings(folder, None, {})
     with Connection(settings) as connection:
-        workspace = Applier(settings=settings, connection=connection)
+        workspace = WorkspaceReader(settings=settings, connection=connection)
         plan = workspace.plan(load_manifests(settings), settings.policy)
         begun, used = time.perf_counter(), _used()
-        report = workspace.execute(plan, meta={})
+        report = execute(workspace, plan, meta={})
         took = time.perf_counter() - begun, _used() - used
     if report.converged is not True:
         raise RuntimeError(f"it did not converge: {report.exit}")

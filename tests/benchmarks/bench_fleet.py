@@ -23,7 +23,7 @@ from measuring import exponent, tell, verdict
 
 from lmsconf.fleet.tasks import FleetTask, TaskRunner
 from lmsconf.model.fleet import FleetAction
-from lmsconf.sandbox.service import SandboxService
+from lmsconf.sandbox.service import Sandbox
 
 MANIFEST = """\
 custom_fields:
@@ -83,7 +83,7 @@ def _tell_apart(folder: Path) -> None:
     """Plan and apply in this process, one workspace after the other, and tell what the embedded service took of it."""
     spent, begun = ServiceTime(), 0.0
     for name in ("__init__", "answer", "close_workspace"):
-        setattr(SandboxService, name, spent.timed(getattr(SandboxService, name)))
+        setattr(Sandbox, name, spent.timed(getattr(Sandbox, name)))
     runner, digests = TaskRunner(folder, {}), dict[str, str | None]()
     for action in (FleetAction.PLAN, FleetAction.APPLY):
         for number in range(_APART):

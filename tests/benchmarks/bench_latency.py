@@ -19,9 +19,9 @@ from pathlib import Path
 from measuring import TOKEN, seconds, served, tell, verdict
 from workload import Size, make_project, values_of
 
-from lmsconf.apply.applier import Applier
 from lmsconf.project.settings import load_settings
 from lmsconf.workspace.connection import Connection
+from lmsconf.workspace.reader import WorkspaceReader
 
 LATENCY = 0.05
 WIDTHS = (4, 8, 16)
@@ -56,7 +56,7 @@ def read(project: Path, environ: Mapping[str, str], width: int) -> None:
     """Reads all that manifests can speak of, as `lmsconf snapshot` does."""
     settings = load_settings(project, None, environ)
     with Connection(settings) as connection:
-        Applier(settings=settings, connection=connection, parallelism=width).snapshot()
+        WorkspaceReader(settings=settings, connection=connection, parallelism=width).snapshot()
 
 
 def _tell(width: int, asked: Counter[str], took: float) -> None:

@@ -21,8 +21,8 @@ from measuring import tell, verdict
 from workload import Size, make_project, values_of
 
 import lmsconf
+from lmsconf.cli.progress import LimitWording
 from lmsconf.model.progress import RunProgress
-from lmsconf.render.progress_wording import LimitWording
 from lmsconf.sandbox import transport
 from lmsconf.sandbox.faults import Fault, FaultScript
 

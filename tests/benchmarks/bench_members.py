@@ -25,7 +25,7 @@ from lmsconf.kinds.planning import diff
 from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
 from lmsconf.kinds.shared.kind_names import GROUP, USER
 from lmsconf.kinds.user.types import PersonRow
-from lmsconf.manifest.yaml.nodes import EntrySourceMap, Map, Source, pack_mark
+from lmsconf.manifest.nodes import EntrySourceMap, Map, Source, pack_mark
 from lmsconf.model.address import RemoteId
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.plan import FieldChange

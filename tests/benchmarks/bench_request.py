@@ -22,7 +22,7 @@ from measuring import TOKEN, served, tell, verdict
 
 from lmsconf.api.client import Client
 from lmsconf.sandbox.seed import fill_workspace
-from lmsconf.sandbox.transport import Sandbox
+from lmsconf.sandbox.service import Sandbox
 
 _GOAL = 0.6
 _PEOPLE = [{"email": f"person.{number}@acme.example", "first_name": "Per", "last_name": "Ek"} for number in range(20)]

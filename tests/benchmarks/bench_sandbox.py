@@ -22,8 +22,8 @@ import httpx
 from measuring import tell, verdict
 
 from lmsconf.sandbox.seed import fill_workspace
+from lmsconf.sandbox.service import Sandbox
 from lmsconf.sandbox.store import IN_MEMORY
-from lmsconf.sandbox.transport import Sandbox
 
 FIELDS = {
     "Department": ("CHOICE", ("Sales", "Engineering", "Finance", "Legal")),
@@ -111,12 +111,12 @@ def rehearse(sandbox: Sandbox, client: httpx.Client, people: int) -> dict[str, T
     assert len(set(seen)) == people
     assert [(one.operation, one.status) for one in sandbox.log[-pages:]] == [("users.list", 200)] * pages
     took["the members of a smart group"] = _timed(lambda: client.get("/smart-groups/sg-1?includeMembers=true"))
-    took["a checkpoint"] = _timed(lambda: sandbox.checkpoint("before"))
+    took["a checkpoint"] = _timed(lambda: sandbox.store.checkpoint("before"))
     before, asked = _group(client), len(sandbox.log)
     client.post("/groups/g-1/rename", json={"name": "Other"})
     client.delete(f"/users/{seen[-1]}")
     assert (_count(client), _group(client)) == (people - 1, "Other")
-    took["going back to it"] = _timed(lambda: sandbox.restore("before"))
+    took["going back to it"] = _timed(lambda: sandbox.store.restore("before"))
     assert (_count(client), _group(client)) == (people, before)
     assert len(sandbox.log) == asked + 6, "the log goes on"
     return took

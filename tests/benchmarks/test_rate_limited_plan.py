@@ -12,8 +12,8 @@ from rate_limited import IdleClock, RateLimitFaults, bucket, limit_sandboxes
 from workload import Size, make_project, values_of
 
 import lmsconf
+from lmsconf.cli.progress import LimitWording
 from lmsconf.model.progress import RunProgress
-from lmsconf.render.progress_wording import LimitWording
 
 LEFT = re.compile(r"([\d,]+) left, about (?:(\d+) hours?)? ?(?:(\d+) minutes?)? ?(?:(\d+) seconds?)?")
 

@@ -17,7 +17,7 @@ from lmsconf.cli.frame import run_command_line
 from lmsconf.errors import ExitCode
 from lmsconf.model.canonical_json import Json
 from lmsconf.sandbox.serve import serve
-from lmsconf.sandbox.transport import Sandbox
+from lmsconf.sandbox.service import Sandbox
 
 from .actions import Actions, JobResult, git
 

@@ -12,7 +12,7 @@ import click
 
 from lmsconf.cli import COMMANDS, app
 from lmsconf.cli.command import GLOBAL_OPTIONS
-from lmsconf.cli.command_help import EXAMPLES
+from lmsconf.cli.help import EXAMPLES
 from lmsconf.errors import ExitCode
 
 PAGE = Path(__file__).parent.parent.parent / "lmsconf" / "guide" / "commands.md"

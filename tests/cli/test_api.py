@@ -14,7 +14,7 @@ from lmsconf.cli import app
 from lmsconf.cli.frame import run_command_line
 from lmsconf.errors import ExitCode
 from lmsconf.sandbox.serve import serve
-from lmsconf.sandbox.transport import Sandbox
+from lmsconf.sandbox.service import Sandbox
 
 PROJECT = (
     "workspaces: {sandbox: {url: 'sandbox:w.db', seed: seed.yaml}}\ndialect: {manual-groups.rename.name: newName}\n"

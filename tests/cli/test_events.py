@@ -21,7 +21,7 @@ from lmsconf import __version__
 from lmsconf.errors import ExitCode
 from lmsconf.sandbox.faults import Fault, FaultScript
 from lmsconf.sandbox.serve import serve
-from lmsconf.sandbox.transport import Sandbox
+from lmsconf.sandbox.service import Sandbox
 from lmsconf.support.line_stream import LineStream, descriptor_writer
 
 SCHEMA = schema_validator("events").schema

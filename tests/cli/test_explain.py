@@ -21,7 +21,7 @@ from lmsconf.model.lints import RULES
 from lmsconf.model.policy import GUARDS
 from lmsconf.model.problem_codes import MEANINGS, meaning_of
 from lmsconf.project.base_trust import PARTS
-from lmsconf.render.key_explanation import explain_json
+from lmsconf.render.help_pages import explain_json
 
 
 def paths(schema: Mapping[str, object], trail: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:

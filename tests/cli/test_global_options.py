@@ -16,7 +16,7 @@ from lmsconf.cli.command import GLOBAL_OPTIONS
 from lmsconf.errors import ExitCode
 from lmsconf.sandbox.faults import Fault, FaultScript
 from lmsconf.sandbox.serve import serve
-from lmsconf.sandbox.transport import Sandbox
+from lmsconf.sandbox.service import Sandbox
 
 ROOT = Path(__file__).parent.parent.parent
 REQUEST = re.compile(r"\d\d:\d\d:\d\d\.\d{3}Z GET /\S+ 200 \(\d+ ms\)")

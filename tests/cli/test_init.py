@@ -18,7 +18,7 @@ from lmsconf.cli import app
 from lmsconf.cli.frame import run_command_line
 from lmsconf.errors import ExitCode
 from lmsconf.sandbox.serve import serve
-from lmsconf.sandbox.transport import Sandbox
+from lmsconf.sandbox.service import Sandbox
 
 JOBS = ("plan", "apply", "drift")
 SCHEMAS = ("schemas/manifest.schema.json", "schemas/project.schema.json")

@@ -21,7 +21,7 @@ from lmsconf.cli.output_streams import report_problems, write_redacted
 from lmsconf.errors import Problem
 from lmsconf.sandbox.faults import Fault, FaultScript
 from lmsconf.sandbox.serve import serve
-from lmsconf.sandbox.transport import Sandbox
+from lmsconf.sandbox.service import Sandbox
 from lmsconf.support.redaction import register_secret
 
 SEED = """

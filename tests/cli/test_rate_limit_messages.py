@@ -17,7 +17,7 @@ from lmsconf.errors import ExitCode
 from lmsconf.model.progress import RunProgress
 from lmsconf.sandbox.faults import Fault, FaultScript
 from lmsconf.sandbox.serve import serve
-from lmsconf.sandbox.transport import Sandbox
+from lmsconf.sandbox.service import Sandbox
 
 GROUPS = 150
 LIMIT = re.compile(

@@ -20,7 +20,7 @@ from waiting import HANGS, HeldResponse
 
 from lmsconf.errors import ExitCode
 from lmsconf.sandbox.serve import serve
-from lmsconf.sandbox.transport import Sandbox
+from lmsconf.sandbox.service import Sandbox
 
 pytestmark = pytest.mark.sampled  # each case is some processes
 

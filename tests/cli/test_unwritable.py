@@ -11,7 +11,7 @@ from flow.shell import lmsconf
 
 from lmsconf.errors import ExitCode
 from lmsconf.sandbox.serve import serve
-from lmsconf.sandbox.transport import Sandbox
+from lmsconf.sandbox.service import Sandbox
 
 QUICKSTART = Path(__file__).parents[2] / "examples" / "quickstart"
 MANIFEST = "groups: [{name: New}]\n"

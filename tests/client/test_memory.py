@@ -19,7 +19,7 @@ from lmsconf.api.limits import (
     pages_ahead,
     refuse_oversized_body,
 )
-from lmsconf.api.service import Service
+from lmsconf.api.sdk.service import Service
 from lmsconf.errors import InvalidResponse
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json

@@ -11,8 +11,7 @@ import pytest
 from waiting import HANGS
 
 from lmsconf.api.client import Client, Exchange
-from lmsconf.api.rate_limiter import RateLimiter
-from lmsconf.api.retry import Outage, RetryPolicy
+from lmsconf.api.retry import Outage, RateLimiter, RetryPolicy
 from lmsconf.api.worker_pool import WorkerPool
 from lmsconf.errors import ApiError, ExitCode, Unreachable
 from lmsconf.support.package_data import read_guide_page

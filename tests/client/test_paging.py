@@ -10,11 +10,10 @@ import httpx
 import pytest
 from waiting import HANGS
 
-from lmsconf.api.concurrent_reader import ConcurrentReader
 from lmsconf.api.limits import PAGES, ListingLimit, estimate_memory
 from lmsconf.api.pagination import ListingSchema, PageRequests, read_listing
-from lmsconf.api.spec.listings import MANUAL_GROUPS, USERS
-from lmsconf.api.worker_pool import WorkerPool
+from lmsconf.api.spec.operations import MANUAL_GROUPS, USERS
+from lmsconf.api.worker_pool import ConcurrentReader, WorkerPool
 from lmsconf.errors import InvalidResponse, Unauthorized, Unreachable
 from lmsconf.model.api import ListedRows, ListOperation
 from lmsconf.model.canonical_json import Json

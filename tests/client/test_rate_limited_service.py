@@ -11,8 +11,7 @@ import httpx
 import pytest
 
 from lmsconf.api.client import Client
-from lmsconf.api.rate_limiter import RateLimiter
-from lmsconf.api.retry import Outage
+from lmsconf.api.retry import Outage, RateLimiter
 
 from .network import CANARY, Network, VirtualThreads, said
 

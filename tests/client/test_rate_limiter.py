@@ -11,7 +11,7 @@ import pytest
 from call_count import Effort
 
 from lmsconf.api.client import Client
-from lmsconf.api.rate_limiter import RateLimiter
+from lmsconf.api.retry import RateLimiter
 from lmsconf.errors import ApiError
 
 from .network import CANARY, Clock, Network, VirtualThreads, client, said

@@ -22,7 +22,7 @@ from lmsconf.api.client import Client
 from lmsconf.api.transport import HttpTransport
 from lmsconf.errors import ApiError, InvalidResponse, Unreachable, WriteOutcomeUnknown
 from lmsconf.sandbox.serve import serve
-from lmsconf.sandbox.transport import Sandbox
+from lmsconf.sandbox.service import Sandbox
 
 from .network import CANARY, Clock, one_call
 

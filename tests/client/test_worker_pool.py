@@ -16,12 +16,10 @@ from waiting import HANGS, awaited
 
 import lmsconf
 from lmsconf.api.client import Client
-from lmsconf.api.concurrent_reader import ConcurrentReader, query_key
-from lmsconf.api.spec.listings import USERS
-from lmsconf.api.worker_pool import InlineExecutor, WorkerPool
+from lmsconf.api.spec.operations import USERS
+from lmsconf.api.worker_pool import ConcurrentReader, InlineExecutor, WorkerPool
 from lmsconf.errors import LmsconfError, Rejected, Unreachable
 from lmsconf.model.api import Api, ListOperation, ReadArguments
-from lmsconf.model.canonical_json import Json
 from lmsconf.model.progress import RunProgress
 
 from .network import CANARY, Answering, Clock, Network, client, pages, raw, said
@@ -105,29 +103,6 @@ def test_nothing_can_be_written_through_a_reader(operation: str) -> None:
             with pytest.raises(ValueError, match="is a write, and this client is read-only"):
                 attempt()
     assert network.requests == []
-
-
-def test_an_answer_that_is_there_already_is_used_once() -> None:
-    """What this run has asked before is not asked again for the first reading; for the second one it is."""
-    network = Network(answering=lambda request: said(200, {"groups": []}))
-    known: dict[tuple[str, str], Json] = {("manual-groups.list", query_key({"skip": 0})): {"groups": ["known"]}}
-    with WorkerPool(lambda: client(network=network), parallelism=8) as pool:
-        reader = ConcurrentReader(pool, answered=known)
-        assert reader.get("manual-groups.list", query={"skip": 100}) == {"groups": []}
-        assert reader.get("manual-groups.list", query={"skip": 0}) == {"groups": ["known"]}
-        assert len(network.requests) == 1
-        assert reader.get("manual-groups.list", query={"skip": 0}) == {"groups": []}
-
-
-def test_an_answer_that_is_there_already_counts_as_done() -> None:
-    """A request of a fan-out that need not be sent is no longer waited for, and stays in the total."""
-    told: list[RunProgress] = []
-    known: dict[tuple[str, str], Json] = {("content-targets.list", query_key({"contentId": "a"})): {"targets": []}}
-    answering = Network(said(200, {"targets": []}))
-    with WorkerPool(lambda: client(network=answering), parallelism=1, progress=told.append) as pool:
-        requests = [({}, {"contentId": id}) for id in "ab"]
-        assert ConcurrentReader(pool, answered=known).each("content-targets.list", requests) == [{"targets": []}] * 2
-    assert [(now.done, now.total) for now in told] == [(0, 2), (2, 2)]
 
 
 def test_after_a_failure_no_more_of_a_fan_out_is_sent() -> None:

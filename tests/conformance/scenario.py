@@ -14,7 +14,7 @@ import httpx
 
 from lmsconf.sandbox.faults import FaultScript
 from lmsconf.sandbox.seed import fill_workspace
-from lmsconf.sandbox.transport import Sandbox
+from lmsconf.sandbox.service import Sandbox
 
 NOW: Final = 1_767_225_600.0  # 2026-01-01T00:00:00Z
 GRANTED: Final = {"authorization": "Bearer sandbox"}

@@ -26,7 +26,7 @@ from lmsconf.planner.kind import Kind
 from lmsconf.planner.plan_as_manifests import plan_to_manifests
 from lmsconf.sandbox.faults import ALWAYS, Fault, FaultScript
 from lmsconf.sandbox.serve import serve
-from lmsconf.sandbox.transport import Sandbox
+from lmsconf.sandbox.service import Sandbox
 
 KINDS = list(all_kinds().values())
 every_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)

@@ -10,7 +10,7 @@ from threading import Timer
 
 import pytest
 
-from lmsconf.apply.phases import CallCounter
+from lmsconf.apply.events import CallCounter
 from lmsconf.apply.scheduler import Learnt, RunResult, run_calls
 from lmsconf.errors import DuplicateResource, LmsconfError, Rejected, Unauthorized, Unreachable, WriteOutcomeUnknown
 from lmsconf.model.address import Address, Ref

@@ -9,11 +9,11 @@ from msgspec.structs import replace
 
 from lmsconf.errors import ProblemsFound
 from lmsconf.kinds import all_kinds
+from lmsconf.kinds.content_target.effects.state import FieldAnswers, NamedField, PlacedAssignment, WorkspaceAccess
 from lmsconf.model.access import AnswerCount, AnswerState, AudienceMember, AudienceReport, ConditionResult, ReportHeader
 from lmsconf.model.address import EVERYBODY, Address, RemoteId
 from lmsconf.model.effects import Basis
-from lmsconf.planner.access_state import AccessState, FieldAnswers, NamedField, PlacedAssignment
-from lmsconf.planner.audience_reports import audience_report, find_audience, parse_audience
+from lmsconf.planner.access_reports import audience_report, find_audience, parse_audience
 from lmsconf.planner.audiences import Audience
 
 HEADER = ReportHeader(
@@ -54,7 +54,7 @@ AUDIENCES = {
 }
 
 
-class State(AccessState):
+class State(WorkspaceAccess):
     """Five people in some audiences, all of them there before the plan and after it."""
 
     now = 0

@@ -18,9 +18,9 @@ from lmsconf.kinds.smart_group.conditions import (
     ordered_conditions,
 )
 from lmsconf.kinds.smart_group.types import DeclaredCondition
+from lmsconf.kinds.undo import archived_instead, person_undo
 from lmsconf.kinds.user.answer_index import IndexedPerson, PeopleWithAnswers
 from lmsconf.kinds.user.types import AnswersRow
-from lmsconf.kinds.user.undo import archived_instead, person_undo
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.forms import Form

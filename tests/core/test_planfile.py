@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from lmsconf.apply.rehearsal.receipts import refuse_unrehearsed
+from lmsconf.apply.rehearse import refuse_unrehearsed
 from lmsconf.documents import plan_file, plan_values
 from lmsconf.documents.document import render_canonical_json
 from lmsconf.errors import ExitCode, LmsconfError, Problem, Severity, SourceLocation, StalePlan

@@ -11,8 +11,8 @@ import pytest
 from flow.project import Project
 from msgspec.structs import replace
 
-from lmsconf.api.concurrent_reader import ConcurrentReader
 from lmsconf.api.spec import ApiSpec
+from lmsconf.api.worker_pool import ConcurrentReader
 from lmsconf.apply.staleness import CODE, find_foreign_changes, find_stale_resources
 from lmsconf.errors import ApiError, LmsconfError, StalePlan
 from lmsconf.kinds import all_kinds

@@ -10,8 +10,8 @@ from typing import cast
 
 import pytest
 
-from lmsconf.api.strict_json import decode
-from lmsconf.apply.run_outcome import exit_code
+from lmsconf.api.messages import decode
+from lmsconf.apply.replanning import exit_code
 from lmsconf.apply.scheduler import RunResult
 from lmsconf.errors import ExitCode, Problem, Severity
 from lmsconf.kinds import all_kinds

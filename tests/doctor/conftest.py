@@ -11,7 +11,7 @@ from waiting import nobody_waits, served
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.sandbox.faults import FaultScript
-from lmsconf.sandbox.service import LoggedRequest, SandboxService
+from lmsconf.sandbox.service import LoggedRequest, Sandbox
 
 from .served_project import MANIFEST, PROJECT, ServedProject, planted
 
@@ -30,7 +30,7 @@ def open_clinic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.
             more: Mapping[str, object] | None = None,
             faults: FaultScript | None = None,
             on_log: Callable[[LoggedRequest], None] | None = None,
-            made: type[SandboxService] = SandboxService,
+            made: type[Sandbox] = Sandbox,
         ) -> ServedProject:
             service = planted(made(spec=ApiSpec(dialect), faults=faults, on_log=on_log), more)
             opened.callback(service.close_workspace)

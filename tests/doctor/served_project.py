@@ -11,7 +11,7 @@ import pytest
 
 from lmsconf.cli import main
 from lmsconf.sandbox.seed import fill_workspace
-from lmsconf.sandbox.service import SandboxService
+from lmsconf.sandbox.service import Sandbox
 
 BO, GDPR = "bo.ek@acme.example", "GDPR basics"
 SEED: Mapping[str, object] = {
@@ -40,14 +40,14 @@ content_targets: [{content: GDPR basics, assign_to: [{group: Coaches}]}]
 """
 
 
-def planted(service: SandboxService, more: Mapping[str, object] | None = None) -> SandboxService:
+def planted(service: Sandbox, more: Mapping[str, object] | None = None) -> Sandbox:
     """The service with the company of this module in it."""
     with service.store.write_transaction() as repository:
         fill_workspace(repository, {**SEED, **(more or {})}, spec=service.spec)
     return service
 
 
-def held(service: SandboxService) -> dict[str, object]:
+def held(service: Sandbox) -> dict[str, object]:
     """Every listing and every detail that a workspace shows, without its timestamps."""
     found: dict[str, object] = {}
     for path, rows, id, details in _LISTINGS:
@@ -69,7 +69,7 @@ _LISTINGS = (
 )
 
 
-def _rows(service: SandboxService, path: str, key: str) -> list[dict[str, object]]:
+def _rows(service: Sandbox, path: str, key: str) -> list[dict[str, object]]:
     """All rows of a listing, however small its pages are."""
     found: list[dict[str, object]] = []
     while True:
@@ -80,7 +80,7 @@ def _rows(service: SandboxService, path: str, key: str) -> list[dict[str, object
             return found
 
 
-def _ask(service: SandboxService, target: str) -> dict[str, object]:
+def _ask(service: Sandbox, target: str) -> dict[str, object]:
     path, _, query = target.partition("?")
     answer = service.answer("GET", path, query, {"authorization": "Bearer sandbox"}, b"")
     assert answer.status == 200, (target, answer.body)
@@ -102,7 +102,7 @@ class ServedProject:
     """A project in a folder, and the service that its commands reach."""
 
     folder: Path
-    service: SandboxService
+    service: Sandbox
     capsys: pytest.CaptureFixture[str]
     err: str = ""
 

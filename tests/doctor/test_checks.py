@@ -16,9 +16,8 @@ import lmsconf.kinds
 from lmsconf import __version__
 from lmsconf.api.client import Exchange
 from lmsconf.api.spec import ApiSpec
-from lmsconf.doctor.diagnose.checks import ClockSkewCheck
-from lmsconf.doctor.diagnose.token_expiry import check_token_expiry
-from lmsconf.doctor.findings import Health
+from lmsconf.doctor.checks import ClockSkewCheck, check_token_expiry
+from lmsconf.doctor.report import Health
 from lmsconf.kinds import all_kinds
 from lmsconf.sandbox.faults import ALWAYS, Fault, FaultScript
 

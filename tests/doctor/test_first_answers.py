@@ -8,7 +8,7 @@ import pytest
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.apply import value_search
-from lmsconf.sandbox.service import SandboxResponse, SandboxService, json_response
+from lmsconf.sandbox.service import Sandbox, SandboxResponse, json_response
 
 from .conftest import Open
 from .served_project import BO, PROJECT, ServedProject
@@ -27,7 +27,7 @@ users:
 
 
 def declaring(
-    open_clinic: Open, dialect: dict[str, str], manifest: str = MOVES, made: type[SandboxService] = SandboxService
+    open_clinic: Open, dialect: dict[str, str], manifest: str = MOVES, made: type[Sandbox] = Sandbox
 ) -> ServedProject:
     clinic = opened(open_clinic, dialect, made, PROJECT)
     (clinic.folder / "manifests" / "all.yaml").write_text(manifest, encoding="utf-8")
@@ -116,7 +116,7 @@ def _assumed() -> dict[str, str]:
     return {key: spec.behaviour(key) for key in spec.dialect_keys(ANSWERS)}
 
 
-class Deaf(SandboxService):
+class Deaf(Sandbox):
     """A service that accepts answers and does not take them over."""
 
     def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:

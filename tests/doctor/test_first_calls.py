@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lmsconf.sandbox.service import SandboxResponse, SandboxService, json_response
+from lmsconf.sandbox.service import Sandbox, SandboxResponse, json_response
 
 from .conftest import Open
 from .served_project import BO, ServedProject, held
@@ -70,7 +70,7 @@ def test_a_service_that_replaces_lists_costs_nobody_a_membership(
     assert clinic.run("plan", "--detailed-exitcode")[0] == 0
 
 
-class Strict(SandboxService):
+class Strict(Sandbox):
     """A service that refuses people who are in a list already."""
 
     def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:

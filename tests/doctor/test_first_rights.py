@@ -9,7 +9,7 @@ from typing import ClassVar, cast
 
 import pytest
 
-from lmsconf.sandbox.service import SandboxResponse, SandboxService, json_response
+from lmsconf.sandbox.service import Sandbox, SandboxResponse, json_response
 
 from .conftest import Open
 from .served_project import ServedProject, held
@@ -178,7 +178,7 @@ def test_a_service_that_keeps_them_is_asked_once(open_clinic: Open) -> None:
     assert (managers(clinic), rights(clinic)) == (before, {DI})
 
 
-class Strict(SandboxService):
+class Strict(Sandbox):
     """A service that refuses people who are in a list already."""
 
     def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
@@ -211,13 +211,13 @@ class Whole(Strict):
 
     def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
         if self.refused:
-            return SandboxService.answer(self, method, path, query, headers, body)
+            return Sandbox.answer(self, method, path, query, headers, body)
         said = super().answer(method, path, query, headers, body)
         self.refused = said.status == 409
         return said
 
 
-class Final(SandboxService):
+class Final(Sandbox):
     """A service that makes nobody manager any more."""
 
     def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
@@ -288,7 +288,7 @@ smart_groups:
 """
 
 
-class Own(SandboxService):
+class Own(Sandbox):
     """A service that refuses with a status of its own."""
 
     status: ClassVar[int] = 400

@@ -23,7 +23,7 @@ from waiting import HANGS
 from wire.second_dialect import second_dialect
 
 from lmsconf.sandbox.faults import Fault, FaultScript
-from lmsconf.sandbox.service import LoggedRequest, SandboxService
+from lmsconf.sandbox.service import LoggedRequest, Sandbox
 from lmsconf.support.state_folder import write_own_file
 
 from .served_project import BO, GDPR, PROJECT, ServedProject, held
@@ -61,7 +61,7 @@ class Moments:
 
     def __init__(self, state: Path, part: int) -> None:
         self._state, self._part, self._writes = state, part, count()
-        self.service: SandboxService | None = None
+        self.service: Sandbox | None = None
         self.kept: dict[str, dict[Path, str]] = {}
 
     def __call__(self, entry: LoggedRequest) -> None:
@@ -70,12 +70,12 @@ class Moments:
         number = next(self._writes)
         if number % PARTS == self._part:
             name = f"write {number + 1}, {entry.operation}"
-            self.service.checkpoint(name)
+            self.service.store.checkpoint(name)
             self.kept[name] = {file: file.read_text() for file in self._state.glob("lmsconf/probe-*")}
 
-    def back_to(self, service: SandboxService, name: str) -> None:
+    def back_to(self, service: Sandbox, name: str) -> None:
         """The workspace and the files as they were at that moment."""
-        service.restore(name)
+        service.store.restore(name)
         for file in self._state.glob("lmsconf/probe-*"):
             file.unlink()
         for file, text in self.kept[name].items():
@@ -104,11 +104,11 @@ class Killing:
 
 
 SECOND = second_dialect()
-CASES: Mapping[str, tuple[Mapping[str, str | int], Mapping[str, object], type[SandboxService], str]] = {
-    "people": ({}, MORE, SandboxService, PROJECT),
-    "people of a second dialect": (SECOND, MORE, SandboxService, PROJECT),
-    "accounts": ({}, MORE, SandboxService, CREATES),
-    "one free field": ({}, NINE, SandboxService, PROJECT),
+CASES: Mapping[str, tuple[Mapping[str, str | int], Mapping[str, object], type[Sandbox], str]] = {
+    "people": ({}, MORE, Sandbox, PROJECT),
+    "people of a second dialect": (SECOND, MORE, Sandbox, PROJECT),
+    "accounts": ({}, MORE, Sandbox, CREATES),
+    "one free field": ({}, NINE, Sandbox, PROJECT),
     "answered fields stay": ({}, NINE, StaysAnswered, PROJECT),
     "answered fields stay in a second dialect": (SECOND, MORE, StaysAnswered, PROJECT),
 }

@@ -10,7 +10,7 @@ import pytest
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.operations import load_api_description
-from lmsconf.sandbox.service import SandboxResponse, SandboxService, json_response
+from lmsconf.sandbox.service import Sandbox, SandboxResponse, json_response
 
 from .conftest import Open
 from .served_project import BO, PROJECT, ServedProject
@@ -34,7 +34,7 @@ Change = Callable[[str, str, dict[str, Any]], dict[str, Any] | None]
 """(method, path, body) → the body that the service goes by; None: it goes by nothing, and says that it did."""
 
 
-class Own(SandboxService):
+class Own(Sandbox):
     """A service that goes by another body than it was sent."""
 
     change: ClassVar[Change] = staticmethod(lambda method, path, body: body)
@@ -194,7 +194,7 @@ def stating_all(
     open_clinic: Open, dialect: Mapping[str, str], change: Change | None, manifest: str
 ) -> tuple[ServedProject, str]:
     """A project that states every key as it is assumed, and what its apply says."""
-    made = SandboxService if change is None else type("Drawn", (Own,), {"change": staticmethod(change)})
+    made = Sandbox if change is None else type("Drawn", (Own,), {"change": staticmethod(change)})
     clinic = open_clinic(dialect, MORE, made=made)
     default, known = ApiSpec.default(), load_api_description()
     stated = {key: default.behaviour(key) for key in (*known.behaviours, *known.names)}

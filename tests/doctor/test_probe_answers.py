@@ -14,7 +14,7 @@ from answer_dialects import ANSWERS, answer_dialect_values, possible
 from stranger.project import FIRST, Case, ServerProject, opening
 from stranger.state import Choices
 
-from lmsconf.sandbox.service import SandboxResponse, SandboxService, json_response
+from lmsconf.sandbox.service import Sandbox, SandboxResponse, json_response
 
 from .served_project import BO, MANIFEST, PROJECT, ServedProject, held
 
@@ -83,7 +83,7 @@ def _ids(name: str, type: str, answer: Any) -> object:
 SHAPES: tuple[Shape, ...] = (lambda name, type, answer: answer, _entry, _nested, _plain, _ids)
 
 
-class OwnWay(SandboxService):
+class OwnWay(Sandbox):
     """A service that shows answers in a shape of its own, and may refuse to delete an answered field."""
 
     shape: ClassVar[Shape] = staticmethod(SHAPES[0])
@@ -124,9 +124,9 @@ def drawn(seed: int) -> tuple[dict[str, str], type[OwnWay]]:
     return dialect, own
 
 
-def answers(service: SandboxService) -> dict[str, dict[str, object]]:
+def answers(service: Sandbox) -> dict[str, dict[str, object]]:
     """E-mail → field → names of choices, or the text, as the workspace holds them."""
-    said = SandboxService.answer(service, "GET", "/users", "", {"authorization": "Bearer sandbox"}, b"")
+    said = Sandbox.answer(service, "GET", "/users", "", {"authorization": "Bearer sandbox"}, b"")
     return {
         one["email"]: {
             name: answer["text"] if "text" in answer else [choice["name"] for choice in answer["choices"]]
@@ -136,7 +136,7 @@ def answers(service: SandboxService) -> dict[str, dict[str, object]]:
     }
 
 
-def opened(open_clinic: Open, dialect: Mapping[str, str], made: type[SandboxService], project: str) -> ServedProject:
+def opened(open_clinic: Open, dialect: Mapping[str, str], made: type[Sandbox], project: str) -> ServedProject:
     clinic = open_clinic(dialect, more=PEOPLE, made=made)
     (clinic.folder / "manifests" / "all.yaml").write_text(MANIFEST + DECLARED, encoding="utf-8")
     (clinic.folder / "lmsconf.yaml").write_text(project, encoding="utf-8")
@@ -227,7 +227,7 @@ def test_a_refused_combination_costs_one_request(
     """A service of which all is the last that is tried is found out with few calls, also with answers to send along."""
     values = answer_dialect_values()
     last = {key: values[key][-1] for key in (f"{ANSWERS}.wrapper", f"{ANSWERS}.value", MULTI, f"{ANSWERS}.value-text")}
-    clinic = opened(open_clinic, last, SandboxService, project)
+    clinic = opened(open_clinic, last, Sandbox, project)
     assert unlearnt(clinic.probe(*options)) == set()
     assert sum(one.operation == ANSWERS for one in clinic.service.log) < most
 
@@ -235,7 +235,7 @@ def test_a_refused_combination_costs_one_request(
 @pytest.mark.sampled
 def test_an_answer_that_nothing_clears_is_learnt_and_foretold(open_clinic: Open) -> None:
     """The probe writes it, the next plan is refused at the place of the answer, and nothing of it is sent."""
-    clinic = opened(open_clinic, {f"{ANSWERS}.clear-choice": "refused"}, SandboxService, CREATES)
+    clinic = opened(open_clinic, {f"{ANSWERS}.clear-choice": "refused"}, Sandbox, CREATES)
     before = held(clinic.service)
     lessons = clinic.probe()
     assert lessons[f"{ANSWERS}.clear-choice"] == ("found", "refused")

@@ -14,7 +14,7 @@ from wire.second_dialect import FORBIDDING, SHOWN_BY_MEMBERS, second_dialect
 from lmsconf.api.spec import ApiSpec
 from lmsconf.doctor.probe.experiments import EXPERIMENTS
 from lmsconf.project.settings import load_settings
-from lmsconf.sandbox.service import LoggedRequest, SandboxResponse, SandboxService, json_response
+from lmsconf.sandbox.service import LoggedRequest, Sandbox, SandboxResponse, json_response
 
 from .served_project import BO, GDPR, MANIFEST, PROJECT, ServedProject, held
 
@@ -200,7 +200,7 @@ def test_what_comes_with_a_change_is_put_back(open_clinic: Open) -> None:
     assert held(clinics[0].service) == before
 
 
-class Lenient(SandboxService):
+class Lenient(Sandbox):
     """A service that takes names which it does not know, and overlooks them."""
 
     def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
@@ -211,7 +211,7 @@ class Lenient(SandboxService):
         return super().answer(method, path, query, headers, body)
 
 
-class Demanding(SandboxService):
+class Demanding(Sandbox):
     """A service that makes no account without both names."""
 
     def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:

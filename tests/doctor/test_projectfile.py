@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lmsconf.doctor.probe.project_file_edit import UneditableLayout, set_dialect_keys
-from lmsconf.manifest.yaml.strict_reader import read_yaml
+from lmsconf.manifest.yaml_reader import read_yaml
 
 WORKSPACES = "workspaces:\n  production: {url: 'https://lms.example'}\n"
 FOUND: dict[str, str | int] = {"a.name": "newName", "paging.limit": 50}

@@ -15,14 +15,14 @@ from integrity.served_project import ServedProject
 from laws.sandbox_project import TransportConnection
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.apply.applier import Applier
 from lmsconf.errors import LmsconfError, SourceLocation
 from lmsconf.model.drift import DriftReport, DriftState, IgnoreRule
 from lmsconf.project.settings import load_settings
 from lmsconf.sandbox.faults import Fault, FaultScript
-from lmsconf.sandbox.transport import Sandbox
+from lmsconf.sandbox.service import Sandbox
 from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.project_manifests import load_manifests
+from lmsconf.workspace.reader import WorkspaceReader
 
 from .drifted_project import MANIFESTS, OWNED, SEED, codes, drift, only, states
 
@@ -284,13 +284,13 @@ def _seed(root: Path) -> Path:
     return root / "seed.yaml"
 
 
-def _world(root: Path, sandbox: Sandbox) -> Applier:
+def _world(root: Path, sandbox: Sandbox) -> WorkspaceReader:
     """The same project over a workspace of the test's choosing, with no waiting between tries."""
     (root / "manifests").mkdir()
     (root / "manifests" / "all.yaml").write_text(MANIFESTS, encoding="utf-8")
     (root / "lmsconf.yaml").write_text(f"workspaces: {{sandbox: {{url: 'sandbox:'}}}}\n{OWNED}", encoding="utf-8")
     link: Connection = TransportConnection(sandbox, ApiSpec())
-    return Applier(settings=load_settings(root, None, {}, today=date(2026, 6, 1)), connection=link)
+    return WorkspaceReader(settings=load_settings(root, None, {}, today=date(2026, 6, 1)), connection=link)
 
 
 def _states(found: DriftReport) -> dict[str, DriftState]:

@@ -21,7 +21,7 @@ from lmsconf.kinds import all_kinds
 from lmsconf.manifest.edit.ordering import order_manifest
 from lmsconf.manifest.load import load_folder
 from lmsconf.manifest.schemas import manifest_schema
-from lmsconf.manifest.yaml.strict_reader import read_yaml
+from lmsconf.manifest.yaml_reader import read_yaml
 
 SCHEMA = manifest_schema(all_kinds())
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"

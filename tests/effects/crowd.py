@@ -14,7 +14,7 @@ from flow.project import Project
 from flow.shell import Ran, lmsconf
 
 from effects.evaluator import Look, look
-from lmsconf.sandbox.transport import Sandbox
+from lmsconf.sandbox.service import Sandbox
 
 CROWD: Final = [f"p{number:02}@acme.example" for number in range(60)]
 ROOTS: Final = ["root1@acme.example", "root2@acme.example"]

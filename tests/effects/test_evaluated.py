@@ -27,7 +27,7 @@ from lmsconf.documents.effect_values import people_json
 from lmsconf.errors import ExitCode, ProblemsFound
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Plan
-from lmsconf.sandbox.transport import Sandbox
+from lmsconf.sandbox.service import Sandbox
 
 DIALECTS: Final[Mapping[str, Mapping[str, str | int]]] = {"assumed": {}, "second": second_dialect()}
 MEANINGS: Final = ("any-answer", "always", "choices")

@@ -12,10 +12,10 @@ from flow.project import Project
 from manifest.cases import Case, cases
 from msgspec.structs import replace
 
-from lmsconf.apply.applier import Applier
 from lmsconf.errors import ProblemsFound
 from lmsconf.model.plan import Plan
 from lmsconf.workspace.project_manifests import load_manifests
+from lmsconf.workspace.reader import WorkspaceReader
 
 SEED = """
 people:
@@ -106,7 +106,7 @@ def test_each_effect_of_a_plan(tmp_path: Path, case: Case) -> None:
     it.write(case.text)
     settings = it.settings
     with connected(it, ODD.get(case.text.partition("\n")[0].removeprefix("# "), {})) as connection:
-        made = Applier(settings=settings, connection=connection)
+        made = WorkspaceReader(settings=settings, connection=connection)
         effects = made.plan(load_manifests(settings), replace(settings.policy, people=True)).effects
     lines = [
         f"{one.email} {one.content}: {one.before} -> {one.after}{' for a shorter time' * one.shortened}"

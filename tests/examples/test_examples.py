@@ -16,17 +16,18 @@ from msgspec.structs import replace
 from wire.second_dialect import second_dialect
 
 from lmsconf.api.client import Exchange
-from lmsconf.api.spec.listings import CATALOG, SMART_GROUPS, USERS
-from lmsconf.apply.applier import Applier
+from lmsconf.api.spec.operations import CATALOG, SMART_GROUPS, USERS
+from lmsconf.apply.run import execute
 from lmsconf.cli import app
 from lmsconf.cli.frame import run_command_line
 from lmsconf.errors import ExitCode
 from lmsconf.model.plan import Plan
 from lmsconf.model.policy import Policy
 from lmsconf.project.settings import Settings, load_settings
-from lmsconf.sandbox.transport import Sandbox
+from lmsconf.sandbox.service import Sandbox
 from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.project_manifests import load_manifests
+from lmsconf.workspace.reader import WorkspaceReader
 
 from .conftest import EXAMPLES
 from .page import masked
@@ -208,7 +209,7 @@ def members_of(api: Any, id: str) -> set[str]:
 
 def planned(settings: Settings, policy: Policy | None = None) -> Plan:
     with Connection(settings) as connection:
-        return Applier(settings=settings, connection=connection).plan(
+        return WorkspaceReader(settings=settings, connection=connection).plan(
             load_manifests(settings), policy or settings.policy
         )
 
@@ -216,9 +217,9 @@ def planned(settings: Settings, policy: Policy | None = None) -> Plan:
 def applied(settings: Settings, on_call: Callable[[Exchange], None] | None = None) -> Plan:
     """Plans and applies, one call after the other."""
     with Connection(settings, on_call=on_call) as connection:
-        applier = Applier(settings=settings, connection=connection, parallelism=1)
+        applier = WorkspaceReader(settings=settings, connection=connection, parallelism=1)
         plan = applier.plan(load_manifests(settings), settings.policy)
-        assert applier.execute(plan, meta={}).converged
+        assert execute(applier, plan, meta={}).converged
     return plan
 
 

@@ -19,8 +19,8 @@ from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
 from lmsconf.kinds.smart_group.types import SmartGroupRow
 from lmsconf.kinds.user.types import PersonRow
 from lmsconf.manifest.edit.yaml_text import escape_for_comment, format_entry_lines
-from lmsconf.manifest.expand.variables import Variables
-from lmsconf.manifest.yaml.strict_reader import read_yaml
+from lmsconf.manifest.expand.variables import Reporter, Variables
+from lmsconf.manifest.yaml_reader import read_yaml
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.policy import Policy
@@ -203,7 +203,7 @@ def test_what_is_written_reads_as_what_it_was(entry: dict[str, Json]) -> None:
     """Whatever a value holds that can be said at all: `$(` stands for itself, and long lists go over several lines."""
     text = "\n".join(["groups:", *format_entry_lines(entry, "  ")]) + "\n"
     reading = read_yaml("x.yaml", text)
-    variables = Variables({"a": "other"}, reading.problems.append)
+    variables = Variables({"a": "other"}, Reporter(reading.problems))
     values = [variables.substitute(one.value, one.source, one.at) for one in reading.documents]
     assert reading.problems == [], text
     assert values == [{"groups": [entry]}]

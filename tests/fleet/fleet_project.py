@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from lmsconf.cli import app
 from lmsconf.cli.frame import run_command_line
 from lmsconf.errors import ExitCode, Problem
-from lmsconf.fleet.shared_changes import group_changes
+from lmsconf.fleet.collect import group_changes
 from lmsconf.model.address import Address
 from lmsconf.model.blockers import Blocker, BlockerType
 from lmsconf.model.fleet import STOPPED, FleetAction, FleetEntry, FleetIndex, FleetReport, FleetShard

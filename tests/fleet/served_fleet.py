@@ -19,7 +19,7 @@ from waiting import HANGS
 from fleet.fleet_project import Fleet
 from lmsconf.sandbox.faults import FaultScript
 from lmsconf.sandbox.serve import serve
-from lmsconf.sandbox.service import LoggedRequest, SandboxService
+from lmsconf.sandbox.service import LoggedRequest, Sandbox
 
 HEADER = "name,url,labels\n"
 SERVED = 'workspaces: {file: workspaces.csv, token: {env: "LMSCONF_TOKEN_$(workspace)"}}\nsettle: 200ms\n'
@@ -41,7 +41,7 @@ class ServedFleet(Fleet):
             "groups: [{name: Team}]\n"
             "smart_groups: [{name: Sellers, conditions: [{field: Department, choices: [Sales]}]}]\n",
         )
-        self.services: dict[str, SandboxService] = {}
+        self.services: dict[str, Sandbox] = {}
         self.out = str(root / "out")
         self._monkeypatch, self._servers = monkeypatch, ExitStack()
 
@@ -67,9 +67,9 @@ class ServedFleet(Fleet):
         faults: FaultScript | None = None,
         on_log: Callable[[LoggedRequest], None] | None = None,
         latency: float = 0.0,
-    ) -> SandboxService:
+    ) -> Sandbox:
         """Serve an empty workspace, and add it to the table. takes: the only token that is accepted."""
-        service = SandboxService(":memory:", token=takes, faults=faults, on_log=on_log)
+        service = Sandbox(":memory:", token=takes, faults=faults, on_log=on_log)
         self._servers.callback(service.close_workspace)
         server = self._servers.enter_context(serve(service, latency=latency))
         self.services[name] = service

@@ -20,7 +20,7 @@ import pytest
 from sampling import examples
 
 from lmsconf.sandbox.serve import Server
-from lmsconf.sandbox.service import SandboxService
+from lmsconf.sandbox.service import Sandbox
 
 psutil = pytest.importorskip("psutil")
 pytest.importorskip("distributed")
@@ -45,7 +45,7 @@ NODES = 2
 class DaskFleet:
     """Four served workspaces, a project here, and a copy of it on each of two nodes that share no folder."""
 
-    def __init__(self, root: Path, services: Mapping[str, SandboxService], urls: Mapping[str, str]) -> None:
+    def __init__(self, root: Path, services: Mapping[str, Sandbox], urls: Mapping[str, str]) -> None:
         self.here = root / "here"
         self.services = services
         self.nodes = [root / f"node-{number}" for number in range(NODES)]
@@ -98,7 +98,7 @@ class DaskFleet:
 
 @pytest.fixture
 def fleet(tmp_path: Path) -> Iterator[DaskFleet]:
-    services = {name: SandboxService(token=TOKENS[name]) for name in NAMES}
+    services = {name: Sandbox(token=TOKENS[name]) for name in NAMES}
     with ExitStack() as stack:
         servers = {name: stack.enter_context(Server(service, latency=0.03)) for name, service in services.items()}
         yield DaskFleet(tmp_path, services, {name: server.url for name, server in servers.items()})
@@ -293,7 +293,7 @@ def test_no_secret_is_at_the_scheduler(fleet: DaskFleet, cluster: DaskCluster) -
     """Tokens and the key of plans are in no memory, page, log or result of Dask, also where a token is refused."""
     fleet.want_groups("Known to the scheduler", 20)
     fleet.plan("out")
-    fleet.services["delta"].keys = SandboxService(token="another").keys
+    fleet.services["delta"].keys = Sandbox(token="another").keys
     dumps: list[bytes] = []
     words = ("--auto-approve", "--max-failures", "9", "--parallelism", "1")
     with fleet.start(cluster, "apply", str(fleet.here / "out"), *words) as process:

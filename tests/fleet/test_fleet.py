@@ -15,13 +15,13 @@ from json_schemas import schema_validator
 from on_terminal import at_terminal
 
 from fleet.fleet_project import PROJECT, Fleet, large_fleet
-from lmsconf.fleet.label_selector import parse_selector
+from lmsconf.fleet.fleet_run import parse_selector
 from lmsconf.fleet.tasks import FleetTask, task_json
 from lmsconf.fleet.worker import BOUND
 from lmsconf.model.fleet import FleetAction
+from lmsconf.render.fleet_report import fleet_text
 from lmsconf.render.markdown import fleet_markdown
 from lmsconf.render.size_limit import parse_size_limit
-from lmsconf.render.text.fleet import fleet_text
 
 LABELS = {"ring": "canary", "region": "eu"}
 
@@ -319,7 +319,7 @@ def test_a_bound_worker_ends_with_its_stdin(fleet: Fleet) -> None:
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, process_group=0) as worker:
         assert worker.stdin is not None
         assert worker.stdout is not None
-        worker.stdin.write((json.dumps(task_json(task)) + "\n").encode() * 200)
+        worker.stdin.write((task_json(task) + b"\n") * 200)
         worker.stdin.flush()
         worker.stdout.readline()
         worker.stdin.close()

@@ -10,13 +10,12 @@ from typing import Any
 import httpx
 from laws.sandbox_project import TransportConnection
 
-from lmsconf.apply.applier import Applier
+from lmsconf.apply.run import execute
 from lmsconf.documents.snapshot_file import dumps, loads
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Plan
 from lmsconf.sandbox.faults import Fault, FaultScript
-from lmsconf.sandbox.service import SandboxResponse, json_response
-from lmsconf.sandbox.transport import Sandbox
+from lmsconf.sandbox.service import Sandbox, SandboxResponse, json_response
 from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.project_manifests import load_manifests
 from lmsconf.workspace.reader import WorkspaceReader
@@ -52,7 +51,7 @@ def plan_altered(
     """
     it.write(manifests)
     with connected(it, edits, paths) as connection:
-        return Applier(settings=it.settings, connection=connection).plan(
+        return WorkspaceReader(settings=it.settings, connection=connection).plan(
             load_manifests(it.settings), it.settings.policy
         )
 
@@ -113,7 +112,7 @@ def plan_against(it: Project, manifests: str, edit: Edit) -> Plan:
     it.write(manifests)
     settings = it.settings
     with Connection(settings) as connection:
-        workspace = Applier(settings=settings, connection=connection)
+        workspace = WorkspaceReader(settings=settings, connection=connection)
         snapshot = json.loads(dumps(workspace.snapshot()))
         edit(snapshot)
         return workspace.plan_offline(load_manifests(settings), settings.policy, loads(json.dumps(snapshot)))
@@ -128,7 +127,7 @@ def plan_under(it: Project, manifests: str, *faults: Fault) -> Plan:
         assert sandbox is not None
         sandbox._faults = FaultScript(*faults)
         try:
-            workspace = Applier(settings=settings, connection=connection)
+            workspace = WorkspaceReader(settings=settings, connection=connection)
             return workspace.plan(load_manifests(settings), settings.policy)
         finally:
             it.calls = list(sandbox.log)
@@ -139,12 +138,12 @@ def apply_under(it: Project, manifests: str, *faults: Fault) -> ApplyReport:
     it.write(manifests)
     settings = it.settings
     with Connection(settings) as connection:
-        workspace = Applier(settings=settings, connection=connection)
+        workspace = WorkspaceReader(settings=settings, connection=connection)
         plan = workspace.plan(load_manifests(settings), settings.policy)
         sandbox = connection._sandbox  # only a test makes things go wrong
         assert sandbox is not None
         sandbox._faults = FaultScript(*faults)
         before = len(sandbox.log)
-        report = workspace.execute(plan, meta={})
+        report = execute(workspace, plan, meta={})
         it.calls = list(sandbox.log)[before:]
     return report

@@ -12,7 +12,7 @@ import yaml
 from msgspec.structs import replace
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.apply.applier import Applier
+from lmsconf.apply.run import execute
 from lmsconf.errors import ExitCode
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Plan
@@ -21,6 +21,7 @@ from lmsconf.project.settings import Settings, load_settings
 from lmsconf.sandbox.service import LoggedRequest
 from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.project_manifests import load_manifests
+from lmsconf.workspace.reader import WorkspaceReader
 
 TODAY = date(2026, 6, 1)
 SPOKEN: Mapping[str, str | int] = {}
@@ -73,7 +74,7 @@ class Project:
             self.write(manifests)
         settings = self.settings
         with Connection(settings) as connection:
-            workspace = Applier(settings=settings, connection=connection)
+            workspace = WorkspaceReader(settings=settings, connection=connection)
             made = workspace.plan(load_manifests(settings), replace(settings.policy, **more))
             self.calls = _seen(connection)
         return made
@@ -86,12 +87,12 @@ class Project:
             self.write(manifests)
         settings = self.settings
         with Connection(settings) as connection:
-            workspace = Applier(settings=settings, connection=connection)
+            workspace = WorkspaceReader(settings=settings, connection=connection)
             if plan is None:
                 policy = replace(settings.policy, consents=(*allow, *settings.policy.consents), **more)
                 plan = workspace.plan(load_manifests(settings), policy)
             assert not [guard for guard in plan.guards if guard.tripped], plan.guards
-            report = workspace.execute(plan, meta={})
+            report = execute(workspace, plan, meta={})
             self.calls = [call for call in _seen(connection) if call.writes]
         self.last = plan
         return report

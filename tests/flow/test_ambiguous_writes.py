@@ -14,16 +14,16 @@ from waiting import Interruptions, awaited
 from lmsconf.api.client import Client
 from lmsconf.api.retry import RetryPolicy
 from lmsconf.api.worker_pool import WorkerPool
-from lmsconf.apply.ambiguous_writes import WaitClock
-from lmsconf.apply.applier import Applier
+from lmsconf.apply.run import execute
 from lmsconf.errors import ExitCode, ProblemsFound
 from lmsconf.model.calls import CallStatus
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.progress import Report
 from lmsconf.project.settings import load_settings
-from lmsconf.sandbox.transport import Sandbox
+from lmsconf.sandbox.service import Sandbox
 from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.project_manifests import load_manifests
+from lmsconf.workspace.reader import WaitClock, WorkspaceReader
 
 SEED = """\
 people:
@@ -103,7 +103,7 @@ class AmbiguousWrite:
         (root / "lmsconf.yaml").write_text('workspaces: {sandbox: {url: "sandbox:"}}\n')
         self.settings = load_settings(root, None, {})
         self.way = FaultyTransport(Sandbox(seed=root / "seed.yaml"), operation, mishap)
-        self.workspace = Applier(
+        self.workspace = WorkspaceReader(
             settings=self.settings,
             connection=FaultyConnection(self.way),
             timing=WaitClock(now=lambda: self.way.time, sleep=lambda seconds, _: self.way.sleep(seconds)),
@@ -111,7 +111,7 @@ class AmbiguousWrite:
 
     def apply(self) -> ApplyReport:
         plan = self.workspace.plan(load_manifests(self.settings), self.settings.policy)
-        return self.workspace.execute(plan, meta={})
+        return execute(self.workspace, plan, meta={})
 
     def sent(self, operation: str) -> int:
         """How often the service carried that out."""

@@ -9,12 +9,11 @@ from typing import Any
 import pytest
 from manifest.cases import Case, cases
 
+from lmsconf.kinds.content_target.effects.query import AccessQuery
 from lmsconf.planner.access_reports import person_access
-from lmsconf.planner.access_state import AccessQuery
-from lmsconf.render.text.people import access_text
-from lmsconf.workspace.access_reader import read_people_view
+from lmsconf.render.people_reports import access_text
 from lmsconf.workspace.project_manifests import load_manifests
-from lmsconf.workspace.reader import WorkspaceReader
+from lmsconf.workspace.reader import WorkspaceReader, read_people_view
 
 from .altered_service import connected
 from .project import Project

@@ -13,7 +13,7 @@ from waiting import nobody_waits
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.sandbox.serve import Server, serve
-from lmsconf.sandbox.transport import Sandbox
+from lmsconf.sandbox.service import Sandbox
 
 from . import project as projects
 from .project import Project

@@ -12,7 +12,7 @@ import pytest
 from lmsconf.errors import ProblemsFound
 from lmsconf.model.plan import Plan
 from lmsconf.sandbox.serve import serve
-from lmsconf.sandbox.service import SandboxResponse, SandboxService, json_response
+from lmsconf.sandbox.service import Sandbox, SandboxResponse, json_response
 
 from .altered_service import planned
 from .project import Project
@@ -270,7 +270,7 @@ content_targets: [{content: GDPR, mandatory: true, assign_to: [everyone]}]
 """
 
 
-class ListsEveryone(SandboxService):
+class ListsEveryone(Sandbox):
     """A service that lists the reserved group, also as a group of each person, and refuses to be asked about it."""
 
     asked: list[str]

@@ -9,7 +9,8 @@ from typing import cast
 
 import pytest
 
-from lmsconf.apply.applier import Applier
+from lmsconf.apply.replanning import refuse_stale_plan
+from lmsconf.apply.run import execute
 from lmsconf.documents.plan_file import dumps, loads
 from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound, StalePlan
 from lmsconf.kinds.user.types import PersonRow
@@ -19,6 +20,7 @@ from lmsconf.model.effects import Basis
 from lmsconf.model.plan import Action, Plan
 from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.project_manifests import load_manifests
+from lmsconf.workspace.reader import WorkspaceReader
 
 from .project import Project
 
@@ -64,7 +66,7 @@ def answers(it: Project, field: str) -> dict[str, object]:
     choices = {one["choiceId"]: one["name"] for row in it.fields().values() for one in _choices(row)}
     settings = it.settings
     with Connection(settings) as connection:
-        rows = Applier(settings=settings, connection=connection).snapshot().rows(PersonRow)
+        rows = WorkspaceReader(settings=settings, connection=connection).snapshot().rows(PersonRow)
     given = {row.email: answer for row in rows for answer in row.answers or () if answer.field == field}
     named = {email: sorted(choices.get(one, one) for one in answer.picked) for email, answer in given.items()}
     return {email: names[0] if len(names) == 1 else names for email, names in named.items()}
@@ -101,9 +103,9 @@ def stopped_after(it: Project, number: int) -> int:
         sent.append(call)
 
     with Connection(settings) as connection:
-        workspace = Applier(settings=settings, connection=connection, parallelism=1)
+        workspace = WorkspaceReader(settings=settings, connection=connection, parallelism=1)
         plan = workspace.plan(load_manifests(settings), settings.policy)
-        workspace.execute(plan, meta={}, keep=stop)
+        execute(workspace, plan, meta={}, keep=stop)
     return len(plan.calls)
 
 
@@ -154,9 +156,9 @@ def test_nobody_leaves_a_group_in_between(tmp_path: Path) -> None:
         seen.append([members(it, "sg-1"), members(it, "sg-2")])
 
     with Connection(settings) as connection:
-        workspace = Applier(settings=settings, connection=connection, parallelism=1)
+        workspace = WorkspaceReader(settings=settings, connection=connection, parallelism=1)
         plan = workspace.plan(load_manifests(settings), settings.policy)
-        workspace.execute(plan, meta={}, keep=look)
+        execute(workspace, plan, meta={}, keep=look)
     look()
     assert len(seen) == len(plan.calls) + 1
     assert all(one == seen[0] for one in seen)
@@ -302,9 +304,9 @@ def test_a_plan_file_no_longer_fits_when_somebody_answers(tmp_path: Path) -> Non
         settings = it.settings
         answer(it, email, f"{{Team: {team}}}")
         with Connection(settings) as connection:
-            workspace = Applier(settings=settings, connection=connection)
+            workspace = WorkspaceReader(settings=settings, connection=connection)
             with pytest.raises(StalePlan) as error:
-                workspace.refuse_stale_plan(plan)
+                refuse_stale_plan(workspace, plan)
         assert f"user/{email}" in error.value.message
 
 
@@ -322,9 +324,9 @@ def test_an_answer_given_during_the_run_keeps_the_old_field(tmp_path: Path, emai
             answer(it, email, f"{{Team: {team}}}")
 
     with Connection(settings) as connection:
-        workspace = Applier(settings=settings, connection=connection, parallelism=1)
+        workspace = WorkspaceReader(settings=settings, connection=connection, parallelism=1)
         plan = workspace.plan(load_manifests(settings), settings.policy)
-        report = workspace.execute(plan, meta={}, keep=meanwhile)
+        report = execute(workspace, plan, meta={}, keep=meanwhile)
     *done, deletion = report.outcomes
     assert {one.status for one in done} == {CallStatus.DONE}
     assert deletion.status is CallStatus.FAILED
@@ -347,7 +349,7 @@ def test_a_plan_file_is_applied_as_it_was_reviewed(tmp_path: Path) -> None:
     plan = loads(dumps(it.plan(WHOLE)))
     settings = it.settings
     with Connection(settings) as connection:
-        Applier(settings=settings, connection=connection).refuse_stale_plan(plan)
+        refuse_stale_plan(WorkspaceReader(settings=settings, connection=connection), plan)
     report = it.apply(plan=plan)
     assert (report.exit, report.converged) == (ExitCode.OK, True)
 

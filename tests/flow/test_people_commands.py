@@ -13,17 +13,15 @@ import pytest
 from json_schemas import schema_validator
 
 from lmsconf.errors import ExitCode, ProblemsFound
+from lmsconf.kinds.content_target.effects.query import AccessQuery
 from lmsconf.model.address import Address
 from lmsconf.model.effects import Basis
-from lmsconf.planner.access_reports import person_access
-from lmsconf.planner.access_state import AccessQuery
+from lmsconf.planner.access_reports import audience_report, person_access
 from lmsconf.planner.access_tests import judge_tests
-from lmsconf.planner.audience_reports import audience_report
 from lmsconf.sandbox.faults import Fault, FaultScript
-from lmsconf.workspace.access_reader import read_people_view
 from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.project_manifests import load_manifests
-from lmsconf.workspace.reader import WorkspaceReader
+from lmsconf.workspace.reader import WorkspaceReader, read_people_view
 
 from .project import Project
 from .shell import Ran, lmsconf

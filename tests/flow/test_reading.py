@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from lmsconf.api.concurrent_reader import ConcurrentReader
-from lmsconf.apply.applier import Applier
+from lmsconf.api.worker_pool import ConcurrentReader
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound, Unauthorized
 from lmsconf.kinds import all_kinds
@@ -22,7 +21,7 @@ from lmsconf.model.progress import RunProgress
 from lmsconf.sandbox.faults import Fault
 from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.project_manifests import load_manifests
-from lmsconf.workspace.reader import reads_needed
+from lmsconf.workspace.reader import WorkspaceReader, reads_needed
 
 from .altered_service import Edit, apply_under, plan_altered, plan_under
 from .project import Project
@@ -376,7 +375,7 @@ def test_a_final_total_counts_the_managers_of_groups(tmp_path: Path) -> None:
     with Connection(it.settings) as connection, connection.worker_pool(4, told.append) as pool:
         wanted = reads_needed(load_manifests(it.settings), it.settings.policy)
         reader = OneAfterAnother(pool, it.spec)
-        templates = Applier(settings=it.settings, connection=connection).call_templates
+        templates = WorkspaceReader(settings=it.settings, connection=connection).call_templates
         read_workspace(reader, all_kinds(), wanted, templates, url="", taken_at="")
     final = [(now.done, now.total) for now in told if now.is_final]
     assert final == [(reader.requests - 1, reader.requests), (reader.requests, reader.requests)]

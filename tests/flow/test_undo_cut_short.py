@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 from simulation.request_faults import KEPT, Killed, MortalJournal
 
-from lmsconf.apply.applier import Applier
+from lmsconf.apply.replanning import refuse_stale_plan
+from lmsconf.apply.run import execute
 from lmsconf.documents.plan_file import loads
 from lmsconf.kinds import all_kinds
-from lmsconf.planner.undo.pre_image import pre_image
+from lmsconf.planner.undo.extent import pre_image
 from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.project_manifests import load_manifests
+from lmsconf.workspace.reader import WorkspaceReader
 
 from .project import Project
 from .shell import lmsconf
@@ -54,18 +56,18 @@ def cut_short(project: Project, dies_at: int, *, unsent: bool, file: str | None 
     """
     settings = project.settings
     with Connection(settings) as connection:
-        applier = Applier(settings=settings, connection=connection, parallelism=1)
+        applier = WorkspaceReader(settings=settings, connection=connection, parallelism=1)
         plan = (
             applier.plan(load_manifests(settings), settings.policy)
             if file is None
             else loads((project.root / file).read_text(encoding="utf-8"))
         )
-        before = pre_image(all_kinds(), plan, applier.refuse_stale_plan(plan))
+        before = pre_image(all_kinds(), plan, refuse_stale_plan(applier, plan))
         journal = MortalJournal.begin(project.root, plan, meta={}, retention=KEPT, pre_image=before)
         assert isinstance(journal, MortalJournal)
         journal.dies_at, journal.unsent = dies_at, unsent
         with journal, pytest.raises(Killed):
-            applier.execute(plan, meta={}, journal=journal)
+            execute(applier, plan, meta={}, journal=journal)
     return len(plan.calls)
 
 

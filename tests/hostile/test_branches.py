@@ -22,7 +22,7 @@ import pytest
 from lmsconf.cli import app
 from lmsconf.cli.frame import run_command_line
 from lmsconf.sandbox.serve import Server
-from lmsconf.sandbox.service import SandboxResponse, SandboxService
+from lmsconf.sandbox.service import Sandbox, SandboxResponse
 
 TOKEN = "t0ken-of-the-base"
 CANARY = "c4n4ry-0utside"
@@ -30,7 +30,7 @@ BASE = "{env: LMSCONF_KEY}"
 MANIFEST = "groups: [{name: Coaches, members: []}]\n"
 
 
-class Recording(SandboxService):
+class Recording(Sandbox):
     """The workspace that the base names, which keeps what credentials it was shown."""
 
     def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:

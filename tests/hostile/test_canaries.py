@@ -16,7 +16,7 @@ from lmsconf.api.retry import RetryPolicy
 from lmsconf.cli import app
 from lmsconf.cli.frame import run_command_line
 from lmsconf.sandbox.serve import Server
-from lmsconf.sandbox.service import SandboxResponse, SandboxService, json_response
+from lmsconf.sandbox.service import Sandbox, SandboxResponse, json_response
 
 TOKEN = "canary-" + "tok/en+4711=="
 LINK = "https://files.example/report.pdf?X-Amz-Algorithm=AWS4&X-Amz-Signature=canarysignature4711&X-Amz-Expires=60"
@@ -28,7 +28,7 @@ content: [{name: GDPR basics}]
 """
 
 
-class Echo(SandboxService):
+class Echo(Sandbox):
     """A service that says in each refusal what it was sent, and puts a pre-signed link into every row it lists.
 
     fails: path → the status with which it is refused.

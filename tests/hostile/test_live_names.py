@@ -28,8 +28,8 @@ from lmsconf.model.progress import RunProgress
 from lmsconf.model.recorded_run import CallState, JournalHeader, RecordedCall, RecordedRun, RunEnding
 from lmsconf.model.scope import PlanScope, VerifiedScope, VerifyMode
 from lmsconf.render import APPLY_VIEWS, FLEET_VIEWS, PLAN_PROBLEMS_VIEWS, PLAN_VIEWS, PROBLEMS_VIEWS
-from lmsconf.render.recorded_runs import RUN_VIEWS, RUNS_VIEWS
-from lmsconf.sandbox.transport import Sandbox
+from lmsconf.render.apply_report import RUN_VIEWS, RUNS_VIEWS
+from lmsconf.sandbox.service import Sandbox
 
 from .active_content import JUDGES, text
 from .payloads import HALF, NAMES

@@ -21,7 +21,7 @@ from lmsconf.errors import SHOWN, ExitCode, ProblemsFound
 from lmsconf.kinds import all_kinds
 from lmsconf.manifest.load import load_folder
 from lmsconf.sandbox.serve import Server
-from lmsconf.sandbox.service import SandboxResponse, SandboxService
+from lmsconf.sandbox.service import Sandbox, SandboxResponse
 
 from . import active_content
 
@@ -157,7 +157,7 @@ groups: [{name: Mentors}, {name: Coaches, members: [a@x.example]}]
 UNUSABLE = ["..", ".", "a\u0000", "\x1b[2J", "../..\n"]
 
 
-class Altering(SandboxService):
+class Altering(Sandbox):
     """A workspace whose responses are altered on their way."""
 
     alter: Callable[[str, str], str] = staticmethod(lambda method, text: text)

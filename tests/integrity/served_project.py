@@ -19,8 +19,7 @@ from lmsconf.cli import app
 from lmsconf.cli.frame import run_command_line
 from lmsconf.model.canonical_json import Json
 from lmsconf.sandbox.faults import FaultScript
-from lmsconf.sandbox.service import LoggedRequest
-from lmsconf.sandbox.transport import Sandbox
+from lmsconf.sandbox.service import LoggedRequest, Sandbox
 
 
 class CommandResult(NamedTuple):

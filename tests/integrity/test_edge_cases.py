@@ -15,10 +15,10 @@ from msgspec.structs import replace
 from waiting import HANGS
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, WaitClock
-from lmsconf.apply.applier import Applier
+from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver
 from lmsconf.apply.executor import CallExecutor
 from lmsconf.apply.first_calls import FirstCalls
+from lmsconf.apply.run import execute
 from lmsconf.errors import ExitCode, InvalidResponse
 from lmsconf.kinds import all_kinds
 from lmsconf.kinds.smart_group.types import parse_condition_row
@@ -28,8 +28,9 @@ from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Plan
 from lmsconf.model.policy import GuardLimits
 from lmsconf.project.settings import Settings, load_settings
-from lmsconf.sandbox.transport import Sandbox
+from lmsconf.sandbox.service import Sandbox
 from lmsconf.workspace.project_manifests import load_manifests
+from lmsconf.workspace.reader import WaitClock, WorkspaceReader
 
 from .served_project import ServedProject, staged
 
@@ -113,10 +114,10 @@ WANTED = "groups: [{name: E, previously: [C]}, {name: New}]"
 def applied(root: Path, answers: Mapping[str, int]) -> ApplyReport:
     """The report of an apply of a rename and a creation, during which some operations are answered so."""
     with project(root, WANTED) as (settings, sandbox):
-        workspace = Applier(
+        workspace = WorkspaceReader(
             settings=settings, connection=TransportConnection(StatusOnlyTransport(sandbox, answers), sandbox.spec)
         )
-        return workspace.execute(workspace.plan(load_manifests(settings), settings.policy), meta={})
+        return execute(workspace, workspace.plan(load_manifests(settings), settings.policy), meta={})
 
 
 def test_a_refusal_is_the_outcome_of_its_call(tmp_path: Path) -> None:
@@ -135,11 +136,11 @@ def test_only_what_is_gone_already_counts_as_deleted(tmp_path: Path, operation: 
     """A deletion that is answered with 404 or 410 is done; otherwise a refusal of it, or of a change, is a failure."""
     with project(tmp_path, "groups: [{name: E, previously: [C]}]\nabsent: {groups: [A]}") as (settings, sandbox):
         policy = replace(settings.policy, guards=GuardLimits(removals=None))
-        workspace = Applier(
+        workspace = WorkspaceReader(
             settings=settings,
             connection=TransportConnection(StatusOnlyTransport(sandbox, {operation: status}), sandbox.spec),
         )
-        report = workspace.execute(workspace.plan(load_manifests(settings), policy), meta={})
+        report = execute(workspace, workspace.plan(load_manifests(settings), policy), meta={})
     [outcome] = [one for one in report.outcomes if one.operation == operation]
     is_done = method == "DELETE" and status in (404, 410)
     assert outcome.status is (CallStatus.DONE if is_done else CallStatus.FAILED)
@@ -162,9 +163,9 @@ def test_a_removal_of_somebody_who_is_not_there_is_done(tmp_path: Path, status: 
     """Whatever the status of the refusal: the list is read, and does not have the person."""
     with project(tmp_path, "groups: [{name: A, managers: []}]") as (settings, sandbox):
         connection = TransportConnection(UnmanagingTransport(sandbox, status), sandbox.spec)
-        workspace = Applier(settings=settings, connection=connection)
+        workspace = WorkspaceReader(settings=settings, connection=connection)
         policy = replace(settings.policy, guards=GuardLimits(removals=None))
-        report = workspace.execute(workspace.plan(load_manifests(settings), policy), meta={})
+        report = execute(workspace, workspace.plan(load_manifests(settings), policy), meta={})
     assert [one.status for one in report.outcomes] == [CallStatus.DONE]
 
 
@@ -193,12 +194,12 @@ def muted(root: Path, **kinds: Any) -> ApplyReport:
         now += seconds
 
     with project(root, "groups: [{name: New}]") as (settings, sandbox):
-        plan = Applier(settings=settings, connection=TransportConnection(sandbox, sandbox.spec)).plan(
+        plan = WorkspaceReader(settings=settings, connection=TransportConnection(sandbox, sandbox.spec)).plan(
             load_manifests(settings), settings.policy
         )
         link = TransportConnection(NoIdTransport(sandbox, **kinds), sandbox.spec)
         timing = WaitClock(now=lambda: now, sleep=sleep)
-        return Applier(settings=settings, connection=link, timing=timing).execute(plan, meta={})
+        return execute(WorkspaceReader(settings=settings, connection=link, timing=timing), plan, meta={})
 
 
 @pytest.mark.parametrize(("times", "status"), [(1, CallStatus.DONE), (2, CallStatus.FAILED)])
@@ -275,7 +276,7 @@ def test_a_list_that_an_answer_lacks_is_not_an_empty_one(tmp_path: Path, ends: s
         def plan(ends: str) -> Plan:
             # Pages of one make it cheaper to ask the group than everybody.
             link = TransportConnection(EmptyObjectTransport(sandbox, ends), ApiSpec({"paging.limit": 1}))
-            workspace = Applier(settings=settings, connection=link)
+            workspace = WorkspaceReader(settings=settings, connection=link)
             return workspace.plan(load_manifests(settings), settings.policy)
 
         assert plan("/nothing").changes == ()

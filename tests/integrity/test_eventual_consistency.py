@@ -14,15 +14,15 @@ from laws.sandbox_project import TransportConnection
 from wire.second_dialect import known_dialect
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.apply.ambiguous_writes import WaitClock
-from lmsconf.apply.applier import Applier
+from lmsconf.apply.run import execute
 from lmsconf.errors import ExitCode
 from lmsconf.model.calls import Call, CallStatus
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.scope import VerifyMode
 from lmsconf.project.settings import load_settings
-from lmsconf.sandbox.transport import Sandbox
+from lmsconf.sandbox.service import Sandbox
 from lmsconf.workspace.project_manifests import load_manifests
+from lmsconf.workspace.reader import WaitClock, WorkspaceReader
 
 SEED = """
 people:
@@ -67,7 +67,7 @@ class StaleReadTransport(httpx.BaseTransport):
             return httpx.Response(403, json={"message": "no"})
         if path.endswith(self.idle):
             return httpx.Response(200, json={})
-        self.sandbox.checkpoint(str(len(self._states)))
+        self.sandbox.store.checkpoint(str(len(self._states)))
         self._states.append(self.now)
         return self.sandbox.handle_request(request)
 
@@ -76,11 +76,11 @@ class StaleReadTransport(httpx.BaseTransport):
         young = next((number for number, at in enumerate(self._states) if at > self.now - self.lag), None)
         if young is None:
             return self.sandbox.handle_request(request)
-        self.sandbox.checkpoint("now")
-        self.sandbox.restore(str(young))
+        self.sandbox.store.checkpoint("now")
+        self.sandbox.store.restore(str(young))
         answer = self.sandbox.handle_request(request)
         answer.read()
-        self.sandbox.restore("now")
+        self.sandbox.store.restore("now")
         return answer
 
 
@@ -109,9 +109,9 @@ def applied(
     settings = load_settings(root, None, {"LMSCONF_T": "sandbox"})
     timing = WaitClock(now=lambda: late.now, sleep=late.sleep, tell=late.told.append)
     link = TransportConnection(late, ApiSpec(known_dialect()))
-    workspace = Applier(settings=settings, connection=link, parallelism=1, timing=timing)
-    return workspace.execute(
-        workspace.plan(load_manifests(settings), settings.policy), meta={}, keep=keep, verify=verify
+    workspace = WorkspaceReader(settings=settings, connection=link, parallelism=1, timing=timing)
+    return execute(
+        workspace, workspace.plan(load_manifests(settings), settings.policy), meta={}, keep=keep, verify=verify
     )
 
 

@@ -13,12 +13,12 @@ import pytest
 from laws.sandbox_project import TransportConnection
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.apply.applier import Applier
 from lmsconf.errors import LmsconfError, ProblemsFound
 from lmsconf.model.plan import Action, Plan
 from lmsconf.project.settings import load_settings
-from lmsconf.sandbox.transport import Sandbox
+from lmsconf.sandbox.service import Sandbox
 from lmsconf.workspace.project_manifests import load_manifests
+from lmsconf.workspace.reader import WorkspaceReader
 
 
 def lines(section: str, count: int, line: str) -> str:
@@ -144,7 +144,7 @@ class PagedProject:
         """The plan. Raises LmsconfError."""
         settings = load_settings(self.root, None, {})
         link = TransportConnection(transport, ApiSpec({"paging.limit": PAGE}))
-        workspace = Applier(settings=settings, connection=link, parallelism=2)
+        workspace = WorkspaceReader(settings=settings, connection=link, parallelism=2)
         return workspace.plan(load_manifests(settings), settings.policy)
 
 

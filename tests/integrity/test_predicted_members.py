@@ -11,14 +11,15 @@ import httpx
 import pytest
 from laws.sandbox_project import TransportConnection
 
-from lmsconf.apply.applier import Applier
+from lmsconf.apply.run import execute
 from lmsconf.documents.plan_file import dumps, loads
 from lmsconf.errors import ExitCode
 from lmsconf.model.effects import Basis
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.project.settings import load_settings
-from lmsconf.sandbox.transport import Sandbox
+from lmsconf.sandbox.service import Sandbox
 from lmsconf.workspace.project_manifests import load_manifests
+from lmsconf.workspace.reader import WorkspaceReader
 
 SEED = """
 custom_fields: [{name: Country, type: CHOICE, choices: [SE, 'NO']}]
@@ -77,9 +78,9 @@ def applied(
     (root / "manifests" / "all.yaml").write_text(f"{wanted}\n{more}", encoding="utf-8")
     settings = load_settings(root, None, {"LMSCONF_T": "sandbox"})
     link = TransportConnection(way, way.sandbox.spec)
-    workspace = Applier(settings=settings, connection=link, parallelism=1)
+    workspace = WorkspaceReader(settings=settings, connection=link, parallelism=1)
     plan = workspace.plan(load_manifests(settings), settings.policy)
-    return workspace.execute(loads(dumps(plan)) if from_file else plan, meta={})
+    return execute(workspace, loads(dumps(plan)) if from_file else plan, meta={})
 
 
 @pytest.mark.parametrize("members", [None, ["u-1", "u-2"], ["u-1", "u-2", "u-3"], ["u-1", "u-2", "u-9"]])
@@ -176,7 +177,7 @@ def test_who_loses_is_not_known(
     sandbox = Sandbox(":memory:", seed=tmp_path / "seed.yaml")
     settings = load_settings(tmp_path, None, {"LMSCONF_T": "sandbox"})
     link = TransportConnection(NoMembersTransport(sandbox, answer), sandbox.spec)
-    plan = Applier(settings=settings, connection=link).plan(load_manifests(settings), settings.policy)
+    plan = WorkspaceReader(settings=settings, connection=link).plan(load_manifests(settings), settings.policy)
     sandbox.close_workspace()
     assert plan.effects.basis is Basis.UNKNOWN
     assert plan.effects.people.lose == lose

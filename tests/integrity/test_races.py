@@ -11,11 +11,11 @@ import pytest
 from waiting import VirtualClock, nobody_waits
 
 import lmsconf
-from lmsconf.apply.ambiguous_writes import WaitClock
 from lmsconf.cli import app
 from lmsconf.cli.frame import run_command_line
 from lmsconf.errors import ExitCode, StalePlan
 from lmsconf.model.plan import Plan
+from lmsconf.workspace.reader import WaitClock
 
 from .served_project import CommandResult, ServedProject, staged
 from .test_stale_plans import ALL, DIALECT, MANIFESTS, OPTIONS, SEED, Hand, Screen

@@ -10,14 +10,15 @@ from pathlib import Path
 import httpx
 from laws.sandbox_project import TransportConnection
 
-from lmsconf.apply.applier import Applier
+from lmsconf.apply.run import execute
 from lmsconf.journal.journal_writer import Journal
 from lmsconf.journal.run_chain import Retention
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Plan
 from lmsconf.project.settings import load_settings
-from lmsconf.sandbox.transport import Sandbox
+from lmsconf.sandbox.service import Sandbox
 from lmsconf.workspace.project_manifests import load_manifests
+from lmsconf.workspace.reader import WorkspaceReader
 
 BEGAN = datetime(2026, 6, 1, 8, 0, tzinfo=UTC)
 PROJECT = 'workspaces: {sandbox: {url: "sandbox:"}}\n'
@@ -71,7 +72,9 @@ class JournalProject:
         (self.root / "lmsconf.yaml").write_text(PROJECT, encoding="utf-8")
         (self.root / "manifests" / "all.yaml").write_text(MANIFEST, encoding="utf-8")
         settings = load_settings(self.root, None, {}, today=date(2026, 6, 1))
-        self.workspace = Applier(settings=settings, connection=TransportConnection(self.sandbox, self.sandbox.spec))
+        self.workspace = WorkspaceReader(
+            settings=settings, connection=TransportConnection(self.sandbox, self.sandbox.spec)
+        )
 
     def plan(self) -> Plan:
         return self.workspace.plan(load_manifests(self.workspace.settings), self.workspace.settings.policy)
@@ -84,7 +87,7 @@ class JournalProject:
         """The plan, carried out, and where its journal is."""
         plan = self.plan()
         with self.begin(plan) as journal:
-            report = self.workspace.execute(plan, meta={}, journal=journal)
+            report = execute(self.workspace, plan, meta={}, journal=journal)
         return plan, report, journal.path
 
     @property

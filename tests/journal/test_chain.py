@@ -13,6 +13,7 @@ from flow.project import Project as Folder
 from flow.shell import lmsconf as command
 
 from journal.journal_project import JournalProject
+from lmsconf.apply.run import execute
 from lmsconf.errors import ExitCode, LmsconfError, Severity
 from lmsconf.journal.journal_reader import find_run, read_headers
 from lmsconf.journal.journal_writer import Journal
@@ -90,7 +91,7 @@ def test_what_cannot_be_deleted_or_kept_is_a_warning(scene: JournalProject) -> N
     retention = Retention(keep=1, settle=0.0)
     with Journal.begin(scene.root, plan, meta={}, retention=retention) as journal:
         report_path(journal.path).mkdir()
-        report = scene.workspace.execute(plan, meta={}, journal=journal)
+        report = execute(scene.workspace, plan, meta={}, journal=journal)
     assert {one.name for one in Path("/dev/fd").iterdir()} <= descriptors
     assert report.exit == ExitCode.OK
     assert [(one.code, one.severity, one.message, one.hint) for one in report.problems] == [

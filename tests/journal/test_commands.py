@@ -19,22 +19,20 @@ from lmsconf.errors import ExitCode
 from lmsconf.journal.line_codec import encode_line
 from lmsconf.journal.workspace_lock import hold_lock
 from lmsconf.sandbox.serve import Server, serve
-from lmsconf.sandbox.service import SandboxService
+from lmsconf.sandbox.service import Sandbox
 
 
 @pytest.fixture
-def served() -> Iterator[tuple[Server, SandboxService]]:
+def served() -> Iterator[tuple[Server, Sandbox]]:
     """A workspace behind a loopback port."""
-    service = SandboxService()
+    service = Sandbox()
     with serve(service) as server:
         yield server, service
     service.close_workspace()
 
 
 @pytest.fixture
-def lmsconf(
-    tmp_path: Path, served: tuple[Server, SandboxService], monkeypatch: pytest.MonkeyPatch
-) -> Callable[..., int]:
+def lmsconf(tmp_path: Path, served: tuple[Server, Sandbox], monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
     """Runs a command in a project for a workspace over HTTP and one that is embedded."""
     (tmp_path / "manifests").mkdir()
     (tmp_path / "manifests" / "all.yaml").write_text(MANIFEST, encoding="utf-8")
@@ -58,7 +56,7 @@ def crash(root: Path, url: str, began: datetime) -> None:
     (folder / f"{began:%Y%m%dT%H%M%SZ}-abababababab.jsonl").write_bytes(content)
 
 
-def writes(service: SandboxService) -> int:
+def writes(service: Sandbox) -> int:
     return sum(logged.writes for logged in service.log)
 
 
@@ -121,7 +119,7 @@ def test_runs_of_one_workspace(lmsconf: Callable[..., int], capsys: pytest.Captu
 
 @pytest.mark.parametrize("format", ["text", "json"])
 def test_a_held_lock_stops_apply(
-    lmsconf: Callable[..., int], format: str, served: tuple[Server, SandboxService], tmp_path: Path,
+    lmsconf: Callable[..., int], format: str, served: tuple[Server, Sandbox], tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     """While another run is applying, apply sends nothing and exits 1; plan does not care."""
@@ -136,7 +134,7 @@ def test_a_held_lock_stops_apply(
 
 @pytest.mark.parametrize("format", ["text", "json"])
 def test_no_journal_stops_apply(
-    lmsconf: Callable[..., int], format: str, served: tuple[Server, SandboxService], tmp_path: Path,
+    lmsconf: Callable[..., int], format: str, served: tuple[Server, Sandbox], tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     """Where the run cannot be written down, nothing is sent; as JSON, the report lists every call as not attempted."""
@@ -152,7 +150,7 @@ def test_no_journal_stops_apply(
 
 def test_a_rerun_waits_for_what_was_in_flight(
     lmsconf: Callable[..., int],
-    served: tuple[Server, SandboxService],
+    served: tuple[Server, Sandbox],
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -7,20 +7,22 @@ import json
 import os
 import stat
 from collections import defaultdict
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
 from journal.journal_project import CALLS, KEEP_ALL, JournalProject
+from lmsconf.apply.events import ApplyProgress
+from lmsconf.apply.run import execute
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import ExitCode, LmsconfError
 from lmsconf.journal.journal_reader import parse_journal
 from lmsconf.journal.journal_writer import Journal
 from lmsconf.model.calls import Call, CallStatus
 from lmsconf.model.outcomes import CallOutcome
-from lmsconf.model.progress import RunProgress
+from lmsconf.model.progress import Report, RunProgress
 from lmsconf.model.recorded_run import CallState
 from lmsconf.support.redaction import register_secret
 
@@ -42,7 +44,7 @@ def test_a_call_is_on_the_disk_before_it_is_sent(scene: JournalProject) -> None:
             seen.append(operation)
 
         scene.sandbox.arrives = arrives
-        report = scene.workspace.execute(plan, meta={}, journal=journal)
+        report = execute(scene.workspace, plan, meta={}, journal=journal)
     assert report.exit == ExitCode.OK, report.outcomes
     assert len(seen) == len(plan.calls) == CALLS
 
@@ -55,7 +57,7 @@ def test_a_call_that_may_not_be_sent_is_not_written_down_as_begun(scene: Journal
         raise LmsconfError("the lock is another's by now")
 
     with scene.begin(plan) as journal:
-        report = scene.workspace.execute(plan, meta={}, journal=journal, keep=lost)
+        report = execute(scene.workspace, plan, meta={}, journal=journal, keep=lost)
     assert {outcome.status for outcome in report.outcomes} == {CallStatus.NOT_ATTEMPTED}
     run = parse_journal(journal.path.stem, journal.path.read_bytes())
     assert [call for call in run.calls if call.begun] == []
@@ -81,8 +83,13 @@ def test_whoever_listens_hears_each_outcome_too(scene: JournalProject) -> None:
     """What is written down is counted as well, each outcome once, beside what is verified afterwards."""
     plan = scene.plan()
     heard: defaultdict[str, list[RunProgress]] = defaultdict(list)
+
+    class Heard(ApplyProgress):
+        def phase(self, label: str) -> AbstractContextManager[Report]:
+            return nullcontext(heard[label].append)
+
     with scene.begin(plan) as journal:
-        scene.workspace.execute(plan, meta={}, phase=lambda label: nullcontext(heard[label].append), journal=journal)
+        execute(scene.workspace, plan, meta={}, progress=Heard(), journal=journal)
     assert [now.done for now in heard["Applying"]] == list(range(1, len(plan.calls) + 1))
     assert {(now.total, now.is_final) for now in heard["Applying"]} == {(len(plan.calls), True)}
     assert [*heard] == ["Applying", "Verifying"]
@@ -210,7 +217,7 @@ def test_a_call_that_cannot_be_written_down_is_not_sent(scene: JournalProject, c
     """When the disk is full after some calls, those are done and reported, and no other is sent."""
     plan = scene.plan()
     with scene.begin(plan, sync=FullAt(1 + calls)) as journal:
-        report = scene.workspace.execute(plan, meta={}, journal=journal)
+        report = execute(scene.workspace, plan, meta={}, journal=journal)
     assert len(scene.writes) == calls == report.count(CallStatus.DONE)
     assert report.count(CallStatus.NOT_ATTEMPTED) == CALLS - calls
     assert "No space left" in str(next(one.reason for one in report.outcomes if one.status is CallStatus.NOT_ATTEMPTED))
@@ -223,7 +230,7 @@ def test_a_journal_that_only_lacks_its_end_is_a_warning(scene: JournalProject) -
     """When the disk is full after the last call, the run is what it is, and the report says what is missing."""
     plan = scene.plan()
     with scene.begin(plan, sync=FullAt(1 + CALLS)) as journal:
-        report = scene.workspace.execute(plan, meta={}, journal=journal)
+        report = execute(scene.workspace, plan, meta={}, journal=journal)
     assert report.exit == ExitCode.OK
     assert [(problem.code, problem.is_error) for problem in report.problems] == [("journal/failed", False)]
 
@@ -243,7 +250,7 @@ def test_a_run_that_dies_leaves_its_calls_in_flight(scene: JournalProject) -> No
     # One after the other: otherwise others could be on their way too.
     workspace = replace(scene.workspace, parallelism=1)
     with pytest.raises(Killed), scene.begin(plan) as journal:
-        workspace.execute(plan, meta={}, journal=journal)
+        execute(workspace, plan, meta={}, journal=journal)
     run = parse_journal("left", journal.path.read_bytes())
     assert [call.operation for call in run.in_flight] == ["smart-groups.create"]
     assert (run.ending, run.summary[CallState.DONE]) == (None, CALLS - 1)

@@ -21,7 +21,7 @@ import httpx
 import pytest
 
 from lmsconf.sandbox.serve import serve
-from lmsconf.sandbox.service import SandboxService
+from lmsconf.sandbox.service import Sandbox
 
 DESCRIPTION = Path(__file__).parent.parent.parent / "schemas" / "openapi.json"
 MISSING = "no Prism: `npm install -g @stoplight/prism-cli@5.14.2`, or name its program in LMSCONF_PRISM"
@@ -59,7 +59,7 @@ class Prism:
 
 
 @contextmanager
-def judged(sandbox: SandboxService, log: Path, *options: str) -> Iterator[Prism]:
+def judged(sandbox: Sandbox, log: Path, *options: str) -> Iterator[Prism]:
     """That sandbox behind a port, and Prism before it; skips the test where there is no Prism.
 
     With the option `--errors` Prism refuses what violates, and keeps the reason from its log. Without, it lets

@@ -21,7 +21,7 @@ from schemathesis.openapi.checks import RejectedPositiveData
 from lmsconf.api.spec import ApiSpec
 from lmsconf.sandbox.faults import FaultScript
 from lmsconf.sandbox.seed import fill_workspace
-from lmsconf.sandbox.service import SandboxService
+from lmsconf.sandbox.service import Sandbox
 from lmsconf.sandbox.synthetic_seed import generate_seed
 from lmsconf.support.package_data import read_schema
 
@@ -103,10 +103,10 @@ class Examination:
         return {operation for operation, counts in self.statuses.items() if any(200 <= one < 300 for one in counts)}
 
 
-def workspace(faults: FaultScript | None = None, spec: ApiSpec | None = None) -> SandboxService:
+def workspace(faults: FaultScript | None = None, spec: ApiSpec | None = None) -> Sandbox:
     """A small workspace that is the same each time: its clock goes on by a second a look."""
     ticks = count()
-    service = SandboxService(clock=lambda: _BEGIN + next(ticks), faults=faults, spec=spec)
+    service = Sandbox(clock=lambda: _BEGIN + next(ticks), faults=faults, spec=spec)
     with service.store.write_transaction() as repository:
         fill_workspace(
             repository, generate_seed(users=120, groups=12, smart_groups=6, fields=8, contents=15, participations=80)
@@ -118,7 +118,7 @@ def workspace(faults: FaultScript | None = None, spec: ApiSpec | None = None) ->
     return service
 
 
-def examine(service: SandboxService, phase: str, *, seed: int, examples: int, only: str | None = None) -> Examination:
+def examine(service: Sandbox, phase: str, *, seed: int, examples: int, only: str | None = None) -> Examination:
     """Runs one phase with all checks, which is the end of the workspace. `only`: what paths have to fit."""
     found = Examination()
     seen: set[tuple[str, str]] = set()
@@ -134,7 +134,7 @@ def examine(service: SandboxService, phase: str, *, seed: int, examples: int, on
 
 
 def _schema(
-    service: SandboxService, phase: str, seed: int, examples: int, only: str | None
+    service: Sandbox, phase: str, seed: int, examples: int, only: str | None
 ) -> schemathesis.schemas.BaseSchema:
     """The description with the sandbox behind it. Its own server is only an example of one."""
     document = json.loads(read_schema("openapi.json")) | {"servers": [{"url": "/"}]}
@@ -145,7 +145,7 @@ def _schema(
     return schema.include(path_regex=only) if only else schema
 
 
-def _config(service: SandboxService, phase: str, seed: int, examples: int) -> dict[str, object]:
+def _config(service: Sandbox, phase: str, seed: int, examples: int) -> dict[str, object]:
     """One phase, every check, nothing kept on disk, and the same calls for the same seed."""
     with service.store.read_transaction() as repository:
         known = {query: sorted(set(repository.column(query))) for query in LIVE}
@@ -207,7 +207,7 @@ def _told(recorder: ScenarioRecorder, id: str, operation: str, check: str, failu
     )
 
 
-def app(service: SandboxService) -> _App:
+def app(service: Sandbox) -> _App:
     """The service as an ASGI application, which is how Schemathesis reaches what is in its own process."""
 
     async def answer(

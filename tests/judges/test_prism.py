@@ -20,8 +20,7 @@ from lmsconf.cli import app
 from lmsconf.cli.frame import run_command_line
 from lmsconf.errors import ExitCode
 from lmsconf.sandbox.seed import fill_workspace
-from lmsconf.sandbox.service import SandboxResponse
-from lmsconf.sandbox.transport import Sandbox
+from lmsconf.sandbox.service import Sandbox, SandboxResponse
 
 from .prism import CREDENTIAL, Prism, judged
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from laws.sandbox_project import Raw, SandboxProject
 from lmsconf.api.client import Client
-from lmsconf.api.service import Service
+from lmsconf.api.sdk.service import Service
 from lmsconf.errors import Rejected
 from lmsconf.model.plan import Plan
 

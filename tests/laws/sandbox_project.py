@@ -21,11 +21,10 @@ from waiting import retry_in_virtual_time
 from laws.random_manifests import ELSEWHERE, RandomManifests
 from laws.random_workspaces import RandomWorkspace
 from lmsconf.api.client import Client
-from lmsconf.api.concurrent_reader import ConcurrentReader
 from lmsconf.api.spec import ApiSpec
-from lmsconf.api.worker_pool import WorkerPool
-from lmsconf.apply.ambiguous_writes import WaitClock
-from lmsconf.apply.applier import Applier
+from lmsconf.api.worker_pool import ConcurrentReader, WorkerPool
+from lmsconf.apply.replanning import reevaluate_guards, refuse_stale_plan
+from lmsconf.apply.run import execute
 from lmsconf.documents.plan_file import dumps
 from lmsconf.errors import ProblemsFound
 from lmsconf.model.declarations import Manifests
@@ -36,9 +35,10 @@ from lmsconf.model.progress import Report
 from lmsconf.project.settings import Settings, load_settings
 from lmsconf.sandbox.faults import FaultScript
 from lmsconf.sandbox.seed import fill_workspace
-from lmsconf.sandbox.transport import Sandbox
+from lmsconf.sandbox.service import Sandbox
 from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.project_manifests import load_manifests
+from lmsconf.workspace.reader import WaitClock, WorkspaceReader
 
 NOW: Final = 1_767_225_600.0  # 2026-01-01T00:00:00Z
 NAME: Final = "sandbox"
@@ -106,7 +106,7 @@ class SandboxProject(Struct, frozen=True, kw_only=True):
     folder: Path
     sandbox: Sandbox
     settings: Settings
-    workspace: Applier
+    workspace: WorkspaceReader
 
     def manifests(self) -> Manifests:
         """What the manifests on disk say."""
@@ -127,8 +127,8 @@ class SandboxProject(Struct, frozen=True, kw_only=True):
 
     def consented(self, plan: Plan) -> Plan:
         """The plan with the exact consents that its guards ask for."""
-        judged = self.workspace.reevaluate_guards(
-            plan, [Consent(guard=one.name, number=one.total) for one in plan.guards]
+        judged = reevaluate_guards(
+            self.workspace, plan, [Consent(guard=one.name, number=one.total) for one in plan.guards]
         )
         assert not any(guard.tripped for guard in judged.guards)
         return judged
@@ -136,8 +136,8 @@ class SandboxProject(Struct, frozen=True, kw_only=True):
     def apply(self, plan: Plan) -> ApplyReport:
         """Carries a plan out whatever its guards say, once it is found fresh."""
         plan = self.consented(plan)
-        self.workspace.refuse_stale_plan(plan)
-        return self.workspace.execute(plan, meta={})
+        refuse_stale_plan(self.workspace, plan)
+        return execute(self.workspace, plan, meta={})
 
     def with_accounts(self) -> SandboxProject:
         """The same stage in a project whose file allows to create people."""
@@ -191,7 +191,7 @@ def open_stage(
     usual = _settings(folder)
     policy = replace(usual.policy, ownership=wish.ownership, leave_alone=wish.leave_alone)
     settings = replace(usual, root=root, manifests=root / "manifests", policy=policy, dialect=world.dialect)
-    workspace = Applier(
+    workspace = WorkspaceReader(
         settings=settings,
         connection=TransportConnection(sandbox, spec),
         parallelism=2,

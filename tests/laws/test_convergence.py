@@ -20,6 +20,7 @@ from laws.hypothesis_profile import tried
 from laws.random_manifests import ALL, RandomManifests, wishes
 from laws.random_workspaces import RandomWorkspace
 from laws.sandbox_project import Raw, SandboxProject, Shuffled, document_of, open_stage, yaml_text
+from lmsconf.apply.replanning import refuse_stale_plan
 from lmsconf.documents.plan_file import dumps
 from lmsconf.errors import ExitCode, ProblemsFound
 from lmsconf.kinds.entries import dependencies
@@ -114,7 +115,7 @@ def test_planning_writes_nothing(opened: Open, both: Both) -> None:
     stage = opened(both)
     plan = stage.plan()
     if plan.calls:
-        stage.workspace.refuse_stale_plan(stage.consented(plan))
+        refuse_stale_plan(stage.workspace, stage.consented(plan))
     assert stage.sandbox.log
     assert stage.writes() == 0
 

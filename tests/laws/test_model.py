@@ -35,7 +35,7 @@ from laws.strategies import (
 )
 from lmsconf.api.spec import ApiSpec
 from lmsconf.sandbox.seed import fill_workspace
-from lmsconf.sandbox.transport import Sandbox
+from lmsconf.sandbox.service import Sandbox
 
 NOW: Final = 1_767_225_600_000  # 2026-01-01T00:00:00Z
 HOUR: Final = 3_600_000

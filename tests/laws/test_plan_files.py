@@ -19,7 +19,7 @@ from laws.sandbox_project import NOW, document_of
 from lmsconf.documents import snapshot_file
 from lmsconf.documents.plan_file import dumps, loads, plan_digest
 from lmsconf.sandbox.seed import fill_workspace
-from lmsconf.sandbox.transport import Sandbox
+from lmsconf.sandbox.service import Sandbox
 
 Both = tuple[RandomWorkspace, RandomManifests]
 

@@ -21,8 +21,8 @@ from laws.hypothesis_profile import tried
 from laws.random_manifests import RandomManifests, wishes
 from laws.random_workspaces import Field, Group, RandomWorkspace
 from laws.sandbox_project import SandboxProject, open_stage
-from lmsconf.apply.rehearsal.rehearse import RehearsalOptions, rehearse_on
-from lmsconf.apply.rehearsal.twin import open_twin
+from lmsconf.apply.rehearse import RehearsalOptions, open_twin, rehearse_on
+from lmsconf.apply.run import execute
 from lmsconf.documents import snapshot_file
 from lmsconf.documents.plan_file import dumps, loads, plan_digest
 from lmsconf.kinds.custom_field.types import MOST_FIELDS
@@ -49,7 +49,7 @@ def test_what_is_rehearsed_comes_true(opened: Open, second: bool) -> None:
         live = stage.plan()
         assert rehearsal.receipt.plan_digest == plan_digest(live)
         assert loads(dumps(replace(live, rehearsal=rehearsal))).rehearsal == rehearsal
-        report = stage.workspace.execute(live, meta={}, made_from=stage.manifests())
+        report = execute(stage.workspace, live, meta={}, made_from=stage.manifests())
         event(rehearsal.receipt.outcome)
         assert {one.call: one.status for one in rehearsal.failed} == not_done(report)
         assert (rehearsal.receipt.outcome is RehearsalOutcome.SUCCESS) is (report.exit == 0)
@@ -181,7 +181,7 @@ def test_refusals_are_foretold(tmp_path: Path) -> None:
         try:
             before = stage.workspace.snapshot(manifests=stage.manifests())
             rehearsal, twin = rehearsed(stage, before)
-            report = stage.workspace.execute(stage.plan(), meta={}, made_from=stage.manifests())
+            report = execute(stage.workspace, stage.plan(), meta={}, made_from=stage.manifests())
             assert rehearsal.receipt.outcome is RehearsalOutcome.REFUSED, number
             assert any(call.status is CallStatus.FAILED for call in rehearsal.failed)
             refused = [(one.call, one.status, one.reason, one.hint) for one in rehearsal.failed]

@@ -20,6 +20,8 @@ from laws.hypothesis_profile import tried
 from laws.random_manifests import RandomManifests, answered_wishes
 from laws.random_workspaces import RandomWorkspace
 from laws.sandbox_project import Raw, SandboxProject, open_stage
+from lmsconf.apply.replanning import refuse_stale_plan
+from lmsconf.apply.run import execute
 from lmsconf.journal.journal_reader import find_run
 from lmsconf.journal.run_chain import Retention
 from lmsconf.kinds import all_kinds
@@ -27,7 +29,7 @@ from lmsconf.model.calls import CallStatus
 from lmsconf.model.names import normalize_name
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Change, Plan, UndoLevel
-from lmsconf.planner.undo.pre_image import pre_image
+from lmsconf.planner.undo.extent import pre_image
 from lmsconf.sandbox.faults import Fault, FaultScript
 from lmsconf.workspace.undo_plan import load_run, plan_undo
 
@@ -40,13 +42,13 @@ def kept_run(stage: SandboxProject, plan: Plan, dies_at: int | None = None) -> A
     dies_at: the call after which the process dies, before its outcome is recorded.
     """
     plan = stage.consented(plan)
-    live = stage.workspace.refuse_stale_plan(plan)
+    live = refuse_stale_plan(stage.workspace, plan)
     before, retention = pre_image(all_kinds(), plan, live), Retention(keep=50, settle=0)
     with MortalJournal.begin(stage.folder, plan, meta={}, retention=retention, pre_image=before) as journal:
         assert isinstance(journal, MortalJournal)
         journal.dies_at = dies_at
         try:
-            return stage.workspace.execute(plan, meta={}, journal=journal)
+            return execute(stage.workspace, plan, meta={}, journal=journal)
         except Killed:
             return None
 

@@ -17,17 +17,17 @@ from waiting import retry_in_virtual_time
 
 from lmsconf.api.client import Client
 from lmsconf.api.worker_pool import WorkerPool
-from lmsconf.apply.ambiguous_writes import WaitClock
-from lmsconf.apply.applier import Applier
-from lmsconf.apply.lock_names import LockHeldElsewhere
-from lmsconf.apply.remote_lock import LockManager
+from lmsconf.apply.remote_lock import LockHeldElsewhere, LockManager
+from lmsconf.apply.replanning import refuse_stale_plan
+from lmsconf.apply.run import execute
 from lmsconf.errors import LmsconfError, StalePlan
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.progress import Report
 from lmsconf.project.settings import LockSettings, Settings
-from lmsconf.sandbox.transport import Sandbox
+from lmsconf.sandbox.service import Sandbox
 from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.project_manifests import load_manifests
+from lmsconf.workspace.reader import WaitClock, WorkspaceReader
 
 TERMS = LockSettings(lease=900.0, owner="a run")
 
@@ -132,16 +132,16 @@ def race(settings: Settings, manifests: Manifests, seed: int, *, locked: bool, r
 
 def _run(settings: Settings, manifests: Manifests, line: ScheduledConnection, run: int, locked: bool) -> str:
     """One run as the command makes it; how it ended."""
-    workspace = Applier(settings=settings, connection=line, parallelism=1)
+    workspace = WorkspaceReader(settings=settings, connection=line, parallelism=1)
     try:
         plan = workspace.plan(manifests, settings.policy)
         if not plan.calls:
             return "nothing to do"
         smith = LockManager(line, timing=WaitClock(sleep=lambda *_: None), key=lambda: f"k{run}")
         with smith.hold(TERMS) if locked else nullcontext() as holding:
-            workspace.refuse_stale_plan(plan)
+            refuse_stale_plan(workspace, plan)
             keep = holding.renew_before if holding is not None else None
-            return "done" if workspace.execute(plan, meta={}, keep=keep).converged else "not converged"
+            return "done" if execute(workspace, plan, meta={}, keep=keep).converged else "not converged"
     except LockHeldElsewhere:
         return "held"
     except StalePlan:

@@ -15,10 +15,8 @@ from flow.shell import lmsconf
 from msgspec.structs import replace
 from waiting import Interruptions, awaited
 
-from lmsconf.apply.ambiguous_writes import WaitClock
-from lmsconf.apply.applier import Applier
-from lmsconf.apply.lock_names import LockHeldElsewhere, LockLost
-from lmsconf.apply.remote_lock import LockManager
+from lmsconf.apply.remote_lock import LockHeldElsewhere, LockLost, LockManager
+from lmsconf.apply.run import execute
 from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound, Unauthorized
 from lmsconf.model.address import Address
 from lmsconf.model.calls import Call, CallStatus
@@ -26,8 +24,9 @@ from lmsconf.model.names import LOCK_PREFIX
 from lmsconf.project.settings import LockSettings, load_settings
 from lmsconf.sandbox.faults import ALWAYS, Fault, FaultScript
 from lmsconf.sandbox.serve import serve
-from lmsconf.sandbox.transport import Sandbox
+from lmsconf.sandbox.service import Sandbox
 from lmsconf.workspace.project_manifests import load_manifests
+from lmsconf.workspace.reader import WaitClock, WorkspaceReader
 
 from .test_interleavings import ScheduledConnection, project
 
@@ -214,13 +213,15 @@ def test_unlocking_ends_a_run_that_is_at_work(tmp_path: Path) -> None:
             if made == 4:
                 day.sandbox.answer("DELETE", f"/groups/{lock.id}", "", {"authorization": "Bearer sandbox"}, b"")
 
-    workspace = Applier(settings=settings, connection=day.line, parallelism=1)  # calls in flight are not stopped
+    workspace = WorkspaceReader(
+        settings=settings, connection=day.line, parallelism=1
+    )  # calls in flight are not stopped
     plan = workspace.plan(load_manifests(settings), settings.policy)
     with day.smith().hold(TERMS) as holding:
         lock = day.smith().list_locks()[0]
         Slow(day, asked=asked)
         workspace = replace(workspace, connection=day.line)
-        report = workspace.execute(plan, meta={}, keep=holding.renew_before)
+        report = execute(workspace, plan, meta={}, keep=holding.renew_before)
     assert report.exit == ExitCode.PARTIAL
     assert made < 10
     left = [outcome for outcome in report.outcomes if outcome.status is CallStatus.NOT_ATTEMPTED]
@@ -477,7 +478,7 @@ def test_the_reserved_name_is_no_resource(tmp_path: Path) -> None:
     day = ClockedWorkspace()
     day.make("Coaches")
     with day.smith().hold(TERMS):
-        workspace = Applier(settings=settings, connection=day.line)
+        workspace = WorkspaceReader(settings=settings, connection=day.line)
         plan = workspace.plan(load_manifests(settings), settings.policy)
         assert (plan.changes, plan.unmanaged) == ((), ())
         assert [row.name for row in workspace.snapshot().of("group").rows] == ["Coaches"]

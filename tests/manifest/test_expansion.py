@@ -14,10 +14,10 @@ from jsonschema import Draft202012Validator
 from lmsconf.errors import Problem, Severity
 from lmsconf.export.manifest_files import ExpandedManifest
 from lmsconf.kinds import all_kinds
-from lmsconf.manifest.expand.variables import VALUES, ExpansionLimitExceeded, Variables, referenced_variables
+from lmsconf.manifest.expand.variables import VALUES, Reporter, Variables, referenced_variables
 from lmsconf.manifest.load import load_folder
-from lmsconf.manifest.yaml.nodes import EntrySourceMap
-from lmsconf.manifest.yaml.strict_reader import read_yaml
+from lmsconf.manifest.nodes import EntrySourceMap
+from lmsconf.manifest.yaml_reader import read_yaml
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import Manifests
 from lmsconf.project.config_reader import read_project_file
@@ -331,7 +331,7 @@ KNOWN: dict[str, Json] = {
 
 def written_out(text: str, told: list[Problem] | None = None) -> tuple[Json, EntrySourceMap]:
     document = read_yaml("a.yaml", text).documents[0]
-    variables = Variables(KNOWN, (told if told is not None else []).append)
+    variables = Variables(KNOWN, Reporter(told if told is not None else []))
     value = variables.substitute(document.value, document.source, document.at)
     return value, EntrySourceMap(value, document.source, document.at)
 
@@ -387,7 +387,7 @@ def test_places_are_kept() -> None:
 def test_what_holds_no_variable_is_not_copied() -> None:
     """Ten thousand people are the same list afterwards."""
     document = read_yaml("a.yaml", "a: [x, y]\nb: $(team)\n").documents[0]
-    found = Variables(KNOWN, print).substitute(document.value, document.source, document.at)
+    found = Variables(KNOWN, Reporter([])).substitute(document.value, document.source, document.at)
     assert isinstance(found, dict)
     assert isinstance(document.value, dict)
     assert found["a"] is document.value["a"]
@@ -408,8 +408,8 @@ def test_names() -> None:
 def test_lists_cannot_grow_without_bound() -> None:
     """A short manifest that stands for millions of values is refused before they are made."""
     document = read_yaml("a.yaml", f"a: [{', '.join(['$(long)'] * 2_000)}]").documents[0]
-    variables = Variables({"long": ["x"] * (VALUES // 1_000)}, print)
-    with pytest.raises(ExpansionLimitExceeded, match="1,000,000 values"):
+    variables = Variables({"long": ["x"] * (VALUES // 1_000)}, Reporter([]))
+    with pytest.raises(match="1,000,000 values"):
         variables.substitute(document.value, document.source, document.at)
 
 

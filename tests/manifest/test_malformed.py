@@ -14,9 +14,9 @@ from flow.project import Project
 
 from lmsconf.kinds import all_kinds
 from lmsconf.manifest.load import load_folder
+from lmsconf.manifest.schema_check import SchemaValidator
+from lmsconf.manifest.schema_messages import WORDED
 from lmsconf.manifest.schemas import manifest_schema
-from lmsconf.manifest.validation.check import SchemaValidator
-from lmsconf.manifest.validation.messages import WORDED
 from lmsconf.model.canonical_json import Json
 from lmsconf.support.package_data import read_schema
 from lmsconf.workspace.project_manifests import load_manifests

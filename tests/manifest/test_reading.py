@@ -9,9 +9,8 @@ import pytest
 from call_count import Effort
 
 from lmsconf.errors import SourceLocation
-from lmsconf.manifest.yaml.nodes import EntrySourceMap
-from lmsconf.manifest.yaml.read_result import EXPANDED, YamlReadResult
-from lmsconf.manifest.yaml.strict_reader import AliasBudget, read_yaml
+from lmsconf.manifest.nodes import EntrySourceMap
+from lmsconf.manifest.yaml_reader import EXPANDED, AliasBudget, YamlReadResult, read_yaml
 from lmsconf.model.canonical_json import Json
 
 
@@ -194,7 +193,7 @@ def test_without_libyaml() -> None:
     """Where libyaml is missing, the parser in Python gives the same values, positions and problems."""
     program = (
         "import sys; sys.modules['yaml.cyaml'] = None\n"
-        "from lmsconf.manifest.yaml.strict_reader import read_yaml\n"
+        "from lmsconf.manifest.yaml_reader import read_yaml\n"
         "good = read_yaml('a.yaml', 'a: [1, {b: \"x\"}]\\n---\\nc: &x yes\\nd: *x\\n')\n"
         "print([document.value for document in good.documents], good.documents[0].source.marks[0])\n"
         "bad = read_yaml('a.yaml', 'groups:\\n  - name: @home\\n')\n"

@@ -14,11 +14,10 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from lmsconf.kinds import all_kinds
+from lmsconf.manifest.schema_check import SchemaValidator, types_of_schema
 from lmsconf.manifest.schemas import manifest_schema, manifest_schema_text
-from lmsconf.manifest.validation.check import SchemaValidator
-from lmsconf.manifest.validation.schema_query import types_of_schema
 from lmsconf.model.canonical_json import Json
-from lmsconf.project.ownership_keys import ownership_properties
+from lmsconf.project.config_file import ownership_properties
 from lmsconf.support.package_data import read_schema
 
 

@@ -18,7 +18,7 @@ from typing import Any, Final
 from urllib.parse import parse_qs, urlencode
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.sandbox.service import SandboxResponse, SandboxService
+from lmsconf.sandbox.service import Sandbox, SandboxResponse
 from lmsconf.sandbox.store import Repository
 
 from .points import NAMES, Field, Points, Unreadable, read_answer, shown_answers
@@ -65,7 +65,7 @@ class Refused(Exception):
         self.status, self.reason = status, reason
 
 
-class RandomService(SandboxService):
+class RandomService(Sandbox):
     """One workspace with drawn points. asked: (method, path, body, status) of every request that writes."""
 
     def __init__(self, points: Points, seed: int = 0) -> None:

@@ -57,26 +57,25 @@ The planner calls functions of the kinds, and they those of the planner: both ar
 """
 
 DOORS = {
-    "httpx": {"api/transport.py", "api/client.py", "sandbox/transport.py"},
+    "httpx": {"api/transport.py", "api/client.py", "sandbox/service.py"},
     "yaml": {
         "manifest/edit/tree_builder.py",
-        "manifest/yaml/parser_events.py",
-        "manifest/yaml/strict_reader.py",
-        "sandbox/text_only_yaml.py",
+        "manifest/yaml_reader.py",
+        "sandbox/seed_rows.py",
         "sandbox/seed.py",
     },
-    "jsonschema": {"manifest/validation/check.py"},
-    "fastjsonschema": {"manifest/validation/check.py", "api/argument_validation.py", "sandbox/request_validation.py"},
+    "jsonschema": {"manifest/schema_check.py"},
+    "fastjsonschema": {"manifest/schema_check.py", "api/endpoint_group.py", "sandbox/request_context.py"},
     "deepdiff": {"planner/diff.py"},
     "sqlite3": {"sandbox/store.py"},
-    "jinja2": {"render/jinja.py", "sandbox/html_page.py"},
+    "jinja2": {"render/jinja.py", "sandbox/serve.py"},
     "markupsafe": {"render/jinja.py"},
     "cryptography": {"audit/signing.py"},
     "dask": {"fleet/dask_engine.py"},
     "distributed": {"fleet/dask_engine.py", "fleet/dask_worker.py"},
     "rich": {"cli/progress.py"},
     "subprocess": {
-        *("cli/pager.py", "fleet/local_engine.py", "fleet/task_process.py", "project/credentials.py", "support/git.py"),
+        *("cli/pager.py", "fleet/task_process.py", "project/credentials.py", "support/git.py"),
     },
 }
 """Library → the only modules that may import it. httpx's types may be named where a transport is handed in."""

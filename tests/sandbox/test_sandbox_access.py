@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from lmsconf.errors import LmsconfError
-from lmsconf.sandbox.transport import Sandbox
+from lmsconf.sandbox.service import Sandbox
 
 from .conftest import NOW
 from .unspecified import chosen

@@ -6,7 +6,7 @@ import pytest
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.sandbox.seed import fill_workspace
-from lmsconf.sandbox.transport import Sandbox
+from lmsconf.sandbox.service import Sandbox
 
 from .conftest import Caller
 from .unspecified import chosen

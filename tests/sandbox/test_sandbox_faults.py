@@ -9,8 +9,7 @@ import pytest
 import yaml
 
 from lmsconf.errors import LmsconfError, ProblemsFound
-from lmsconf.sandbox.fault_file import load_fault_script, parse_faults
-from lmsconf.sandbox.faults import ALWAYS, Fault, FaultScript
+from lmsconf.sandbox.faults import ALWAYS, Fault, FaultScript, load_fault_script, parse_faults
 
 
 def names(api) -> list[str]:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.sandbox.unspecified_behaviour import CHOICES
+from lmsconf.sandbox.handlers import CHOICES
 from sandbox.unspecified import chosen
 
 DESCRIPTION = Path(__file__).parent.parent.parent / "schemas" / "openapi.json"

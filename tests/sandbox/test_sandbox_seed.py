@@ -7,9 +7,9 @@ import yaml
 
 from lmsconf.errors import LmsconfError, ProblemsFound
 from lmsconf.sandbox.seed import fill_workspace, load_seed
+from lmsconf.sandbox.service import Sandbox
 from lmsconf.sandbox.store import Store
 from lmsconf.sandbox.synthetic_seed import dump_seed, generate_seed
-from lmsconf.sandbox.transport import Sandbox
 
 from .conftest import Caller
 

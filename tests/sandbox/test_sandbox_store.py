@@ -11,8 +11,8 @@ import pytest
 
 from lmsconf.errors import LmsconfError
 from lmsconf.sandbox.seed import fill_workspace
+from lmsconf.sandbox.service import Sandbox
 from lmsconf.sandbox.store import Store
-from lmsconf.sandbox.transport import Sandbox
 
 from .conftest import SEED, Caller
 
@@ -107,20 +107,20 @@ def test_a_checkpoint_brings_the_workspace_back(tmp_path, kept):
     sandbox = Sandbox(kept if kept == ":memory:" else tmp_path / kept)
     caller = Caller(sandbox)
     caller.ok("POST", "/groups", {"name": "One"})
-    sandbox.checkpoint("one")
+    sandbox.store.checkpoint("one")
     caller.ok("POST", "/groups", {"name": "Two"})
-    sandbox.checkpoint("two")
+    sandbox.store.checkpoint("two")
     for name, expected in (("one", ["One"]), ("two", ["One", "Two"]), ("one", ["One"])):
-        sandbox.restore(name)
+        sandbox.store.restore(name)
         assert groups(caller) == expected
         caller.ok("DELETE", "/groups/g-1")
-    sandbox.checkpoint("one")
+    sandbox.store.checkpoint("one")
     caller.ok("POST", "/groups", {"name": "Three"})
-    sandbox.restore("one")
+    sandbox.store.restore("one")
     assert groups(caller) == []
     assert len(sandbox.log) == 10
     with pytest.raises(LmsconfError, match="there is no checkpoint 'three'") as error:
-        sandbox.restore("three")
+        sandbox.store.restore("three")
     assert error.value.hint == "There are: one, two."
     sandbox.close_workspace()
 
@@ -128,9 +128,9 @@ def test_a_checkpoint_brings_the_workspace_back(tmp_path, kept):
 def test_a_restored_file_is_seen_by_others(tmp_path):
     """Another sandbox on the same file sees what is restored."""
     one, two = Sandbox(tmp_path / "w.db"), Sandbox(tmp_path / "w.db")
-    one.checkpoint("empty")
+    one.store.checkpoint("empty")
     Caller(two).ok("POST", "/groups", {"name": "One"})
-    one.restore("empty")
+    one.store.restore("empty")
     assert groups(Caller(two)) == []
     one.close_workspace()
     two.close_workspace()

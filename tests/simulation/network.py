@@ -10,7 +10,7 @@ from typing import Final
 import httpx
 
 from lmsconf.sandbox.faults import Fault, FaultScript
-from lmsconf.sandbox.transport import Sandbox
+from lmsconf.sandbox.service import Sandbox
 
 from .request_faults import Calm, Killed, Place, RequestFault, Script, ServiceEffect
 

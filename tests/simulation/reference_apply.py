@@ -13,20 +13,20 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from lmsconf.api.client import Client
-from lmsconf.api.concurrent_reader import ConcurrentReader
 from lmsconf.api.retry import RetryPolicy
 from lmsconf.api.spec import ApiSpec
-from lmsconf.api.worker_pool import WorkerPool
-from lmsconf.apply.ambiguous_writes import WaitClock as RunClock
-from lmsconf.apply.applier import Applier
+from lmsconf.api.worker_pool import ConcurrentReader, WorkerPool
+from lmsconf.apply.run import execute
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.plan import Plan
 from lmsconf.model.progress import Report
 from lmsconf.project.settings import Settings, load_settings
 from lmsconf.sandbox.seed import fill_workspace
-from lmsconf.sandbox.transport import Sandbox
+from lmsconf.sandbox.service import Sandbox
 from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.project_manifests import load_manifests
+from lmsconf.workspace.reader import WaitClock as RunClock
+from lmsconf.workspace.reader import WorkspaceReader
 
 from .canaries import TOKEN
 from .network import BEGIN, Clock, Network
@@ -72,7 +72,7 @@ class ReferenceApply:
     clock: Clock
     network: Network
     sandbox: Sandbox
-    workspace: Applier
+    workspace: WorkspaceReader
     manifests: Manifests
     plan: Plan
     calls: int
@@ -81,7 +81,7 @@ class ReferenceApply:
 
     def reset(self, script: Script) -> None:
         """As it was before the apply, with what is to go wrong."""
-        self.sandbox.restore(_START)
+        self.sandbox.store.restore(_START)
         self.sandbox.log.clear()
         self.clock.reset()
         self.network.reset(script)
@@ -110,11 +110,11 @@ def scene(name: str) -> ReferenceApply:
         fill_workspace(repository, seed())
         old = ids(repository)
     network.lead_to(sandbox)
-    sandbox.checkpoint(_START)
+    sandbox.store.checkpoint(_START)
     with TemporaryDirectory() as folder:
         settings = _project(Path(folder), name)
         manifests = load_manifests(settings)
-    workspace = Applier(
+    workspace = WorkspaceReader(
         settings=settings,
         connection=VirtualTimeConnection(network, clock),
         parallelism=1,
@@ -124,7 +124,7 @@ def scene(name: str) -> ReferenceApply:
     )
     network.reset(Calm())
     plan = workspace.plan(manifests, settings.policy)
-    report = workspace.execute(plan, meta={})
+    report = execute(workspace, plan, meta={})
     assert report.converged, report
     calls = network.writes
     with sandbox.store.read_transaction() as repository:

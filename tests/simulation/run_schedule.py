@@ -17,6 +17,7 @@ from shutil import rmtree
 from tempfile import TemporaryDirectory
 from typing import Final
 
+from lmsconf.apply.run import execute
 from lmsconf.errors import ExitCode, LmsconfError, Problem
 from lmsconf.journal.pending_writes import wait_for_pending_writes
 from lmsconf.model.outcomes import ApplyReport, CallOutcome
@@ -115,14 +116,14 @@ class _Play:
 
     def _applied(self, plan: Plan, dies_at: int | None) -> ApplyReport:
         if self.root is None:
-            return self.scene.workspace.execute(plan, meta={})
+            return execute(self.scene.workspace, plan, meta={})
         clock = self.scene.workspace.clock
         with MortalJournal.begin(
             self.root, plan, meta={}, retention=KEPT, clock=clock, sync=lambda descriptor: None
         ) as journal:
             assert isinstance(journal, MortalJournal)
             journal.dies_at = dies_at
-            return self.scene.workspace.execute(plan, meta={}, journal=journal)
+            return execute(self.scene.workspace, plan, meta={}, journal=journal)
 
     def wait(self) -> None:
         """What may still come is let come: as long as the journals advise, or until nothing can come any more."""

@@ -9,6 +9,7 @@ from typing import Final
 import pytest
 from sampling import PARTS, of_today, schedules_of_today
 
+from lmsconf.apply.run import execute
 from lmsconf.journal.journal_reader import read_runs
 from lmsconf.model.recorded_run import CallState
 
@@ -100,7 +101,7 @@ def test_the_journal_tells_which_call_was_in_flight(tmp_path: Path, kind: str) -
             assert isinstance(journal, MortalJournal)
             journal.dies_at = number if kind == KILLED_UNRECORDED else None
             with pytest.raises(Killed):
-                stage.workspace.execute(stage.plan, meta={}, journal=journal)
+                execute(stage.workspace, stage.plan, meta={}, journal=journal)
         [run] = read_runs(root)
         states = [call.state for call in run.calls]
         assert states == [*[CallState.DONE] * (number - 1), CallState.IN_FLIGHT]

@@ -17,14 +17,15 @@ from typing import Final
 
 import pytest
 
-from lmsconf.apply.applier import Applier
+from lmsconf.apply.run import execute
 from lmsconf.journal.pending_writes import wait_for_pending_writes
 from lmsconf.project.settings import load_settings
 from lmsconf.sandbox.seed import fill_workspace
 from lmsconf.sandbox.serve import Server
-from lmsconf.sandbox.service import SandboxService
+from lmsconf.sandbox.service import Sandbox
 from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.project_manifests import load_manifests
+from lmsconf.workspace.reader import WorkspaceReader
 
 from .references import COURSES, PEOPLE, TEAMS, Document, seed, yaml_lines
 from .workspace_state import Portrait, compare, ids, portrait
@@ -56,7 +57,7 @@ class ServedWorkspace:
     """A served workspace with a project that wants something of it."""
 
     root: Path
-    service: SandboxService
+    service: Sandbox
     calls: int
     wanted: Portrait
     old: frozenset[str]
@@ -70,7 +71,7 @@ class ServedWorkspace:
 
     def killed(self, dice: Random) -> bool:
         """Applies in a process of its own, and kills it somewhere around a call. Whether it had not ended by then."""
-        self.service.restore("start")
+        self.service.store.restore("start")
         self.service.log.clear()
         after = dice.randint(1, self.calls - 1)
         with subprocess.Popen(
@@ -92,9 +93,9 @@ class ServedWorkspace:
         settings = load_settings(self.root, None, _ENVIRONMENT, today=date(2026, 1, 1))
         wait_for_pending_writes(self.root, settings.workspace.url, settings.settle, notify=lambda text: None)
         with Connection(settings) as connection:
-            workspace = Applier(settings=settings, connection=connection)
+            workspace = WorkspaceReader(settings=settings, connection=connection)
             manifests = load_manifests(settings)
-            workspace.execute(workspace.plan(manifests, settings.policy), meta={})
+            execute(workspace, workspace.plan(manifests, settings.policy), meta={})
             return not workspace.plan(manifests, settings.policy).calls
 
 
@@ -102,11 +103,11 @@ class ServedWorkspace:
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedWorkspace]:
     """The workspace, which has been through the whole apply once and is as it was before."""
     root = tmp_path_factory.mktemp("sigkill")
-    service = SandboxService()
+    service = Sandbox()
     with service.store.write_transaction() as repository:
         fill_workspace(repository, seed())
         old = ids(repository)
-    service.checkpoint("start")
+    service.store.checkpoint("start")
     with Server(service, latency=_LATENCY) as server:
         (root / "lmsconf.yaml").write_text(_PROJECT.format(url=server.url), encoding="utf-8")
         (root / "manifests").mkdir()

@@ -23,8 +23,8 @@ from lmsconf.model.address import Address
 from lmsconf.model.plan import Action, ChangeOrigin, FieldChange
 from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.render import FLEET_VIEWS, PROBLEMS_VIEWS, SNAPSHOT_VIEWS, apply_html, drift_html, plan_html
-from lmsconf.sandbox.html_page import render_page
-from lmsconf.sandbox.transport import Sandbox
+from lmsconf.sandbox.serve import render_page
+from lmsconf.sandbox.service import Sandbox
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 AXE = os.environ.get("LMSCONF_AXE", "")

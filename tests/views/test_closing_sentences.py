@@ -23,10 +23,9 @@ from lmsconf.errors import ExitCode, Problem, Severity
 from lmsconf.model.address import Address
 from lmsconf.model.recorded_run import RunEnding
 from lmsconf.model.scope import PlanScope, VerifiedScope, VerifyMode
-from lmsconf.render import drift_wording
-from lmsconf.render.apply_wording import apply_summary, verification_result
+from lmsconf.render import drift_report
+from lmsconf.render.apply_report import apply_summary, run_text, verification_result
 from lmsconf.render.plan_wording import plan_summary
-from lmsconf.render.recorded_runs import run_text
 
 ROOT: Final = Path(__file__).parent.parent.parent / "lmsconf"
 CLAIM: Final = re.compile(
@@ -143,23 +142,23 @@ SENTENCES: Final[dict[str, tuple[str, Callable[[], str]]]] = {
     # drift
     "No drift. The workspace matches the manifests.": (
         "everything declared and owned was compared: nothing differs, and nothing is ignored",
-        lambda: drift_wording.drift_summary(NONE),
+        lambda: drift_report.drift_summary(NONE),
     ),
     "No drift. The workspace matches the manifests, but for 1 mention of people who are not live.": (
         "the same, where the project skips people who are not live",
-        lambda: drift_wording.drift_summary(replace(NONE, problems=(SKIPPED,))),
+        lambda: drift_report.drift_summary(replace(NONE, problems=(SKIPPED,))),
     ),
     "No drift. These differences do not count: 2 not applied yet, 1 ignored.": (
         "what differs is as the base says, or fits an entry under ignore",
-        lambda: drift_wording.drift_summary(replace(BASED, findings=())),
+        lambda: drift_report.drift_summary(replace(BASED, findings=())),
     ),
     "Drift: none found, but not everything could be compared: see the errors above.": (
         "errors of what was to be compared",
-        lambda: drift_wording.drift_summary(BROKEN),
+        lambda: drift_report.drift_summary(BROKEN),
     ),
     "Drift: 1 changed. In addition: 1 ignored.": (
         "what differs and counts, by what is wrong with it, and what differs and does not count",
-        lambda: drift_wording.drift_summary(replace(ALL, findings=ALL.findings[:1])),
+        lambda: drift_report.drift_summary(replace(ALL, findings=ALL.findings[:1])),
     ),
 }
 """The sentence → what it rests on, and how it comes about."""

@@ -28,7 +28,7 @@ from laws.sandbox_project import TransportConnection, VirtualClock
 from msgspec.structs import replace
 from test_markdown import judged
 
-from lmsconf.apply.applier import Applier
+from lmsconf.apply.run import execute
 from lmsconf.errors import ExitCode
 from lmsconf.model.address import Address
 from lmsconf.model.effects import AccessChange, Basis, Effects, GroupEffects, PersonEffect
@@ -38,8 +38,9 @@ from lmsconf.project.settings import load_settings
 from lmsconf.render import APPLY_VIEWS, apply_text, plan_html, plan_markdown, plan_text
 from lmsconf.render.effects_wording import MOST_PEOPLE
 from lmsconf.render.size_limit import MIN_LIMIT, SERVICE_LIMITS, SizeLimit
-from lmsconf.sandbox.transport import Sandbox
+from lmsconf.sandbox.service import Sandbox
 from lmsconf.workspace.project_manifests import load_manifests
+from lmsconf.workspace.reader import WorkspaceReader
 
 VIEWS = {"text": plan_text, "markdown": plan_markdown, "html": plan_html}
 
@@ -303,8 +304,8 @@ def applied(root: Path, manifests: str, operation: str, how: str) -> ApplyReport
             load_settings(root, None, {}),
             TransportConnection(FaultyTransport(sandbox, operation, how), sandbox.spec),
         )
-        workspace = Applier(settings=settings, connection=link, timing=VirtualClock().timing())
-        return workspace.execute(workspace.plan(load_manifests(settings), settings.policy), meta={})
+        workspace = WorkspaceReader(settings=settings, connection=link, timing=VirtualClock().timing())
+        return execute(workspace, workspace.plan(load_manifests(settings), settings.policy), meta={})
     finally:
         sandbox.close_workspace()
 

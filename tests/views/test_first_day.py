@@ -17,7 +17,7 @@ from first_day import MISTAKES, Mistake
 from flow.shell import Ran, lmsconf
 
 from lmsconf.sandbox.serve import serve
-from lmsconf.sandbox.transport import Sandbox
+from lmsconf.sandbox.service import Sandbox
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "first_day.txt"
 

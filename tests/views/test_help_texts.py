@@ -12,8 +12,8 @@ import pytest
 from flow.shell import lmsconf
 
 from lmsconf.cli import app
-from lmsconf.cli.command_help import EXAMPLES, OPTION_GROUPS
-from lmsconf.render.text.guide_page import guide_page_text
+from lmsconf.cli.help import EXAMPLES, OPTION_GROUPS
+from lmsconf.render.help_pages import guide_page_text
 from lmsconf.support.package_data import guide_topics, read_guide_page
 
 

@@ -22,7 +22,7 @@ from lmsconf.model.address import Address
 from lmsconf.model.calls import CallStatus
 from lmsconf.model.plan import Action, ChangeOrigin, NoLongerDeclared, Plan
 from lmsconf.render import FLEET_VIEWS, apply_html, drift_html, plan_html
-from lmsconf.render.call_graph import MAX_NODES
+from lmsconf.render.graphs import MAX_NODES
 from lmsconf.render.html import MOST_ROWS
 from lmsconf.render.plan_wording import ACTION_WORDS, plan_summary
 

@@ -38,8 +38,7 @@ from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.drift import DriftState, ManagedShare
 from lmsconf.model.effects import Basis
 from lmsconf.render import DRIFT_VIEWS
-from lmsconf.render.people_csv import access_csv, audience_csv
-from lmsconf.render.text.people import access_text, audience_text
+from lmsconf.render.people_reports import access_csv, access_text, audience_csv, audience_text
 
 Compare = Callable[[str, str], None]
 HEADER = ReportHeader(

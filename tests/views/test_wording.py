@@ -20,10 +20,9 @@ from lmsconf.model.names import escape_invisible
 from lmsconf.model.plan import Plan
 from lmsconf.model.scope import PlanScope
 from lmsconf.render import APPLY_VIEWS, PLAN_VIEWS, jinja, plan_text, problems_text
-from lmsconf.render.color import colorize
 from lmsconf.render.escape import csv_cell, escape_terminal
 from lmsconf.render.resource_wording import format_condition, format_item
-from lmsconf.render.terminal_lines import rows_on_terminal, wrap_prose
+from lmsconf.render.terminal import colorize, rows_on_terminal, wrap_prose
 
 BIDI = set("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 

@@ -19,7 +19,7 @@ from lmsconf.api import Service
 from lmsconf.api.client import Client
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.operations import load_api_description
-from lmsconf.doctor.diagnose.dialect_assumptions import list_dialect_assumptions
+from lmsconf.doctor.checks import list_dialect_assumptions
 from lmsconf.errors import ExitCode, Rejected
 from lmsconf.kinds import all_kinds
 from lmsconf.model.canonical_json import Json

@@ -1,19 +1,128 @@
 """The API as data: its operations, their schemas, and the names and behaviours of a project's dialect.
 
-Nothing here sends a request. Client, sandbox and kinds use `ApiSpec`; `Operation` is one endpoint.
+Nothing here sends a request. Client, sandbox and kinds use `ApiSpec`; `Operation` is one endpoint. The dialect has the
+names and behaviours that the API specification leaves open, by key, with a project's overrides.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import cast
 from urllib.parse import unquote
 
-from lmsconf.api.spec.dialect import Dialect
-from lmsconf.api.spec.operations import Operation, encode_path_segment, load_api_description, path_segment_problem
-from lmsconf.api.spec.property_names import Schema
-from lmsconf.errors import SourceLocation
+from msgspec.structs import replace
+
+from lmsconf.api.spec.operations import (
+    ApiDescription,
+    Operation,
+    Schema,
+    encode_path_segment,
+    load_api_description,
+    path_segment_problem,
+)
+from lmsconf.errors import Problem, ProblemsFound, SourceLocation
+
+_COUNT = re.compile(r"0{0,9}[1-9][0-9]{0,8}")
+_HEADER = re.compile(r"[A-Za-z][A-Za-z0-9-]*")
+_TAKEN = {"accept", "accept-encoding", "authorization", "connection", "content-encoding", "content-length",
+          "content-type", "cookie", "host", "transfer-encoding", "user-agent"}  # fmt: skip
+
+
+def _dialect(
+    description: ApiDescription, overrides: Mapping[str, str | int], at: Mapping[str, SourceLocation]
+) -> dict[str, str]:
+    """Return every dialect key with its value, default or override. at: where each override is declared.
+
+    Raises ProblemsFound for unknown keys, invalid values and clashing names.
+    """
+    if wrong := [
+        replace(problem, source=at.get(key))
+        for key, value in overrides.items()
+        if (problem := _problem(description, key, value))
+    ]:
+        raise ProblemsFound(wrong)
+    defaults = {key: str(schema["default"]) for key, schema in description.behaviours.items()}
+    values = {**description.names, **defaults, **{key: str(value) for key, value in overrides.items()}}
+    if clashes := list(_clashes(description, values, overrides, at)):
+        raise ProblemsFound(clashes)
+    return values
+
+
+def _problem(description: ApiDescription, key: str, value: object) -> Problem | None:
+    """Return the problem of one override, if any."""
+    if key in description.behaviours:
+        return _behaviour_problem(key, value, description.behaviours[key])
+    if key in description.names:
+        if not isinstance(value, str) or not value.strip():
+            return _not_text(key, value)
+        return _header_problem(key, value) if key in description.headers else None
+    return Problem(
+        code="dialect/unknown-key",
+        message=f"dialect has no key {key!r}",
+        hint=_nearest(key, [*description.behaviours, *description.names]),
+    )
+
+
+def _clashes(
+    description: ApiDescription,
+    values: Mapping[str, str],
+    overrides: Mapping[str, str | int],
+    at: Mapping[str, SourceLocation],
+) -> Iterable[Problem]:
+    """Yield a problem for each override that gives two properties of one object the same wire name."""
+    for key in sorted(overrides.keys() & description.names.keys()):
+        among = description.siblings.get(key, ())
+        if any([values.get(other, name) for name, other in level].count(values[key]) > 1 for level in among):
+            yield Problem(
+                code="dialect/clash",
+                message=f"dialect {key} cannot be {values[key]!r}: another part of that body has this name",
+                hint="Each part of a body needs its own name.",
+                source=at.get(key),
+            )
+
+
+def _behaviour_problem(key: str, value: object, schema: Mapping[str, object]) -> Problem | None:
+    """Return the problem of a behaviour's value: not one of those allowed, not an integer from 1, not a string."""
+    if schema.get("type") == "integer":
+        return None if _is_count(value) else _bad_value(key, value, "It is a whole number from 1.")
+    allowed = cast("list[str] | None", schema["values"])
+    if allowed is None:
+        return None if isinstance(value, str) and value else _not_text(key, value)
+    return None if value in allowed else _bad_value(key, value, f"It is one of {', '.join(allowed)}.")
+
+
+def _header_problem(key: str, value: str) -> Problem | None:
+    """Return the problem of a header name: not a valid name, or a reserved one."""
+    if _HEADER.fullmatch(value) and value.lower() not in _TAKEN:
+        return None
+    return _bad_value(key, value, "It is a header of its own: letters, digits and hyphens.")
+
+
+def _is_count(value: object) -> bool:
+    """Return whether the value is an integer from 1, also as text."""
+    if isinstance(value, str):
+        return _COUNT.fullmatch(value) is not None
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
+def _bad_value(key: str, value: object, hint: str) -> Problem:
+    return Problem(code="dialect/value", message=f"dialect {key} cannot be {value!r}", hint=hint)
+
+
+def _not_text(key: str, value: object) -> Problem:
+    quoted = "" if value in ("", None) else f', such as "{value}"'
+    return _bad_value(key, value, f"It is a text that is not empty{quoted}.")
+
+
+def _nearest(key: str, known: list[str]) -> str:
+    """Suggest the most similar key, or show an example of a key."""
+    from difflib import get_close_matches  # only a mistyped key needs it
+
+    near = get_close_matches(key, known, cutoff=0.5)
+    return f"Did you mean {near[0]}?" if near else f"Keys look like {known[0]}."
+
 
 __all__ = ["ApiSpec", "Operation", "Schema", "encode_path_segment", "path_segment_problem"]
 
@@ -27,11 +136,13 @@ class ApiSpec:
     def __init__(
         self, dialect: Mapping[str, str | int] | None = None, at: Mapping[str, SourceLocation] | None = None
     ) -> None:
-        self._dialect = Dialect(load_api_description(), dialect or {}, at)
-        self._overrides = dict(dialect or {})
+        description, self._overrides = load_api_description(), dict(dialect or {})
+        self._values = _dialect(description, self._overrides, at or {})
+        renamed = self._overrides.keys() & description.names.keys()
         self.operations: Mapping[str, Operation] = {
-            id: operation.with_wire_names(names) if (names := self._dialect.overridden_names(operation)) else operation
-            for id, operation in load_api_description().operations.items()
+            id: operation.with_wire_names({key: self._values[key] for key in keys}) if keys else operation
+            for id, operation in description.operations.items()
+            for keys in [renamed.intersection(operation.dialect_keys)]
         }
 
     @staticmethod
@@ -49,11 +160,11 @@ class ApiSpec:
 
     def behaviour(self, key: str) -> str:
         """Return the value of a dialect key as text: of a behaviour, or the wire name of a body property."""
-        return self._dialect[key]
+        return self._values[key]
 
     def integer_behaviour(self, key: str) -> int:
         """Return the value of a behaviour that is an integer."""
-        return int(self._dialect[key])
+        return int(self._values[key])
 
     def is_known(self, key: str) -> bool:
         """Return whether the dialect states the value of a key; the value of any other key is assumed."""

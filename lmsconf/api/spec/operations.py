@@ -1,6 +1,7 @@
 """Operations: `schemas/openapi.json`, the API description, as frozen values.
 
-It is the only source of methods, paths and names, for the client and the sandbox alike.
+It is the only source of methods, paths and names, for the client and the sandbox alike. Canonical names of properties
+are those of the description; wire names are those of a project's dialect.
 """
 
 from __future__ import annotations
@@ -10,14 +11,114 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from types import MappingProxyType
-from typing import cast
+from typing import Final, TypeAlias, cast
 from urllib.parse import quote
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from lmsconf.api.spec.property_names import NameMapping, Schema, dialect_key_of, nested_properties, rename_properties
+from lmsconf.model.api import ListOperation
 from lmsconf.support.package_data import read_schema
+
+Schema: TypeAlias = "Mapping[str, object]"
+"""A JSON Schema whose every `$ref` is resolved."""
+Tree: TypeAlias = "Mapping[str, tuple[str, Tree]]"
+"""Name → (its new name, the tree of its value). Omits what keeps its names."""
+
+
+class NameMapping(Struct, frozen=True):
+    """The property names of one JSON value: canonical ⇄ wire.
+
+    Values that are not JSON, such as a reference not yet replaced by its id, pass unchanged.
+    """
+
+    _outward: Tree = field(default_factory=dict)
+    _inward: Tree = field(default_factory=dict)
+
+    @classmethod
+    def for_schema(cls, schema: Schema | None, wire_names: Mapping[str, str]) -> NameMapping:
+        """Return the mapping for values of a schema. wire_names: dialect key → wire name."""
+        return cls(_tree(schema or {}, wire_names, inward=False), _tree(schema or {}, wire_names, inward=True))
+
+    def to_wire(self, value: object) -> object:
+        """Return the value with wire names."""
+        return _with_names(value, self._outward)
+
+    def from_wire(self, value: object) -> object:
+        """Return the value with canonical names."""
+        return _with_names(value, self._inward)
+
+
+def object_properties(schema: Schema) -> dict[str, Schema]:
+    """Return name → schema of the properties of an object, or of the objects in an array."""
+    properties = dict(cast("Mapping[str, Schema]", schema.get("properties", {})))
+    inside = [
+        *cast("list[Schema]", schema.get("allOf", [])),
+        *([cast("Schema", schema["items"])] if "items" in schema else []),
+    ]
+    for one in inside:
+        properties |= object_properties(one)
+    return properties
+
+
+def nested_properties(schema: Schema) -> Iterator[dict[str, Schema]]:
+    """Yield the properties of each object in the schema, outer objects first."""
+    if properties := object_properties(schema):
+        yield properties
+    for part in properties.values():
+        yield from nested_properties(part)
+
+
+def dialect_key_of(part: Schema) -> str:
+    """Return the dialect key of a property whose name is assumed; empty if the specification shows the name."""
+    return str(part.get("x-dialect", ""))
+
+
+def rename_properties(schema: Schema, wire_names: Mapping[str, str]) -> Schema:
+    """Return the schema with wire names for its properties; other keywords are kept. wire_names: by dialect key."""
+    changed = dict(schema)
+    if "properties" in schema:
+        held = cast("Mapping[str, Schema]", schema["properties"])
+        new_names = {name: wire_names.get(dialect_key_of(part), name) for name, part in held.items()}
+        changed["properties"] = {new_names[name]: rename_properties(part, wire_names) for name, part in held.items()}
+        if "required" in schema:
+            changed["required"] = [new_names[name] for name in cast("list[str]", schema["required"])]
+    if "items" in schema:
+        changed["items"] = rename_properties(cast("Schema", schema["items"]), wire_names)
+    if "allOf" in schema:
+        changed["allOf"] = [rename_properties(one, wire_names) for one in cast("list[Schema]", schema["allOf"])]
+    return changed
+
+
+def _tree(schema: Schema, names: Mapping[str, str], *, inward: bool) -> Tree:
+    """Return the tree of names to change in values of this schema."""
+    tree: dict[str, tuple[str, Tree]] = {}
+    for name, part in object_properties(schema).items():
+        wire_name = names.get(dialect_key_of(part), name)
+        below = _tree(part, names, inward=inward)
+        if wire_name != name or below:
+            tree[wire_name if inward else name] = (name if inward else wire_name, below)
+    return tree
+
+
+def _with_names(value: object, tree: Tree) -> object:
+    """Return the value with its names changed."""
+    if not tree:
+        return value
+    if isinstance(value, list):
+        return [_with_names(item, tree) for item in value]
+    if isinstance(value, dict):
+        return {to: _with_names(part, below) for key, part in value.items() for to, below in [tree.get(key, (key, {}))]}
+    return value
+
+
+USERS: Final = ListOperation("users.list", "users", "userId", "matchCount")
+EXTENDED_INFO: Final = ListOperation("users.extended-info", "users", "userId", "matchCount")
+"""GET /users/extended-info: users with their groups and rights."""
+CUSTOM_FIELDS: Final = ListOperation("custom-fields.list", "customFields", "customFieldId")
+MANUAL_GROUPS: Final = ListOperation("manual-groups.list", "groups", "groupId", reserved="content-targets.everyone")
+SMART_GROUPS: Final = ListOperation("smart-groups.list", "smartGroups", "smartGroupId")
+CATALOG: Final = ListOperation("content.list", "courses", "courseId", "total")
 
 _PLACE = re.compile(r"\{(\w+)\}")
 _PLAIN = re.compile(r"[A-Za-z0-9_-]+")
@@ -173,11 +274,13 @@ def _siblings(operations: Iterable[Operation]) -> dict[str, list[list[tuple[str,
 
 def _operations(document: Mapping[str, Mapping[str, Mapping[str, object]]]) -> Iterator[Operation]:
     """Yield the operations of the document, in its order."""
-    resolve = _Resolver(document)
+    known: dict[str, object] = {}
     for path, item in document["paths"].items():
         for method in _METHODS:
             if method in item:
-                yield _operation(path, method.upper(), cast("dict[str, object]", resolve(item[method])))
+                yield _operation(
+                    path, method.upper(), cast("dict[str, object]", _resolved(item[method], document, known))
+                )
 
 
 def _operation(path: str, method: str, definition: Mapping[str, object]) -> Operation:
@@ -223,24 +326,18 @@ def _content(holder: object) -> Schema | None:
     return content["application/json"]["schema"] if content else None  # type: ignore[return-value]  # as OpenAPI has it
 
 
-class _Resolver:
-    """Replace every `$ref` by its target. Each target is resolved once and shared."""
-
-    def __init__(self, document: Mapping[str, object]) -> None:
-        self._document = document
-        self._named: dict[str, object] = {}
-
-    def __call__(self, node: object) -> object:
-        if isinstance(node, dict):
-            return self._look_up(node["$ref"]) if "$ref" in node else {key: self(value) for key, value in node.items()}
-        if isinstance(node, list):
-            return [self(item) for item in node]
+def _resolved(node: object, document: Mapping[str, object], known: dict[str, object]) -> object:
+    """Replace every `$ref` by its target. known: pointer → its target, which is resolved once and shared."""
+    if isinstance(node, list):
+        return [_resolved(item, document, known) for item in node]
+    if not isinstance(node, dict):
         return node
-
-    def _look_up(self, pointer: str) -> object:
-        if pointer not in self._named:
-            node: object = self._document
-            for step in pointer.removeprefix("#/").split("/"):
-                node = cast("Mapping[str, object]", node)[step]
-            self._named[pointer] = self(node)
-        return self._named[pointer]
+    if "$ref" not in node:
+        return {key: _resolved(value, document, known) for key, value in node.items()}
+    pointer = node["$ref"]
+    if pointer not in known:
+        target: object = document
+        for step in pointer.removeprefix("#/").split("/"):
+            target = cast("Mapping[str, object]", target)[step]
+        known[pointer] = _resolved(target, document, known)
+    return known[pointer]

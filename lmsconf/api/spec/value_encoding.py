@@ -55,11 +55,8 @@ _INSIDE: Final = frozenset(("choiceId", "choiceIds", "id", "text", "value"))
 """The keys of an answer that is an object."""
 
 
-class _LeftOut:
-    """The value of an answer that is cleared by leaving its field out of the body."""
-
-
-_LEFT_OUT: Final = _LeftOut()
+_LEFT_OUT: Final = object()
+"""The value of an answer that is cleared by leaving its field out of the body."""
 
 
 def answer_value_key(field_type: str) -> str:

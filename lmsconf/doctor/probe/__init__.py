@@ -4,7 +4,6 @@ trial_client
             makes sequential calls with candidate names and values
 scratch_objects
             creates objects for a probe, and deletes them
-live_rows   what is read of live fields and assignments, parsed
 candidate_values
             the names and values that are tried for each key
 group_lessons, assignment_lessons, field_lessons, account_lessons, person_lessons

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from functools import partial
 from itertools import count
 from typing import Final, cast
 
-from lmsconf.api.spec.candidate_values import Value, candidate_values
-from lmsconf.api.spec.listings import USERS
+from lmsconf.api.spec.assumed_keys import Value, candidate_values
+from lmsconf.api.spec.operations import USERS
 from lmsconf.doctor.probe.scratch_objects import ScratchObjects, reason_of_leftover
 from lmsconf.doctor.probe.trial_client import TrialClient
 from lmsconf.errors import Rejected
@@ -36,16 +37,17 @@ class AccountLessons:
 
     def probe_keys(self) -> None:
         """Probe all keys. The e-mail is first: without an account nothing can be observed."""
+        problem = None
         if not self._client.try_candidates(EMAIL, self._has_email):
+            problem = "no scratch account could be created"
+        elif not self._is_deletable():
+            problem = reason_of_leftover(USERS)
+        if problem is not None:
             for key in KEYS[1:]:
-                self._client.record_undetermined(key, "no scratch account could be created")
-            return
-        if not self._is_deletable():
-            for key in KEYS[1:]:
-                self._client.record_undetermined(key, reason_of_leftover(USERS))
+                self._client.record_undetermined(key, problem)
             return
         for key in _NAMES:
-            self._client.try_candidates(key, self._shows_name(key))
+            self._client.try_candidates(key, partial(self._shows_name, key))
         self._client.try_candidates(LANGUAGE, self._shows_language)
         self._learn_welcome()
 
@@ -73,13 +75,9 @@ class AccountLessons:
         first, last = (candidate_values(key, self._client.project_spec.behaviour(key)) for key in (FIRST, LAST))
         yield from ({FIRST: one, LAST: other} for one, other in zip(first, last, strict=False))
 
-    def _shows_name(self, key: str) -> Callable[[Value], bool]:
+    def _shows_name(self, key: str, value: Value) -> bool:
         """Return whether a name is shown as sent."""
-
-        def works(value: Value) -> bool:
-            return self._create({_NAMES[key]: f"Probe {next(self._number)}"}, {key: value}) is not None
-
-        return works
+        return self._create({_NAMES[key]: f"Probe {next(self._number)}"}, {key: value}) is not None
 
     def _shows_language(self, value: Value) -> bool:
         return all(self._create({"language": one}, {LANGUAGE: value}) is not None for one in _LANGUAGES)

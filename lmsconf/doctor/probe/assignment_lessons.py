@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from lmsconf.api.spec.candidate_values import Value
-from lmsconf.doctor.probe.live_rows import Assignment
-from lmsconf.doctor.probe.scratch_objects import ScratchObjects
+from lmsconf.api.spec.assumed_keys import Value
+from lmsconf.doctor.probe.scratch_objects import Assignment, ScratchObjects
 from lmsconf.doctor.probe.trial_client import TrialClient, WriteResult
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.time_formats import format_request_time, parse_response_time, time_format_of

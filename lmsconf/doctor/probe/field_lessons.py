@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from lmsconf.api.spec.candidate_values import Value
-from lmsconf.api.spec.listings import CUSTOM_FIELDS, SMART_GROUPS
-from lmsconf.doctor.probe.live_rows import Field, most_fields, parse_field
+from lmsconf.api.spec.assumed_keys import Value
+from lmsconf.api.spec.operations import CUSTOM_FIELDS, SMART_GROUPS
 from lmsconf.doctor.probe.scratch_objects import ScratchObjectNotCreated, ScratchObjects, reason_of_leftover
 from lmsconf.doctor.probe.trial_client import TrialClient, WriteResult
+from lmsconf.kinds.custom_field.types import MOST_FIELDS, FieldRow, parse_field_row
 from lmsconf.model.canonical_json import Json
 
 DESCRIPTION: Final = "custom-fields.clear-description"
@@ -22,8 +22,8 @@ _FORBIDDEN: Final = 403
 
 def probe_field_keys(client: TrialClient, scratch: ScratchObjects) -> None:
     """Probe both keys on a hidden field with two choices, if the workspace can have one more field."""
-    used, most = len(scratch.list_rows(CUSTOM_FIELDS)), most_fields()
-    problem = f"no field is free: {used} of {most} are used" if used >= most else None
+    used = len(scratch.list_rows(CUSTOM_FIELDS))
+    problem = f"no field is free: {used} of {MOST_FIELDS} are used" if used >= MOST_FIELDS else None
     if not scratch.are_gone(CUSTOM_FIELDS):
         problem = reason_of_leftover(CUSTOM_FIELDS)
     if problem is not None:
@@ -32,11 +32,11 @@ def probe_field_keys(client: TrialClient, scratch: ScratchObjects) -> None:
         return
     choices = [{"name": "A"}, {"name": "B"}]
     definition = {"type": "CHOICE", "choices": choices, "description": _TEXT, "isHidden": True, "isOptional": True}
-    _FieldLessons(client, scratch, parse_field(scratch.create(CUSTOM_FIELDS, definition))).learn()
+    _FieldLessons(client, scratch, parse_field_row(scratch.create(CUSTOM_FIELDS, definition))).learn()
 
 
 class _FieldLessons:
-    def __init__(self, client: TrialClient, scratch: ScratchObjects, field: Field) -> None:
+    def __init__(self, client: TrialClient, scratch: ScratchObjects, field: FieldRow) -> None:
         self._client, self._scratch, self._field = client, scratch, field
 
     def learn(self) -> None:
@@ -109,5 +109,5 @@ class _FieldLessons:
         }
         return self._client.send("custom-fields.replace", path={"customFieldId": self._field.id}, fields=body)
 
-    def _live(self) -> Field:
-        return parse_field(self._scratch.read_row(CUSTOM_FIELDS, self._field.id))
+    def _live(self) -> FieldRow:
+        return parse_field_row(self._scratch.read_row(CUSTOM_FIELDS, self._field.id))

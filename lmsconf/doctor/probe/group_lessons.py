@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import count
 from typing import Final, cast
 
 from msgspec import Struct
 
-from lmsconf.api.spec.assumed_keys import ADD_MODE, BATCH, MANAGED_GROUPS
-from lmsconf.api.spec.candidate_values import Value
-from lmsconf.api.spec.listings import MANUAL_GROUPS
+from lmsconf.api.spec.assumed_keys import ADD_MODE, BATCH, MANAGED_GROUPS, Value
+from lmsconf.api.spec.operations import MANUAL_GROUPS
 from lmsconf.doctor.probe.scratch_objects import ScratchObjects
 from lmsconf.doctor.probe.trial_client import TrialClient
 from lmsconf.model.canonical_json import Json
@@ -66,7 +66,7 @@ def probe_member_keys(
     people: a second one shows whether the first one stays in the list; more of them, how many a call may name.
     managers: people to make manager; one without and one with the right show whether it is required.
     """
-    client.try_candidates(MEMBERS, _adds(client, MEMBERS, group, people[0]))
+    client.try_candidates(MEMBERS, partial(_adds, client, MEMBERS, group, people[0]))
     _take_out(client, MEMBERS, group, people[0])
     _learn_managers(client, group, managers)
     _learn_managed_groups(client, group, managers)
@@ -140,7 +140,7 @@ def _learn_managed_groups(client: TrialClient, group: str, candidates: Sequence[
         client.record_undetermined(MANAGED_GROUPS, why)
         return
     client.send("user-access.make-manager", path={"userId": person, "endow": "true"})
-    is_added = _adds(client, MANAGERS, group, person)(client.spec.behaviour(MANAGERS))
+    is_added = _adds(client, MANAGERS, group, person, client.spec.behaviour(MANAGERS))
     was_manager = is_added and bool(_person(client, person).get("manager"))
     client.send("user-access.make-manager", path={"userId": person, "endow": "false"})
     is_manager, has_right = person in _people(client, MANAGERS, group), _person(client, person).get("manager")
@@ -164,7 +164,7 @@ def _person(client: TrialClient, id: str) -> dict[str, Json]:
 
 def _working_name(client: TrialClient, group: str, candidate: ManagerCandidate) -> Value | None:
     """Return the first name of the field under which the person becomes manager; remove the person again."""
-    value = client.first_working_value(MANAGERS, _adds(client, MANAGERS, group, candidate.id))
+    value = client.first_working_value(MANAGERS, partial(_adds, client, MANAGERS, group, candidate.id))
     _take_out(client, MANAGERS, group, candidate.id)
     return value
 
@@ -179,44 +179,34 @@ def _learn_batch(client: TrialClient, group: str, people: Sequence[str]) -> None
         client.record_undetermined(BATCH, "without the name of the list nobody can be added")
         return
 
-    def takes(number: int) -> bool:
-        sent = client.send(_LISTS[MEMBERS][1], path={"groupId": group}, fields={"userIds": [person] * number})
+    def takes(ids: Sequence[str]) -> bool:
+        sent = client.send(_LISTS[MEMBERS][1], path={"groupId": group}, fields={"userIds": [*ids]})
         # Some services reject existing members, which would look like a batch that is too large.
-        _take_out(client, MEMBERS, group, person)
-        return sent.accepted
-
-    def takes_different(number: int) -> bool:
-        sent = client.send(_LISTS[MEMBERS][1], path={"groupId": group}, fields={"userIds": [*people[:number]]})
-        for one in people[:number]:
-            _take_out(client, MEMBERS, group, one)
-        return sent.accepted
-
-    def takes_unknown(number: int) -> bool:
-        ids = [person, *(f"lmsconf-probe-{position}" for position in range(1, number))]
-        sent = client.send(_LISTS[MEMBERS][1], path={"groupId": group}, fields={"userIds": ids})
-        for one in ids:
+        for one in dict.fromkeys(ids):
             _take_out(client, MEMBERS, group, one)
         return sent.accepted
 
     most = client.spec.integer_behaviour(BATCH)
-    too_many = next((number for number in range(2, len(people) + 1) if not takes_different(number)), None)
-    if too_many is not None and takes_different(1):
+    same = [person] * max(most, _MANY)
+    different = [person, *(f"lmsconf-probe-{position}" for position in range(1, most))]
+    too_many = next((number for number in range(2, len(people) + 1) if not takes(people[:number])), None)
+    if too_many is not None and takes(people[:1]):
         client.record_value(BATCH, too_many - 1, f"a call with the ids of {too_many} people was refused")
-    elif not takes(2):
+    elif not takes(same[:2]):
         client.record_undetermined(
             BATCH, "a call that names the one person twice is refused, and no other person may be changed"
         )
-    elif not takes(most):
-        taken = _largest(2, most, takes)
+    elif not takes(same[:most]):
+        taken = _largest(2, most, lambda number: takes(same[:number]))
         client.record_value(BATCH, taken, f"a call with {taken + 1} ids, all of the same person, was refused")
-    elif not takes(_MANY):
+    elif not takes(same[:_MANY]):
         client.record_value(BATCH, most, f"a call with {most} ids, all of the same person, was accepted")
-    elif not takes_unknown(2):
+    elif not takes(different[:2]):
         client.record_undetermined(
             BATCH, f"{_MANY} ids of the same person are accepted, and ids of nobody are not: it may count different ids"
         )
-    elif not takes_unknown(most):
-        taken = _largest(2, most, takes_unknown)
+    elif not takes(different[:most]):
+        taken = _largest(2, most, lambda number: takes(different[:number]))
         client.record_value(BATCH, taken, f"a call with {taken + 1} different ids was refused")
     else:
         client.record_value(BATCH, most, f"a call with {most} different ids was accepted")
@@ -230,15 +220,11 @@ def _largest(taken: int, refused: int, takes: Callable[[int], bool]) -> int:
     return taken
 
 
-def _adds(client: TrialClient, key: str, group: str, person: str) -> Callable[[Value], bool]:
+def _adds(client: TrialClient, key: str, group: str, person: str, value: Value) -> bool:
     """Return whether a call with that field adds the person to the list."""
-    addition = _LISTS[key][1]
-
-    def works(value: Value) -> bool:
-        client.send(addition, path={"groupId": group}, fields={"userIds": [person]}, trying={key: value})
-        return person in _people(client, key, group)
-
-    return works
+    fields = {"userIds": [person]}
+    client.send(_LISTS[key][1], path={"groupId": group}, fields=fields, trying={key: value})
+    return person in _people(client, key, group)
 
 
 def _take_out(client: TrialClient, key: str, group: str, person: str) -> None:

@@ -1,18 +1,21 @@
-"""The state of a person before a probe changes them, to compare and restore it."""
+"""The state of a person before a probe changes them, kept on disk while it runs, to compare and restore it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from itertools import islice
-from typing import Final, cast
+from pathlib import Path
+from typing import Any, Final, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.api.spec.candidate_values import Value, candidate_combinations, candidate_values
-from lmsconf.api.spec.listings import CUSTOM_FIELDS
+from lmsconf.api.spec.assumed_keys import Value, candidate_combinations, candidate_values
+from lmsconf.api.spec.operations import CUSTOM_FIELDS
 from lmsconf.api.spec.value_encoding import (
     ANSWERS,
     WRAPPER,
@@ -22,13 +25,14 @@ from lmsconf.api.spec.value_encoding import (
     clear_answer_key,
     encode_answer,
 )
-from lmsconf.doctor.probe.live_rows import Field, parse_field
 from lmsconf.doctor.probe.scratch_objects import PREFIX
 from lmsconf.doctor.probe.trial_client import TrialClient, WriteResult
-from lmsconf.errors import Rejected
+from lmsconf.errors import LmsconfError, Rejected
+from lmsconf.kinds.custom_field.types import FieldRow, parse_field_row
 from lmsconf.kinds.shared.answer_rows import AnswerRow, try_parse_answers
-from lmsconf.model.canonical_json import Json
+from lmsconf.model.canonical_json import Json, sha256
 from lmsconf.model.names import normalize_name
+from lmsconf.support.state_folder import read_own_file, write_own_file
 
 DATE: Final = "users.set-custom-archived-date.date"
 FAR: Final = timedelta(days=3650)
@@ -48,14 +52,14 @@ class PersonBackup(Struct, frozen=True):
     date: int | None
     metadata: Mapping[str, str]
     answers: tuple[AnswerRow, ...] | None
-    fields: tuple[Field, ...]
+    fields: tuple[FieldRow, ...]
 
     @classmethod
     def take(cls, client: TrialClient, person: str) -> PersonBackup:
         """Read the person's current state. Raises Rejected if the service does not show single people."""
         user = cast("dict[str, Json]", client.reader.get("users.get", path={"userId": person}))
         listed = client.reader.rows(CUSTOM_FIELDS).rows
-        fields = tuple(parse_field(row) for row in listed)
+        fields = tuple(parse_field_row(row) for row in listed)
         date, metadata = user.get("customArchiveDate"), user.get("metadata")
         return cls(
             id=person,
@@ -181,7 +185,7 @@ class PersonBackup(Struct, frozen=True):
             if attempt().accepted and done(self.retake(client)):
                 return
 
-    def _send_cleared(self, client: TrialClient, field: Field, trying: Mapping[str, Value]) -> WriteResult:
+    def _send_cleared(self, client: TrialClient, field: FieldRow, trying: Mapping[str, Value]) -> WriteResult:
         cleared = encode_answer(ApiSpec({**client.words, **trying}).behaviour, field.type, None)
         return self.send_answers(client, {field.id: cleared}, trying)
 
@@ -206,19 +210,19 @@ def _answered(person: PersonBackup) -> set[str]:
     return {answer.field for answer in person.answers or ()}
 
 
-def _picked(field: Field, answer: AnswerRow) -> list[PickedChoice]:
+def _picked(field: FieldRow, answer: AnswerRow) -> list[PickedChoice]:
     names = {str(choice.id): choice.name for choice in field.choices}
     return [PickedChoice(id, names[id]) for id in sorted(answer.choices)]
 
 
-def _repeatable(answers: tuple[AnswerRow, ...] | None, fields: tuple[Field, ...]) -> tuple[AnswerRow, ...] | None:
+def _repeatable(answers: tuple[AnswerRow, ...] | None, fields: tuple[FieldRow, ...]) -> tuple[AnswerRow, ...] | None:
     """The answers with choice ids, which some services show as names; None if one could not be sent again."""
     by_name = {normalize_name(field.name): field for field in fields}
     rows = [_with_ids(answer, by_name.get(answer.field)) for answer in answers or ()]
     return None if answers is None or None in rows else tuple(row for row in rows if row)
 
 
-def _with_ids(answer: AnswerRow, field: Field | None) -> AnswerRow | None:
+def _with_ids(answer: AnswerRow, field: FieldRow | None) -> AnswerRow | None:
     """An answer in a form that can be sent again; None if that form is unknown."""
     if field is None:
         return answer
@@ -230,7 +234,64 @@ def _with_ids(answer: AnswerRow, field: Field | None) -> AnswerRow | None:
     return AnswerRow(answer.field, frozenset(ids[choice] for choice in answer.picked), None)
 
 
-def _ids(field: Field) -> dict[str, str]:
+def _ids(field: FieldRow) -> dict[str, str]:
     """The id of each choice, by name and by id."""
     names = {choice.name: str(choice.id) for choice in field.choices}
     return {**names, **{id: id for id in names.values()}}
+
+
+_FORMAT: Final = "lmsconf.probe-people/1"
+
+
+class KeptPeople(Struct, frozen=True):
+    """A file that is there while a probe runs on a workspace, and after one that was killed. None: nothing is kept.
+
+    It is not in the project, where a branch could add one that gives somebody a right.
+    """
+
+    file: Path | None
+
+    @classmethod
+    def of_workspace(cls, folder: Path | None, root: Path, url: str) -> KeptPeople:
+        """Return the file for a workspace. folder: the user's state folder. root: the project's, for embedded ones."""
+        place = url if "://" in url else f"{root.resolve()} {url}"
+        return cls(None if folder is None else folder / f"probe-{sha256(place)[:16]}.json")
+
+    def load(self) -> tuple[list[PersonBackup], dict[str, Value]]:
+        """Return the people of a probe that was killed, and the dialect as far as it knew it. Raises LmsconfError."""
+        content = None if self.file is None else read_own_file(self.file)
+        if content is None:
+            return [], {}
+        try:
+            document = json.loads(content)
+            if document["format"] != _FORMAT:
+                raise ValueError(document["format"])
+            return [_person(row) for row in document["people"]], dict(document["words"])
+        except (ValueError, TypeError, KeyError) as error:
+            hint = "It held what people had before a probe that was killed. Delete it if they are as they should be."
+            raise LmsconfError(f"{self.file} is damaged", hint=hint) from error
+
+    def save(self, people: Sequence[PersonBackup], words: Mapping[str, Value]) -> None:
+        """Replace what is kept. Raises LmsconfError."""
+        if self.file is not None and people:
+            document = {"format": _FORMAT, "words": dict(words), "people": [_row(person) for person in people]}
+            write_own_file(self.file, json.dumps(document, indent=2) + "\n")
+
+    def discard(self) -> None:
+        """Delete the file: the people are as before."""
+        if self.file is not None:
+            with suppress(FileNotFoundError):
+                self.file.unlink()
+
+
+def _row(person: PersonBackup) -> dict[str, object]:
+    answers = None if person.answers is None else [(one.field, sorted(one.choices), one.text) for one in person.answers]
+    kept = ("id", "email", "archived", "rights", "date", "metadata")
+    return {**{name: getattr(person, name) for name in kept}, "answers": answers}
+
+
+def _person(row: Mapping[str, Any]) -> PersonBackup:
+    """Return a kept person, without the fields of the workspace."""
+    given = row["answers"]
+    answers = None if given is None else tuple(AnswerRow(field, frozenset(ids), text) for field, ids, text in given)
+    return PersonBackup(**{**row, "answers": answers, "fields": ()})

@@ -13,8 +13,8 @@ from itertools import count
 from typing import Final
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.api.spec.candidate_values import Value, candidate_combinations
-from lmsconf.api.spec.listings import CUSTOM_FIELDS
+from lmsconf.api.spec.assumed_keys import Value, candidate_combinations
+from lmsconf.api.spec.operations import CUSTOM_FIELDS
 from lmsconf.api.spec.value_encoding import (
     NEVER_CLEARED,
     OMITTED,
@@ -24,10 +24,10 @@ from lmsconf.api.spec.value_encoding import (
     clear_answer_key,
     encode_answer,
 )
-from lmsconf.doctor.probe.live_rows import Field, most_fields, parse_field
 from lmsconf.doctor.probe.person_backup import DATE, FAR, PersonBackup
 from lmsconf.doctor.probe.scratch_objects import ScratchObjects, reason_of_leftover
 from lmsconf.doctor.probe.trial_client import TrialClient, WriteResult
+from lmsconf.kinds.custom_field.types import MOST_FIELDS, FieldRow, parse_field_row
 from lmsconf.model.canonical_json import Json
 
 MODE: Final = "users.update-metadata.mode"
@@ -61,7 +61,7 @@ class PersonLessons:
     ) -> None:
         self._client, self._scratch, self._person, self._scratch_account = client, scratch, person, scratch_account
         self._keep = keep
-        self._fields: list[Field] = []
+        self._fields: list[FieldRow] = []
         self._days, self._turn = count(int((now + FAR).timestamp()) // 86_400), count()
 
     def probe_archive_date(self) -> None:
@@ -111,11 +111,10 @@ class PersonLessons:
 
     def probe_answers(self) -> None:
         """Probe how answers are written on one scratch field of each type, and with a second one what omission does."""
-        most = most_fields()
-        free = most - len(self._scratch.list_rows(CUSTOM_FIELDS))
+        free = MOST_FIELDS - len(self._scratch.list_rows(CUSTOM_FIELDS))
         problem = "the person's answers have an unknown format" if self._person.answers is None else None
         if free < 1:
-            problem = f"no field is free: {most} of {most} are used"
+            problem = f"no field is free: {MOST_FIELDS} of {MOST_FIELDS} are used"
         if not self._scratch.are_gone(CUSTOM_FIELDS):
             problem = reason_of_leftover(CUSTOM_FIELDS)
         if problem is not None:
@@ -174,7 +173,7 @@ class PersonLessons:
         self._client.along = trying
         return True
 
-    def _learn_first(self, field: Field) -> bool:
+    def _learn_first(self, field: FieldRow) -> bool:
         """Probe where the answers stand in the body, together with how one of that type is written."""
         held = (VALUES[type] for type in self._person.answered_types if type != field.type)
         forms = (VALUES[field.type], *held)
@@ -191,7 +190,7 @@ class PersonLessons:
         self._client.record_undetermined(WRAPPER, self._client.failure_reason(WRAPPER))
         return False
 
-    def _learn_type(self, field: Field) -> None:
+    def _learn_type(self, field: FieldRow) -> None:
         """Probe how an answer to a field of that type is written and cleared."""
         key, clearing = VALUES[field.type], CLEARING[field.type]
         problem = self._why_unanswered(field)
@@ -202,7 +201,7 @@ class PersonLessons:
         else:
             self._client.record_undetermined(clearing, "no answer to such a field could be given")
 
-    def _why_unanswered(self, field: Field) -> str | None:
+    def _why_unanswered(self, field: FieldRow) -> str | None:
         """Why a scratch field is not answered: it is incomplete, or the answer of a named person might stay."""
         if field.type != "TEXT" and len(field.choices) != 2:
             return "the scratch field did not get its two choices"
@@ -218,7 +217,7 @@ class PersonLessons:
                 return None
         return f"no call that clears an answer is accepted, so none is given that might stay: {self._client.last}"
 
-    def _answers(self, field: Field, trying: Mapping[str, Value] | None = None) -> bool:
+    def _answers(self, field: FieldRow, trying: Mapping[str, Value] | None = None) -> bool:
         """Whether an answer is stored. Each try sends another one, so that an earlier one is not mistaken for it."""
         turn = next(self._turn)
         if not field.choices:
@@ -228,7 +227,7 @@ class PersonLessons:
         sent = self._send(field, [PickedChoice(str(choice.id), choice.name)], trying or {})
         return sent.accepted and self._answer_to(field) == [choice.id]
 
-    def _learn_clearing(self, field: Field) -> None:
+    def _learn_clearing(self, field: FieldRow) -> None:
         """Probe what clears an existing answer."""
         key = CLEARING[field.type]
         keeps = self._client.is_determined(OMITTED) and self._client.spec.behaviour(OMITTED) == "keep"
@@ -247,11 +246,11 @@ class PersonLessons:
         else:
             self._client.record_undetermined(key, self._client.failure_reason(key))
 
-    def _learn_omitted(self, field: Field, free: int) -> None:
+    def _learn_omitted(self, field: FieldRow, free: int) -> None:
         """Probe omission: answer one field while the answer to the other is omitted."""
         if free < 2:
             self._client.record_undetermined(
-                OMITTED, f"only one field is free, and it takes two: {most_fields() - 1} are used"
+                OMITTED, f"only one field is free, and it takes two: {MOST_FIELDS - 1} are used"
             )
             return
         other = self._field(field.type)
@@ -262,11 +261,11 @@ class PersonLessons:
         else:
             self._client.record_value(OMITTED, "clear", "an omitted answer was removed")
 
-    def _field(self, type: str) -> Field:
+    def _field(self, type: str) -> FieldRow:
         """Create a hidden scratch field of that type; with two choices if it takes choices."""
         choices: dict[str, Json] = {} if type == "TEXT" else {"choices": [{"name": "A"}, {"name": "B"}]}
         definition = {"type": type, **choices, "isHidden": True, "isOptional": True}
-        field = parse_field(self._scratch.create(CUSTOM_FIELDS, definition, f"answered-{next(self._turn)}"))
+        field = parse_field_row(self._scratch.create(CUSTOM_FIELDS, definition, f"answered-{next(self._turn)}"))
         self._fields.append(field)
         return field
 
@@ -278,14 +277,16 @@ class PersonLessons:
         self._fields.clear()
         self._scratch.delete_created(CUSTOM_FIELDS)
 
-    def _send(self, field: Field, answer: str | list[PickedChoice] | None, trying: Mapping[str, Value]) -> WriteResult:
+    def _send(
+        self, field: FieldRow, answer: str | list[PickedChoice] | None, trying: Mapping[str, Value]
+    ) -> WriteResult:
         """Answer one scratch field, or clear the answer."""
         words = {key: value for key, value in self._client.along.items() if not self._client.is_determined(key)}
         words |= trying
         behaviour = ApiSpec({**self._client.words, **words}).behaviour
         return self._person.send_answers(self._client, {field.id: encode_answer(behaviour, field.type, answer)}, words)
 
-    def _answer_to(self, field: Field) -> list[str]:
+    def _answer_to(self, field: FieldRow) -> list[str]:
         """The person's current answer to a scratch field: its text, or its choices by id; empty if there is none."""
         answers = self._person.retake(self._client).answers or ()
         return [one for answer in answers if answer.field == field.name for one in sorted(answer.picked)]

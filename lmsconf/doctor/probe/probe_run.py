@@ -9,9 +9,8 @@ from functools import partial
 
 from msgspec import Struct
 
-from lmsconf.api.spec.listings import CATALOG, CUSTOM_FIELDS, MANUAL_GROUPS, SMART_GROUPS, USERS
-from lmsconf.doctor.diagnose.page_size import MOST, common_page_size, measure_page_sizes
-from lmsconf.doctor.findings import ProbeResult
+from lmsconf.api.spec.operations import CATALOG, CUSTOM_FIELDS, MANUAL_GROUPS, SMART_GROUPS, USERS
+from lmsconf.doctor.checks import MOST, common_page_size, measure_page_sizes
 from lmsconf.doctor.probe.account_lessons import KEYS as ACCOUNT_KEYS
 from lmsconf.doctor.probe.account_lessons import AccountLessons
 from lmsconf.doctor.probe.assignment_lessons import KEYS as TARGET_KEYS
@@ -21,12 +20,12 @@ from lmsconf.doctor.probe.field_lessons import KEYS as FIELD_KEYS
 from lmsconf.doctor.probe.field_lessons import probe_field_keys
 from lmsconf.doctor.probe.group_lessons import KEYS as LIST_KEYS
 from lmsconf.doctor.probe.group_lessons import RENAME, ManagerCandidate, probe_member_keys, probe_rename_key
-from lmsconf.doctor.probe.kept_people import KeptPeople
-from lmsconf.doctor.probe.person_backup import DATE, PersonBackup
+from lmsconf.doctor.probe.person_backup import DATE, KeptPeople, PersonBackup
 from lmsconf.doctor.probe.person_lessons import ANSWER_KEYS, MODE, PersonLessons
 from lmsconf.doctor.probe.person_lessons import KEYS as PERSON_KEYS
 from lmsconf.doctor.probe.scratch_objects import ScratchObjectNotCreated, ScratchObjects, reason_of_leftover
 from lmsconf.doctor.probe.trial_client import TrialClient
+from lmsconf.doctor.report import ProbeResult
 from lmsconf.errors import LmsconfError, Rejected
 from lmsconf.model.api import Api
 from lmsconf.model.names import did_you_mean, normalize_email, normalize_name

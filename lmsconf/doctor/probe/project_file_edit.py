@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping as Map
 from typing import Final
 
-from lmsconf.api.spec.candidate_values import Value
+from lmsconf.api.spec.assumed_keys import Value
 from lmsconf.errors import LmsconfError, ProblemsFound
 from lmsconf.manifest.edit.tree_builder import Mapping, Node
 from lmsconf.manifest.edit.yaml_editor import EditRefused, YamlEditor, replace_value
 from lmsconf.manifest.edit.yaml_text import format_scalar
-from lmsconf.manifest.yaml.strict_reader import read_yaml
+from lmsconf.manifest.yaml_reader import read_yaml
 from lmsconf.model.canonical_json import Json
 
 _KEY: Final = "dialect"

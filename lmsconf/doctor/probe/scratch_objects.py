@@ -7,12 +7,24 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final, NamedTuple, cast
 
-from lmsconf.api.spec.listings import CATALOG, CUSTOM_FIELDS, MANUAL_GROUPS, SMART_GROUPS, USERS
-from lmsconf.doctor.probe.live_rows import Assignment, kind_listed_by, parse_assignment
+from lmsconf.api.spec.operations import CATALOG, CUSTOM_FIELDS, MANUAL_GROUPS, SMART_GROUPS, USERS
 from lmsconf.doctor.probe.trial_client import TrialClient, WriteResult
 from lmsconf.errors import LmsconfError
+from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, GROUP, SMART_GROUP, USER
+from lmsconf.kinds.shared.response_json import require_text
 from lmsconf.model.api import ListOperation
 from lmsconf.model.canonical_json import Json
+
+
+class Assignment(NamedTuple):
+    """A live assignment of a content, with texts as in the response. `start` and `finish` are None for no limit."""
+
+    target: str
+    type: str
+    mandatory: bool
+    start: str | None
+    finish: str | None
+
 
 PREFIX: Final = "lmsconf-probe-"
 _DOMAIN: Final = "@lmsconf.invalid"
@@ -24,17 +36,23 @@ _PAUSE: Final = 1.0
 class _RowOperations(NamedTuple):
     """The operations on what a listing contains, and the key that shows whether a probe created a row."""
 
+    kind: str
     creation: str
     deletion: str
     label: str = "name"
 
+    @property
+    def noun(self) -> str:
+        """What messages call it."""
+        return self.kind.replace("_", " ")
+
 
 # In deletion order: a field is free when no answer and no smart group references it.
 _PLACES: Final[Mapping[ListOperation, _RowOperations]] = {
-    USERS: _RowOperations("users.create", "users.delete", "email"),
-    SMART_GROUPS: _RowOperations("smart-groups.create", "smart-groups.delete"),
-    MANUAL_GROUPS: _RowOperations("manual-groups.create", "manual-groups.delete"),
-    CUSTOM_FIELDS: _RowOperations("custom-fields.create", "custom-fields.delete"),
+    USERS: _RowOperations(USER, "users.create", "users.delete", "email"),
+    SMART_GROUPS: _RowOperations(SMART_GROUP, "smart-groups.create", "smart-groups.delete"),
+    MANUAL_GROUPS: _RowOperations(GROUP, "manual-groups.create", "manual-groups.delete"),
+    CUSTOM_FIELDS: _RowOperations(CUSTOM_FIELD, "custom-fields.create", "custom-fields.delete"),
 }
 
 
@@ -46,8 +64,7 @@ class ScratchObjectNotCreated(LmsconfError):
 
 def reason_of_leftover(listing: ListOperation) -> str:
     """Return why something is not learnt where an object of that listing stays."""
-    noun = kind_listed_by(listing).name.replace("_", " ")
-    return f"a scratch {noun} could not be deleted, so no other is created"
+    return f"a scratch {_PLACES[listing].noun} could not be deleted, so no other is created"
 
 
 class ScratchObject(NamedTuple):
@@ -58,7 +75,7 @@ class ScratchObject(NamedTuple):
     name: str
 
     def __str__(self) -> str:
-        return f"{kind_listed_by(self.listing).name}/{self.name} ({self.id})"
+        return f"{_PLACES[self.listing].kind}/{self.name} ({self.id})"
 
 
 class ScratchObjects:
@@ -88,9 +105,9 @@ class ScratchObjects:
         self, listing: ListOperation, fields: Mapping[str, object], suffix: str | None = None
     ) -> dict[str, Json]:
         """Create an object; return its row in the listing. Raises ScratchObjectNotCreated. suffix: part of its name."""
-        kind = kind_listed_by(listing).name
-        name = self.unique_name(suffix or kind.replace("_", "-"))
-        sent = self._client.send(_PLACES[listing].creation, fields={"name": name, **fields})
+        place = _PLACES[listing]
+        name = self.unique_name(suffix or place.kind.replace("_", "-"))
+        sent = self._client.send(place.creation, fields={"name": name, **fields})
         until = time.monotonic() + self._settle
         while True:
             for row in self.list_rows(listing):
@@ -100,7 +117,7 @@ class ScratchObjects:
             # Unless the request was certainly rejected, the object may still become visible.
             if sent.refused or time.monotonic() > until:
                 reason = sent.reason or "it is not in the listing"
-                raise ScratchObjectNotCreated(f"no scratch {kind.replace('_', ' ')} could be made: {reason}")
+                raise ScratchObjectNotCreated(f"no scratch {place.noun} could be made: {reason}")
             time.sleep(_PAUSE)
 
     def list_rows(self, listing: ListOperation) -> tuple[dict[str, Json], ...]:
@@ -132,16 +149,14 @@ class ScratchObjects:
         """One live row. Raises ScratchObjectNotCreated if it does not exist."""
         match = next((row for row in self.list_rows(listing) if str(row[listing.id]) == id), None)
         if match is None:
-            raise ScratchObjectNotCreated(
-                f"the scratch {kind_listed_by(listing).name.replace('_', ' ')} {id} no longer exists"
-            )
+            raise ScratchObjectNotCreated(f"the scratch {_PLACES[listing].noun} {id} no longer exists")
         return match
 
     def list_assignments(self, content: str, group: str) -> list[Assignment]:
         """The assignments of a content to a scratch group."""
         answer = cast("dict[str, Json]", self._client.reader.get("content-targets.list", query={"contentId": content}))
         rows = cast("list[dict[str, Json]]", answer.get("targets") or [])
-        return [row for row in map(parse_assignment, rows) if row.target == group]
+        return [row for row in map(_assignment, rows) if row.target == group]
 
     def delete_assignments(self, content: str, group: str) -> None:
         """Delete every assignment of the content to the group; a service may have created duplicates."""
@@ -203,3 +218,10 @@ def _is_ours(listing: ListOperation, row: Mapping[str, Json]) -> bool:
     """Whether a probe created it, according to its name; for accounts, also to its e-mail domain."""
     name = str(row.get(_PLACES[listing].label) or "")
     return name.startswith(PREFIX) and (listing != USERS or name.endswith(_DOMAIN))
+
+
+def _assignment(row: Mapping[str, Json]) -> Assignment:
+    """Parse an item of a content's targets. Raises InvalidResponse."""
+    start, finish = (None if row.get(key) in (None, "") else str(row[key]) for key in ("startTime", "finishTime"))
+    target, type = require_text(row, "targetId"), str(row.get("targetType") or "")
+    return Assignment(target, type, bool(row.get("mandatory")), start, finish)

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from lmsconf.api.concurrent_reader import ConcurrentReader
 from lmsconf.api.spec import ApiSpec
-from lmsconf.api.spec.candidate_values import Value, candidate_values
-from lmsconf.api.worker_pool import WorkerPool
-from lmsconf.doctor.findings import DialectLesson, LessonVerdict
+from lmsconf.api.spec.assumed_keys import Value, candidate_values
+from lmsconf.api.worker_pool import ConcurrentReader, WorkerPool
+from lmsconf.doctor.report import DialectLesson, LessonVerdict
 from lmsconf.errors import InvalidResponse, ProblemsFound, Rejected, WriteOutcomeUnknown
 from lmsconf.model.canonical_json import Json
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from lmsconf.api.spec.listings import CATALOG
+from lmsconf.api.spec.operations import CATALOG
 from lmsconf.kinds.content_target.audiences import Audiences, live_audiences
 from lmsconf.kinds.content_target.last_edits import parse_edit_rows
 from lmsconf.kinds.content_target.replacement_parse import named_contents

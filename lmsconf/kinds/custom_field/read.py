@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from lmsconf.api.spec.listings import CUSTOM_FIELDS
+from lmsconf.api.spec.operations import CUSTOM_FIELDS
 from lmsconf.kinds.custom_field.lost_answers import deletes_answers, may_delete_choices
 from lmsconf.kinds.custom_field.migration import has_migration
 from lmsconf.kinds.custom_field.types import FieldRow, Migration, parse_field_row

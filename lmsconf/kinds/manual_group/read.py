@@ -13,7 +13,7 @@ from functools import partial
 from typing import Final, TypeAlias, cast
 
 from lmsconf.api.spec.assumed_keys import ADD_MODE
-from lmsconf.api.spec.listings import MANUAL_GROUPS
+from lmsconf.api.spec.operations import MANUAL_GROUPS
 from lmsconf.errors import ApiError, InvalidResponse
 from lmsconf.kinds.manual_group.types import GroupRow, has_members_to_compare, parse_group_row
 from lmsconf.kinds.shared.kind_names import GROUP, USER

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from lmsconf.api.spec.listings import SMART_GROUPS, USERS
+from lmsconf.api.spec.operations import SMART_GROUPS, USERS
 from lmsconf.errors import Problem, Severity
 from lmsconf.kinds.shared.kind_names import SMART_GROUP
 from lmsconf.kinds.shared.response_json import id_set, require_object

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from msgspec.structs import replace
 
-from lmsconf.api.spec.listings import SMART_GROUPS
+from lmsconf.api.spec.operations import SMART_GROUPS
 from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, SMART_GROUP
 from lmsconf.kinds.smart_group.types import SmartGroupRow, parse_detail_row, parse_listed_row

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 from msgspec import Struct
 
-from lmsconf.api.spec.listings import USERS
+from lmsconf.api.spec.operations import USERS
 from lmsconf.errors import InvalidResponse
 from lmsconf.kinds.shared.answer_rows import AnswerRow, comparable, parse_answer
 from lmsconf.kinds.shared.response_json import optional_text, require_text

@@ -9,7 +9,7 @@ from functools import cached_property
 from operator import itemgetter
 from typing import Final, cast
 
-from lmsconf.api.spec.listings import EXTENDED_INFO
+from lmsconf.api.spec.operations import EXTENDED_INFO
 from lmsconf.kinds.shared.kind_names import GROUP, USER
 from lmsconf.kinds.user.types import RIGHTS
 from lmsconf.model.api import ListedRows

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Final
 
-from lmsconf.api.spec.listings import USERS
+from lmsconf.api.spec.operations import USERS
 from lmsconf.errors import InvalidResponse, Rejected
 from lmsconf.kinds.shared.response_json import require_object
 from lmsconf.kinds.user.extended_info import PeopleCount

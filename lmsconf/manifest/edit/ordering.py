@@ -1,27 +1,167 @@
 """Order a manifest: keys as the schema lists them, lists without a meaning to their order by name.
 
 The lists are: the entries of a section, people, the choices of a condition, and the sets of a section. All others,
-as the choices of a field and the audiences of an assignment, stay as they are written.
+as the choices of a field and the audiences of an assignment, stay as they are written. Each part moves as the text it
+is, with the comments that belong to it: one right above, and deeper ones below. A comment that stands alone, between
+blank lines, is a heading: parts are ordered above and below it, and none moves past it. Blank lines stay.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Final, cast
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from typing import Final, NamedTuple, TypeAlias, cast
 
 from lmsconf.errors import Problem, ProblemsFound, Severity, SourceLocation
-from lmsconf.manifest.edit import tree_builder as tree
-from lmsconf.manifest.edit.permute import Permutation, SortKey, permutation, reordered
-from lmsconf.manifest.edit.text_buffer import TextBuffer, UnsafeEdit
-from lmsconf.manifest.expand.conditions import CHOICES
-from lmsconf.manifest.expand.for_each import FOR_EACH
+from lmsconf.manifest.edit.text_edits import TextBuffer, UnsafeEdit
+from lmsconf.manifest.edit.tree_builder import Alias, Mapping, Node, Scalar, parse_documents
+from lmsconf.manifest.edit.tree_builder import Sequence as Items
+from lmsconf.manifest.expand.expander import CHOICES
 from lmsconf.manifest.expand.sets import SET_SECTIONS
+from lmsconf.manifest.expand.variables import FOR_EACH
+from lmsconf.manifest.schema_check import Schema, branches_of, properties, property_schema, required_keys
 from lmsconf.manifest.schemas import ABSENT, TESTS
-from lmsconf.manifest.validation.schema_query import Schema, properties, property_schema, required_keys
-from lmsconf.manifest.yaml.read_result import Document
-from lmsconf.manifest.yaml.strict_reader import read_yaml
+from lmsconf.manifest.yaml_reader import Document, read_yaml
 from lmsconf.model.canonical_json import Json, canonical_json
 from lmsconf.model.names import casefold_name
+
+MODELINE: Final = re.compile(r"#\s*yaml-language-server:")
+"""A comment for editors, which stays at the top of its file."""
+SortKey: TypeAlias = "Callable[[int], object]"
+"""The sort key of a part, by its index."""
+
+
+class Part(NamedTuple):
+    """The text of one part, from its comment to the end of its lines; start: of the part without its comment."""
+
+    comment: int
+    start: int
+    end: int
+
+
+class Permutation(NamedTuple):
+    """Parts in the order of the text, and the index of the part that takes each place."""
+
+    parts: Sequence[tuple[int, int]]
+    order: Sequence[int]
+
+
+def _sorted(buffer: TextBuffer, node: Mapping | Items, key: SortKey) -> Iterator[Permutation]:
+    """Yield the permutation that sorts the parts of a node, unless they are sorted. Raises UnsafeEdit."""
+    spans = list(_spans(buffer, node))
+    if node.flow:
+        yield from _in_brackets(buffer, node, spans, key)
+        return
+    parts = [_part(buffer, node, start, end) for start, end in spans]
+    order = [at for group in _groups(buffer, parts) for at in sorted(group, key=key)]  # type: ignore[arg-type]  # keys are comparable
+    moved = [at for place, at in enumerate(order) if place != at]
+    if moved:
+        yield Permutation(_movable(buffer, node, parts, moved), order)
+
+
+def reordered(text: str, permutations: Sequence[Permutation]) -> str:
+    """Return the text with all permutations applied, those within a part too."""
+    ordered = sorted(permutations, key=lambda one: (one.parts[0][0], -one.parts[-1][1]))
+    return "".join(_rendered(text, (0, len(text)), ordered, [one.parts[0][0] for one in ordered]))
+
+
+def _rendered(
+    text: str, span: tuple[int, int], permutations: Sequence[Permutation], starts: Sequence[int]
+) -> Iterator[str]:
+    at, end = span
+    number = bisect_left(starts, at)
+    while number < len(starts) and starts[number] < end:
+        one = permutations[number]
+        if one.parts[-1][1] > end:
+            number += 1  # it is the one that this span is a part of
+            continue
+        for place, source in enumerate(one.order):
+            yield text[at : one.parts[place][0]]
+            yield from _rendered(text, one.parts[source], permutations, starts)
+            at = one.parts[place][1]
+        number = bisect_left(starts, at)
+    yield text[at:end]
+
+
+def _spans(buffer: TextBuffer, node: Mapping | Items) -> Iterator[tuple[int, int]]:
+    """Yield start and end of each part: of a key and its value, of an item, of an item with its dash."""
+    at = node.start
+    for start, end in node.spans():
+        yield (buffer.skip_blanks(at) if isinstance(node, Items) and not node.flow else start), end
+        at = end
+
+
+def _in_brackets(
+    buffer: TextBuffer, node: Node, spans: Sequence[tuple[int, int]], key: SortKey
+) -> Iterator[Permutation]:
+    order = sorted(range(len(spans)), key=key)  # type: ignore[arg-type]  # keys are comparable
+    if order == list(range(len(spans))):
+        return
+    between = [(before[1], after[0]) for before, after in pairwise([(0, node.start + 1), *spans, (node.end - 1, 0)])]
+    if any("#" in buffer.text[start:end] for start, end in between):
+        raise UnsafeEdit(node, "a comment stands between brackets")
+    yield Permutation(spans, order)
+
+
+def _part(buffer: TextBuffer, node: Node, start: int, content_end: int) -> Part:
+    """Return a part of a block: its dash or key, its lines, and the comments that belong to it."""
+    if isinstance(node, Items) and buffer.text[start : start + 1] != "-":
+        raise UnsafeEdit(node, "an item has no dash")
+    indent = start - buffer.line_start(start)
+    end = after = buffer.next_line(content_end)
+    while after < len(buffer.text):
+        line = buffer.text[after : buffer.next_line(after)]
+        if line.strip() and (not line.lstrip(" ").startswith("#") or len(line) - len(line.lstrip(" ")) <= indent):
+            break
+        after = buffer.next_line(after)
+        end = after if line.strip() else end
+    return Part(_comment_above(buffer, start, indent), start, end)
+
+
+def _comment_above(buffer: TextBuffer, start: int, indent: int) -> int:
+    """Return the start of the comment lines right above a part; the start of its line if there are none."""
+    begin = buffer.line_start(start)
+    while begin:
+        above = buffer.line_start(begin - 1)
+        line = buffer.text[above:begin].lstrip(" ")
+        if not line.startswith("#") or begin - above - len(line) > indent or MODELINE.match(line):
+            break
+        begin = above
+    return begin
+
+
+def _groups(buffer: TextBuffer, parts: Sequence[Part]) -> Iterator[list[int]]:
+    """Yield the indexes of the parts between headings."""
+    group = [0] if parts else []
+    for number, (before, part) in enumerate(pairwise(parts), 1):
+        if buffer.text[before.end : part.comment].strip():
+            yield group
+            group = []
+        group.append(number)
+    yield group
+
+
+def _movable(buffer: TextBuffer, node: Node, parts: Sequence[Part], moved: Sequence[int]) -> list[tuple[int, int]]:
+    """Return the spans that change places. Raises UnsafeEdit if comments cannot tell what they belong to."""
+    columns = {part.start - buffer.line_start(part.start) for part in parts}
+    if len(columns) > 1 or not all(buffer.begins_line(part.start) for part in parts[1:]):
+        raise UnsafeEdit(node, "its parts do not begin in one column")
+    commented = [at for at, part in enumerate(parts) if part.comment < buffer.line_start(part.start)]
+    if not buffer.begins_line(parts[0].start):
+        # The first key stands beside the dash of an item, and so does what takes its place.
+        if 0 in moved and any(at in commented for at in moved if at):
+            raise UnsafeEdit(node, "the key that belongs beside the dash has a comment above it")
+        first = (parts[0].start, parts[0].end)
+        return [first, *((part.start if 0 in moved else part.comment, part.end) for part in parts[1:])]
+    if commented == [0] and buffer.skip_blanks(0) == parts[0].start:
+        # The first lines of a file are about the file.
+        return [(buffer.line_start(part.start), part.end) for part in parts]
+    if 0 in moved and commented == [0]:
+        raise UnsafeEdit(node, "the comment above its first part may be about that part, or about all of them")
+    return [(part.comment, part.end) for part in parts]
+
 
 BY_HAND: Final = "Nothing was changed in this file. Order it by hand, or move the comment or anchor."
 
@@ -39,7 +179,7 @@ def order_manifest(name: str, text: str, schema: Schema) -> str:
         _refuse_other(document, schema)
     buffer = TextBuffer(text)
     try:
-        permutations = [one for root in tree.parse_documents(buffer.text) for one in _document(buffer, root, schema)]
+        permutations = [one for root in parse_documents(buffer.text) for one in _document(buffer, root, schema)]
     except UnsafeEdit as unsafe:
         raise _refused(unsafe.why, SourceLocation(name, unsafe.node.line, unsafe.node.column)) from unsafe
     if not permutations:
@@ -78,19 +218,21 @@ def _unordered(value: Json) -> Json:
     return sorted(map(_unordered, value), key=canonical_json) if isinstance(value, list) else value
 
 
-def _document(buffer: TextBuffer, root: tree.Node, schema: Schema) -> Iterator[Permutation]:
+def _document(buffer: TextBuffer, root: Node, schema: Schema) -> Iterator[Permutation]:
     yield from _ordered(buffer, root, schema)
     for section, node in _sections(root, schema):
         entry = cast(Schema, section.get("items", {}))
-        if isinstance(node, tree.Sequence) and (key := _identity(entry)) is not None:
+        # The first key that an entry needs names it.
+        key = next((key for form in (entry, *branches_of(entry)) for key in required_keys(form)), None)
+        if isinstance(node, Items) and key is not None:
             yield from _sorted(buffer, node, _by_name(node, key))
-        elif isinstance(node, tree.Mapping):
+        elif isinstance(node, Mapping):
             yield from _sorted(buffer, node, _by_key(node))
 
 
-def _sections(root: tree.Node, schema: Schema) -> Iterator[tuple[Schema, tree.Node]]:
+def _sections(root: Node, schema: Schema) -> Iterator[tuple[Schema, Node]]:
     """Yield the sections of a document, those under `absent` and those of sets too, with their schemas."""
-    if not isinstance(root, tree.Mapping):
+    if not isinstance(root, Mapping):
         return
     for pair in root.pairs:
         part = property_schema(schema, pair.key.text)
@@ -100,26 +242,15 @@ def _sections(root: tree.Node, schema: Schema) -> Iterator[tuple[Schema, tree.No
             yield part, pair.value
 
 
-def _identity(entry: Schema) -> str | None:
-    """Return the key that names an entry: the first one that it needs."""
-    return next((key for form in (entry, *_forms(entry)) for key in required_keys(form)), None)
-
-
-def _sorted(buffer: TextBuffer, node: tree.Mapping | tree.Sequence, key: SortKey) -> Iterator[Permutation]:
-    made = permutation(buffer, node, key)
-    if made is not None:
-        yield made
-
-
-def _ordered(buffer: TextBuffer, node: tree.Node, schema: Schema) -> Iterator[Permutation]:
+def _ordered(buffer: TextBuffer, node: Node, schema: Schema) -> Iterator[Permutation]:
     """Yield the permutations of a node and all below it, but for those that sort a section."""
-    if isinstance(node, tree.Mapping):
+    if isinstance(node, Mapping):
         schema = _form(schema, node)
         if properties(schema):
             yield from _sorted(buffer, node, _by_schema(node, schema))
         for pair in node.pairs:
             yield from _ordered(buffer, pair.value, _below(schema, pair.key.text))
-    elif isinstance(node, tree.Sequence):
+    elif isinstance(node, Items):
         if schema.get("x-people") or schema.get("x-choice-names"):
             yield from _sorted(buffer, node, _by_name(node, "set"))
         items = _items(schema)
@@ -129,7 +260,7 @@ def _ordered(buffer: TextBuffer, node: tree.Node, schema: Schema) -> Iterator[Pe
 
 def _items(schema: Schema) -> Schema:
     """Return the schema of the items of a list; in a condition the choices are marked: their order has no meaning."""
-    form = next((one for one in (schema, *_forms(schema)) if "items" in one), {})
+    form = next((one for one in (schema, *branches_of(schema)) if "items" in one), {})
     items = cast(Schema, form.get("items", {}))
     if not schema.get("x-conditions"):
         return items
@@ -142,18 +273,14 @@ def _below(schema: Schema, key: str) -> Schema:
     return cast(Schema, properties(schema).get(key, more if isinstance(more, dict) else {}))
 
 
-def _forms(schema: Schema) -> list[Schema]:
-    return cast("list[Schema]", schema.get("oneOf", []))
-
-
-def _form(schema: Schema, node: tree.Mapping) -> Schema:
+def _form(schema: Schema, node: Mapping) -> Schema:
     """Return the branch of a union that has all keys of a mapping; an empty schema if there is none."""
     keys = {pair.key.text for pair in node.pairs}
-    forms = [schema, *_forms(schema)] if properties(schema) else _forms(schema) or [schema]
+    forms = [schema, *branches_of(schema)] if properties(schema) else branches_of(schema) or [schema]
     return next((form for form in forms if keys <= properties(form).keys()), schema)
 
 
-def _by_schema(node: tree.Mapping, schema: Schema) -> SortKey:
+def _by_schema(node: Mapping, schema: Schema) -> SortKey:
     """Sort keys as the schema has them: keys for anchors and `for_each` first, since what follows refers to them."""
     known = [FOR_EACH, *(key for key in properties(schema) if key != FOR_EACH)]
     rank = {key: number for number, key in enumerate(known)}
@@ -165,11 +292,11 @@ def _by_schema(node: tree.Mapping, schema: Schema) -> SortKey:
     return key
 
 
-def _by_key(node: tree.Mapping) -> SortKey:
+def _by_key(node: Mapping) -> SortKey:
     return lambda at: _sort_key(node.pairs[at].key.text)
 
 
-def _by_name(node: tree.Sequence, key: str) -> SortKey:
+def _by_name(node: Items, key: str) -> SortKey:
     return lambda at: _sort_key(_name(node.items[at], key))
 
 
@@ -177,14 +304,14 @@ def _sort_key(name: str) -> tuple[str, str]:
     return casefold_name(name), name
 
 
-def _name(item: tree.Node, key: str) -> str:
+def _name(item: Node, key: str) -> str:
     """Return the name of an entry or item: its text, that under its key, that of the first of several."""
-    if isinstance(item, tree.Alias):
+    if isinstance(item, Alias):
         return _name(item.target, key)
-    if isinstance(item, tree.Scalar):
+    if isinstance(item, Scalar):
         return item.text
-    if isinstance(item, tree.Sequence):
+    if isinstance(item, Items):
         return _name(item.items[0], key) if item.items else ""
-    under: Mapping[str, tree.Node] = {pair.key.text: pair.value for pair in cast(tree.Mapping, item).pairs}
+    under: dict[str, Node] = {pair.key.text: pair.value for pair in cast(Mapping, item).pairs}
     value = under.get(key, under.get("name"))
     return "" if value is None else _name(value, "name")

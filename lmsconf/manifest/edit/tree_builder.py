@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from typing import Final, TypeAlias, TypedDict, cast
+from typing import Any, Final, TypeAlias, TypeVar, cast
 
 import yaml
 from msgspec import Struct, field
 
 from lmsconf.errors import LmsconfError
-from lmsconf.manifest.yaml.scalars import resolve_scalar
+from lmsconf.manifest.nodes import resolve_scalar
+from lmsconf.manifest.yaml_reader import YamlParser
 from lmsconf.model.canonical_json import Json
 
 _BEFORE: Final = re.compile(r"[&!]\S*\s*")
@@ -47,6 +48,10 @@ class Node(Struct, eq=False, kw_only=True):
 
     def children(self) -> list[Node]:
         """Return the child nodes."""
+        return []
+
+    def kept(self) -> list[Node]:
+        """Return the child nodes that are not removed."""
         return []
 
     @property
@@ -91,13 +96,18 @@ class Mapping(Node, Struct, eq=False, kw_only=True):
     added: dict[str, Json] = field(default_factory=dict)
 
     def unreplaced_value(self) -> Json:
-        kept = {
-            str(pair.key.value()): pair.value.value() for at, pair in enumerate(self.pairs) if at not in self.removed
-        }
-        return {**kept, **self.added}
+        kept = (pair for at, pair in enumerate(self.pairs) if at not in self.removed)
+        return {**{str(pair.key.value()): pair.value.value() for pair in kept}, **self.added}
 
     def children(self) -> list[Node]:
         return [part for pair in self.pairs for part in (pair.key, pair.value)]
+
+    def kept(self) -> list[Node]:
+        return [part for at, pair in enumerate(self.pairs) if at not in self.removed for part in (pair.key, pair.value)]
+
+    def spans(self) -> list[tuple[int, int]]:
+        """Return start and end of each key with its value."""
+        return [(pair.key.outer, max(pair.key.end, pair.value.content_end)) for pair in self.pairs]
 
     def get(self, key: str) -> Node | None:
         """Return the value under a key; None if there is none."""
@@ -127,10 +137,17 @@ class Sequence(Node, Struct, eq=False, kw_only=True):
     commented: bool = False
 
     def unreplaced_value(self) -> Json:
-        return [*(item.value() for at, item in enumerate(self.items) if at not in self.removed), *self.added]
+        return [*(item.value() for item in self.kept()), *self.added]
 
     def children(self) -> list[Node]:
         return self.items
+
+    def kept(self) -> list[Node]:
+        return [item for at, item in enumerate(self.items) if at not in self.removed]
+
+    def spans(self) -> list[tuple[int, int]]:
+        """Return start and end of each item, without its dash."""
+        return [(item.outer, item.content_end) for item in self.items]
 
     @property
     def content_end(self) -> int:
@@ -138,23 +155,15 @@ class Sequence(Node, Struct, eq=False, kw_only=True):
 
 
 _Open: TypeAlias = "Mapping | Sequence"
-
-
-class _Place(TypedDict):
-    start: int
-    end: int
-    outer: int
-    line: int
-    column: int
-    inside: bool
+_AnyNode = TypeVar("_AnyNode", bound=Node)
 
 
 def parse_documents(text: str) -> list[Node]:
     """Return the root of each document of a YAML text that the strict reader has accepted. Raises LmsconfError."""
-    return TreeBuilder(text).run()
+    return _TreeBuilder(text).run()
 
 
-class TreeBuilder:
+class _TreeBuilder:
     """Build nodes from parser events."""
 
     def __init__(self, text: str) -> None:
@@ -174,14 +183,14 @@ class TreeBuilder:
             yaml.MappingEndEvent: self._close,
             yaml.DocumentEndEvent: lambda _: self._anchors.clear(),
         }
-        for event in yaml.parse(self._text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+        for event in yaml.parse(self._text, Loader=YamlParser):
             if step := steps.get(type(event)):
                 step(event)
         return self._roots
 
     def _scalar(self, event: yaml.ScalarEvent) -> None:
         style = "" if event.style in (None, "") else str(event.style)
-        node = Scalar(**self._place(event), text=event.value, style=style, is_plain=bool(event.implicit[0]))
+        node = self._placed(Scalar, event, text=event.value, style=style, is_plain=bool(event.implicit[0]))
         if style in ("|", ">"):
             node.end = node.start + len(self._text[node.start : node.end].rstrip())
         self._add(node, event.anchor)
@@ -189,11 +198,11 @@ class TreeBuilder:
     def _alias(self, event: yaml.AliasEvent) -> None:
         target = self._anchors[str(event.anchor)]
         target.shared = True
-        self._add(Alias(**self._place(event), target=target), None)
+        self._add(self._placed(Alias, event, target=target), None)
 
     def _open(self, event: yaml.SequenceStartEvent | yaml.MappingStartEvent) -> None:
-        kind = Sequence if isinstance(event, yaml.SequenceStartEvent) else Mapping
-        node = kind(**self._place(event), flow=bool(event.flow_style))
+        kind: type[_Open] = Sequence if isinstance(event, yaml.SequenceStartEvent) else Mapping
+        node = self._placed(kind, event, flow=bool(event.flow_style))
         self._add(node, event.anchor)
         self._stack.append(node)
         self._keys.append(None)
@@ -203,21 +212,16 @@ class TreeBuilder:
         self._keys.pop()
         node.end = cast(yaml.Mark, event.end_mark).index if node.flow else node.content_end
 
-    def _place(self, event: yaml.NodeEvent) -> _Place:
-        """Return the position of a node; `start` is after its anchor and tag, which a replacement must keep."""
+    def _placed(self, kind: type[_AnyNode], event: yaml.NodeEvent, **about: Any) -> _AnyNode:
+        """Return a node with its position; `start` is after its anchor and tag, which a replacement must keep."""
         begins = cast(yaml.Mark, event.start_mark)
         outer, end = begins.index, cast(yaml.Mark, event.end_mark).index
         start = outer
         while not isinstance(event, yaml.AliasEvent) and (prefix := _BEFORE.match(self._text, start)):
             start = prefix.end()
-        return {
-            "start": start,
-            "end": max(start, end),
-            "outer": outer,
-            "line": begins.line + 1,
-            "column": begins.column + 1,
-            "inside": any(node.flow for node in self._stack),
-        }
+        inside = any(node.flow for node in self._stack)
+        line, column = begins.line + 1, begins.column + 1
+        return kind(start=start, end=max(start, end), outer=outer, line=line, column=column, inside=inside, **about)
 
     def _add(self, node: Node, anchor: str | None) -> None:
         node.anchor = anchor

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from lmsconf.manifest.yaml.scalars import resolve_scalar
+from lmsconf.manifest.nodes import resolve_scalar
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.text_limits import CONTROLS
 

@@ -1,43 +1,184 @@
-"""Expansion of sets, `use`, `except` and CSV files into plain entries, once all files are read."""
+"""Expansion of sets, `use`, `except`, windows and CSV files into plain entries, once all files are read."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
-from lmsconf.errors import Problem
-from lmsconf.manifest.expand.conditions import ChoicesByField, ConditionExpander
-from lmsconf.manifest.expand.people import TablePeopleExpander, matching_keys
-from lmsconf.manifest.expand.sets import CONDITION_SETS, PEOPLE_SETS, WINDOWS, NamedSets, PeopleSetExpander, Report
-from lmsconf.manifest.expand.table_files import TableFiles
-from lmsconf.manifest.expand.undeclared import UndeclaredNames
-from lmsconf.manifest.expand.variables import Variables
+from msgspec import Struct, field
+
+from lmsconf.errors import Problem, SourceLocation
+from lmsconf.manifest.expand.sets import (
+    CONDITION_SETS,
+    PEOPLE_SETS,
+    WINDOWS,
+    NamedSets,
+    PeopleSetExpander,
+    UndeclaredNames,
+    WindowExpander,
+    referenced_names,
+)
+from lmsconf.manifest.expand.table_files import TableFiles, TablePeopleExpander, matching_keys
+from lmsconf.manifest.expand.variables import Reporter, Variables
 from lmsconf.manifest.file_set import ManifestFileReader
-from lmsconf.manifest.validation.check import SchemaValidator
-from lmsconf.manifest.yaml.nodes import EntrySourceMap, KeyPath, Map
-from lmsconf.manifest.yaml.read_result import Document
+from lmsconf.manifest.nodes import EntrySourceMap, KeyPath, Map, Seq, combine_items
+from lmsconf.manifest.schema_check import SchemaValidator
+from lmsconf.manifest.yaml_reader import Document
+from lmsconf.model.canonical_json import Json
+from lmsconf.model.names import did_you_mean, list_names, normalize_name, quote_name
 
 if TYPE_CHECKING:
-    from lmsconf.manifest.sections import Section
+    from lmsconf.manifest.schemas import Section
+
+
+USE: Final = "use"
+EXCEPT: Final = "except"
+CONDITIONS: Final = "conditions"
+CHOICES: Final = "choices"
+_ChoiceNames: TypeAlias = "tuple[str, ...] | None"
+
+
+class ChoicesByField(Struct):
+    """The choices of each declared field. `only_in` allows one field to be declared differently per workspace."""
+
+    undeclared: UndeclaredNames
+    _known: dict[str, set[_ChoiceNames]] = field(default_factory=dict)
+
+    def take(self, body: Map) -> None:
+        """Add the choices of one field declaration."""
+        choices = body.get(CHOICES)
+        listed = tuple(_name(item) for item in choices) if isinstance(choices, list) else None
+        self._known.setdefault(normalize_name(str(body["name"])), set()).add(listed)
+
+    def choices_of_field(self, name: str) -> tuple[str, ...] | str:
+        """Return all choices of a field, or the reason why they are unknown, as text."""
+        declarations = self._known.get(normalize_name(name))
+        if declarations is None:
+            return "is not declared here"
+        if len(declarations) > 1:
+            return "is declared with other choices for other workspaces"
+        (listed,) = declarations
+        return "is declared without the whole list of its choices" if listed is None else listed
+
+
+def _name(item: Json) -> str:
+    return normalize_name(str(item["name"] if isinstance(item, dict) else item))
+
+
+class ConditionExpander:
+    """Expand `use` and `except` in the conditions of an entry, once all fields and sets are gathered."""
+
+    def __init__(self, sets: NamedSets, choices: ChoicesByField) -> None:
+        self._sets = sets
+        self._reporter = sets.reporter
+        self._choices = choices
+
+    def expand(self, body: Map, places: EntrySourceMap) -> Map:
+        """Return the entry with its conditions expanded."""
+        own = body.get(CONDITIONS)
+        shortened = isinstance(own, list) and any(EXCEPT in cast("Map", condition) for condition in own)
+        if USE not in body and not shortened:
+            return body
+        expanded: list[tuple[Json, SourceLocation]] = [
+            (self._plain(cast(Map, condition), places, (CONDITIONS, number)), places.at(CONDITIONS, number))
+            for number, condition in enumerate(own if isinstance(own, list) else ())
+        ]
+        for name, path in referenced_names(body, USE) if USE in body else ():
+            expanded += _missing_from(expanded, self._of_set(name, places.at(*path)))
+        return _with(body, combine_items(expanded))
+
+    def _of_set(self, name: str, where: SourceLocation) -> list[tuple[Json, SourceLocation]]:
+        """Return the conditions of a set, each with its location in the set."""
+        condition_set = self._sets.find(name, where)
+        if condition_set is None:
+            return []
+        places = condition_set.places
+        return [
+            (self._plain(cast(Map, condition), places, (number,)), places.at(number))
+            for number, condition in enumerate(cast("list[Json]", condition_set.value or []))
+        ]
+
+    def _plain(self, condition: Map, places: EntrySourceMap, path: KeyPath) -> Map:
+        """Return the condition with `except` replaced by `choices`."""
+        if EXCEPT not in condition:
+            return condition
+        name = str(condition["field"])
+        at = f"except: the field {quote_name(name)}"
+        known = self._choices.choices_of_field(name)
+        if CHOICES in condition:
+            message = "choices and except exclude each other"
+            self._reporter.refuse("manifest/together", message, places.key(*path, EXCEPT), "Keep one of them.")
+        elif isinstance(known, tuple):
+            return self._but(condition, known, places, (*path, EXCEPT))
+        elif self._choices.undeclared.may_have_field(name):
+            self._reporter.refused += 1  # an error of its declaration says so already
+        else:
+            hint = "List all its choices where it is declared, or write the choices here."
+            self._reporter.refuse("reference/except", f"{at} {known}", places.at(*path, "field"), hint)
+        return condition
+
+    def _but(self, condition: Map, known: tuple[str, ...], places: EntrySourceMap, path: KeyPath) -> Map:
+        """Return the condition with all choices except those it lists."""
+        name = quote_name(str(condition["field"]))
+        excluded = [normalize_name(str(item)) for item in cast("list[Json]", condition[EXCEPT])]
+        for number, item in enumerate(excluded):
+            if item not in known:
+                hint = " ".join(filter(None, [f"It has {list_names(known)}.", did_you_mean(item, known)]))
+                message = f"except: the field {name} has no choice {quote_name(item)}"
+                self._reporter.refuse("reference/unknown-choice", message, places.at(*path, number), hint)
+        left = [one for one in known if one not in excluded]
+        if not left:
+            message, hint = f"except: no choice of the field {name} is left", "Keep one, or remove the condition."
+            self._reporter.refuse("reference/except", message, places.key(*path), hint)
+        where = places.at(*path)
+        return _replaced(condition, EXCEPT, CHOICES, combine_items((one, where) for one in left))
+
+
+def _missing_from(
+    before: list[tuple[Json, SourceLocation]], more: list[tuple[Json, SourceLocation]]
+) -> list[tuple[Json, SourceLocation]]:
+    """Return the conditions of a set that `before` lacks: conditions are combined with AND, so repeats add nothing."""
+    known = {_sense(cast(Map, condition)) for condition, _ in before}
+    return [(condition, where) for condition, where in more if _sense(cast(Map, condition)) not in known]
+
+
+def _sense(condition: Mapping[str, Json]) -> str:
+    """Return a comparison key of a condition, independent of the order of its choices."""
+    choices = sorted({normalize_name(str(item)) for item in cast("list[Json]", condition.get(CHOICES, []))})
+    return repr((normalize_name(str(condition["field"])), choices, condition.get("system_condition")))
+
+
+def _replaced(node: Map, old: str, new: str, value: Json) -> Map:
+    """Return the mapping with one key replaced by another key and value, at the same position."""
+    return node.changed({new if key == old else key: value if key == old else one for key, one in node.items()})
+
+
+def _with(body: Map, conditions: Seq) -> Map:
+    """Return the entry with the given conditions and without `use`."""
+    if CONDITIONS not in body:
+        return _replaced(body, USE, CONDITIONS, conditions)
+    plain = body.without(USE)
+    plain[CONDITIONS] = conditions
+    return plain
 
 
 class EntryExpander:
-    """Expand entries, given the sets of all files and the choices of all declared fields."""
+    """Expand entries, given the sets of all files. choices: those of all declared fields, taken before any `expand`."""
 
     def __init__(
         self,
         files: ManifestFileReader,
         sets: Mapping[str, SchemaValidator],
-        report: Report,
+        reporter: Reporter,
         undeclared: UndeclaredNames,
     ) -> None:
-        self._report = report
-        self._sets = {section: NamedSets(section, shape, report, undeclared) for section, shape in sets.items()}
-        self._choices = ChoicesByField(undeclared)
-        self.tables = TableFiles(files, report)
-        self._files = TablePeopleExpander(self.tables, report)
+        self._reporter = reporter
+        self._sets = {section: NamedSets(section, shape, reporter, undeclared) for section, shape in sets.items()}
+        self.choices = ChoicesByField(undeclared)
+        self.tables = TableFiles(files, reporter.problems.append)
+        self._files = TablePeopleExpander(self.tables, reporter.problems.append)
         self._people = PeopleSetExpander(self._sets[PEOPLE_SETS], self._files)
-        self._conditions = ConditionExpander(self._sets[CONDITION_SETS], self._choices, report)
+        self._conditions = ConditionExpander(self._sets[CONDITION_SETS], self.choices)
 
     def collect_sets(self, layers: Iterable[Iterable[Document]], variables: Variables) -> None:
         """Collect the sets of the documents of each folder, since any of them may be used in any file."""
@@ -46,24 +187,16 @@ class EntryExpander:
                 for sets in self._sets.values():
                     sets.collect_sets(document, layer, variables)
 
-    def add_declared_choices(self, body: Map) -> None:
-        """Add the choices of a declared field; to be called for all fields before any `expand`."""
-        self._choices.take(body)
-
     def expand(self, body: Map, section: Section, places: EntrySourceMap, *, has_conditions: bool) -> Map | None:
         """Return the expanded entry of a section; None after reporting a problem."""
         lists = [found for trail in section.people for found in matching_keys(body, trail, ())]
-        named = self._people.expand(lists, places)
+        before = self._reporter.refused
+        self._people.expand(lists, places)
         listed = self._files.expand(lists, places)
         whole = self._conditions.expand(body, places) if has_conditions else body
         if any(any(matching_keys(body, trail, ())) for trail in section.windows):
-            whole = self._with_windows(body, section.windows, places)
-        return whole if named and listed else None
-
-    def _with_windows(self, body: Map, paths: tuple[KeyPath, ...], places: EntrySourceMap) -> Map | None:
-        from lmsconf.manifest.expand.windows import WindowExpander  # few manifests have windows
-
-        return WindowExpander(self._sets[WINDOWS], self._report).expand(body, paths, places)
+            whole = WindowExpander(self._sets[WINDOWS]).expand(body, section.windows, places)
+        return whole if listed and self._reporter.refused == before else None
 
     def unused_set_notes(self) -> Iterator[Problem]:
         """Yield a note for each unused set."""

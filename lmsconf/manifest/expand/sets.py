@@ -3,21 +3,89 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Final, TypeAlias, cast
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, cast
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lmsconf.errors import Problem, Severity, SourceLocation
-from lmsconf.manifest.expand.people import KeyMatch, TablePeopleExpander
-from lmsconf.manifest.expand.undeclared import UndeclaredNames
-from lmsconf.manifest.expand.variables import Variables, child_nodes
-from lmsconf.manifest.validation.check import SchemaValidator
-from lmsconf.manifest.yaml.nodes import EntrySourceMap, KeyPath, Map, Mark, Seq, Source, combine_items, store_marks
-from lmsconf.manifest.yaml.read_result import Document
+from lmsconf.manifest.expand.table_files import ANY_ITEM, KeyMatch, TablePeopleExpander
+from lmsconf.manifest.expand.variables import Reporter, Variables
+from lmsconf.manifest.nodes import (
+    CombinedSource,
+    EntrySourceMap,
+    KeyPath,
+    Map,
+    Mark,
+    Seq,
+    Source,
+    combine_items,
+)
+from lmsconf.manifest.schema_check import SchemaFinding, SchemaValidator, properties
+from lmsconf.manifest.yaml_reader import Document
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.names import did_you_mean, known_names, normalize_name, quote_name
+from lmsconf.model.names import did_you_mean, known_names, nearest_name, normalize_name, quote_name
+
+
+class UndeclaredNames(Struct):
+    """What was not read because of an error that is reported already.
+
+    everything: a file could not be read whole. sections: sections of which a name may be missing. fields: names of
+    fields whose choices may be missing; any_field: that of some field.
+    """
+
+    everything: bool = False
+    sections: set[str] = field(default_factory=set)
+    fields: set[str] = field(default_factory=set)
+    any_field: bool = False
+
+    def doubt_sections(self, finding: SchemaFinding) -> None:
+        """A section of a manifest has the wrong shape, or a name that may be meant for one."""
+        if finding.path:
+            self.sections.add(str(finding.path[0]))
+        elif finding.keyword == "additionalProperties" and isinstance(finding.value, dict):
+            known = properties(finding.schema)
+            unknown = finding.value.keys() - known.keys()
+            self.sections |= {near for key in unknown if (near := nearest_name(key, known)) is not None}
+        else:
+            self.everything = True
+
+    def doubt_field(self, body: Json) -> None:
+        """An entry that declares a field has the wrong shape."""
+        name = body.get("name") if isinstance(body, dict) else None
+        if isinstance(name, str):
+            self.fields.add(normalize_name(name))
+        else:
+            self.any_field = True
+
+    def may_have(self, section: str) -> bool:
+        """Whether a name of this section may be declared where it was not read."""
+        return self.everything or section in self.sections
+
+    def may_have_field(self, name: str) -> bool:
+        """Whether the choices of this field may be declared where they were not read."""
+        return self.everything or self.any_field or bool(self.sections) or normalize_name(name) in self.fields
+
+
+def valid_part(shape: SchemaValidator, body: Json, findings: Sequence[SchemaFinding]) -> Map | None:
+    """Return an entry without the keys that its findings are about; None if the rest does not fit the schema either.
+
+    A key is left out whole: of a list with one wrong item nobody can tell what it would have named.
+    """
+    if not isinstance(body, Map):
+        return None
+    dropped: set[str] = set()
+    for finding in findings:
+        if finding.path:
+            dropped.add(str(finding.path[0]))
+        elif finding.keyword == "additionalProperties":
+            dropped |= body.keys() - properties(finding.schema).keys()
+        else:
+            return None
+    part = body.without(*dropped)
+    return None if shape.validate(part) else part
+
 
 PEOPLE_SETS: Final = "people_sets"
 CONDITION_SETS: Final = "condition_sets"
@@ -25,7 +93,6 @@ WINDOWS: Final = "windows"
 SET_SECTIONS: Final = (CONDITION_SETS, PEOPLE_SETS, WINDOWS)
 SET: Final = "set"
 ALLOW_EMPTY: Final = "allow_empty"
-Report: TypeAlias = Callable[[Problem], None]
 _EMPTIED: Final = re.compile(r"\$\(|-\s|\[\s*[^\s\]#]")
 """Matches the text of a list that is not empty as written, and so was emptied by its variables."""
 _NOUNS: Final = {PEOPLE_SETS: "people set", CONDITION_SETS: "condition set", WINDOWS: "window"}
@@ -54,7 +121,7 @@ class NamedSets(Struct):
 
     section: str
     shape: SchemaValidator
-    report: Report
+    reporter: Reporter
     undeclared: UndeclaredNames
     _known: dict[str, NamedSet] = field(default_factory=dict)
 
@@ -63,13 +130,14 @@ class NamedSets(Struct):
         definitions = document.value.get(self.section) if isinstance(document.value, Map) else None
         if not isinstance(definitions, Map):
             return
-        for key, value, at in child_nodes(definitions):
+        for key, value, at in definitions.parts():
             where = definitions.source.where(cast(Mark, definitions.key_mark(cast(str, key))))
             name = normalize_name(cast(str, key))
             first = self._known.get(name)
             if first is not None and first.layer == layer:
                 hint = f"See {first.where}. Keep one of the two, or give one another name."
-                self._tell(f"{self._code_area}/twice", f"{self._noun} {quote_name(name)}: declared twice", where, hint)
+                message = f"{self._noun} {quote_name(name)}: declared twice"
+                self.reporter.tell(f"{self._code_area}/twice", message, where, hint)
                 continue
             checked = self._checked(name, value, definitions.source, at, where, variables)
             self._known[name] = replace(checked, layer=layer)
@@ -77,37 +145,30 @@ class NamedSets(Struct):
     def _checked(
         self, name: str, value: Json, source: Source, at: Mark, where: SourceLocation, variables: Variables
     ) -> NamedSet:
-        problems_before = variables.problem_count
+        before = self.reporter.refused
         whole = variables.substitute(value, source, at)
-        places = EntrySourceMap(whole, source, at)
-        findings = self.shape.validate(whole)
-        if variables.problem_count == problems_before:
-            for finding in findings:
-                from lmsconf.manifest.validation import messages
+        is_complete = self.reporter.refused == before
+        findings = self.shape.validate(whole) if is_complete else []
+        for finding in findings:
+            from lmsconf.manifest.schema_messages import problems_of
 
-                within = f"{self._noun} {quote_name(name)}"
-                for problem in messages.problems_from_finding(
-                    finding, places, message_prefix=within, code_area="manifest", address=None
-                ):
-                    self.report(problem)
-        return NamedSet(None if findings or variables.problem_count != problems_before else whole, where, source, at)
+            places = EntrySourceMap(whole, source, at)
+            self.reporter.problems += problems_of(finding, places, f"{self._noun} {quote_name(name)}")
+        return NamedSet(whole if is_complete and not findings else None, where, source, at)
 
     def find(self, name: str, where: SourceLocation) -> NamedSet | None:
         """Return the set with that name; None after reporting that there is none, or an error where it may stand."""
         named_set = self._known.get(normalize_name(name))
-        if named_set is None and self.undeclared.may_have(self.section):
-            return None
-        if named_set is None:
-            hint = did_you_mean(name, self._known) or self._way_out()
-            self._tell(
-                f"reference/unknown-{self._code_area}", f"there is no {self._noun} {quote_name(name)}", where, hint
-            )
-            return None
-        named_set.used = True
+        if named_set is not None:
+            named_set.used = True
+        elif self.undeclared.may_have(self.section):
+            self.reporter.refused += 1
+        else:
+            known = known_names(self._known) if self._known else f"Write it under {self.section}:."
+            message = f"there is no {self._noun} {quote_name(name)}"
+            hint = did_you_mean(name, self._known) or known
+            self.reporter.refuse(f"reference/unknown-{self._code_area}", message, where, hint)
         return named_set
-
-    def _way_out(self) -> str:
-        return known_names(self._known) if self._known else f"Write it under {self.section}:."
 
     def unused_set_notes(self) -> Iterator[Problem]:
         """Yield a note for each unused set."""
@@ -129,9 +190,6 @@ class NamedSets(Struct):
     def _code_area(self) -> str:
         return "window" if self.section == WINDOWS else "set"
 
-    def _tell(self, code: str, message: str, where: SourceLocation, hint: str) -> None:
-        self.report(Problem(code=code, message=message, hint=hint, source=where))
-
 
 class PeopleSetExpander:
     """Replace `{set: NAME}` by the people of the set, as a whole list or as an item of one."""
@@ -141,42 +199,31 @@ class PeopleSetExpander:
         self._files = files
         self._people: dict[str, Seq | None] = {}
 
-    def expand(self, lists: Iterable[KeyMatch], places: EntrySourceMap) -> bool:
-        """Replace every set reference in an entry, in place; return False if a set is unknown, invalid or empty."""
-        whole = True
+    def expand(self, lists: Iterable[KeyMatch], places: EntrySourceMap) -> None:
+        """Replace every set reference in an entry, in place; refuse a set that is unknown, invalid or empty."""
         for node, step, path in lists:
             value = node[step]
             if isinstance(value, Map) and SET in value:
                 people = self._named(value, places, path)
+                node[step] = value if people is None else people
             elif isinstance(value, Seq) and Map in {*map(type, value)}:
-                people = self._mixed(value, places, path)
+                node[step] = self._mixed(value, places, path)
             elif isinstance(value, Seq) and not value and _EMPTIED.match(places.rest(*path)):
-                self._tell_nobody("the variables of this list name", places.at(*path), "For nobody, write [] here.")
-                people = None
-            else:
-                continue
-            whole = whole and people is not None
-            node[step] = people if people is not None else value
-        return whole
+                self._refuse_nobody("the variables of this list name", places.at(*path), "For nobody, write [] here.")
 
-    def _tell_nobody(self, subject: str, where: SourceLocation, hint: str) -> None:
+    def _refuse_nobody(self, subject: str, where: SourceLocation, hint: str) -> None:
         """Report a list that expansion made empty: an error unless allowed, as it is for a CSV file."""
-        self._sets.report(Problem(code="people/nobody", message=f"{subject} nobody", hint=hint, source=where))
+        self._sets.reporter.refuse("people/nobody", f"{subject} nobody", where, hint)
 
-    def _mixed(self, items: Seq, places: EntrySourceMap, path: KeyPath) -> Seq | None:
+    def _mixed(self, items: Seq, places: EntrySourceMap, path: KeyPath) -> Seq:
         """Expand a list that mixes sets and people; each person keeps the location where the e-mail is written."""
         listed: list[tuple[Json, SourceLocation]] = []
-        whole = True
         for number, item in enumerate(items):
             if not isinstance(item, Map):
                 listed.append((item, places.at(*path, number)))
-                continue
-            people = self._named(item, places, (*path, number))
-            whole = whole and people is not None
-            listed += (
-                [(email, people.source.where(at)) for _, email, at in child_nodes(people)] if people is not None else []
-            )
-        return combine_items(listed) if whole else None
+            elif (people := self._named(item, places, (*path, number))) is not None:
+                listed += [(email, people.source.where(at)) for _, email, at in people.parts()]
+        return combine_items(listed)
 
     def _named(self, reference: Map, places: EntrySourceMap, path: KeyPath) -> Seq | None:
         """Return the people of a set. An empty one is an error without `allow_empty` at the reference or its file."""
@@ -187,19 +234,18 @@ class PeopleSetExpander:
         if name not in self._people:
             self._people[name] = self._read(people_set)
         people = self._people[name]
+        self._sets.reporter.refused += people is None
         may_be = reference.get(ALLOW_EMPTY) is True or isinstance(people_set.value, Map)
         if people is not None and not people and not may_be:
             hint = "Name somebody in it, or write `allow_empty: true` beside `set`."
-            self._tell_nobody(f"the people set {quote_name(name)} names", places.at(*path, SET), hint)
+            self._refuse_nobody(f"the people set {quote_name(name)} names", places.at(*path, SET), hint)
             return None
         return people
 
     def _read(self, people_set: NamedSet) -> Seq | None:
         """Return the people of a set, from its CSV file if it has one; None if the file or the set is invalid."""
         if isinstance(people_set.value, Map):
-            holder = Map(people_set.source)
-            holder[SET] = people_set.value
-            store_marks(holder, [people_set.at, people_set.at])
+            holder = Map(people_set.source, {SET: people_set.value}, [people_set.at, people_set.at])
             whole = self._files.expand(
                 [(holder, SET, (SET,))], EntrySourceMap(holder, people_set.source, people_set.at)
             )
@@ -213,3 +259,70 @@ def referenced_names(body: Mapping[str, Json], key: str) -> list[tuple[str, KeyP
     if isinstance(value, list):
         return [(str(item), (key, number)) for number, item in enumerate(value)]
     return [(str(value), (key,))]
+
+
+WINDOW: Final = "window"
+
+
+class WindowExpander:
+    """Replace `window: NAME` by the times of the window, each located in its definition."""
+
+    def __init__(self, windows: NamedSets) -> None:
+        self._windows = windows
+        self._times = tuple(properties(windows.shape.schema))
+
+    def expand(self, body: Map, trails: tuple[KeyPath, ...], places: EntrySourceMap) -> Map:
+        """Return the entry with the times of its windows. trails: the paths at which a window may be named."""
+        for trail in trails:
+            body = cast(Map, self._replaced(body, trail, (), places))
+        return body
+
+    def _replaced(self, node: Json, trail: KeyPath, path: KeyPath, places: EntrySourceMap) -> Json:
+        """Return the value with the mapping at the end of `trail` replaced; lists and mappings around it are edited."""
+        step, rest = trail[0], trail[1:]
+        if not rest:
+            return self._with_times(node, path, places) if isinstance(node, Map) and WINDOW in node else node
+        if step == ANY_ITEM and isinstance(node, Seq):
+            for number, item in enumerate(node):
+                node[number] = self._replaced(item, rest, (*path, number), places)
+        elif isinstance(node, Map) and isinstance(step, str) and step in node:
+            node[step] = self._replaced(node[step], rest, (*path, step), places)
+        return node
+
+    def _with_times(self, node: Map, path: KeyPath, places: EntrySourceMap) -> Map:
+        """Return a mapping with the times of its window; the same one after reporting a problem."""
+        own = next((key for key in self._times if key in node), None)
+        if own is not None:
+            message, where = f"{WINDOW} and {own} exclude each other", places.key(*path, own)
+            self._windows.reporter.refuse("manifest/together", message, where, "Keep one of them.")
+        window = self._windows.find(str(node[WINDOW]), places.at(*path, WINDOW)) if own is None else None
+        if window is None or not isinstance(window.value, Map):
+            self._windows.reporter.refused += 1
+            return node
+        pairs: list[tuple[str, Json, SourceLocation, SourceLocation]] = []
+        for key, value in node.items():
+            if key == WINDOW:
+                pairs += self._times_of(window, places.at(*path, WINDOW), is_entry=not path)
+            else:
+                pairs.append((key, value, places.key(*path, key), places.at(*path, key)))
+        return _map_of(pairs)
+
+    def _times_of(
+        self, window: NamedSet, where: SourceLocation, *, is_entry: bool
+    ) -> list[tuple[str, Json, SourceLocation, SourceLocation]]:
+        """Return each time of a window, with the locations of its key and value.
+
+        An end that the window leaves out is open: null in an item, whose entry may have a time for all items.
+        """
+        value = cast(Map, window.value)
+        times = [
+            (key, value[key], window.places.key(key), window.places.at(key)) for key in self._times if key in value
+        ]
+        open_ends = () if is_entry else (key for key in self._times if key not in value)
+        return [*times, *((key, None, where, where) for key in open_ends)]
+
+
+def _map_of(pairs: list[tuple[str, Json, SourceLocation, SourceLocation]]) -> Map:
+    """Build a mapping whose keys and values have unrelated source locations."""
+    source = CombinedSource([where for _, _, *both in pairs for where in both])
+    return Map(source, {key: value for key, value, *_ in pairs}, range(2 * len(pairs)))

@@ -10,10 +10,10 @@ from msgspec.structs import replace
 from lmsconf.errors import Problem, Severity, SourceLocation, shorten
 from lmsconf.kinds.content_target.parse import audience_forms, audience_from_text
 from lmsconf.manifest.expand.sets import ALLOW_EMPTY
-from lmsconf.manifest.expand.table import Table, UnusableTable
+from lmsconf.manifest.expand.table import Table, TableSource, UnusableTable
 from lmsconf.manifest.expand.table_files import FILE, TableFiles, selection_text
+from lmsconf.manifest.nodes import EntrySourceMap, Map, Seq, pack_mark
 from lmsconf.manifest.schemas import SHEET_PROPERTIES, item_keys
-from lmsconf.manifest.yaml.nodes import EntrySourceMap, Map, Mark, Seq, Source, mark_line, pack_mark, store_marks
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import did_you_mean, normalize_name
 from lmsconf.planner.kind import Kind
@@ -22,23 +22,6 @@ from lmsconf.planner.manifest_entries import EntryItems
 MOST_ROWS: Final = 50_000
 """Maximum number of entries that one reference to a sheet may stand for."""
 _BOOLEANS: Final[dict[str, bool]] = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
-_DEFAULT: Final = 1 << 63
-_COLUMN: Final = 0xFFFFFFFF
-
-
-class SheetSource(Source):
-    """Source of entries from a table. A mark is a line and a column from 1, or the index of a default's location."""
-
-    def __init__(self, table: Table, defaults: list[SourceLocation]) -> None:
-        super().__init__(table.sheet.path)
-        self._sheet = table.sheet
-        self._defaults = defaults
-
-    def where(self, at: Mark) -> SourceLocation:
-        """Return the location of a cell, or of a default."""
-        if at & _DEFAULT:
-            return self._defaults[at & ~_DEFAULT]
-        return self._sheet.where(mark_line(at), (at & _COLUMN) - 1)
 
 
 class SheetEntries:
@@ -68,7 +51,7 @@ class SheetEntries:
             return
         defaults = {key: value for key, value in reference.items() if key not in SHEET_PROPERTIES}
         locations = [place for key in defaults for place in (places.key(key), places.at(key))]
-        source = SheetSource(table, locations)
+        source = TableSource(table.sheet, locations)
         for line, cells in rows:
             entry = self._entry(table, columns, (line, cells), source, defaults)
             if entry is not None:
@@ -114,7 +97,7 @@ class SheetEntries:
         table: Table,
         columns: Mapping[str, int],
         row: tuple[int, tuple[str, ...]],
-        source: SheetSource,
+        source: TableSource,
         defaults: Mapping[str, Json],
     ) -> Map | None:
         """Return the entry of a row; None after reporting a problem."""
@@ -141,30 +124,16 @@ class SheetEntries:
             self._report(problem)
         if problems or item is None:
             return None
-        part = _map(source, {**item, **own}, {**dict.fromkeys(item, marks[noun]), **marks})
-        items = Seq(source)
-        items.append(part)
-        store_marks(items, [marks[noun]])
-        body = {subject: values[subject], **defaults, self._items.key: items}
-        whole = _map(source, body, {subject: marks[subject], self._items.key: marks[noun]})
-        for number in range(len(defaults)):
-            first = whole.first + 2 * (number + 1)
-            source.marks[first] = _DEFAULT | 2 * number
-            source.marks[first + 1] = _DEFAULT | 2 * number + 1
-        return whole
+        part = source.mapping({**item, **own}, {**dict.fromkeys(item, marks[noun]), **marks})
+        body = {subject: values[subject], **defaults, self._items.key: Seq(source, [part], [marks[noun]])}
+        # The keys and values of the defaults are the other locations of the source, one after the other.
+        places = (marks[subject], marks[subject], *range(2 * len(defaults)), marks[noun], marks[noun])
+        return Map(source, body, places)
 
     def _unknown_item(self, text: str, where: SourceLocation) -> Problem:
         forms = audience_forms(shorten(text))
         hint = f"Write {', '.join(forms[:-1])} or {forms[-1]}." if len(forms) > 1 else f"Write {forms[0]}."
         return _problem(self._items.noun, f'"{shorten(text)}" names no {self._items.noun}', hint, where)
-
-
-def _map(source: Source, body: Mapping[str, Json], marks: Mapping[str, Mark]) -> Map:
-    """Build a mapping whose keys and values have the marks of their cells."""
-    node = Map(source)
-    node.update(body)
-    store_marks(node, [at for key in body for at in (marks.get(key, 0), marks.get(key, 0))])
-    return node
 
 
 def _problem(code: str, message: str, hint: str, where: SourceLocation, severity: Severity = Severity.ERROR) -> Problem:

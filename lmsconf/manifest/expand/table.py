@@ -1,15 +1,21 @@
-"""A table from a file: its columns, its rows with their positions, and what is wrong with them."""
+"""A table: its columns, its rows with their positions, and what is wrong with them; and CSV text → a table."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Final, Protocol, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lmsconf.errors import Problem, SourceLocation, shorten
-from lmsconf.manifest.yaml.nodes import Mark, Source, mark_line
+from lmsconf.manifest.nodes import Map, Mark, Source, unpack_mark
+from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import did_you_mean, normalize_name
+from lmsconf.model.text_limits import FORBIDDEN
 
 CSV: Final = "CSV file"
 TableRow: TypeAlias = "tuple[int, tuple[str, ...]]"
@@ -58,17 +64,23 @@ class Table(Struct, frozen=True):
                 yield fault.problem
 
 
-class ColumnSource(Source):
-    """Source of one column of a table: each mark is a line."""
+class TableSource(Source):
+    """Source of values from a table. A mark is a line and a column from 1; in line 0, the index of another location."""
 
-    def __init__(self, sheet: CellPositions, column: int) -> None:
+    def __init__(self, sheet: CellPositions, others: Sequence[SourceLocation] = ()) -> None:
         super().__init__(sheet.path)
+        self.opens = False  # cells are texts as they stand
         self._sheet = sheet
-        self._column = column
+        self._others = others
 
     def where(self, at: Mark) -> SourceLocation:
-        """Return the location of the cell on that line."""
-        return self._sheet.where(mark_line(at), self._column)
+        """Return the location of a cell, or the other one."""
+        line, column = unpack_mark(at)
+        return self._sheet.where(line, column - 1) if line else self._others[column]
+
+    def mapping(self, body: Mapping[str, Json], marks: Mapping[str, Mark]) -> Map:
+        """Return a mapping whose keys and values have the marks of their cells; without one, the first other."""
+        return Map(self, body, [at for key in body for at in (marks.get(key, 0), marks.get(key, 0))])
 
 
 class UnusableTable(Exception):
@@ -97,18 +109,14 @@ def _named(header: tuple[str, ...]) -> tuple[str, ...]:
 def shifted_row_problems(table: Table) -> Iterator[Problem]:
     """Report rows with a cell beyond the last column: an unquoted separator may have shifted their cells."""
     for line, cells in table.rows:
-        if any(cells[len(table.columns) :]):
+        beyond = next((number for number, cell in enumerate(cells) if cell and number >= len(table.columns)), None)
+        if beyond is not None:
             yield Problem(
                 code="people/csv",
                 message=f"this row has {len(_named(cells))} cells, and the header names {len(table.columns)} columns",
                 hint="Put a cell that contains the separator in quotes, or give the last columns a name.",
-                source=table.sheet.where(line, _beyond(table, cells)),
+                source=table.sheet.where(line, beyond),
             )
-
-
-def _beyond(table: Table, cells: tuple[str, ...]) -> int:
-    """Return the index of the first non-empty cell beyond the named columns."""
-    return next(number for number, cell in enumerate(cells) if cell and number >= len(table.columns))
 
 
 def column_index(table: Table, name: str, where: SourceLocation) -> int:
@@ -127,3 +135,150 @@ def column_index(table: Table, name: str, where: SourceLocation) -> int:
         message, hint = f'there are several columns "{shorten(name)}"', "Give each column its own name."
     hint = f"{hint} {where} uses it."
     raise UnusableTable(Problem(code="people/column", message=message, hint=hint, source=source))
+
+
+SEPARATORS: Final = (",", ";", "\t")
+_DECLARED: Final = re.compile(r'"?sep=([,;\t])"?[ \t]*(?:\r\n|\r|\n|\Z)', re.IGNORECASE)
+"""A first line that names the separator, which Excel reads and does not show."""
+_END: Final = re.compile(r"\r\n|\r|\n")
+_QUOTED: Final = re.compile(r'"(?:[^"]|"")*+"')
+_IN_QUOTES: Final = re.compile(r'(?<![^,;\t])"(?:[^"]|"")*+"?')
+"""A quoted cell of the header; its text may go on in the next line."""
+_BLANKS: Final = re.compile(r" *")
+
+
+class CsvPositions(Struct, frozen=True, dict=True):
+    """The text of one CSV file, and its path in the project."""
+
+    path: str
+    text: str
+
+    @cached_property
+    def separator(self) -> str:
+        """The separator: the one that the first line names, or else the one that splits the header into the most cells.
+
+        It is a comma, a semicolon or a tab.
+        """
+        if declared := _DECLARED.match(self.text):
+            return declared[1]
+        header = next((line for line in self.text.splitlines() if line.strip()), "")
+        return max(SEPARATORS, key=_IN_QUOTES.sub("", header).count)
+
+    @cached_property
+    def first(self) -> int:
+        """The offset of the first line of the table, which follows one that names the separator."""
+        declared = _DECLARED.match(self.text)
+        return declared.end() if declared else 0
+
+    def where(self, line: int, column: int) -> SourceLocation:
+        """Return the location of a cell of the row that begins on `line`; columns count from 0.
+
+        A missing cell is located at the end of its row.
+        """
+        at = self._starts[line - 1]
+        for _ in range(column):
+            end = self._end(at)
+            if self.text[end : end + 1] != self.separator:
+                return self.offset_location(end)
+            at = end + 1
+        blanks = _BLANKS.match(self.text, at)
+        return self.offset_location(blanks.end() if blanks else at)
+
+    def row(self, line: int) -> SourceLocation:
+        """Return the location of a row."""
+        return SourceLocation(self.path, line, 1)
+
+    def bad_quote_location(self, line: int) -> SourceLocation:
+        """Return the location of the malformed quote in the row that begins on `line`; without one, of the line."""
+        line = min(line, len(self._starts))
+        at = self._starts[line - 1]
+        while True:
+            end = self._end(at)
+            quoted = _QUOTED.match(self.text, at)
+            if self.text.startswith('"', at) and (quoted is None or quoted.end() != end):
+                return self.offset_location(at)
+            if self.text[end : end + 1] != self.separator:
+                return SourceLocation(self.path, line)
+            at = end + 1
+
+    def offset_location(self, offset: int) -> SourceLocation:
+        """Convert a character offset to a location."""
+        line = bisect_right(self._starts, offset)
+        return SourceLocation(self.path, line, offset - self._starts[line - 1] + 1)
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return [0, *(end.end() for end in _END.finditer(self.text))]
+
+    def _end(self, at: int) -> int:
+        """Return the offset at which the cell that begins at `at` ends."""
+        if self.text[at : at + 1] == '"':
+            quoted = _QUOTED.match(self.text, at)
+            if quoted is None:
+                return len(self.text)
+            at = quoted.end()
+        stop = re.compile(f"[{self.separator}\r\n]").search(self.text, at)
+        return stop.start() if stop else len(self.text)
+
+
+def parse_csv_table(path: str, text: str) -> Table:
+    """Parse CSV text. Raises UnusableTable with the line that cannot be parsed."""
+    sheet = CsvPositions(path, text)
+    if forbidden := FORBIDDEN.search(text):
+        message, where = (
+            f"the character U+{ord(forbidden[0]):04X} is not allowed here",
+            sheet.offset_location(forbidden.start()),
+        )
+        raise UnusableTable(Problem(code="people/csv", message=message, hint="Remove it.", source=where))
+    rows = list(_rows(sheet))
+    _refuse_preamble(sheet, rows)
+    return replace(table_of(sheet, CSV, rows), faults=tuple(_formulas(sheet, rows)))
+
+
+def _refuse_preamble(sheet: CsvPositions, rows: list[TableRow]) -> None:
+    """Raise UnusableTable if the first line is one text without columns, and the second one names the columns."""
+    if len(rows) < 2 or any(rows[0][1][1:]):
+        return
+    line, cells = rows[1]
+    separated = any(cells[1:]) or any(separator in cells[0] for separator in SEPARATORS)
+    if separated and not any("@" in cell for cell in cells):
+        message = f'the first line, "{shorten(rows[0][1][0])}", does not name the columns; line {line} seems to'
+        hint = f"Delete line {rows[0][0]}: the first line of a CSV file must name the columns."
+        raise UnusableTable(Problem(code="people/csv", message=message, hint=hint, source=sheet.row(rows[0][0])))
+
+
+def _formulas(sheet: CsvPositions, rows: list[TableRow]) -> Iterator[TableFault]:
+    """Yield each cell that holds a formula, such as `=HYPERLINK(…)`, in place of its result."""
+    for line, cells in rows:
+        for column, cell in enumerate(cells):
+            if cell.startswith("=") and "(" in cell:
+                problem = Problem(
+                    code="people/csv",
+                    message=f'this cell holds a formula, "{shorten(cell)}"',
+                    hint="Export the values of the cells, not their formulas.",
+                    source=sheet.where(line, column),
+                )
+                yield TableFault((line, line), (column, column), problem)
+
+
+def _rows(sheet: CsvPositions) -> Iterator[TableRow]:
+    """Yield the rows that are not empty, each with the line on which it begins. Raises UnusableTable."""
+    import csv  # many projects have no table
+    import io
+
+    above = line = 2 if sheet.first else 1
+    try:
+        lines = io.StringIO(sheet.text, newline="")
+        lines.seek(sheet.first)
+        reader = csv.reader(lines, delimiter=sheet.separator, strict=True)
+        for cells in reader:
+            trimmed = tuple(normalize_name(cell.strip()) for cell in cells)
+            if any(trimmed):
+                yield line, trimmed
+            line = reader.line_num + above
+    except csv.Error as error:
+        message = f"this row cannot be read: {error}"
+        hint = 'Close each quote that opens a cell, and write a quote inside one twice: "".'
+        raise UnusableTable(
+            Problem(code="people/csv", message=message, hint=hint, source=sheet.bad_quote_location(line))
+        ) from error

@@ -1,23 +1,26 @@
-"""Substitution of variables, `$(name)`, with all source positions kept.
+"""Variables, `$(name)`, and `for_each`: one copy of an entry for each value of a list; source positions are kept.
 
 An unquoted text that is exactly `$(name)` becomes the variable's value: a text, a boolean, or a list, whose items are
 spliced into the list around them. Inside a longer text the value is inserted as text. `$$(` is a literal `$(`.
-Numbers are texts, since no key takes a number.
+Numbers are texts, since no key takes a number. `for_each` is expanded before the entry's shape is checked.
 """
 
 from __future__ import annotations
 
+import json
+import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from itertools import product
 from typing import Final, cast
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from lmsconf.errors import Problem, SourceLocation
-from lmsconf.manifest.yaml.nodes import EscapedText, Map, Mark, Seq, Source, store_marks
-from lmsconf.manifest.yaml.read_result import too_long_problem
-from lmsconf.manifest.yaml.scalars import VARIABLE_START
+from lmsconf.errors import Problem, Severity, SourceLocation
+from lmsconf.manifest.nodes import VARIABLE_START, EntrySourceMap, EscapedText, Map, Mark, Seq, Source
+from lmsconf.manifest.schema_check import SchemaValidator
+from lmsconf.manifest.yaml_reader import ReadingStopped, too_long_problem
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import did_you_mean
 from lmsconf.model.text_limits import LONGEST
@@ -32,12 +35,22 @@ _LEAD: Final = re.compile(r"(?:[&!]\S+ +)*")
 _IN_QUOTES: Final = ('"', "'", "|", ">")
 
 
-class ExpansionLimitExceeded(Exception):
-    """Raised when expansion exceeds a limit; `problem` has the location where it was exceeded."""
+class Reporter(Struct):
+    """The problems found so far. refused: how many parts of entries could not be expanded, for whatever reason."""
 
-    def __init__(self, problem: Problem) -> None:
-        super().__init__(problem.message)
-        self.problem = problem
+    problems: list[Problem]
+    refused: int = 0
+
+    def tell(
+        self, code: str, message: str, where: SourceLocation, hint: str, severity: Severity = Severity.ERROR
+    ) -> None:
+        """Report a problem."""
+        self.problems.append(Problem(code=code, message=message, severity=severity, hint=hint, source=where))
+
+    def refuse(self, code: str, message: str, where: SourceLocation, hint: str) -> None:
+        """Report why a part of an entry cannot be expanded."""
+        self.refused += 1
+        self.tell(code, message, where, hint)
 
 
 class ExpansionLimit(Struct):
@@ -47,35 +60,33 @@ class ExpansionLimit(Struct):
     values: int = VALUES
 
     def take(self, values: int, where: SourceLocation) -> None:
-        """Subtract from the remaining number of values. Raises ExpansionLimitExceeded if there are too many."""
+        """Subtract from the remaining number of values. Raises ReadingStopped if there are too many."""
         self.values -= values
         if self.values < 0:
             message = f"variables and for_each expand to more than {VALUES:,} values"
             hint = "Write shorter lists, or split the project."
-            raise ExpansionLimitExceeded(Problem(code="variable/too-many", message=message, hint=hint, source=where))
+            raise ReadingStopped(Problem(code="variable/too-many", message=message, hint=hint, source=where))
 
 
 class Variables(Struct):
     """The values of variables, by name.
 
-    each: the values of `for_each` for the current copy, shown in source locations. problem_count: how many problems
-    were reported so far.
+    each: the values of `for_each` for the current copy, shown in source locations.
     """
 
     values: Mapping[str, Json]
-    report: Callable[[Problem], None]
+    reporter: Reporter
     each: str = ""
     limit: ExpansionLimit = field(default_factory=ExpansionLimit)
-    problem_count: int = 0
 
     def with_more(self, other_values: Mapping[str, Json], each: str) -> Variables:
         """Return these variables and some more, as used for one copy of a `for_each` entry."""
-        return Variables({**self.values, **other_values}, self.report, each, self.limit)
+        return Variables({**self.values, **other_values}, self.reporter, each, self.limit)
 
     def substitute(self, node: Json, source: Source, at: Mark) -> Json:
         """Return the value with variables substituted; the same object if it contains none.
 
-        Undefined variables are reported and left as they are. Raises ExpansionLimitExceeded.
+        Undefined variables are reported and left as they are. Raises ReadingStopped.
         """
         if isinstance(node, str):
             return self._text(node, source, at) if VARIABLE_START in node else node
@@ -86,13 +97,15 @@ class Variables(Struct):
         if not node.source.opens:
             return node
         changed: dict[str | int, Json] = {}
-        for step, child, at in child_nodes(node):
+        for step, child, at in node.parts():
             new = self.substitute(child, node.source, at)
             if new is not child:
                 changed[step] = new
         if not changed:
             return node
-        return _with_values(node, changed) if isinstance(node, Map) else _with_items(node, changed)
+        if isinstance(node, Seq):
+            return _with_items(node, changed)
+        return node.changed({**node, **cast("Mapping[str, Json]", changed)})
 
     def _text(self, text: str, source: Source, at: Mark) -> Json:
         whole = _WHOLE.fullmatch(text)
@@ -108,13 +121,13 @@ class Variables(Struct):
     def _inside(self, text: str, source: Source, at: Mark) -> str:
         """Insert variables into a text, within limits: a few bytes could expand to gigabytes.
 
-        Raises ExpansionLimitExceeded.
+        Raises ReadingStopped.
         """
         names = [name.strip() for _, name, _ in _VARIABLE.findall(text)]
         size = len(text) + sum(len(str(self.values.get(name, ""))) for name in names)
         self.limit.characters -= size
         if size > LONGEST or self.limit.characters < 0:
-            raise ExpansionLimitExceeded(too_long_problem(replace(source.where(at), each=self.each)))
+            raise ReadingStopped(too_long_problem(replace(source.where(at), each=self.each)))
         new = _VARIABLE.sub(lambda match: self._put_in(match, source, at), text)
         parts = (text, *(self.values.get(name) for name in names))
         if not any(isinstance(one, EscapedText) for one in parts):
@@ -132,20 +145,21 @@ class Variables(Struct):
         if isinstance(value, str):
             return value
         # Located without the values of `for_each`: the problem is the same for all of them.
-        problem = self._undefined(match) if value is None else _a_list(match[0])
-        self.problem_count += 1
-        self.report(replace(problem, source=source.where(at)))
+        self._refuse(match, source.where(at), is_list=value is not None)
         return match[0]
 
-    def _undefined(self, match: re.Match[str]) -> Problem:
-        if not match[3]:
-            message, hint = f"{match[0]} is not closed", 'For a literal "$(" write "$$(".'
-            return Problem(code="variable/syntax", message=message, hint=hint)
-        name = match[2]
-        hint = did_you_mean(name, self.values) or (
-            f'Define it under vars: in the project file, or write "$$({name})" for a literal "$({name})".'
-        )
-        return Problem(code="variable/undefined", message=f"the variable $({name}) is not defined", hint=hint)
+    def _refuse(self, match: re.Match[str], where: SourceLocation, *, is_list: bool) -> None:
+        """Report a variable that cannot be inserted."""
+        shown, name = match[0], match[2]
+        if is_list:
+            message, hint = f"{shown} is a list, so it cannot be part of a text", "as the whole value, without quotes."
+            self.reporter.refuse("variable/list", message, where, f"Write {shown} {hint}")
+        elif not match[3]:
+            self.reporter.refuse("variable/syntax", f"{shown} is not closed", where, 'For a literal "$(" write "$$(".')
+        else:
+            hint = f'Define it under vars: in the project file, or write "$$({name})" for a literal "$({name})".'
+            hint = did_you_mean(name, self.values) or hint
+            self.reporter.refuse("variable/undefined", f"the variable $({name}) is not defined", where, hint)
 
 
 def referenced_variables(node: Json) -> Iterator[str]:
@@ -153,24 +167,8 @@ def referenced_variables(node: Json) -> Iterator[str]:
     if isinstance(node, str):
         yield from (name.strip() for escaped, name, _ in _VARIABLE.findall(node) if not escaped)
     elif isinstance(node, Map | Seq):
-        for _, child, _ in child_nodes(node):
+        for _, child, _ in node.parts():
             yield from referenced_variables(child)
-
-
-def child_nodes(node: Map | Seq) -> Iterator[tuple[str | int, Json, Mark]]:
-    """Yield each part of a list or mapping: its index or key, its value, and the mark of the value."""
-    marks, first = node.source.marks, node.first
-    if isinstance(node, Map):
-        for number, (key, value) in enumerate(list(node.items())):
-            yield key, value, marks[first + 2 * number + 1]
-    else:
-        for number, value in enumerate(list(node)):
-            yield number, value, marks[first + number]
-
-
-def _a_list(shown: str) -> Problem:
-    message = f"{shown} is a list, so it cannot be part of a text"
-    return Problem(code="variable/list", message=message, hint=f"Write {shown} as the whole value, without quotes.")
 
 
 def _is_plain(source: Source, at: Mark) -> bool:
@@ -181,28 +179,153 @@ def _is_plain(source: Source, at: Mark) -> bool:
 def _listed(items: list[Json], source: Source, at: Mark) -> Seq:
     """Build a list whose items all have the position of its variable."""
     source.escapes = True
-    copy = Seq(source)
-    copy.extend(items)
-    store_marks(copy, [at] * len(items))
-    return copy
-
-
-def _with_values(node: Map, changed: Mapping[str | int, Json]) -> Map:
-    """Return the mapping with some values replaced, at the same positions."""
-    copy = Map(node.source)
-    copy.update(node)
-    copy.update(cast("Mapping[str, Json]", changed))
-    copy.first = node.first
-    return copy
+    return Seq(source, items, [at] * len(items))
 
 
 def _with_items(node: Seq, changed: Mapping[str | int, Json]) -> Seq:
     """Return the list with some items replaced. Items spliced from a variable have the variable's position."""
-    copy, marks = Seq(node.source), list[Mark]()
-    for number, item, at in child_nodes(node):
+    items, marks = list[Json](), list[Mark]()
+    for number, item, at in node.parts():
         new = changed.get(number, item)
-        items = new if isinstance(new, list) and isinstance(item, str) else [new]
-        copy.extend(items)
-        marks += [at] * len(items)
-    store_marks(copy, marks)
-    return copy
+        spliced = new if isinstance(new, list) and isinstance(item, str) else [new]
+        items += spliced
+        marks += [at] * len(spliced)
+    return Seq(node.source, items, marks)
+
+
+FOR_EACH: Final = "for_each"
+COPIES: Final = 10_000
+"""Maximum number of entries that `for_each` may expand to, in all files together."""
+FOR_EACH_SCHEMA: Final[dict[str, Json]] = {
+    "type": "object",
+    "description": "Expands the entry for each value, which is $(name) in it; for several names, for each combination.",
+    "minProperties": 1,
+    "additionalProperties": {
+        "type": "array",
+        "description": "The values: a list, or a variable that is a list.",
+        "items": {"type": ["string", "number", "boolean"]},
+    },
+}
+_NUMERIC: Final = tuple("+-.0123456789")
+_SHOWN: Final = 40
+_UNQUOTED: Final = re.compile(r"[^\W_][\w.@+-]*")
+
+
+class ExpandedEntry(Struct, frozen=True):
+    """An entry after expansion of variables and `for_each`. is_complete: all its variables are defined."""
+
+    body: Json
+    places: EntrySourceMap
+    is_complete: bool = True
+
+
+_SHAPE: Final = SchemaValidator({"type": "object", "properties": {FOR_EACH: FOR_EACH_SCHEMA}})
+
+
+class ForEachExpander:
+    """Expand variables and `for_each` in entries."""
+
+    def __init__(self, variables: Variables) -> None:
+        self._variables = variables
+        self._reporter = variables.reporter
+        self._left = COPIES
+
+    def expand_entry(self, item: Json, source: Source, at: Mark, section: str) -> Iterator[ExpandedEntry]:
+        """Yield the entries that one entry expands to. Raises ReadingStopped beyond the limits of expansion."""
+        if isinstance(item, Map) and FOR_EACH in item:
+            yield from self._copies(item, source, at, section)
+        else:
+            yield self._entry(self._variables, item, source, at)
+
+    def _entry(self, variables: Variables, item: Json, source: Source, at: Mark) -> ExpandedEntry:
+        before = self._reporter.refused
+        body = variables.substitute(item, source, at)
+        places = EntrySourceMap(body, source, at, variables.each)
+        return ExpandedEntry(body, places, self._reporter.refused == before)
+
+    def _copies(self, item: Map, source: Source, at: Mark, within: str) -> Iterator[ExpandedEntry]:
+        places = EntrySourceMap(item, source, at)
+        wanted = self._wanted(item, places, within)
+        if wanted is None:
+            return
+        plain = item.without(FOR_EACH)
+        used = set(referenced_variables(plain))
+        for name in wanted:
+            if name not in used:
+                self._tell("for_each/unused", f"this entry does not use $({name})", places, name, _UNUSED)
+                return
+        count = math.prod(map(len, wanted.values()))
+        self._left -= count
+        if self._left < 0:
+            message = f"with this entry, the project has more than {COPIES:,} entries"
+            self._tell("for_each/too-many", message, places, None, "Write shorter lists, or split the project.")
+            return
+        self._variables.limit.take(count * _size(plain), places.at(FOR_EACH))
+        for values in product(*wanted.values()):
+            chosen = dict(zip(wanted, values, strict=True))
+            each = ", ".join(f"{name}={display_value(value)}" for name, value in chosen.items())
+            entry = self._entry(self._variables.with_more(chosen, each), plain, source, at)
+            yield entry
+            if not entry.is_complete:
+                return
+
+    def _wanted(self, item: Map, places: EntrySourceMap, within: str) -> Mapping[str, list[Json]] | None:
+        """Return the values of each name; None if there are none, or after reporting a problem."""
+        before = self._reporter.refused
+        expanded = self._variables.substitute(item[FOR_EACH], item.source, cast(Mark, item.mark(FOR_EACH)))
+        places = places.of(item.changed({**item, FOR_EACH: expanded}))
+        findings = _SHAPE.validate({FOR_EACH: expanded}) if self._reporter.refused == before else []
+        for finding in findings:
+            from lmsconf.manifest.schema_messages import problems_of
+
+            self._reporter.problems += problems_of(finding, places, within)
+        if findings or self._reporter.refused != before:
+            return None
+        lists = {name: self._values(name, values, places) for name, values in cast("Map", expanded).items()}
+        for name, values in lists.items():
+            if name in self._variables.values:
+                message = f"$({name}) is a variable of the project file already"
+                self._tell("for_each/taken", message, places, name, "Choose another name here.")
+                return None
+            if not values:
+                message, hint = f"{name} has no values, so this entry expands to nothing", "Remove the entry."
+                self._tell("for_each/empty", message, places, name, hint, Severity.NOTE)
+                return None
+        return lists
+
+    def _values(self, name: str, values: Json, places: EntrySourceMap) -> list[Json]:
+        """Return the values in the form of variables: a number becomes text, as the file spells it."""
+        converted: list[Json] = []
+        for number, value in enumerate(cast("list[Json]", values)):
+            word = json.dumps(value) if isinstance(value, int | float) else ""
+            spelt = places.written(FOR_EACH, name, number)
+            # For an alias, the file spells only the alias's name.
+            converted.append(value if isinstance(value, str | bool) else spelt if spelt[:1] in _NUMERIC else word)
+        return converted
+
+    def _tell(
+        self,
+        code: str,
+        message: str,
+        places: EntrySourceMap,
+        name: str | None,
+        hint: str,
+        severity: Severity = Severity.ERROR,
+    ) -> None:
+        where = places.key(FOR_EACH, name) if name else places.key(FOR_EACH)
+        self._reporter.tell(code, f"for_each: {message}", where, hint, severity)
+
+
+_UNUSED: Final = "Without it all entries would be equal. Use it in the name, or remove it from for_each."
+
+
+def display_value(value: Json) -> str:
+    """Format a value for display beside a location: short, on one line, quoted unless it is a plain word."""
+    text = value if isinstance(value, str) else json.dumps(value)
+    clipped = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+    return text if _UNQUOTED.fullmatch(clipped) else json.dumps(clipped, ensure_ascii=False)
+
+
+def _size(node: Json) -> int:
+    """Count the values in a value, itself included."""
+    return 1 + sum(_size(child) for _, child, _ in node.parts()) if isinstance(node, Map | Seq) else 1

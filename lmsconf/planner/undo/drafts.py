@@ -11,9 +11,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lmsconf.kinds.custom_field.types import parts_of
-from lmsconf.kinds.custom_field.undo import answered_since
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD
-from lmsconf.kinds.user.undo import archived_instead, why_not_emptied
+from lmsconf.kinds.undo import answered_since, archived_instead, why_not_emptied
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_name
@@ -29,9 +28,8 @@ from lmsconf.planner.undo.merge import (
     restored,
     restored_items,
 )
-from lmsconf.planner.undo.names import marked_id
+from lmsconf.planner.undo.names import marked_id, renamed_parts
 from lmsconf.planner.undo.times import Body, Times
-from lmsconf.planner.undo.vocabulary import renamed_parts
 
 ALL: Final = ""
 """The key of a conflict about a whole resource."""

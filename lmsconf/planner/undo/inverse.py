@@ -8,26 +8,30 @@ conflict: it is shown, and left alone. The planner plans these declarations as a
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from msgspec import Struct
 
 from lmsconf.errors import Problem, Severity, SourceLocation
-from lmsconf.kinds.custom_field.undo import lost_answer_entries
+from lmsconf.kinds.custom_field.types import parts_of
 from lmsconf.kinds.entries import parse, parse_absent
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, USER
+from lmsconf.kinds.undo import lost_answer_entries
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json, sha256
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, FixedSource, Manifests
+from lmsconf.model.names import normalize_name
 from lmsconf.model.plan import Action, Change, UndoLevel
+from lmsconf.planner.context import PlanContext
 from lmsconf.planner.kind import Kind
 from lmsconf.planner.manifest_entries import ManifestEntry
-from lmsconf.planner.undo.claims import NameClaim, granted, name_claims
 from lmsconf.planner.undo.drafts import ALL, Draft, Drafter, LeftAlone, without_values_of
 from lmsconf.planner.undo.merge import alike
+from lmsconf.planner.undo.names import deleted_id, map_references, marked_id, plain_id, renamed_to
+from lmsconf.planner.undo.run import RunToUndo
 from lmsconf.planner.undo.times import Body, Times
-from lmsconf.planner.undo.writing import EntryWriter, NotThere
 
 CONFLICT: Final = "undo/conflict"
 LIMITED: Final = "undo/limited"
@@ -277,3 +281,142 @@ def _shown(writer: EntryWriter, kind: Kind, key: str, value: Json) -> str:
     text = shown.get(key) if key else shown
     whole = text if isinstance(text, str) else json.dumps(text, ensure_ascii=False)
     return whole if len(whole) <= _SHOWN else f"{whole[:_SHOWN]}…"
+
+
+class NameClaim(Struct, frozen=True, kw_only=True):
+    """A resource that takes its earlier name again. id: of the live resource; None for one that is created again.
+
+    deleted: the run has certainly deleted it, so that a live resource with its id is another.
+    """
+
+    change: Change
+    kind: Kind
+    name: str
+    id: str | None
+    deleted: bool = False
+
+    @property
+    def row_id(self) -> str:
+        """What stands for the id that the resource had before the run."""
+        return deleted_id(str(self.change.id)) if self.deleted else str(self.change.id)
+
+
+def name_claims(
+    kind: Kind, run: RunToUndo, live: PlanContext, changes: Sequence[Change]
+) -> Iterator[NameClaim | Change]:
+    """Yield the claims of renamed and deleted resources; a change itself where others have given another name since."""
+    rows = {row.id: row for row in live.snapshot.rows(kind.row_type)}
+    before = {row.id: row for row in run.before.rows(kind.row_type)}
+    for change in changes:
+        if change.id is None or change.id not in before:
+            continue
+        name, row = kind.normalize_name(before[change.id].name), rows.get(change.id)
+        if change.action is Action.DELETE:
+            if (row is None or run.is_whole(change)) and change.address not in run.recreated:
+                yield NameClaim(change=change, kind=kind, name=name, id=None, deleted=run.is_whole(change))
+        elif row is not None and (given := renamed_to(kind, change)) is not None:
+            now = kind.normalize_name(row.name)
+            if now == given or (now != name and run.has_sent(change, now)):
+                yield NameClaim(change=change, kind=kind, name=name, id=row.id)
+            elif now != name:
+                yield change
+
+
+def granted(claims: Sequence[NameClaim], live: PlanContext, deleted: Collection[str]) -> list[NameClaim]:
+    """Return the claims of names that are free, or become free with another claim or a deletion.
+
+    deleted: the ids of the live resources that the undo deletes.
+    """
+    twice = {key for key, number in Counter((claim.kind.name, claim.name) for claim in claims).items() if number > 1}
+    left = [claim for claim in claims if (claim.kind.name, claim.name) not in twice]
+    while True:
+        leaving = {*deleted, *(one.id for one in left if one.id is not None)}
+        still = [one for one in left if not any(row.id not in leaving for row in holders(one, live))]
+        if len(still) == len(left):
+            return still
+        left = still
+
+
+def holders(claim: NameClaim, live: PlanContext) -> Iterator[Any]:
+    """Yield the live resources that have the name of a claim now."""
+    for row in live.snapshot.rows(claim.kind.row_type):
+        if claim.kind.normalize_name(row.name) == claim.name:
+            yield row
+
+
+class NotThere(Exception):
+    """An entry refers to a resource that is neither live nor created again."""
+
+    def __init__(self, kind: str, name: str) -> None:
+        super().__init__(f"{kind}/{name}")
+
+
+class EntryWriter:
+    """Writes names in the place of ids. claims: the names that the undo gives back."""
+
+    def __init__(self, times: Times, claims: Sequence[NameClaim]) -> None:
+        self._times = times
+        self._given = {(claim.kind.name, claim.row_id): claim.name for claim in claims}
+        self._parts: dict[str, str] = {}
+
+    def learn_parts(self, drafts: Sequence[Draft]) -> None:
+        """Take over the names that drafts give to the parts of live resources."""
+        for draft in drafts:
+            listed = draft.body.get(str(draft.kind.parts_key))
+            for item in listed if isinstance(listed, list) else ():
+                if isinstance(item, dict) and isinstance(item.get("id"), str):
+                    self._parts[str(item["id"])] = str(item["name"])
+
+    def name(self, kind: Kind, draft: Draft) -> str:
+        """Return the name of a draft's resource: the one that it is to have, or the one it has."""
+        if draft.name is not None:
+            return draft.name
+        return kind.normalize_name(self._times.row_now(kind, draft.id).name)
+
+    def written(self, kind: Kind, body: Mapping[str, Json]) -> Body:
+        """Return an entry with names. Raises NotThere."""
+        return map_references(kind, body, self._written, self._written_part)
+
+    def shown(self, kind: Kind, body: Mapping[str, Json]) -> Body:
+        """Return a value with names for people to read, also of what is not there."""
+        return map_references(kind, body, self._shown, self._written_part)
+
+    def _written(self, kind: str, text: str) -> str:
+        id = marked_id(text)
+        if id is None:
+            return text
+        name = self._name_of(kind, id)
+        if name is None:
+            raise NotThere(kind, self._shown(kind, text))
+        return name
+
+    def _shown(self, kind: str, text: str) -> str:
+        id = marked_id(text)
+        if id is None:
+            return text
+        row = self._times.row_before(self._times.kinds[kind], id)
+        return self._name_of(kind, id) or (f"id {plain_id(id)}" if row is None else normalize_name(row.name))
+
+    def _name_of(self, kind: str, id: str) -> str | None:
+        given = self._given.get((kind, id))
+        row = self._times.row_now(self._times.kinds[kind], id)
+        if given is not None or row is None:
+            return given
+        return self._times.kinds[kind].normalize_name(row.name)
+
+    def _written_part(self, kind: str, owner: str, text: str) -> str:
+        id, owner_id = marked_id(text), marked_id(owner)
+        if id is None:
+            return text
+        if id in self._parts:
+            return self._parts[id]
+        id = plain_id(id)
+        names = {part.id: normalize_name(part.name) for part in self._parts_of(kind, owner_id)}
+        return names.get(id, id)
+
+    def _parts_of(self, kind: str, owner: str | None) -> Iterator[Any]:
+        """Yield the parts of a resource: those of before first, so that those that are live now win."""
+        known = self._times.kinds[kind]
+        for row in (self._times.row_before(known, owner), self._times.row_now(known, owner)):
+            if row is not None:
+                yield from parts_of(row)

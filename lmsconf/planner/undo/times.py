@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from lmsconf.kinds.custom_field.types import FieldRow, parts_of
-from lmsconf.kinds.custom_field.undo import whole_form as field_form
 from lmsconf.kinds.planning import match_kind, state_before_deletion
+from lmsconf.kinds.undo import field_form, person_form
 from lmsconf.kinds.user.types import PersonRow
-from lmsconf.kinds.user.undo import whole_form as person_form
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.forms import form_to_json
@@ -19,9 +18,8 @@ from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.context import CallTemplates, Deletion, PlanContext
 from lmsconf.planner.kind import Kind
-from lmsconf.planner.undo.names import plain_id
+from lmsconf.planner.undo.names import Kinds, Vocabulary, plain_id
 from lmsconf.planner.undo.run import RunToUndo
-from lmsconf.planner.undo.vocabulary import Kinds, Vocabulary
 
 Body = dict[str, Json]
 

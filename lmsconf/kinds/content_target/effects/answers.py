@@ -1,22 +1,133 @@
-"""Which people hold which choices, before and after a plan, as sets of bits."""
+"""Which people hold which choices, before and after a plan, as sets of bits, and what system conditions mean.
+
+The specification has IS_ANY as an example and gives no meaning. A word may mean one thing alone and another beside
+choices; of the readings of each, those stay possible that give exactly the live members of every smart group read.
+"""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from enum import StrEnum
 from functools import reduce
+from itertools import product
+from math import prod
 from operator import or_
+from typing import Final, NamedTuple, TypeAlias
 
 from msgspec import Struct, field
 
 from lmsconf.kinds.content_target.effects.facts import AccessFacts
-from lmsconf.kinds.content_target.effects.readings import Reading
-from lmsconf.kinds.content_target.effects.scope import AccessScope, ChangedPerson
+from lmsconf.kinds.content_target.effects.scope import AccessScope, ChangedPerson, Condition
 from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.shared.answer_rows import comparable
 from lmsconf.model.address import Ref, RemoteId
 from lmsconf.model.names import normalize_name
 from lmsconf.planner.audiences import Bits, to_bits
+
+_MOST: Final = 3**6
+"""How many combinations of readings are tried: of six words at once."""
+_SHOWN: Final = 40
+
+
+class Reading(StrEnum):
+    """Who meets a condition."""
+
+    ANY_ANSWER = "has any answer"
+    ALWAYS = "always true"
+    CHOICES = "the choices only"
+
+
+class Use(NamedTuple):
+    """A system condition, alone or beside choices."""
+
+    word: str
+    with_choices: bool
+
+    def __str__(self) -> str:
+        return f"{self.word[:_SHOWN]}{' with choices' if self.with_choices else ''}"
+
+
+Meaning: TypeAlias = "Mapping[Use, Reading]"
+IS_ANY_OF: Final = Use("IS_ANY", with_choices=True)
+
+
+def use_of(condition: Condition) -> Use | None:
+    """Return the use of a condition; None if it has no system condition."""
+    return None if condition.system_condition is None else Use(condition.system_condition, bool(condition.choices))
+
+
+def uses_of(conditions: Iterable[Condition]) -> frozenset[Use]:
+    """Return the uses of system conditions in a smart group."""
+    return frozenset(use for condition in conditions if (use := use_of(condition)) is not None)
+
+
+class Readings(Struct):
+    """The meanings that explain the members of every smart group that was compared. groups: how many have each use."""
+
+    groups: Counter[Use] = field(default_factory=Counter)
+    _possible: dict[frozenset[Use], list[Meaning]] = field(default_factory=dict)
+
+    def compare(self, uses: frozenset[Use], predict: Callable[[Meaning], Bits], members: Bits) -> None:
+        """Drop the meanings that do not give the members of a smart group.
+
+        Of a use that nothing explains, nothing follows for another one. Smart groups with fewer uses come first.
+        """
+        self.groups.update(uses)
+        if meanings := self.possible(uses):
+            linked = [known for known in self._possible if known & uses]
+            for known in linked:
+                del self._possible[known]
+            left = [meaning for meaning in meanings if predict(meaning) == members]
+            self._possible[uses.union(*linked)] = left
+
+    def possible(self, uses: frozenset[Use]) -> Sequence[Meaning] | None:
+        """Return the meanings that stay possible; None if there are too many to try."""
+        known = [meanings for linked, meanings in self._possible.items() if linked & uses]
+        seen = frozenset[Use]().union(*(linked for linked in self._possible if linked & uses))
+        parts: list[Sequence[Meaning]] = [*known, *([{use: one} for one in Reading] for use in sorted(uses - seen))]
+        if prod(map(len, parts)) > _MOST:
+            return None
+        return [{use: one for part in parts for use, one in part.items()} for parts in product(*parts)]
+
+    def left(self, uses: frozenset[Use]) -> Sequence[Meaning] | None:
+        """Return the meanings that stay possible; IS_ANY beside choices means these, unless members show otherwise."""
+        meanings = self.possible(uses)
+        if meanings is None or self.groups[IS_ANY_OF]:
+            return meanings
+        return [one for one in meanings if one.get(IS_ANY_OF, Reading.CHOICES) is Reading.CHOICES]
+
+    def is_exact(self, uses: Collection[Use], meanings: Collection[Meaning]) -> bool:
+        """Whether members that all these meanings give follow from choices alone."""
+        return not uses or (set(uses) == {IS_ANY_OF} and Reading.CHOICES in _readings(IS_ANY_OF, meanings))
+
+    def explanations(self, uses: Iterable[Use], meanings: Collection[Meaning]) -> Iterable[str]:
+        """Yield how each use was read."""
+        for use in sorted(uses):
+            number = self.groups[use]
+            groups = f"{number:,} of {number:,} smart group{'' if number == 1 else 's'}"
+            why = f"explains {groups}" if number else "no smart group shows which"
+            yield f"{use} read as: {_either(_readings(use, meanings))}; {why}"
+
+    def why_unknown(self, uses: Iterable[Use], meanings: Collection[Meaning] | None) -> str:
+        """Return why members are not known: no meaning is left, or several that differ."""
+        if meanings is None:
+            return "it has too many system conditions"
+        if not meanings:
+            return f"no reading of {' and '.join(map(str, sorted(uses)))} explains the live members of its smart groups"
+        read = {use: _readings(use, meanings) for use in sorted(uses)}
+        several = "; ".join(f"{use} may mean: {_either(one)}" for use, one in read.items() if len(one) > 1)
+        return f"{several}; no smart group that was read shows which"
+
+
+def _readings(use: Use, meanings: Iterable[Meaning]) -> list[Reading]:
+    found = {meaning[use] for meaning in meanings}
+    return [reading for reading in Reading if reading in found]
+
+
+def _either(readings: Sequence[Reading]) -> str:
+    """`has any answer, always true or the choices only`."""
+    return " or ".join(filter(None, (", ".join(readings[:-1]), readings[-1])))
 
 
 class FieldHolders(Struct):

@@ -16,15 +16,31 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lmsconf.kinds.content_target.audiences import EVERYONE_KEY
-from lmsconf.kinds.content_target.effects.answers import AnswerSets, FieldHolders, answer_sets
+from lmsconf.kinds.content_target.effects.answers import (
+    AnswerSets,
+    FieldHolders,
+    Meaning,
+    Reading,
+    Readings,
+    answer_sets,
+    use_of,
+    uses_of,
+)
 from lmsconf.kinds.content_target.effects.facts import AccessFacts, LiveSmartGroup, moved_audiences
-from lmsconf.kinds.content_target.effects.readings import Meaning, Reading, Readings, use_of, uses_of
-from lmsconf.kinds.content_target.effects.scope import AccessScope, AudienceKey, ChangedPerson, Condition
+from lmsconf.kinds.content_target.effects.scope import (
+    AccessScope,
+    AudienceKey,
+    ChangedAssignment,
+    ChangedPerson,
+    Condition,
+    live_terms,
+)
+from lmsconf.kinds.content_target.types import TargetRow, unresolved_audience_label
 from lmsconf.kinds.shared.kind_names import GROUP, SMART_GROUP
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.effects import Basis
 from lmsconf.model.names import normalize_email, normalize_name
-from lmsconf.planner.audiences import AccountEnds, Audience, AudienceSize, Bits, to_bits
+from lmsconf.planner.audiences import AccountEnds, Audience, AudienceAssignment, AudienceSize, Bits, Terms, to_bits
 from lmsconf.planner.effects import weakest_basis
 
 _WITH_CHOICES: Final = ("CHOICE", "MULTI_SELECT")
@@ -358,3 +374,46 @@ class Memberships(Struct):
 def _live_conditions(group: LiveSmartGroup) -> tuple[Condition, ...]:
     rows = group.row.conditions or ()
     return tuple(Condition(row.field, frozenset(row.choices), row.system_condition) for row in rows)
+
+
+def content_name(facts: AccessFacts, id: RemoteId) -> str:
+    """Return the name of a content, as in addresses."""
+    return normalize_name(facts.contents.get(id, "")) or f"content id {id}"
+
+
+def assignments_of(
+    memberships: Memberships, content: RemoteId
+) -> Iterator[tuple[TargetRow | None, ChangedAssignment | None, AudienceAssignment]]:
+    """Yield the assignments of one content before and after the plan, each with its live target and its change."""
+    changes = [change for change in memberships.scope.assignments if change.content == content]
+    by_row = {change.row.id: change for change in changes if change.row is not None}
+    for row in memberships.facts.targets.get(content, ()):
+        change = by_row.get(row.id)
+        yield row, change, _live_assignment(memberships, row, change)
+    for change in changes:
+        if change.row is None and change.audience is not None:
+            audience = memberships.audience(change.audience)
+            created = AudienceAssignment(audience=audience, before=None, after=change.terms, cause=change.address)
+            yield None, change, created
+
+
+def _live_assignment(memberships: Memberships, row: TargetRow, change: ChangedAssignment | None) -> AudienceAssignment:
+    """Return a live assignment; one whose audience or window is not known has an audience that is not."""
+    key: AudienceKey | None = memberships.facts.audience_of(row)
+    cause = None if change is None else change.address
+    if key is None:
+        lists = "several lists" if memberships.facts.target_audiences.candidates(row) else "no list"
+        reason = f"an assignment is for {unresolved_audience_label(row)}, which is in {lists}"
+        memberships.reasons.append(reason)
+        audience = Audience(before=None, after=None, basis=Basis.UNKNOWN, reason=reason)
+    else:
+        audience = memberships.audience(key)
+    try:
+        before: Terms | None = live_terms(row)
+    except ValueError as error:
+        reason = f"a window of an assignment cannot be read: {error}"
+        memberships.reasons.append(reason)
+        audience, before = replace(audience, before=None, after=None, basis=Basis.UNKNOWN, reason=reason), None
+    return AudienceAssignment(
+        audience=audience, before=before, after=before if change is None else change.terms, cause=cause
+    )

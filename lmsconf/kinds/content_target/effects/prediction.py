@@ -8,9 +8,8 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from lmsconf.errors import InvalidResponse, Rejected
-from lmsconf.kinds.content_target.effects.assignments import assignments_of, content_name
 from lmsconf.kinds.content_target.effects.facts import AccessFacts
-from lmsconf.kinds.content_target.effects.membership import Memberships
+from lmsconf.kinds.content_target.effects.membership import Memberships, assignments_of, content_name
 from lmsconf.kinds.content_target.effects.query import resolve_query
 from lmsconf.kinds.content_target.effects.results import read_loss_details
 from lmsconf.kinds.content_target.effects.scope import AccessScope, access_scope

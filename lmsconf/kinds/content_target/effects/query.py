@@ -12,7 +12,6 @@ from lmsconf.errors import LmsconfError
 from lmsconf.kinds.shared.kind_names import GROUP, SMART_GROUP
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.names import normalize_name
-from lmsconf.planner.access_state import AccessQuery
 from lmsconf.planner.claim_matching import match_claims
 from lmsconf.planner.claims import Claim
 from lmsconf.planner.context import NameRegistry, PlanContext
@@ -22,6 +21,18 @@ from lmsconf.planner.missing_references import LiveIdentities
 if TYPE_CHECKING:
     from lmsconf.kinds.content_target.effects.facts import AccessFacts
     from lmsconf.kinds.content_target.effects.scope import AudienceKey
+
+
+class AccessQuery(Struct, frozen=True, kw_only=True):
+    """What is asked beyond the effects of a plan, so that it is read.
+
+    contents: names; None: all. audiences: by the names after the plan, or else by the live ones. fields: whose answers
+    are counted.
+    """
+
+    contents: frozenset[str] | None = frozenset()
+    audiences: frozenset[Address] = frozenset()
+    fields: frozenset[str] = frozenset()
 
 
 class ResolvedQuery(Struct, frozen=True, kw_only=True):

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Final, cast
+from typing import Final, NamedTuple, cast
+
+from msgspec import Struct
 
 from lmsconf.kinds.content_target.audiences import EVERYONE_KEY
 from lmsconf.kinds.content_target.effects.answers import FieldHolders
-from lmsconf.kinds.content_target.effects.assignments import assignments_of, content_name
 from lmsconf.kinds.content_target.effects.facts import (
     AccessFacts,
     facts_from_snapshot,
+    read_access_facts,
 )
-from lmsconf.kinds.content_target.effects.membership import Memberships
-from lmsconf.kinds.content_target.effects.query import ResolvedQuery, resolve_query
-from lmsconf.kinds.content_target.effects.read_facts import read_access_facts
+from lmsconf.kinds.content_target.effects.membership import Memberships, assignments_of, content_name
+from lmsconf.kinds.content_target.effects.query import AccessQuery, ResolvedQuery, resolve_query
 from lmsconf.kinds.content_target.effects.scope import AccessScope, AudienceKey, Condition, access_scope
 from lmsconf.kinds.content_target.types import ContentRow, TargetRow, assignment_address, unresolved_audience_label
 from lmsconf.kinds.custom_field.types import FieldRow
@@ -24,8 +25,7 @@ from lmsconf.kinds.shared.times import format_time
 from lmsconf.model.access import ConditionResult
 from lmsconf.model.address import Address, Ref, RemoteId, escape
 from lmsconf.model.names import normalize_name
-from lmsconf.planner.access_state import AccessQuery, AccessState, FieldAnswers, NamedField, PlacedAssignment
-from lmsconf.planner.audiences import Audience, Bits
+from lmsconf.planner.audiences import Audience, AudienceAssignment, Bits, Terms
 from lmsconf.planner.context import PlanContext
 from lmsconf.planner.plan import DraftPlan
 from lmsconf.planner.reading import ReadContext
@@ -61,8 +61,58 @@ def _asked(planning: PlanContext, scope: AccessScope, query: ResolvedQuery) -> A
     return AccessScope(assignments=assignments)
 
 
-class WorkspaceAccess(AccessState):
-    """The access of all people, from what was read and the changes of a plan."""
+class PlacedSide(NamedTuple):
+    """Whether an assignment is there on one side of a plan, what it says, and its people; None if not known."""
+
+    exists: bool
+    terms: Terms | None
+    people: Bits | None
+
+
+class PlacedAssignment(Struct, frozen=True, kw_only=True):
+    """An assignment with the addresses of itself and of its audience. is_live, stays: whether it is there before the
+    plan, and after.
+    """
+
+    address: Address
+    audience: Address
+    assignment: AudienceAssignment
+    is_live: bool
+    stays: bool
+
+    @property
+    def before(self) -> PlacedSide:
+        return PlacedSide(self.is_live, self.assignment.before, self.assignment.audience.before)
+
+    @property
+    def after(self) -> PlacedSide:
+        return PlacedSide(self.stays, self.assignment.after, self.assignment.audience.after)
+
+
+class FieldAnswers(Struct, frozen=True, kw_only=True):
+    """Who picked which choice of a field on one side of a plan. unreadable: people whose answer is not known."""
+
+    choices: Mapping[str, Bits]
+    unreadable: Bits
+
+
+class NamedField(Struct, frozen=True, kw_only=True):
+    """A field and its answers before and after a plan. has_choices: False for a text."""
+
+    name: str
+    has_choices: bool
+    before: FieldAnswers
+    after: FieldAnswers
+
+
+class WorkspaceAccess:
+    """Who has what and who is in which audience, before and after a plan, from what was read and its changes.
+
+    now: the time of the plan, in epoch seconds. emails: by position. active: people who are not archived, before and
+    after; live: people who are there before the plan. incomplete: why something that all answers rest on may be
+    missing. reasons: why answers are not known or estimates; they are added as questions are asked.
+    audience_kinds: the kinds that can be an audience; person_kind: that of people.
+    """
 
     audience_kinds = frozenset({EVERYONE.kind, GROUP, SMART_GROUP, USER})
     person_kind = USER
@@ -83,12 +133,15 @@ class WorkspaceAccess(AccessState):
         self.live = (1 << len(facts.people.people)) - 1
 
     def format_time(self, seconds: int) -> str:
+        """Return epoch seconds as ISO 8601, in the project's time zone."""
         return format_time(_EPOCH + timedelta(seconds=seconds), self._zone)
 
     def person(self, email: str) -> int | None:
+        """Return the position of a person, also under an e-mail that the plan changes; None for an unknown one."""
         return self._memberships.position(email)
 
     def audience(self, address: Address) -> Audience | None:
+        """Return an audience; None if it is neither live nor planned. Raises LmsconfError for a name that is twice."""
         if address == EVERYONE:
             return self._memberships.audience(EVERYONE_KEY)
         if address.kind == USER:
@@ -98,6 +151,7 @@ class WorkspaceAccess(AccessState):
         return None if key is None else self._memberships.audience(key)
 
     def audience_names(self, kind: str) -> Sequence[str]:
+        """Return the names of all audiences of a kind, for suggestions."""
         if kind == USER:
             return self.emails
         rows = self._facts.groups if kind == GROUP else self._facts.smart_groups if kind == SMART_GROUP else {}
@@ -105,6 +159,7 @@ class WorkspaceAccess(AccessState):
         return [*self._registry.names(kind), *live]
 
     def exists(self, address: Address) -> tuple[bool, bool]:
+        """Return whether an audience that `audience` returns exists before and after the plan."""
         if address == EVERYONE:
             return True, True
         if address.kind == USER:
@@ -117,9 +172,11 @@ class WorkspaceAccess(AccessState):
         return isinstance(id, str), smart is None or smart.conditions is not None
 
     def contents(self) -> Mapping[RemoteId, str]:
+        """Return the names of all contents by id."""
         return {id: content_name(self._facts, id) for id in self._facts.contents}
 
     def assignments(self, content: RemoteId) -> Sequence[PlacedAssignment]:
+        """Return the assignments of a content that was asked for."""
         name = content_name(self._facts, content)
         placed = []
         for row, change, assignment in assignments_of(self._memberships, content):
@@ -158,6 +215,7 @@ class WorkspaceAccess(AccessState):
         return None if row is None else normalize_name(row.name)
 
     def conditions(self, audience: Address, person: int) -> tuple[Sequence[ConditionResult], Sequence[ConditionResult]]:
+        """Return the conditions of a smart group of `assignments` before and after the plan, and a person's answers."""
         key = self._keys.get(audience)
         if key is None or key[0] != SMART_GROUP:
             return (), ()
@@ -210,6 +268,7 @@ class WorkspaceAccess(AccessState):
         return next((row.id for row in self._facts.fields if normalize_name(row.name) == name), None)
 
     def field(self, name: str) -> NamedField | None:
+        """Return a field that was asked for; None if it is neither live nor planned."""
         id = self._field_id(name)
         if id is None:
             return None
@@ -231,4 +290,5 @@ class WorkspaceAccess(AccessState):
         return FieldAnswers(choices=choices, unreadable=held.unreadable)
 
     def field_names(self) -> Sequence[str]:
+        """Return the names of all fields, for suggestions."""
         return [*self._registry.names(CUSTOM_FIELD), *(normalize_name(row.name) for row in self._facts.fields)]

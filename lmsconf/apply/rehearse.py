@@ -1,0 +1,424 @@
+"""Rehearse a plan on a twin: check the twin, send the plan's own calls, read back, and plan a second time.
+
+A twin is an embedded workspace in memory, filled from a snapshot, under the same dialect and at the same time. Guards
+and foretold refusals stop nothing here: the calls are sent as if they were allowed, to see what becomes of them.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable, Iterator, Mapping, Set
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from itertools import count
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from lmsconf import __version__
+from lmsconf.api.retry import RetryPolicy
+from lmsconf.api.spec import ApiSpec
+from lmsconf.api.spec.operations import USERS
+from lmsconf.apply.events import ApplyProgress
+from lmsconf.apply.run import execute
+from lmsconf.apply.staleness import change_hash
+from lmsconf.documents.plan_file import plan_digest
+from lmsconf.documents.snapshot_file import snapshot_digest, snapshot_json
+from lmsconf.errors import LmsconfError, Problem, ProblemsFound, StalePlan
+from lmsconf.kinds.manual_group.read import parse_user_ids
+from lmsconf.kinds.shared.kind_names import SMART_GROUP
+from lmsconf.kinds.smart_group.compare_members import read_members
+from lmsconf.model.address import Address, RemoteId
+from lmsconf.model.api import Api
+from lmsconf.model.calls import CallStatus
+from lmsconf.model.declarations import Manifests
+from lmsconf.model.names import escape_invisible
+from lmsconf.model.outcomes import ApplyReport
+from lmsconf.model.plan import (
+    Action,
+    Change,
+    FailedCall,
+    Plan,
+    Rehearsal,
+    RehearsalOutcome,
+    RehearsalPace,
+    RehearsalReceipt,
+    RehearsedAssumption,
+    RehearsedGroup,
+)
+from lmsconf.model.policy import Policy
+from lmsconf.model.scope import VerifyMode
+from lmsconf.model.snapshot import Snapshot
+from lmsconf.planner.assumptions import calls_by_key
+from lmsconf.planner.reading import keep_keys
+from lmsconf.project.settings import Settings
+from lmsconf.sandbox.seed import fill_workspace
+from lmsconf.sandbox.service import Sandbox
+from lmsconf.sandbox.snapshot_seed import REDACTED
+from lmsconf.workspace.connection import Connection
+from lmsconf.workspace.plan_with_base import plan_with_base
+from lmsconf.workspace.reader import WaitClock, WorkspaceReader, reads_needed
+
+if TYPE_CHECKING:
+    from lmsconf.workspace.plan_with_base import BaseManifests
+
+_TIME_FORMAT: Final = "content-targets.time-format"
+_SHOWN: Final = 5
+"""How many reasons, or resources that the twin plans otherwise, are shown; the others are counted."""
+
+
+class CannotRehearse(LmsconfError):
+    """A snapshot of which no twin can be made, or a twin that does not read as the workspace."""
+
+    code = "rehearsal/no-twin"
+
+
+class RehearsalClock:
+    """A clock that passes only by waiting, so that retries of a rehearsal take no time. Thread-safe.
+
+    start: when it starts, as ISO 8601.
+    """
+
+    def __init__(self, start: str) -> None:
+        self._start = datetime.fromisoformat(start)
+        self._passed = 0.0
+        self._lock = threading.Lock()
+
+    def passed(self) -> float:
+        """Seconds that somebody waited."""
+        return self._passed
+
+    def wait(self, seconds: float, stop: threading.Event | None = None) -> None:
+        """Let so many seconds pass."""
+        with self._lock:
+            self._passed += seconds
+
+    def now(self) -> datetime:
+        """The time in UTC."""
+        return (self._start + timedelta(seconds=self._passed)).astimezone(UTC)
+
+    def epoch(self) -> float:
+        """The time in seconds since the epoch."""
+        return self.now().timestamp()
+
+
+class Twin(Struct, frozen=True, kw_only=True):
+    """An open twin. applier: reads, plans and applies on it, one request at a time, so that a run can be repeated."""
+
+    service: Sandbox
+    applier: WorkspaceReader
+
+    @property
+    def requests(self) -> int:
+        """How many requests it was sent so far."""
+        return len(self.service.log)
+
+
+@contextmanager
+def open_twin(snapshot: Snapshot, settings: Settings, at: str) -> Iterator[Twin]:
+    """Open a twin of a workspace for the length of a block. at: the time on its clock.
+
+    Raises CannotRehearse for a snapshot that cannot be loaded: one that is redacted or incomplete, or that refers to
+    what it does not hold.
+    """
+    if snapshot.redaction is not None:
+        hint = "Save one without --redact, or rehearse on the workspace itself, without --snapshot."
+        raise CannotRehearse(f"the plan cannot be rehearsed: {REDACTED}", hint=hint)
+    clock = RehearsalClock(at)
+    service = Sandbox(
+        spec=ApiSpec(_service_dialect(snapshot, settings), settings.dialect_at),
+        clock=clock.epoch,
+        ids=partial(_new_id, count(1)),
+    )
+    try:
+        _fill(service, snapshot)
+        yield Twin(service=service, applier=_applier(service, settings, clock))
+    finally:
+        service.close_workspace()
+
+
+def _applier(service: Sandbox, settings: Settings, clock: RehearsalClock) -> WorkspaceReader:
+    """Return an applier with a connection of its own, on which waiting takes no time."""
+    retry = RetryPolicy(
+        sleep=clock.wait,
+        clock=clock.passed,
+        wall_clock=clock.epoch,
+        random_number=random.Random(0).random,  # noqa: S311  the same pauses in each rehearsal
+    )
+    return WorkspaceReader(
+        settings=settings,
+        connection=Connection(settings, retry=retry, service=service),
+        parallelism=1,
+        clock=clock.now,
+        timing=WaitClock(now=clock.passed, sleep=clock.wait),
+        patience=0.0,
+    )
+
+
+def _new_id(numbers: Iterator[int], prefix: str) -> str:
+    """Return an id that no deleted resource of the workspace had: those that a snapshot holds may be of any form."""
+    return f"twin-{prefix}-{next(numbers)}"
+
+
+def _service_dialect(snapshot: Snapshot, settings: Settings) -> Mapping[str, str | int]:
+    """Return the dialect that the twin itself speaks: that of the project, with the time format of live assignments.
+
+    `auto` means that of the service, which only its own times show.
+    """
+    behaviour = ApiSpec(settings.dialect).behaviour(_TIME_FORMAT)
+    times = (time for listing in snapshot.listings.values() for row in listing.rows for time in _times(row))
+    first = next(times, None) if behaviour == "auto" else None
+    return settings.dialect if first is None or not first.isdigit() else {**settings.dialect, _TIME_FORMAT: "epoch-ms"}
+
+
+def _times(row: object) -> Iterator[str]:
+    yield from (time for key in ("start", "finish") if isinstance(time := getattr(row, key, None), str))
+
+
+def _fill(service: Sandbox, snapshot: Snapshot) -> None:
+    """Load a snapshot into an empty twin. Raises CannotRehearse."""
+    try:
+        with service.store.write_transaction() as repository:
+            fill_workspace(
+                repository, snapshot_json(snapshot), source="snapshot", spec=service.spec, keeps_unlisted=True
+            )
+    except ProblemsFound as error:
+        reasons = [problem.message for problem in error.problems]
+        more = [f"… and {len(reasons) - _SHOWN:,} more"] if len(reasons) > _SHOWN else []
+        hint = "\n".join(["It does not hold what a twin needs:", *map(escape_invisible, reasons[:_SHOWN]), *more])
+        raise CannotRehearse("the plan cannot be rehearsed on this snapshot", hint=hint) from error
+
+
+_AGAIN = "Rehearse it with: lmsconf plan --rehearse --out FILE. Review and apply that file."
+
+
+def refuse_unrehearsed(plan: Plan, digest: str) -> None:
+    """Raise StalePlan unless the plan, with this digest, was rehearsed successfully.
+
+    The receipt is covered by the seal and the signature of the plan file, which loading it verifies.
+    """
+    if plan.rehearsal is None:
+        raise StalePlan("the plan was not rehearsed, and --require-rehearsal is given", hint=_AGAIN)
+    receipt = plan.rehearsal.receipt
+    if receipt.plan_digest != digest:
+        raise StalePlan(
+            f"the rehearsal in the file is of a plan with the digest {receipt.plan_digest}, and this one's is {digest}",
+            hint=_AGAIN,
+        )
+    if receipt.outcome is not RehearsalOutcome.SUCCESS:
+        words = {RehearsalOutcome.REFUSED: "some of its calls were refused"}
+        why = words.get(receipt.outcome, "a second plan on the twin was not empty")
+        raise StalePlan(
+            f"the rehearsal of the plan did not succeed: {why}",
+            hint="`lmsconf show FILE` shows what happened. Change the manifests, and rehearse again.",
+        )
+
+
+class RehearsalOptions(Struct, frozen=True, kw_only=True):
+    """How a plan is rehearsed.
+
+    rate: requests a second that the service takes, as far as it is known. is_limit: it is `--max-rate`.
+    """
+
+    rate: float | None = None
+    is_limit: bool = False
+    progress: ApplyProgress = field(default_factory=ApplyProgress)
+
+
+def rehearse_on(
+    twin: Twin,
+    plan: Plan,
+    manifests: Manifests,
+    policy: Policy,
+    snapshot: Snapshot,
+    options: RehearsalOptions,
+) -> Rehearsal:
+    """Rehearse a plan on an open twin of the snapshot, which is then as the plan leaves it.
+
+    Raises CannotRehearse where the twin gives another plan.
+    """
+    return _Rehearsing(plan, manifests, policy, twin, options).run(snapshot)
+
+
+class _Rehearsing:
+    """One rehearsal on an open twin."""
+
+    def __init__(self, plan: Plan, manifests: Manifests, policy: Policy, twin: Twin, options: RehearsalOptions) -> None:
+        self._plan, self._manifests, self._policy = plan, manifests, policy
+        self._twin, self._options = twin, options
+
+    def run(self, snapshot: Snapshot) -> Rehearsal:
+        """Rehearse the plan, and return what came of it."""
+        self._refuse_other_plan()
+        report = execute(
+            self._twin.applier,
+            self._plan,
+            meta={},
+            progress=self._options.progress,
+            verify=VerifyMode.ALL,
+            made_from=self._manifests,
+        )
+        requests = self._twin.requests
+        remaining, problems = self._second_plan(report)
+        failed = tuple(_failed_calls(report))
+        return Rehearsal(
+            receipt=RehearsalReceipt(
+                plan_digest=plan_digest(self._plan),
+                snapshot_digest=snapshot_digest(snapshot),
+                outcome=_outcome(failed, remaining, problems),
+                at=self._plan.created_at,
+                tool=f"lmsconf {__version__}",
+            ),
+            taken_at=snapshot.taken_at,
+            calls=len(self._plan.calls),
+            done=report.count(CallStatus.DONE),
+            failed=failed,
+            # What a plan says of such a change is said of the plan itself.
+            remaining=tuple(replace(change, problems=()) for change in remaining),
+            problems=problems,
+            assumptions=tuple(self._assumptions()),
+            memberships=tuple(self._groups(report, remaining)),
+            pace=RehearsalPace(requests=requests, rate=self._options.rate, is_limit=self._options.is_limit),
+        )
+
+    def _assumptions(self) -> Iterator[RehearsedAssumption]:
+        """Yield the dialect keys that the calls of the plan rely on."""
+        terms = self._twin.applier.call_templates
+        for key, calls in calls_by_key(self._plan, terms).items():
+            operations = tuple(dict.fromkeys(call.operation for call in calls))
+            yield RehearsedAssumption(
+                key=key, value=terms.behaviour(key), operations=operations, declared=terms.is_known(key)
+            )
+
+    def _planned(self) -> tuple[Plan, tuple[Problem, ...]]:
+        """Read the twin and plan the manifests on it."""
+        applier = self._twin.applier
+        with self._options.progress.phase("Reading") as progress:
+            snapshot = applier.read(reads_needed(self._manifests, self._policy), progress)
+        return applier.partial_plan(self._manifests, self._policy, snapshot)
+
+    def _refuse_other_plan(self) -> None:
+        """Raise CannotRehearse if the twin, before the first call, does not give the plan that is rehearsed."""
+        now = {str(change.address): change for change in self._planned()[0].changes}
+        before = {str(change.address): change for change in self._plan.changes}
+        differs = sorted(address for address in now.keys() | before.keys() if _differs(before, now, address))
+        if differs:
+            more = f", and {len(differs) - _SHOWN:,} more" if len(differs) > _SHOWN else ""
+            raise CannotRehearse(
+                f"the plan cannot be rehearsed: the twin gives another plan for {', '.join(differs[:_SHOWN])}{more}",
+                hint="The service returns something that the sandbox cannot hold. Review the plan without --rehearse.",
+            )
+
+    def _second_plan(self, report: ApplyReport) -> tuple[tuple[Change, ...], tuple[Problem, ...]]:
+        """Return the changes and errors of the second plan: that of the run's verification, if it was made."""
+        if report.verified.scope is VerifyMode.ALL:
+            return report.residue, report.problems
+        now, broken = self._planned()
+        return now.changes, tuple(dict.fromkeys((*report.problems, *broken)))
+
+    def _groups(self, report: ApplyReport, remaining: tuple[Change, ...]) -> Iterator[RehearsedGroup]:
+        """Yield the groups whose membership the plan changes, with the members that they have on the twin now."""
+        deleted = {change.address for change in self._plan.changes if change.action is Action.DELETE}
+        deleted -= {change.address for change in remaining}
+        ids = {change.address: change.id for change in self._plan.changes if change.id is not None}
+        made = {outcome.address: RemoteId(outcome.id) for outcome in report.outcomes if outcome.id is not None}
+        wanted = self._plan.effects.groups
+        if not wanted:
+            return
+        with self._twin.applier.connection.worker_pool(1) as pool:
+            api = self._twin.applier.connection.reader(pool)
+            people = api.rows(USERS, keep=keep_keys("userId", "archivedAt")).rows
+            archived = {RemoteId(str(row["userId"])) for row in people if row.get("archivedAt")}
+            for group in wanted:
+                members: Set[RemoteId] | None = frozenset()
+                if group.address not in deleted:
+                    members = _live_members(api, group.address, ids.get(group.address) or made.get(group.address))
+                yield RehearsedGroup(
+                    address=group.address,
+                    before=group.before,
+                    predicted=group.after,
+                    reached=None if members is None else len(members - archived),
+                    basis=group.basis,
+                )
+
+
+def _differs(before: dict[str, Change], now: dict[str, Change], address: str) -> bool:
+    """Whether a change is not the same in both plans; the order of lists is that of responses, and means nothing."""
+    both = [plan.get(address) for plan in (before, now)]
+    forms = [None if one is None else change_hash(one, ("action", "before", "after")) for one in both]
+    return forms[0] != forms[1]
+
+
+def _failed_calls(report: ApplyReport) -> Iterator[FailedCall]:
+    for outcome in report.outcomes:
+        if outcome.status is not CallStatus.DONE:
+            yield FailedCall(
+                call=outcome.call,
+                address=outcome.address,
+                operation=outcome.operation,
+                status=outcome.status,
+                reason=outcome.reason,
+                hint=outcome.hint,
+            )
+
+
+def _outcome(
+    failed: tuple[FailedCall, ...], remaining: tuple[Change, ...], problems: tuple[Problem, ...]
+) -> RehearsalOutcome:
+    if failed:
+        return RehearsalOutcome.REFUSED
+    if remaining or any(problem.is_error for problem in problems):
+        return RehearsalOutcome.NOT_CONVERGED
+    return RehearsalOutcome.SUCCESS
+
+
+def _live_members(api: Api, group: Address, id: RemoteId | None) -> frozenset[RemoteId] | None:
+    """Return the ids of the members that the service lists, archived people among them; None if the group is not there.
+
+    id: None for a smart group that is found by its name alone. Raises ApiError.
+    """
+    if group.kind == SMART_GROUP:
+        return read_members(api, group.name, id)
+    # A service may have several manual groups of a name.
+    return None if id is None else parse_user_ids(api.get("manual-groups.members", path={"groupId": id}))
+
+
+class RehearsalRequest(Struct, frozen=True, kw_only=True):
+    """What is rehearsed, and how.
+
+    snapshot: the saved snapshot to plan on; None: the workspace is read. base: the manifests to compare with.
+    max_rate: requests a second, at most.
+    """
+
+    policy: Policy
+    snapshot: Snapshot | None = None
+    base: BaseManifests | None = None
+    max_rate: float | None = None
+    progress: ApplyProgress = field(default_factory=ApplyProgress)
+
+
+def rehearsed_plan(
+    reader: WorkspaceReader,
+    request: RehearsalRequest,
+    manifests: Manifests,
+    read: Callable[[Manifests], Snapshot],
+) -> Plan:
+    """Return the plan of the manifests with its rehearsal. Raises CannotRehearse, and ProblemsFound like any plan.
+
+    read: reads the whole workspace, unless a snapshot is given.
+    """
+    live = read(manifests) if request.snapshot is None else request.snapshot
+    if request.base is None:
+        plan = reader.plan_offline(manifests, request.policy, live)
+    else:
+        plan = plan_with_base(reader, manifests, request.policy, request.base, snapshot=live)
+    plan = replace(plan, offline=request.snapshot is not None)
+    rate = None if request.snapshot is not None else reader.connection.rate
+    options = RehearsalOptions(
+        rate=rate, is_limit=rate is not None and rate == request.max_rate, progress=request.progress
+    )
+    with open_twin(live, reader.settings, plan.created_at) as twin:
+        return replace(plan, rehearsal=rehearse_on(twin, plan, manifests, request.policy, live, options))

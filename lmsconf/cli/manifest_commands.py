@@ -1,0 +1,257 @@
+"""`lmsconf validate`, `fmt`, `graph` and `explain`: commands about manifests, which never look at the workspace."""
+
+from __future__ import annotations
+
+import sys
+from codecs import BOM_UTF8
+from collections.abc import Sequence
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+
+from lmsconf.cli.command import Command, completes
+from lmsconf.cli.frame import CommandContext, pass_context
+from lmsconf.cli.output import Output, output_options
+from lmsconf.cli.output_streams import report_problems, supports_color, write_redacted
+from lmsconf.cli.planning import load_context_settings
+from lmsconf.errors import ExitCode, Problem, ProblemsFound, SourceLocation, UsageError
+
+if TYPE_CHECKING:
+    from lmsconf.export.manifest_files import ExpandedManifest
+    from lmsconf.manifest.file_set import ManifestFileReader
+    from lmsconf.model.declarations import Manifests
+
+
+_FORMATS = ("text", "json", "markdown", "html", "github", "sarif", "codequality")
+
+
+@click.command(cls=Command)
+@click.option("--expanded", is_flag=True, help="Print the manifests with variables, for_each and sets expanded.")
+@output_options(_FORMATS, problems=_FORMATS[1:])
+@pass_context
+def validate(context: CommandContext, *, expanded: bool, output: Output) -> ExitCode:
+    """Check the manifests, without a connection.
+
+    Reports every problem of every file with its line, and the findings of lints: manifests that are valid but probably
+    not intended (`lmsconf explain lint` lists them). Exits 1 if there is an error.
+
+    For code reviews: --format markdown prints a comment, github prints workflow commands, which GitHub shows at each
+    line, sarif a log for code scanning, and codequality GitLab's report of that name.
+
+    --expanded prints the manifests without variables, for_each, sets, except and CSV files.
+    """
+    if expanded and output.format != "text":
+        raise UsageError("--expanded prints YAML", hint="Remove --format.")
+    plain = _expanded_manifest() if expanded else None
+    manifests = _valid_manifests(context, plain)
+    if output.format != "text":
+        from lmsconf.render import PROBLEMS_VIEWS
+
+        output.show(PROBLEMS_VIEWS, manifests.problems)
+        return ExitCode.OK
+    report_problems(manifests.problems)
+    if plain:
+        output.write(plain.yaml_text())
+        return ExitCode.OK
+    count, files = len(manifests.declared), len(manifests.files)
+    tests = len(manifests.tests)
+    tested = f" and {tests:,} test{'s' * (tests != 1)}" if tests else ""
+    output.write(f"{count:,} resource{'s' * (count != 1)}{tested} in {files} file{'s' * (files != 1)}: no errors.\n")
+    return ExitCode.OK
+
+
+def _valid_manifests(context: CommandContext, plain: ExpandedManifest | None) -> Manifests:
+    """Return the manifests with their warnings and notes. Raises ProblemsFound with all problems if one is an error."""
+    from lmsconf.workspace.project_manifests import validate_offline
+
+    manifests = validate_offline(load_context_settings(context), plain.add_entry if plain else None)
+    if any(problem.is_error for problem in manifests.problems):
+        raise ProblemsFound(manifests.problems)
+    return manifests
+
+
+def _expanded_manifest() -> ExpandedManifest:
+    from lmsconf.export.manifest_files import ExpandedManifest
+
+    return ExpandedManifest()
+
+
+@click.command(cls=Command)
+@click.argument("key", metavar="[KEY|CODE]", default="", shell_complete=completes("explained"))
+@output_options(["text", "json"], pages=True)
+def explain(*, key: str, output: Output) -> ExitCode:
+    """Explain a key of manifests or of lmsconf.yaml, or a code.
+
+    KEY is a kind or section with keys below it, a key of the project file, or a key alone, such as for_each. CODE is
+    in brackets after a message. Without an argument, what can be explained is listed; `lmsconf explain project`, `lint`
+    and `codes` list more.
+    """
+    from lmsconf.kinds import all_kinds
+    from lmsconf.manifest.explain import explain as explained
+    from lmsconf.render.help_pages import EXPLAIN_VIEWS
+
+    output.show(EXPLAIN_VIEWS, explained(all_kinds(), key))
+    return ExitCode.OK
+
+
+@click.command(cls=Command)
+@click.option(
+    "--only",
+    metavar="ADDRESS",
+    multiple=True,
+    shell_complete=completes("addresses"),
+    help="Show only this address and what it needs; * is a wildcard.",
+)
+@output_options(["mermaid", "dot"])
+@pass_context
+def graph(context: CommandContext, *, only: tuple[str, ...], output: Output) -> ExitCode:
+    """Show the dependency graph.
+
+    An edge leads from content to its audience, thick if mandatory, and from a smart group to the fields of its
+    conditions. Resources that no manifest declares are dashed. The workspace is not read.
+    """
+    from lmsconf.cli.planning import build_policy, load_context_settings
+    from lmsconf.errors import ProblemsFound
+    from lmsconf.kinds import all_kinds
+    from lmsconf.planner.dependency_graph import build_graph
+    from lmsconf.planner.selection import Selection
+    from lmsconf.render.graphs import GRAPH_VIEWS
+    from lmsconf.workspace.project_manifests import load_manifests, refuse_errors
+
+    settings = load_context_settings(context)
+    manifests = load_manifests(settings)
+    refuse_errors(manifests)
+    chosen = Selection(all_kinds(), manifests.declared, build_policy(settings, only))
+    if wrong := list(chosen.problems()):
+        raise ProblemsFound(wrong)
+    output.show(GRAPH_VIEWS, build_graph(all_kinds(), (one for one in manifests.declared if chosen(one.address))))
+    return ExitCode.OK
+
+
+class _Formatted(NamedTuple):
+    """One manifest that is not in order. name: as it is shown."""
+
+    path: Path
+    name: str
+    before: bytes
+    after: bytes
+
+
+@click.command(cls=Command)
+@click.argument("paths", nargs=-1, metavar="[PATH]...", type=click.Path(path_type=Path))
+@click.option("--check", is_flag=True, help="Write nothing; exit 2 if a manifest is not in order.")
+@click.option("--diff", is_flag=True, help="Show the differences.")
+@pass_context
+def fmt(context: CommandContext, *, paths: tuple[Path, ...], check: bool, diff: bool) -> ExitCode:
+    """Put keys and lists of manifests in order.
+
+    Keys come in the order of the schema. Entries, people and the choices of conditions are sorted by name; lists whose
+    order is seen or may matter, such as the choices of a field and the audiences of an assignment, stay as they are.
+    Comments, anchors, quotes and line breaks are kept, and what a manifest declares never changes.
+
+    Each PATH is a manifest or a folder; without one, all manifests of the project are formatted. The names of files
+    that change are listed. A comment between blank lines is a heading: entries are sorted above and below it. A file
+    that cannot be ordered safely is left as it is, with a warning.
+
+    Exit 0; with --check, 2 if a manifest is not in order. An unreadable file, a link or invalid YAML is exit 1.
+    """
+    from lmsconf.export.accept_drift import file_diff
+    from lmsconf.render.escape import escape_terminal
+
+    reader, files = _files(context, paths)
+    unordered, problems = _formatted(reader, files)
+    report_problems(problems)
+    if not check:
+        _write(unordered)
+    for one in unordered:
+        name = escape_terminal(one.name)
+        output = file_diff(name, one.before, one.after) if diff else f"{name}\n"
+        write_redacted(output, sys.stdout, color=diff and supports_color(sys.stdout))
+    if any(problem.is_error for problem in problems):
+        return ExitCode.ERROR
+    return ExitCode.CHANGES if check and unordered else ExitCode.OK
+
+
+def _files(context: CommandContext, paths: Sequence[Path]) -> tuple[ManifestFileReader, list[Path]]:
+    """Return the manifests of the project, or those at the paths. Raises UsageError and ProblemsFound."""
+    from lmsconf.manifest.file_set import ManifestFileReader, UnreadableFile, find_manifests
+
+    try:
+        if not paths:
+            settings = load_context_settings(context)
+            reader = ManifestFileReader(settings.root)
+            folders = (settings.manifests, *settings.overlays)
+            return reader, [path for folder in folders for path in find_manifests(folder, reader)]
+        files: dict[Path, None] = {}
+        for path in paths:
+            files |= dict.fromkeys(find_manifests(path, ManifestFileReader(path)) if _is_folder(path) else [path])
+        return ManifestFileReader(Path()), list(files)
+    except UnreadableFile as unreadable:
+        raise ProblemsFound([unreadable.problem]) from unreadable
+
+
+def _is_folder(path: Path) -> bool:
+    """Whether a path is a folder of manifests. Raises UsageError for what is none, and no file either."""
+    from lmsconf.manifest.file_set import PROJECT_FILE
+
+    if not path.exists():
+        raise UsageError(f"{path}: there is no such file or folder", hint="Name manifests, or leave PATH out.")
+    if (path / PROJECT_FILE).exists():
+        hint = f"Write lmsconf -C {quote(str(path))} fmt."
+        raise UsageError(f"{path}: that is the folder of a project, not of manifests", hint=hint)
+    return path.is_dir()
+
+
+def _formatted(reader: ManifestFileReader, files: Sequence[Path]) -> tuple[list[_Formatted], list[Problem]]:
+    """Return the manifests that are not in order, and the problems of those that cannot be ordered."""
+    from lmsconf.kinds import all_kinds
+    from lmsconf.manifest.edit.ordering import order_manifest
+    from lmsconf.manifest.schemas import manifest_schema
+
+    unordered: list[_Formatted] = []
+    problems: list[Problem] = []
+    schema = manifest_schema(all_kinds())
+    for path in files:
+        try:
+            mark, text = _read(reader, path)
+            after = order_manifest(reader.relative_path(path), text, schema)
+        except ProblemsFound as error:
+            problems += error.problems
+            continue
+        if after != text:
+            unordered.append(_Formatted(path, reader.relative_path(path), mark + text.encode(), mark + after.encode()))
+    return unordered, problems
+
+
+def _read(reader: ManifestFileReader, path: Path) -> tuple[bytes, str]:
+    """Return a manifest's byte order mark, if it has one, and its text. Raises ProblemsFound, also for a link."""
+    from lmsconf.manifest.file_set import UnreadableFile, read_manifest
+
+    name = reader.relative_path(path)
+    if _is_linked(path, reader.root):
+        hint = "Format the file that it leads to."
+        problem = Problem(code="manifest/linked", message="is a link", hint=hint, source=SourceLocation(name))
+        raise ProblemsFound([problem])
+    try:
+        text = read_manifest(path, reader) if path.is_dir() else reader.read_yaml(path)
+    except UnreadableFile as unreadable:
+        raise ProblemsFound([unreadable.problem]) from unreadable
+    with path.open("rb") as file:
+        return (BOM_UTF8 if file.read(len(BOM_UTF8)) == BOM_UTF8 else b""), text
+
+
+def _is_linked(path: Path, root: Path) -> bool:
+    """Whether a path, or a folder of it below the root, is a symbolic link."""
+    folders = (folder for folder in path.parents if folder != root and folder.is_relative_to(root))
+    return any(part.is_symlink() for part in (path, *folders))
+
+
+def _write(unordered: Sequence[_Formatted]) -> None:
+    """Write all files or none, unless another program has changed one."""
+    from lmsconf.support.atomic_files import write_all_or_none
+
+    names = {str(one.path.absolute()): one for one in unordered}
+    before = {name: one.before for name, one in names.items()}
+    write_all_or_none(Path(), before, {name: one.after for name, one in names.items()})

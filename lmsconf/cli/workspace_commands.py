@@ -1,0 +1,198 @@
+"""`lmsconf snapshot`, `unlock` and `api`: save the workspace, remove its lock, send it one request."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from lmsconf.cli.command import Command
+from lmsconf.cli.frame import CommandContext, pass_context
+from lmsconf.cli.output import refuse_unwritable
+from lmsconf.cli.output_streams import can_ask, confirm, masks_people, write_redacted, write_stderr
+from lmsconf.cli.planning import (
+    load_context_settings,
+    max_rate,
+    on_request,
+    open_workspace,
+    parallelism,
+    show_reading_progress,
+)
+from lmsconf.errors import ExitCode, LmsconfError, UsageError
+
+if TYPE_CHECKING:
+    from lmsconf.apply.remote_lock import WorkspaceLock
+    from lmsconf.model.canonical_json import Json
+    from lmsconf.model.declarations import Manifests
+    from lmsconf.project.settings import Settings
+
+
+@click.command(cls=Command)
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--redact", is_flag=True, help="Omit people who are not in the manifests.")
+@parallelism
+@max_rate
+@pass_context
+def snapshot(
+    context: CommandContext, *, file: Path, redact: bool, parallelism: int, max_rate: float | None
+) -> ExitCode:
+    """Save the state of the workspace to a file.
+
+    `lmsconf plan --snapshot FILE` plans against it without a connection. The file contains e-mails, so only its owner
+    can read it. It has the language and applications of people if the manifests manage them.
+
+    With --redact, people who are not in the manifests cannot be identified: each list only counts them. The e-mails of
+    people in the manifests become salted hashes that plans recognise, and what `users:` declares of them is kept.
+    Names of groups and texts of fields are kept, without e-mails in them. A plan against a redacted snapshot does not
+    compare people who are new in the manifests, and the snapshot cannot be exported.
+    """
+    from lmsconf.documents.snapshot_file import text_pieces
+    from lmsconf.support.atomic_files import write_atomically
+
+    refuse_unwritable(file, str(file))
+    settings = load_context_settings(context)
+    manifests = _sound(settings)
+    with open_workspace(settings, parallelism, max_rate) as workspace, show_reading_progress("Reading") as tell:
+        state = workspace.snapshot(tell, manifests)
+        if redact:
+            state = workspace.redact_snapshot(state, manifests)
+    write_atomically(file, text_pieces(state))
+    without = ", without people who are not in the manifests" if redact else ""
+    write_stderr(f"Saved workspace {state.workspace} to {file}{without}.")
+    from lmsconf.render.resource_wording import kind_plural
+
+    lacking = {kind: listing.incomplete for kind, listing in state.listings.items() if listing.incomplete is not None}
+    for kind, why in lacking.items():
+        write_stderr(f"Not all of {kind_plural(kind)} is in it: {why}.")
+    return ExitCode.OK
+
+
+def _sound(settings: Settings) -> Manifests | None:
+    """Return the manifests; if they have errors, None, with a note about what the snapshot will lack."""
+    from lmsconf.workspace.project_manifests import load_manifests
+
+    manifests = load_manifests(settings)
+    if not any(problem.is_error for problem in manifests.problems):
+        return manifests
+    write_stderr(
+        "No manifests could be read, so the snapshot has no languages and applications of people, and a redacted one "
+        "recognises nobody. `lmsconf validate` shows why."
+    )
+    return None
+
+
+@click.command(cls=Command)
+@click.option("--id", "id", metavar="ID", help="Remove the lock with this id, without a question.")
+@pass_context
+def unlock(context: CommandContext, *, id: str | None) -> ExitCode:
+    """Remove a stale lock.
+
+    A lock expires when its lease ends; use this command if that takes too long. A run that is still alive checks its
+    lock every five seconds and stops sending calls once the lock is deleted; calls in flight are still carried out.
+    """
+    from lmsconf.apply.remote_lock import LockManager
+    from lmsconf.render.escape import escape_terminal
+    from lmsconf.workspace.connection import Connection
+
+    with Connection(load_context_settings(context), on_call=on_request()) as connection:
+        manager = LockManager(connection)
+        locks = manager.list_locks()
+        if not locks and id is None:
+            write_redacted(f"Workspace {escape_terminal(connection.name)} is not locked.\n", sys.stdout)
+            return ExitCode.OK
+        chosen = _named(locks, id) if id is not None else _confirmed(locks)
+        manager.delete(chosen)
+        write_redacted(f"Unlocked: {escape_terminal(chosen.description)}.\n", sys.stdout)
+    return ExitCode.OK
+
+
+def _named(locks: list[WorkspaceLock], id: str) -> WorkspaceLock:
+    for lock in locks:
+        if lock.id == id:
+            return lock
+    live = ", ".join(lock.description for lock in locks) or "none"
+    raise LmsconfError(f"there is no lock with the id {id}", hint=f"Existing locks: {live}.")
+
+
+def _confirmed(locks: list[WorkspaceLock]) -> WorkspaceLock:
+    """Return the only lock once the user confirms on the terminal.
+
+    Raises UsageError for several locks or without a terminal, LmsconfError if declined.
+    """
+    from lmsconf.render.escape import escape_terminal
+
+    listed = "".join(f"Locked by {escape_terminal(lock.description)}.\n" for lock in locks)
+    write_redacted(listed, sys.stderr)
+    if len(locks) > 1 or not can_ask():
+        raise UsageError("it is not clear which lock to remove", hint=f"Pass --id {locks[0].id}.")
+    if not confirm("Remove this lock?"):
+        raise LmsconfError("declined: nothing was changed")
+    return locks[0]
+
+
+_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+
+
+@click.command(cls=Command)
+@click.argument("method", metavar="METHOD", type=click.Choice(_METHODS, case_sensitive=False))
+@click.argument("path")
+@click.option("--query", metavar="K=V", multiple=True, help="A query parameter. Can be repeated.")
+@click.option("--body", metavar="JSON", help="The request's body; - reads it from stdin.")
+@pass_context
+def api(context: CommandContext, *, method: str, path: str, query: tuple[str, ...], body: str | None) -> ExitCode:
+    """Send one request to the API and print the response.
+
+    PATH is relative to the workspace's url, and percent-encoded: lmsconf api GET /users --query limit=5. Names are
+    sent as they are: the project's dialect is not applied. The response is printed unchanged, including any people,
+    keys and links in it; with --mask-people, no request is sent.
+    """
+    from lmsconf.documents.document import escape_invisible
+    from lmsconf.workspace.connection import Connection
+
+    if masks_people():
+        message = "--mask-people: the response would be printed unchanged, with the people in it"
+        raise UsageError(message, hint="Remove --mask-people, or unset LMSCONF_MASK_PEOPLE.")
+    parameters = parse_query(query)
+    content = None if body is None else _body(sys.stdin.buffer.read() if body == "-" else body.encode())
+    settings = load_context_settings(context)
+    with Connection(settings, on_call=on_request()) as connection, connection.worker_pool(1) as pool:
+        try:
+            answer = pool.submit(
+                lambda client: client.send(method.upper(), path, query=parameters, body=content)
+            ).result()
+        except ValueError as error:
+            hint = "PATH begins with /, is percent-encoded, and has no query: pass --query NAME=VALUE."
+            raise UsageError(str(error), hint=hint) from error
+    if answer is not None:
+        write_redacted(
+            f"{escape_invisible(json.dumps(answer, ensure_ascii=False, indent=2))}\n", sys.stdout, whole=True
+        )
+    return ExitCode.OK
+
+
+def parse_query(pairs: Sequence[str]) -> dict[str, Json]:
+    """Parse `k=v` pairs as query parameters; a repeated name becomes a list. Raises UsageError."""
+    parameters: dict[str, Json] = {}
+    for text in pairs:
+        name, equals, value = text.partition("=")
+        if not name or not equals:
+            raise UsageError(f"--query {text}: expected NAME=VALUE", hint="Write --query limit=5.")
+        before = parameters.get(name)
+        parameters[name] = value if before is None else [*(before if isinstance(before, list) else [before]), value]
+    return parameters
+
+
+def _body(text: bytes) -> Json:
+    """Parse the request body. Raises UsageError for invalid JSON."""
+    from lmsconf.api.messages import decode
+
+    try:
+        return decode(text)
+    except ValueError as error:
+        raise UsageError(
+            f"--body: {error}", hint="""Quote it for the shell: --body '{"name": "Coaches"}'."""
+        ) from error

@@ -1,0 +1,331 @@
+"""Read-only checks of a workspace and its service: connection, token, clock, pages, fields, names, assumptions."""
+
+from __future__ import annotations
+
+import base64
+import json
+import platform
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from functools import partial
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Final, cast
+
+from msgspec import Struct
+
+from lmsconf import __version__
+from lmsconf.api.spec import ApiSpec
+from lmsconf.api.spec.assumed_keys import assumed_keys
+from lmsconf.api.spec.operations import CATALOG, MANUAL_GROUPS, SMART_GROUPS, USERS
+from lmsconf.doctor.report import CheckResult, DialectAssumption, DoctorReport, Health
+from lmsconf.errors import ApiError, InvalidResponse, LmsconfError, ProblemsFound, Rejected, SourceLocation
+from lmsconf.kinds import all_kinds
+from lmsconf.kinds.shared.kind_names import CONTENT
+from lmsconf.model.api import Api, ListedRows, ListOperation
+from lmsconf.model.canonical_json import Json
+from lmsconf.model.names import normalize_name
+from lmsconf.planner.kind import Kind, listed_name
+from lmsconf.project.settings import Settings
+from lmsconf.workspace.project_manifests import load_manifests
+
+if TYPE_CHECKING:
+    from lmsconf.api.client import Exchange
+
+
+Clock = Callable[[], datetime]
+_TOLERATED: Final = timedelta(seconds=30)
+_LISTED: Final = 10
+
+
+class ClockSkewCheck(Struct):
+    """Compare the service's clock with ours: pass `record_date` to the connection.
+
+    ahead: by how much the service's clock leads; None if no response had a date.
+    """
+
+    clock: Clock
+    ahead: timedelta | None = None
+
+    def record_date(self, exchange: Exchange) -> None:
+        """Record the Date header of one response."""
+        try:
+            date = parsedate_to_datetime(exchange.date or "")
+        except ValueError:
+            return
+        now = self.clock()
+        # The header is truncated to seconds; the smallest difference seen has the least latency.
+        ahead = (date if date.tzinfo else date.replace(tzinfo=UTC)) - now + timedelta(seconds=0.5)
+        if self.ahead is None or abs(ahead) < abs(self.ahead):
+            self.ahead = ahead
+
+    def finding(self) -> CheckResult:
+        """Report the difference between the two clocks."""
+        if self.ahead is None:
+            return CheckResult("clock", Health.UNKNOWN, "the responses of the service have no Date header")
+        seconds = round(self.ahead.total_seconds())
+        if abs(self.ahead) <= _TOLERATED:
+            return CheckResult("clock", Health.OK, f"within {max(1, abs(seconds))} s of the service's")
+        which = "behind" if seconds > 0 else "ahead of"
+        hint = "Set this machine's clock: visibility windows and the token's expiry follow the service's clock."
+        return CheckResult("clock", Health.WARNING, f"this machine is {abs(seconds):,} s {which} the service", hint)
+
+
+def run_read_only_checks(
+    settings: Settings, spec: ApiSpec, reader: Api, watch: ClockSkewCheck, now: datetime
+) -> DoctorReport:
+    """Run all checks and list all assumptions. An ApiError ends it early; the report then has its exit code."""
+    people, failure = None, None
+    findings: list[CheckResult] = [_token(settings, now)]
+    try:
+        people, connection_result = _connection(reader)
+        findings.insert(0, connection_result)
+        findings += [
+            watch.finding(),
+            check_page_size(measure_page_sizes(reader, spec.integer_behaviour("paging.limit"))),
+            *_names(reader),
+        ]
+    except ApiError as error:
+        check = "connection" if people is None else "listings"
+        findings.insert(0, CheckResult(check, Health.ERROR, error.message, error.hint))
+        failure = error.exit
+    kinds, manifests = _manifests(settings)
+    return DoctorReport(
+        workspace=settings.workspace.name,
+        url=settings.workspace.url,
+        people=people,
+        findings=(*findings, manifests, _versions()),
+        assumptions=list_dialect_assumptions(spec, kinds, settings.dialect_at),
+        failure=failure,
+    )
+
+
+def _versions() -> CheckResult:
+    """Report what a support request needs to know of the installation."""
+    system = f"{platform.system()} {platform.release()} {platform.machine()}"
+    message = f"lmsconf {__version__}, Python {platform.python_version()}, httpx {version('httpx')}, {system}"
+    return CheckResult("versions", Health.OK, message)
+
+
+def _token(settings: Settings, now: datetime) -> CheckResult:
+    chosen = settings.workspace
+    if chosen.embedded:
+        return CheckResult("token", Health.OK, "the embedded workspace needs no token")
+    if chosen.token is None:
+        return CheckResult(
+            "token", Health.WARNING, "there is none", "Add `token: {env: LMSCONF_TOKEN}` to the workspace."
+        )
+    try:
+        return check_token_expiry(chosen.token.secret().reveal(), now)
+    except LmsconfError as error:
+        return CheckResult("token", Health.ERROR, error.message, error.hint)
+
+
+def _connection(reader: Api) -> tuple[int | None, CheckResult]:
+    """Return the number of people, if the service reports it. Raises ApiError."""
+    answer = reader.get("users.list", query={"skip": 0, "limit": 1})
+    total = cast("dict[str, Json]", answer).get("matchCount")
+    result = CheckResult("connection", Health.OK, "the service responds and accepts the token for reading")
+    return total if isinstance(total, int) else None, result
+
+
+def _names(reader: Api) -> Iterable[CheckResult]:
+    """Report how many resources of a limited kind exist, and names that are live more than once."""
+    operations = _listings()
+    jobs = {name: partial(reader.rows, operation) for name, operation in operations.items()}
+    listings = cast("dict[str, ListedRows]", reader.together(jobs))
+    for kind in all_kinds().values():
+        if kind.limit is not None and kind.name in listings:
+            yield _used(kind, kind.limit, len(listings[kind.name].rows))
+    twice = [line for name, rows in listings.items() for line in _twice(name, operations[name], rows)]
+    incomplete = [f"{kind}: {rows.incomplete}" for kind, rows in listings.items() if rows.incomplete]
+    if incomplete:
+        hint = "Nothing is created or deleted from such a list."
+        yield CheckResult("listings", Health.WARNING, "; ".join(incomplete), hint)
+    if twice:
+        more = f"; and {len(twice) - _LISTED:,} more" if len(twice) > _LISTED else ""
+        hint = "Rename or delete one of each in the product, or pin the right one with `id:`."
+        yield CheckResult("names", Health.WARNING, "; ".join(twice[:_LISTED]) + more, hint)
+    else:
+        yield CheckResult("names", Health.OK, "no duplicate names within a kind")
+
+
+def _listings() -> dict[str, ListOperation]:
+    """The list operations of all kinds and of what their manifests name, by the kind in addresses."""
+    own = {kind.name: kind.list_operation for kind in all_kinds().values() if kind.list_operation is not None}
+    return {**own, CONTENT: CATALOG}
+
+
+def _twice(kind: str, listing: ListOperation, rows: ListedRows) -> Iterable[str]:
+    """Each name that several rows share, with their ids."""
+    ids: defaultdict[str, list[str]] = defaultdict(list)
+    known = all_kinds().get(kind)
+    for row in rows.rows:
+        name = normalize_name(str(row.get("name") or "")) if known is None else listed_name(known, row)
+        ids[name].append(str(row[listing.id]))
+    for name, same in sorted(ids.items()):
+        if len(same) > 1:
+            yield f"{kind}/{name} is live {len(same)} times: {', '.join(sorted(same))}"
+
+
+def _used(kind: Kind, limit: int, used: int) -> CheckResult:
+    """Report how many resources of a kind exist of those that a workspace can hold."""
+    check, message = kind.plural.rpartition(" ")[2], f"{used} of {limit} {kind.plural} are used"
+    if used < limit:
+        return CheckResult(check, Health.OK, message)
+    return CheckResult(check, Health.WARNING, message, "Delete one before you create another.")
+
+
+def _manifests(settings: Settings) -> tuple[set[str], CheckResult]:
+    """The kinds that manifests and ownership declare."""
+    kinds = {kind for kind, owned in settings.policy.ownership.items() if owned}
+    try:
+        manifests = load_manifests(settings)
+    except ProblemsFound as problems:
+        return kinds, CheckResult("manifests", Health.WARNING, problems.problems[0].message, "See: lmsconf validate")
+    kinds |= {resource.address.kind for resource in manifests.declared} | {one.address.kind for one in manifests.absent}
+    errors = sum(problem.is_error for problem in manifests.problems)
+    if errors:
+        return kinds, CheckResult("manifests", Health.WARNING, f"they have {errors} errors", "See: lmsconf validate")
+    return kinds, CheckResult("manifests", Health.OK, f"{len(manifests.declared)} resources are declared")
+
+
+_CHECK: Final = "token"
+_SOON: Final = timedelta(days=14)
+_RENEW: Final = "Create another API key in the workspace, where three can be active, and replace the old one."
+
+
+def check_token_expiry(token: str, now: datetime) -> CheckResult:
+    """Report how long the token remains valid."""
+    try:
+        ends = _end(token)
+    except (ValueError, OverflowError, OSError):
+        # The error message could quote the secret, so it is left out.
+        return CheckResult(_CHECK, Health.UNKNOWN, "it is not a readable JSON Web Token, so its expiry is not known")
+    if ends is None:
+        return CheckResult(_CHECK, Health.OK, "the token has no expiry claim")
+    day = f"{ends:%Y-%m-%d %H:%M} UTC"
+    left = ends - now
+    if left <= timedelta(0):
+        return CheckResult(_CHECK, Health.ERROR, f"it expired at {day}", _RENEW)
+    message = f"it expires in {_days(left)}, at {day}"
+    if left < _SOON:
+        return CheckResult(_CHECK, Health.WARNING, message, _RENEW)
+    return CheckResult(_CHECK, Health.OK, message)
+
+
+def _end(token: str) -> datetime | None:
+    """The instant of the claim `exp`; None without one. Raises ValueError for anything but a JSON Web Token."""
+    parts = token.split(".")
+    if len(parts) != 3:
+        raise ValueError("a JSON Web Token has three parts")
+    claims = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
+    if not isinstance(claims, dict):
+        raise ValueError("its claims are not an object")
+    end = claims.get("exp")
+    if end is None:
+        return None
+    if isinstance(end, bool) or not isinstance(end, int | float):
+        raise ValueError("exp is not a number")
+    return datetime.fromtimestamp(end, UTC)
+
+
+def _days(left: timedelta) -> str:
+    return "1 day" if left.days == 1 else f"{left.days:,} days" if left.days else "less than a day"
+
+
+MOST: Final = 100
+"""The page size in the specification; the catalog never returns more (API specification, Limits)."""
+_SMALLER: Final = (50, 25, 20, 10, 5)
+_KEY: Final = "paging.limit"
+_PAGED: Final = (USERS, MANUAL_GROUPS, SMART_GROUPS, CATALOG)
+
+
+class ListingPageSize(Struct, frozen=True):
+    """One listing's page size. `most`: None if the listing is too short; `refused`: `requested` itself was rejected."""
+
+    operation: str
+    requested: int
+    most: int | None
+    refused: bool = False
+
+
+def measure_page_sizes(api: Api, requested: int) -> list[ListingPageSize]:
+    """Return what each listing returns for that page size. Raises ApiError if one cannot be read at all."""
+    return [_limit(api, one, min(requested, MOST) if one is CATALOG else requested) for one in _PAGED]
+
+
+def common_page_size(limits: Sequence[ListingPageSize]) -> int | None:
+    """The page size that all listings return; None if none of them is long enough."""
+    sizes = [(limit.most, limit.most < limit.requested) for limit in limits if limit.most is not None]
+    caps = [most for most, short in sizes if short]
+    return min(caps) if caps else max((most for most, _ in sizes), default=None)
+
+
+def check_page_size(limits: Sequence[ListingPageSize]) -> CheckResult:
+    """Report whether pages are as large as the project says."""
+    most = common_page_size(limits)
+    short = [limit for limit in limits if limit.most is not None and limit.most < limit.requested]
+    if short and most is not None:
+        verbs = {True: "takes", False: "gives"}
+        message = ", ".join(f"{one.operation} {verbs[one.refused]} {one.most} of {one.requested}" for one in short)
+        refused = any(one.refused for one in short)
+        health = Health.ERROR if refused else Health.WARNING
+        return CheckResult("pages", health, message, f"Set under `dialect:` {_KEY}: {most}")
+    operations = [limit.operation for limit in limits if limit.most is not None]
+    if not operations:
+        return CheckResult(
+            "pages", Health.UNKNOWN, "no listing is longer than a page, so the largest page size is not known"
+        )
+    return CheckResult("pages", Health.OK, f"{', '.join(operations)}: whole pages of {most}")
+
+
+def _limit(api: Api, listing: ListOperation, requested: int) -> ListingPageSize:
+    """Find the largest page of one listing, by smaller sizes if a large one is rejected."""
+    for size in (requested, *(size for size in _SMALLER if size < requested)):
+        try:
+            rows, total = _page(api, listing, size)
+        except Rejected:
+            continue
+        if size < requested:
+            return ListingPageSize(listing.name, requested, size, refused=True)
+        if rows >= size:
+            return ListingPageSize(listing.name, requested, size)
+        more = total > rows if total is not None else bool(rows) and _page(api, listing, size, skip=rows)[0] > 0
+        return ListingPageSize(listing.name, requested, rows if more and rows else None)
+    raise Rejected(f"{listing.name} refuses every page size", operation=listing.name)
+
+
+def _page(api: Api, listing: ListOperation, size: int, skip: int = 0) -> tuple[int, int | None]:
+    """The number of rows returned, and the total that the listing reports."""
+    answer = api.get(listing.name, query={"skip": skip, "limit": size})
+    rows = cast("dict[str, Json]", answer).get(listing.rows, "missing")
+    if rows is None and skip:
+        rows = []
+    if not isinstance(rows, list):
+        raise InvalidResponse(f"{listing.name} is missing its {listing.rows}", operation=listing.name)
+    total = cast("dict[str, Json]", answer).get(listing.total) if listing.total else None
+    return len(rows), total if isinstance(total, int) and not isinstance(total, bool) else None
+
+
+def list_dialect_assumptions(
+    spec: ApiSpec, kinds: Iterable[str], at: Mapping[str, SourceLocation]
+) -> tuple[DialectAssumption, ...]:
+    """Return every key that manifests of these kinds depend on, in the order of the API description.
+
+    at: where the project file overrides a key.
+    """
+    default = ApiSpec.default()
+    operations_of_kinds = {operation for kind in kinds for operation in all_kinds()[kind].operations}
+    return tuple(
+        DialectAssumption(
+            key=key,
+            value=spec.behaviour(key),
+            default=default.behaviour(key),
+            known=spec.is_known(key),
+            operations=tuple(operations),
+            source=at.get(key),
+        )
+        for key, operations in assumed_keys(spec, operations_of_kinds).items()
+    )

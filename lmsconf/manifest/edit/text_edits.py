@@ -1,0 +1,339 @@
+"""The text of one file, and the pending edits of its lists and mappings, block and flow style → edits of the text."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Sequence as Some
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from lmsconf.manifest.edit.tree_builder import Mapping, Node, Pair, Scalar, Sequence
+from lmsconf.manifest.edit.yaml_text import WIDTH, double_quoted, format_entry_lines, format_inline, format_scalar
+from lmsconf.manifest.nodes import map_texts
+from lmsconf.model.canonical_json import Json
+
+
+class UnsafeEdit(Exception):
+    """Raised if the pending edits of a node would affect other text too; `why` gives the reason."""
+
+    def __init__(self, node: Node, why: str) -> None:
+        super().__init__(why)
+        self.node = node
+        self.why = why
+
+
+class TextEdit(NamedTuple):
+    """Replace the text from `start` to `end` by `text`."""
+
+    start: int
+    end: int
+    text: str = ""
+
+
+class TextBuffer:
+    """The text of one file. A missing line break at its end is added for editing, and removed from the result."""
+
+    def __init__(self, text: str) -> None:
+        self.newline = "\r\n" if "\r\n" in text else "\n"
+        self._is_ended = text.endswith("\n")
+        self.text = text if self._is_ended else text + self.newline
+
+    def line_start(self, at: int) -> int:
+        """Return the start of the line that contains the offset."""
+        return self.text.rfind("\n", 0, at) + 1
+
+    def line_end(self, at: int) -> int:
+        """Return the end of that line, before its line break."""
+        end = self.text.find("\n", at)
+        end = len(self.text) if end < 0 else end
+        return end - 1 if end > at and self.text[end - 1 : end] == "\r" else end
+
+    def next_line(self, at: int) -> int:
+        """Return the start of the next line; the end of the text if there is none."""
+        end = self.text.find("\n", at)
+        return len(self.text) if end < 0 else end + 1
+
+    def begins_line(self, at: int) -> bool:
+        """Whether only spaces precede the offset in its line."""
+        return not self.text[self.line_start(at) : at].strip(" ")
+
+    def skip_blanks(self, at: int, *, lines: bool = True) -> int:
+        """Return the next offset that is neither whitespace nor comment; in the same line, unless `lines`."""
+        blank = " \t\r\n" if lines else " \t"
+        while at < len(self.text):
+            if self.text[at] == "#" and self.text[at - 1 : at] in ("", *" \t\r\n"):
+                if not lines:
+                    return at
+                at = self.line_end(at)
+            elif self.text[at] not in blank:
+                break
+            else:
+                at += 1
+        return at
+
+    def insert_lines(self, at: int, lines: Iterable[str]) -> TextEdit:
+        """Insert lines at the start of a line."""
+        return TextEdit(at, at, "".join(f"{line}{self.newline}" for line in lines))
+
+    def apply_edits(self, splices: Iterable[TextEdit]) -> str:
+        """Apply the edits and return the text. Overlapping removals are merged."""
+        out, done = [], 0
+        for start, end, new in sorted(splices):
+            out.append(self.text[done : max(done, start)])
+            out.append(new)
+            done = max(done, end)
+        text = "".join([*out, self.text[done:]])
+        return text if self._is_ended else text.removesuffix(self.newline)
+
+
+def unescape_variables(raw: Json) -> Json:
+    """Unescape `$$(` in raw manifest values, since the YAML writer escapes `$(` itself."""
+    return map_texts(raw, lambda text: text.replace("$$(", "$("))
+
+
+def escape_variables(value: Json) -> Json:
+    """Escape `$(`, the start of a variable, in a value."""
+    return map_texts(value, lambda text: text.replace("$(", "$$("))
+
+
+def render_inline(raw: Json, *, in_brackets: bool) -> str:
+    """Format a raw value on one line. in_brackets: within brackets."""
+    value = unescape_variables(raw)
+    return format_inline(value) if isinstance(value, list | dict) else format_scalar(value, in_brackets=in_brackets)
+
+
+def replacement_edit(buffer: TextBuffer, node: Node, raw: Json) -> TextEdit:
+    """Return the edit that replaces a node in its quoting style. Raises UnsafeEdit for a block list or mapping."""
+    if not isinstance(node, Scalar) and not getattr(node, "flow", False):
+        raise UnsafeEdit(node, "it spans several lines")
+    text = render_inline(raw, in_brackets=node.inside)
+    if isinstance(raw, str) and isinstance(node, Scalar):
+        if node.style == "'" and raw.isprintable():
+            text = "'" + raw.replace("'", "''") + "'"
+        elif node.style == '"':
+            text = double_quoted(raw)
+    is_nothing = node.start == node.end and buffer.text[node.start - 1 : node.start] not in ("", " ")
+    return TextEdit(node.start, node.end, f" {text}" if is_nothing else text)
+
+
+class BracketPart(Struct, frozen=True):
+    """The span of one item, or of one key with its value. comma: the offset of the comma after it, if any."""
+
+    start: int
+    end: int
+    comma: int | None
+
+
+def part_edits(buffer: TextBuffer, node: Mapping | Sequence) -> list[TextEdit]:
+    """Return the edits that remove and add parts of a mapping or list. Raises UnsafeEdit."""
+    if not node.removed and not node.added:
+        return []
+    if node.flow:
+        return _bracket_edits(buffer, node)
+    return _block_list_edits(buffer, node) if isinstance(node, Sequence) else _block_mapping_edits(buffer, node)
+
+
+def _bracket_edits(buffer: TextBuffer, node: Mapping | Sequence) -> list[TextEdit]:
+    """Return the edits that remove parts within brackets and append new ones, in the layout of the others."""
+    removed = node.removed
+    if isinstance(node, Mapping):
+        added = [render_inline({key: value}, in_brackets=True)[1:-1] for key, value in node.added.items()]
+    else:
+        added = [render_inline(item, in_brackets=True) for item in node.added]
+    if buffer.text[node.start : node.start + 1] not in ("[", "{"):
+        raise UnsafeEdit(node, "it has no brackets of its own")
+    parts = [_part(buffer, start, end) for start, end in node.spans()]
+    kept = [part for at, part in enumerate(parts) if at not in removed]
+    if not kept and not (added and parts and _alone(buffer, parts[0])):
+        return [TextEdit(node.start + 1, node.end - 1, ", ".join(added))]
+    splices = _removals(buffer, parts, removed)
+    if added:
+        splices += _additions(buffer, parts, kept[-1] if kept else None, added)
+    return splices
+
+
+def _part(buffer: TextBuffer, start: int, end: int) -> BracketPart:
+    after = buffer.skip_blanks(end)
+    return BracketPart(start, end, after if buffer.text[after : after + 1] == "," else None)
+
+
+def _alone(buffer: TextBuffer, part: BracketPart) -> bool:
+    """Whether a part shares no line with another."""
+    after = buffer.skip_blanks((part.comma or part.end - 1) + 1, lines=False)
+    return buffer.begins_line(part.start) and buffer.text[after : after + 1] in ("", "\r", "\n", "#")
+
+
+def _removals(buffer: TextBuffer, parts: Some[BracketPart], removed: Collection[int]) -> list[TextEdit]:
+    splices: list[TextEdit] = []
+    last = max((at for at in range(len(parts)) if at not in removed), default=-1)
+    tail = parts[last + 1 :]
+    # At the end of a line the comma before is removed too: `[a, b]` becomes `[a]`.
+    if last >= 0 and tail and "\n" not in buffer.text[parts[last].end : tail[-1].end]:
+        end = tail[-1].end if tail[-1].comma is None else tail[-1].comma
+        splices.append(TextEdit(parts[last].end, end))
+        tail = []
+    for at in sorted(removed):
+        part = parts[at]
+        if at > last and not tail:
+            continue
+        if _alone(buffer, part):
+            splices.append(TextEdit(buffer.line_start(part.start), buffer.next_line(part.comma or part.end)))
+        else:
+            splices.append(_out_of_line(buffer, part))
+    return splices
+
+
+def _out_of_line(buffer: TextBuffer, part: BracketPart) -> TextEdit:
+    """Remove a part from a line that has other parts."""
+    end = part.end if part.comma is None else part.comma + 1
+    after = buffer.skip_blanks(end, lines=False)
+    if buffer.text[after : after + 1] in ("", "\r", "\n", "#"):
+        start = len(buffer.text[: part.start].rstrip(" \t"))
+        return TextEdit(start if not buffer.begins_line(part.start) else part.start, end)
+    return TextEdit(part.start, after)
+
+
+def _additions(
+    buffer: TextBuffer, parts: Some[BracketPart], last: BracketPart | None, more: Some[str]
+) -> list[TextEdit]:
+    """Append parts after `last`, the last remaining one; None if each part had its own line and none remains."""
+    if last is None:
+        indent = buffer.text[buffer.line_start(parts[0].start) : parts[0].start]
+        return [buffer.insert_lines(buffer.line_start(parts[0].start), [f"{indent}{text}," for text in more])]
+    if _alone(buffer, last):
+        indent = buffer.text[buffer.line_start(last.start) : last.start]
+        begins = buffer.next_line(last.end if last.comma is None else last.comma)
+        comma = "," if parts[-1].comma is not None else ""
+        lines = [f"{indent}{text}," for text in more[:-1]] + [f"{indent}{more[-1]}{comma}"]
+        missing = [TextEdit(last.end, last.end, ",")] if last.comma is None else []
+        return [*missing, buffer.insert_lines(begins, lines)]
+    return [TextEdit(last.end, last.end, "".join(f", {text}" for text in more))]
+
+
+class _Row(Struct, frozen=True):
+    """One item of a list: the offset of its dash, and its whole lines from `start` to `end`.
+
+    comment: where the comment lines right above it begin; `start` if there are none.
+    """
+
+    dash: int
+    comment: int
+    start: int
+    end: int
+
+
+def _block_list_edits(buffer: TextBuffer, node: Sequence) -> list[TextEdit]:
+    """Return the edits that remove items of a list, and add new ones below the last that remains. Raises UnsafeEdit."""
+    rows = list(_rows(buffer, node))
+    kept = [row for at, row in enumerate(rows) if at not in node.removed]
+    splices = [_removal(buffer, node, rows, at) for at in sorted(node.removed)]
+    if node.added:
+        splices.append(buffer.insert_lines(rows[-1].end, list(_new_items(buffer, node, (kept or rows)[-1]))))
+    elif not kept:
+        splices.append(_emptied(buffer, node))
+    return splices
+
+
+def _rows(buffer: TextBuffer, node: Sequence) -> Iterator[_Row]:
+    at = node.start
+    for item in node.items:
+        dash = buffer.skip_blanks(at)
+        if buffer.text[dash : dash + 1] != "-" or not buffer.begins_line(dash):
+            raise UnsafeEdit(item, "its dash is not at the start of a line")
+        start = buffer.line_start(dash)
+        yield _Row(dash, _comment_above(buffer, start, dash - start), start, buffer.next_line(item.content_end))
+        at = item.content_end
+
+
+def _comment_above(buffer: TextBuffer, start: int, indent: int) -> int:
+    """Return the start of the comment lines right above, if they have the same indent; else `start`."""
+    while start:
+        above = buffer.line_start(start - 1)
+        line = buffer.text[above:start]
+        if not line.startswith(" " * indent + "#"):
+            break
+        start = above
+    return start
+
+
+def _removal(buffer: TextBuffer, node: Sequence, rows: Some[_Row], at: int) -> TextEdit:
+    """Remove one item, with the comment above it if comments in this list are about single items."""
+    row = rows[at]
+    start = row.comment if node.commented and _is_about_item(rows, at) else row.start
+    end = row.end
+    is_blank_above = start > 0 and not buffer.text[buffer.line_start(start - 1) : start].strip()
+    if is_blank_above or (at == 0 and len(node.removed) < len(rows)):
+        # Of the blank lines around a removed item those above are kept; a list does not begin with one.
+        while (
+            end < len(buffer.text)
+            and not buffer.text[end : buffer.line_end(end)].strip()
+            and buffer.next_line(end) > end
+        ):
+            end = buffer.next_line(end)
+    return TextEdit(start, end)
+
+
+def _is_about_item(rows: Some[_Row], at: int) -> bool:
+    """Whether the comment above an item is about it: one above the first item alone may be about the whole list."""
+    return at > 0 or len(rows) == 1 or any(row.comment < row.start for row in rows[1:])
+
+
+def _emptied(buffer: TextBuffer, node: Sequence) -> TextEdit:
+    """Write `[]` after the key of a list that has no items left. Raises UnsafeEdit."""
+    pair = _pair_of(node)
+    colon = buffer.skip_blanks(pair.key.end, lines=False)
+    if buffer.text[colon : colon + 1] != ":":
+        raise UnsafeEdit(node, "its key spans several lines")
+    at = colon + 1
+    if node.outer < node.start:
+        at = node.outer + len(buffer.text[node.outer :].split(None, 1)[0])
+    return TextEdit(at, at, " []")
+
+
+def _pair_of(node: Node) -> Pair:
+    parent = node.parent
+    if isinstance(parent, Mapping):
+        return next(pair for pair in parent.pairs if pair.value is node)
+    raise UnsafeEdit(node, "it is in a list of lists")
+
+
+def _new_items(buffer: TextBuffer, node: Sequence, beside: _Row) -> Iterator[str]:
+    """Yield the lines of new items; mappings in block style if those of the list are, or the line would be too long."""
+    indent = buffer.text[beside.start : beside.dash]
+    gap = buffer.text[beside.dash + 1 : beside.end]
+    gap = gap[: len(gap) - len(gap.lstrip(" "))] or " "
+    in_blocks = any(isinstance(item, Mapping) and not item.flow for item in node.items)
+    for raw in node.added:
+        line = f"{indent}-{gap}{render_inline(raw, in_brackets=False)}"
+        if isinstance(raw, dict) and (in_blocks or len(line) > WIDTH):
+            yield from (f"{indent}{one}" for one in format_entry_lines(_mapping(raw), ""))
+        else:
+            yield line
+
+
+def _mapping(raw: Json) -> dict[str, Json]:
+    value = unescape_variables(raw)
+    return value if isinstance(value, dict) else {}
+
+
+def _block_mapping_edits(buffer: TextBuffer, node: Mapping) -> list[TextEdit]:
+    """Return the edits that remove keys of a mapping, and add new ones below the last. Raises UnsafeEdit."""
+    splices = [_key_removal(buffer, node, at) for at in sorted(node.removed)]
+    if node.added:
+        indent = " " * (node.pairs[0].key.outer - buffer.line_start(node.pairs[0].key.outer))
+        lines = [f"{indent}{line[2:]}" for line in format_entry_lines(_mapping(node.added), "")]
+        splices.append(buffer.insert_lines(buffer.next_line(node.content_end), lines))
+    return splices
+
+
+def _key_removal(buffer: TextBuffer, node: Mapping, at: int) -> TextEdit:
+    pair = node.pairs[at]
+    start = pair.key.outer
+    if buffer.begins_line(start):
+        end = max(pair.value.content_end, pair.key.end)
+        return TextEdit(buffer.line_start(start), buffer.next_line(end))
+    # The key is on the line of a dash: the next key moves there.
+    if at + 1 >= len(node.pairs) or at + 1 in node.removed:
+        raise UnsafeEdit(pair.key, "it is on the line of a dash")
+    return TextEdit(start, node.pairs[at + 1].key.outer)

@@ -1,0 +1,339 @@
+"""Dicts and lists with source positions, which one packed table per file holds, and what plain scalars mean.
+
+A position (Mark) is one integer: line and column, both from 1. A column of 0 means that only the line is known.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lmsconf.errors import SourceLocation
+from lmsconf.model.canonical_json import Json
+from lmsconf.model.names import casefold_name
+
+_WORDS: dict[str, Json] = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+}
+_NUMERIC = frozenset("+-.0123456789")
+_INTEGER = re.compile(r"[-+]?[0-9]{1,300}\Z")
+_RADIX = re.compile(r"0o[0-7]{1,300}\Z|0x[0-9a-fA-F]{1,300}\Z")
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?\Z")
+_ENDLESS = re.compile(r"[-+]?\.(inf|Inf|INF)\Z|\.(nan|NaN|NAN)\Z")
+
+VARIABLE_START = "$("
+"""The start of a variable."""
+
+
+def resolve_scalar(word: str) -> Json:
+    """Return the value of a plain scalar. Dates, `yes`, `no`, `on` and `off` are text."""
+    if word in _WORDS:
+        return _WORDS[word]
+    if word[0] not in _NUMERIC:
+        return word
+    if _INTEGER.match(word):
+        return int(word)
+    if _RADIX.match(word):
+        return int(word, 0)
+    if _ENDLESS.match(word):
+        return float(word.replace(".", ""))
+    return float(word) if _FLOAT.match(word) else word
+
+
+def is_infinite_or_nan(value: Json) -> bool:
+    """Whether a number is infinite or NaN, which JSON cannot represent."""
+    return isinstance(value, float) and not math.isfinite(value)
+
+
+_COLUMN = 0xFFFFFFFF
+_LINE = 32
+_WORD = re.compile(r"(?:[&!]\S+ +)*[\"']?([^\s,\[\]{}#\"']*)")
+"""A word of one line, without its tag, its anchor, and the quotes around a value tagged as a number."""
+Mark: TypeAlias = int
+KeyPath: TypeAlias = "tuple[str | int, ...]"
+
+
+def pack_mark(line: int, column: int = 0) -> Mark:
+    """Pack a line and a column, both from 1, into one integer."""
+    return line << _LINE | column
+
+
+def unpack_mark(at: Mark) -> tuple[int, int]:
+    """Return the line and the column of a mark."""
+    return at >> _LINE, at & _COLUMN
+
+
+class EscapedText(str):
+    """A text on one line, in double quotes, whose line breaks, tabs and other control characters are all escapes."""
+
+    __slots__ = ()
+
+
+def map_texts(value: Json, change: Callable[[str], str]) -> Json:
+    """Return a value with every text changed, but for the keys of mappings."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, list):
+        return [map_texts(item, change) for item in value]
+    return {key: map_texts(item, change) for key, item in value.items()} if isinstance(value, dict) else value
+
+
+def escaped_texts(value: Json) -> Json:
+    """Return a value with every text as one whose control characters are written as escapes."""
+    if isinstance(value, dict):
+        return {EscapedText(key): escaped_texts(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [*map(escaped_texts, value)]
+    return EscapedText(value) if isinstance(value, str) else value
+
+
+class Source:
+    """One file: its path in the project, its text, and the positions of all values in it.
+
+    opens: whether any text in it may contain a variable. escapes: whether any may be an EscapedText.
+    """
+
+    def __init__(self, path: str, text: str = "") -> None:
+        self.path = path
+        self.text = text
+        self.opens = True
+        self.escapes = True
+        self.marks: array[int] = array("Q")
+
+    def where(self, at: Mark) -> SourceLocation:
+        """Return the source location of a mark."""
+        return SourceLocation(self.path, *unpack_mark(at))
+
+    def rest(self, at: Mark) -> str:
+        """Return the text from a mark to the end of its line."""
+        line = (at >> _LINE) - 1
+        return self._lines[line][max((at & _COLUMN) - 1, 0) :] if 0 <= line < len(self._lines) else ""
+
+    @cached_property
+    def _lines(self) -> list[str]:
+        return self.text.splitlines()
+
+
+class CombinedSource(Source):
+    """Source of values that come from several files: each mark is the index of a location. rests: their texts."""
+
+    def __init__(self, places: Sequence[SourceLocation], rests: Sequence[str] = ()) -> None:
+        super().__init__(places[0].file if places else "")
+        self.opens = False  # variables are substituted before
+        self._places = places
+        self._rests = rests
+
+    def where(self, at: Mark) -> SourceLocation:
+        """Return the source location with that index."""
+        return self._places[at]
+
+    def rest(self, at: Mark) -> str:
+        """Return the text from that location to the end of its line."""
+        return self._rests[at] if self._rests else ""
+
+
+class _Finder:
+    """Index of the texts below one node. Built on the first lookup, since a plan may make thousands."""
+
+    def __init__(self, node: Map | Seq) -> None:
+        self._node = node
+
+    def find(self, text: str) -> KeyPath:
+        """Return the path to the first text that is equal, else one that looks the same to a reader; empty if none."""
+        return self._exact.get(text) or self._alike.get(casefold_name(text), ())
+
+    @cached_property
+    def _exact(self) -> dict[str, KeyPath]:
+        trails: dict[str, KeyPath] = {}
+        for text, trail in _texts(self._node):
+            trails.setdefault(text, trail)
+        return trails
+
+    @cached_property
+    def _alike(self) -> dict[str, KeyPath]:
+        trails: dict[str, KeyPath] = {}
+        for text, trail in self._exact.items():
+            trails.setdefault(casefold_name(text), trail)
+        return trails
+
+
+class Map(dict[str, Json]):
+    """A mapping. Its marks are in `source.marks` from `first` on: for each pair those of the key and the value."""
+
+    __slots__ = ("finder", "first", "source")
+
+    def __init__(self, source: Source, pairs: Mapping[str, Json] | None = None, marks: Iterable[Mark] = ()) -> None:
+        super().__init__(pairs or ())
+        self.source = source
+        self.first = len(source.marks)
+        source.marks.extend(marks)
+        self.finder: _Finder | None = None
+
+    def changed(self, values: Mapping[str, Json]) -> Map:
+        """Return the mapping with other values, at the same positions."""
+        copy = Map(self.source, values)
+        copy.first = self.first
+        return copy
+
+    def without(self, *keys: str) -> Map:
+        """Return the mapping without some keys; all other parts keep their positions."""
+        kept = [(number, key) for number, key in enumerate(self) if key not in keys]
+        marks = [self.source.marks[self.first + 2 * number + part] for number, _ in kept for part in (0, 1)]
+        return Map(self.source, {key: self[key] for _, key in kept}, marks)
+
+    def parts(self) -> Iterator[tuple[str | int, Json, Mark]]:
+        """Yield each key with its value, and the mark of the value."""
+        for number, (key, value) in enumerate([*self.items()]):
+            yield key, value, self.source.marks[self.first + 2 * number + 1]
+
+    def mark(self, step: str | int) -> Mark | None:
+        """Return the mark of the value under a key."""
+        return self._mark(step, 1)
+
+    def key_mark(self, key: str) -> Mark | None:
+        """Return the mark of the key itself."""
+        return self._mark(key, 0)
+
+    def _mark(self, key: str | int, part: int) -> Mark | None:
+        for position, known in enumerate(self):
+            if known == key:
+                return self.source.marks[self.first + 2 * position + part]
+        return None
+
+
+class Seq(list[Json]):
+    """A list. The marks of its items are in `source.marks` from `first` on."""
+
+    __slots__ = ("finder", "first", "source")
+
+    def __init__(self, source: Source, items: Iterable[Json] = (), marks: Iterable[Mark] = ()) -> None:
+        super().__init__(items)
+        self.source = source
+        self.first = len(source.marks)
+        source.marks.extend(marks)
+        self.finder: _Finder | None = None
+
+    def parts(self) -> Iterator[tuple[str | int, Json, Mark]]:
+        """Yield each index with its item, and the mark of the item."""
+        for number, value in enumerate([*self]):
+            yield number, value, self.source.marks[self.first + number]
+
+    def mark(self, step: str | int) -> Mark | None:
+        """Return the mark of the item with that index."""
+        return self.source.marks[self.first + step] if isinstance(step, int) and 0 <= step < len(self) else None
+
+
+def combine_items(items: Iterable[tuple[Json, SourceLocation]]) -> Seq:
+    """Build a list whose items have unrelated source locations."""
+    listed = list(items)
+    return Seq(CombinedSource([where for _, where in listed]), [item for item, _ in listed], range(len(listed)))
+
+
+def merge_mappings(base: Map, other: Map) -> Map:
+    """Return a mapping with the pairs of another in place of its own; each pair keeps its source position."""
+    if not base or not other:
+        return base or other
+    pairs = {**_pairs(base), **_pairs(other)}
+    positions = [place for _, *places in pairs.values() for place in places]
+    source = CombinedSource([one.where(mark) for one, mark in positions], [one.rest(mark) for one, mark in positions])
+    return Map(source, {key: value for key, (value, *_) in pairs.items()}, range(len(positions)))
+
+
+def _pairs(node: Map) -> dict[str, tuple[Json, tuple[Source, Mark], tuple[Source, Mark]]]:
+    """Map each key to its value, and the positions of key and value."""
+    marks, first = node.source.marks, node.first
+    return {
+        key: (value, (node.source, marks[first + 2 * number]), (node.source, marks[first + 2 * number + 1]))
+        for number, (key, value) in enumerate(node.items())
+    }
+
+
+class EntrySourceMap(Struct, frozen=True, eq=False):
+    """SourceMap of one entry; locations are looked up on demand.
+
+    each: the values of `for_each` of which the entry is a copy.
+    """
+
+    _node: Json
+    _source: Source
+    _mark: Mark
+    _each: str = ""
+
+    def of(self, node: Json) -> EntrySourceMap:
+        """Return the locations of `node`, which the entry was expanded to."""
+        return EntrySourceMap(node, self._source, self._mark, self._each)
+
+    def at(self, *path: str | int) -> SourceLocation:
+        """Return the location of the value at `path`, or of its nearest ancestor that has one."""
+        _, source, mark = self._walk(path)
+        where = source.where(mark)
+        return replace(where, each=self._each) if self._each else where
+
+    def key(self, *path: str | int) -> SourceLocation:
+        """Return the location of the last key of `path`; of its value if that is a list item."""
+        node = self._walk(path[:-1])[0]
+        step = path[-1]
+        key_mark = node.key_mark(step) if isinstance(node, Map) and isinstance(step, str) else None
+        if key_mark is None or not isinstance(node, Map):
+            return self.at(*path)
+        return replace(node.source.where(key_mark), each=self._each)
+
+    def written(self, *path: str | int) -> str:
+        """Return the scalar at `path` as the file spells it: `010` where the value is 10; empty if there is none."""
+        word = _WORD.match(self.rest(*path))
+        return word[1] if word else ""
+
+    def rest(self, *path: str | int) -> str:
+        """Return the text from the value at `path` to the end of its line."""
+        _, source, mark = self._walk(path)
+        return source.rest(mark)
+
+    def find(self, text: str, *path: str | int) -> SourceLocation:
+        """Return the location of the text `text` at or below `path`; of `path` itself if it is not found."""
+        node = self._walk(path)[0]
+        if not isinstance(node, Map | Seq):
+            return self.at(*path)
+        node.finder = node.finder or _Finder(node)
+        return self.at(*path, *node.finder.find(text))
+
+    def _walk(self, path: KeyPath) -> tuple[Json, Source, Mark]:
+        """Return the value at `path`, or None where the path ends early, and the position of the last step found."""
+        node, source, at = self._node, self._source, self._mark
+        for step in path:
+            step_mark = node.mark(step) if isinstance(node, Map | Seq) else None
+            if step_mark is None or not isinstance(node, Map | Seq):
+                return None, source, at
+            source, at = node.source, step_mark
+            node = node[step]  # type: ignore[index]  # a step with a mark exists
+        return node, source, at
+
+
+def _texts(node: Map | Seq, trail: KeyPath = ()) -> Iterator[tuple[str, KeyPath]]:
+    """Yield every text below a node, with its path."""
+    for step, child in node.items() if isinstance(node, Map) else enumerate(node):
+        if isinstance(child, str):
+            yield child, (*trail, step)
+        elif isinstance(child, Map | Seq):
+            yield from _texts(child, (*trail, step))
+
+
+def plain_texts(node: Json) -> Json:
+    """Return a value with plain texts in place of every EscapedText, at the same positions."""
+    if isinstance(node, str):
+        return str(node)
+    if not isinstance(node, Map | Seq) or not node.source.escapes:
+        return node
+    if isinstance(node, Map):
+        return node.changed({str(key): plain_texts(item) for key, item in node.items()})
+    copy = Seq(node.source, map(plain_texts, node))
+    copy.first = node.first
+    return copy

@@ -1,0 +1,168 @@
+"""Problems of a load as a whole: conflicts between declarations, nothing to load, their order and limit."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, TypeVar, cast
+
+from lmsconf.errors import Problem, Severity, SourceLocation, shorten
+from lmsconf.kinds.entries import check_declarations
+from lmsconf.manifest.nodes import EntrySourceMap, Map
+from lmsconf.manifest.schemas import (
+    ABSENT,
+)
+from lmsconf.manifest.yaml_reader import Document
+from lmsconf.model.address import Address
+from lmsconf.model.declarations import DeleteEntry, DesiredResource
+from lmsconf.model.names import casefold_name, did_you_mean, known_names
+from lmsconf.planner.kind import Kind
+
+_Key = TypeVar("_Key", bound=Hashable)
+
+
+def find_conflicts(
+    declared: Sequence[DesiredResource[Any]],
+    absent: Sequence[DeleteEntry[Any]],
+    kinds: Mapping[str, Kind],
+    partial: Sequence[DesiredResource[Any]] = (),
+) -> Iterator[Problem]:
+    """Yield every problem between declarations that can be found without the workspace, kinds' own checks included.
+
+    partial: declarations without keys that have errors. Only the kinds' own checks look at them, since the key that
+    sets two of one name apart may be missing.
+    """
+    yield from _twice(declared)
+    yield from _both(declared, absent)
+    yield from _alike(declared, kinds)
+    by_kind: dict[str, list[DesiredResource[Any]]] = {name: [] for name in kinds}
+    for resource in (*partial, *declared):
+        by_kind[resource.address.kind].append(resource)
+    yield from check_declarations(by_kind)
+
+
+def _twice(declared: Sequence[DesiredResource[Any]]) -> Iterator[Problem]:
+    by_address: dict[Address, list[DesiredResource[Any]]] = {}
+    for resource in declared:
+        before = by_address.setdefault(resource.address, [])
+        first = next((other for other in before if _meet(resource, other)), None)
+        if first is not None:
+            yield Problem(
+                code="manifest/declared-twice",
+                message=f"{resource.address}: declared twice",
+                hint=f"See {first.source}. Keep one of the two, or limit each to other workspaces with `only_in`.",
+                source=resource.source,
+                address=str(resource.address),
+            )
+        before.append(resource)
+
+
+def _both(declared: Sequence[DesiredResource[Any]], absent: Sequence[DeleteEntry[Any]]) -> Iterator[Problem]:
+    wanted = _by(declared, lambda resource: resource.address) if absent else {}
+    for entry in absent:
+        for resource in wanted.get(entry.address, ()):
+            if _meet(resource, entry):
+                yield Problem(
+                    code="manifest/declared-and-absent",
+                    message=f"{entry.address}: both declared and absent",
+                    hint=f"It is declared at {resource.source}. Keep one of the two.",
+                    source=entry.source,
+                    address=str(entry.address),
+                )
+
+
+def _alike(declared: Sequence[DesiredResource[Any]], kinds: Mapping[str, Kind]) -> Iterator[Problem]:
+    """Report names that look the same to a reader, unless either resource has an `id:`.
+
+    Relations are exempt, since they have no name of their own: two contents may differ by case alone.
+    """
+    named = (resource for resource in declared if not resource.pins and not kinds[resource.address.kind].is_relation)
+    for group in _by(named, lambda resource: (resource.address.kind, casefold_name(resource.address.text))).values():
+        for number, resource in enumerate(group):
+            other = next((o for o in group[:number] if o.address != resource.address and _meet(resource, o)), None)
+            if other is not None:
+                yield Problem(
+                    code="name/look-alike",
+                    message=f"{resource.address}: looks like {other.address}",
+                    hint=f"See {other.source}. Write one of the two names in both places, or pin one with `id:`.",
+                    source=resource.source,
+                    address=str(resource.address),
+                )
+
+
+def _meet(resource: DesiredResource[Any], other: DesiredResource[Any] | DeleteEntry[Any]) -> bool:
+    """Whether there is a workspace that both apply to."""
+    return resource.only_in is None or other.only_in is None or not resource.only_in.isdisjoint(other.only_in)
+
+
+def _by(
+    declared: Iterable[DesiredResource[Any]], key: Callable[[DesiredResource[Any]], _Key]
+) -> dict[_Key, list[DesiredResource[Any]]]:
+    groups: dict[_Key, list[DesiredResource[Any]]] = defaultdict(list)
+    for resource in declared:
+        groups[key(resource)].append(resource)
+    return groups
+
+
+_SHOWN: Final = 5
+ENOUGH: Final = 1_000
+"""Loading stops after this many errors; the others are not reported."""
+
+
+def sort_and_limit(problems: Iterable[Problem]) -> list[Problem]:
+    """Sort the problems by source location; beyond ENOUGH errors, cut the list and append a problem that reports so."""
+    ordered = sorted(problems, key=lambda problem: (problem.source or SourceLocation(""), problem.message))
+    if sum(problem.is_error for problem in ordered) <= ENOUGH:
+        return ordered
+    return [*ordered[:ENOUGH], _too_many(ordered[ENOUGH - 1].source)]
+
+
+def unknown_workspace_problems(body: Map, places: EntrySourceMap, known: Collection[str] | None) -> Iterator[Problem]:
+    """Warn about workspaces that an entry names and the project does not have.
+
+    The entry would apply to no workspace, or its `id` would be unused.
+    """
+    if known is None:
+        return
+    for key in ("only_in", "id"):
+        value = body.get(key)
+        for name in cast("Iterable[str]", value) if isinstance(value, list | dict) else ():
+            if name not in known:
+                yield Problem(
+                    code="reference/unknown-workspace",
+                    severity=Severity.WARNING,
+                    message=f'{key}: there is no workspace "{shorten(name)}"',
+                    hint=did_you_mean(name, known) or known_names(known),
+                    source=places.key(key, name) if isinstance(value, dict) else places.find(name, key),
+                )
+
+
+def _too_many(source: SourceLocation | None) -> Problem:
+    message = f"the manifests have more than {ENOUGH:,} errors; the others are not listed"
+    return Problem(code="manifest/too-many-problems", message=message, source=source)
+
+
+def no_manifest_problem(folder: str) -> Problem:
+    return Problem(
+        code="manifest/nothing",
+        message="there is no manifest here",
+        hint="Manifests are files that end in .yaml or .yml; names that begin with . or _ are skipped.",
+        source=SourceLocation(folder),
+    )
+
+
+def nothing_declared_problem(files: Sequence[str], documents: Sequence[Document], kinds: Mapping[str, Kind]) -> Problem:
+    """Return the problem of manifests that declare nothing."""
+    nonempty = {document.source.path for document in documents}
+    shown = ", ".join(files[:_SHOWN]) + (f" and {len(files) - _SHOWN} more" if len(files) > _SHOWN else "")
+    verb, is_single = "is" if len(files) == 1 else "are", len(files) == 1
+    why = f"{verb} empty, or only comments"
+    if nonempty:
+        why = f"{'holds' if is_single else 'hold'} only sets or windows, or keys that are ignored"
+    sections = ", ".join(kind.section for kind in kinds.values())
+    return Problem(
+        code="manifest/nothing",
+        message=f"nothing is declared: {shown} {why}",
+        hint=f"Declare the desired state under one of {sections}, {ABSENT}.",
+        source=SourceLocation(files[0], 1, 1) if is_single else SourceLocation(files[0]),
+    )

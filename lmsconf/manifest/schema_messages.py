@@ -1,0 +1,370 @@
+"""Schema findings → problems in the manifest's terms: what is wrong, and what to write instead."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final, NamedTuple, cast
+
+from lmsconf.errors import Problem, SourceLocation, shorten
+from lmsconf.manifest import suggestions
+from lmsconf.manifest.nodes import EntrySourceMap
+from lmsconf.manifest.schema_check import (
+    NAME,
+    TYPE_NAMES,
+    Schema,
+    SchemaFinding,
+    branches_of,
+    forbidden_character,
+    identifying_keys,
+    is_free_text,
+    join_with_or,
+    path_label,
+    properties,
+    property_schema,
+    suggest_from_schema,
+    types_of_branches,
+    types_of_schema,
+    types_of_value,
+)
+from lmsconf.model.canonical_json import Json
+
+_UNQUOTED: Final = frozenset(["boolean", "integer", "number"])
+_EMAIL: Final = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
+
+
+class _Draft(NamedTuple):
+    """A problem before its code gets the area, and its message the prefix."""
+
+    code: str
+    message: str
+    hint: str | None
+    where: SourceLocation
+
+
+def _at_value(finding: SchemaFinding, places: EntrySourceMap, code: str, rest: str, hint: Json) -> _Draft:
+    """Return a problem at the rejected value, whose name begins the message. hint: None for the schema's samples."""
+    name = path_label(finding.path)
+    return _Draft(code, f"{name} {rest}", None if hint is None else str(hint), places.at(*finding.path))
+
+
+def _shown(value: Json) -> str:
+    return json.dumps(shorten(value) if isinstance(value, str) else value, ensure_ascii=False)
+
+
+def problems_of(
+    finding: SchemaFinding,
+    places: EntrySourceMap,
+    within: str = "",
+    *,
+    area: str = "manifest",
+    address: str | None = None,
+) -> Iterator[Problem]:
+    """Convert a finding to problems.
+
+    within: prefix of the messages. area: first part of the codes. address: of the resource, if it is known.
+    """
+    for fault in _WORDINGS[finding.keyword](finding, places):
+        yield Problem(
+            code=f"{area}/{fault.code}",
+            message=f"{within}: {fault.message}" if within else fault.message,
+            hint=fault.hint or suggest_from_schema(finding.schema),
+            source=fault.where,
+            address=address,
+        )
+
+
+def _unknown(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[_Draft]:
+    known = properties(finding.schema)
+    patterns = cast("Mapping[str, Json]", finding.schema.get("patternProperties", {}))
+    for key, value in cast("dict[str, Json]", finding.value).items():
+        if key not in known and not any(re.search(pattern, key) for pattern in patterns):
+            yield _unknown_key(key, value, known, finding, places)
+
+
+def _wrong_type(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[_Draft]:
+    yield _mistyped(finding, [finding.schema], places)
+
+
+def _missing(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[_Draft]:
+    for key in cast("list[str]", finding.keyword_value):
+        if key not in cast("dict[str, Json]", finding.value):
+            inside = f" in {path_label(finding.path)}" if finding.path else ""
+            about = property_schema(finding.schema, key).get("description")
+            hint = f"Add {key}: {_lowercased(str(about))}" if about else f"Write {key}: …."
+            yield _Draft("missing", f"{key} is missing{inside}", hint, places.at(*finding.path))
+
+
+def _lowercased(sentence: str) -> str:
+    """Return a sentence as the rest of another; a name or an abbreviation at its start keeps its capitals."""
+    return sentence[:1].lower() + sentence[1:] if sentence[1:2].islower() or sentence[1:2] == " " else sentence
+
+
+def _choice(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[_Draft]:
+    values = finding.keyword_value if isinstance(finding.keyword_value, list) else [finding.keyword_value]
+    if finding.value is None or (isinstance(values[0], str) and not isinstance(finding.value, str)):
+        yield from _wrong_type(finding, places)
+        return
+    known = [value if isinstance(value, str) else json.dumps(value) for value in values]
+    others = [branch for branch in finding.union_branches if branch is not finding.schema]
+    near = suggestions.suggest_choice(finding.value, known) if isinstance(finding.value, str) else None
+    wanted = join_with_or(known if near else [*dict.fromkeys([*known, *_accepted(others)])])
+    rest = f"must be {wanted}, and is {_shown(finding.value)}"
+    yield _at_value(finding, places, "value", rest, near or _of_choice(finding, others))
+
+
+def _of_choice(finding: SchemaFinding, others: list[Schema]) -> str | None:
+    if finding.keyword == "const" and finding.keyword_value is True and finding.path:
+        return _only_true(finding.path[-1])
+    if not isinstance(finding.value, str) or not others:
+        return None
+    forms = suggestions.accepted_spellings(finding.value, others)
+    return (
+        f"Write {join_with_or(forms)}." if forms else suggest_from_schema({"oneOf": cast(Json, finding.union_branches)})
+    )
+
+
+def _count(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[_Draft]:
+    """A list with too few or too many items; one without any is empty."""
+    items = cast("list[Json]", finding.value)
+    if not items:
+        yield from _empty(finding, places)
+        return
+    side = "at least" if finding.keyword == "minItems" else "at most"
+    rest = f"needs {side} {finding.keyword_value} items, and has {len(items):,}"
+    yield _at_value(finding, places, "value", rest, finding.schema.get("description"))
+
+
+def _empty(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[_Draft]:
+    noun = {"minItems": "list", "minLength": "text", "minProperties": "mapping"}[finding.keyword]
+    is_item = finding.path and isinstance(finding.path[-1], int)
+    hint = "Fill it, or remove the item." if is_item else f"Fill it{_ending_if_optional(finding)}"
+    yield _at_value(finding, places, "empty", f"is an empty {noun}", hint)
+
+
+def _long(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[_Draft]:
+    rest = f"may have {finding.keyword_value} characters, and has {len(str(finding.value)):,}"
+    yield _at_value(finding, places, "too-long", rest, "Write a shorter one.")
+
+
+def _no_name(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[_Draft]:
+    if finding.keyword_value == NAME:
+        yield _unfit(finding.value, path_label(finding.path), places.at(*finding.path))
+    else:
+        held = forbidden_character(finding.value, str(finding.keyword_value))
+        rest = f"holds the control character U+{ord(held or ' '):04X}"
+        yield _at_value(finding, places, "character", rest, "Remove it.")
+
+
+def _no_key(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[_Draft]:
+    key, schema = str(finding.value), finding.schema
+    label, where = f"a key of {path_label(finding.path)}", places.key(*finding.path, key)
+    if "enum" in schema:
+        known = dict.fromkeys(cast("list[str]", schema["enum"]))
+        yield _unknown_key(key, {}, known, finding, places)
+    elif "pattern" in schema:
+        yield _Draft("value", f"{label} cannot be {_shown(key)}", cast("str | None", schema.get("description")), where)
+    else:
+        yield _unfit(key, label, where)
+
+
+def _unfit(value: Json, name: str, where: SourceLocation) -> _Draft:
+    """A text that cannot be a name, since it has a tab or a line break."""
+    words = str(value).split()
+    held = "a tab" if "\t" in str(value) else "a line break"
+    exact = _shown(str(value))
+    hint = f"Write it in one line: {_shown(' '.join(words))}." if words else "Write the name, or remove it."
+    hint += f" If the live name has it, write {exact} in YAML." if len(exact) < 100 else ""
+    return _Draft("character", f"{name} holds {held}", hint, where)
+
+
+def _pattern(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[_Draft]:
+    hint = (
+        suggestions.suggest_date(finding.schema, str(finding.value))
+        or _several(finding)
+        or _email_inside(finding)
+        or finding.schema.get("description")
+    )
+    yield _at_value(finding, places, "value", f"cannot be {_shown(finding.value)}", hint)
+
+
+def _several(finding: SchemaFinding) -> str | None:
+    """Return the hint for an item that contains several values, each of which is valid."""
+    items = re.split(r"[\s;,]+", str(finding.value).strip(";, "))
+    fits = re.compile(str(finding.schema["pattern"]))
+    if len(items) == 1 or not finding.path or not isinstance(finding.path[-1], int) or not all(map(fits.search, items)):
+        return None
+    return f"Put a comma between them: {', '.join(items)}."
+
+
+def _email_inside(finding: SchemaFinding) -> str | None:
+    """Return the hint for a text with one e-mail and more in it, such as a name or an invisible character."""
+    if "@" not in str(finding.schema["pattern"]):
+        return None
+    emails = _EMAIL.findall(shorten(str(finding.value)))
+    return f"Write {emails[0]} alone." if len(emails) == 1 else None
+
+
+def _bound(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[_Draft]:
+    side = "at least" if finding.keyword == "minimum" else "at most"
+    rest = f"must be {side} {finding.keyword_value}, and is {finding.value}"
+    yield _at_value(finding, places, "value", rest, finding.schema.get("description"))
+
+
+def _unknown_key(
+    key: str, value: Json, known: Mapping[str, Json], finding: SchemaFinding, places: EntrySourceMap
+) -> _Draft:
+    inside = f" in {path_label(finding.path)}" if finding.path else ""
+    hint = suggestions.suggest_known_key(key, known, value) or f"Known here: {', '.join(known)}."
+    return _Draft("unknown-key", f'unknown key "{shorten(key)}"{inside}', hint, places.key(*finding.path, key))
+
+
+def _mistyped(finding: SchemaFinding, branches: list[Schema], places: EntrySourceMap) -> _Draft:
+    """A value of the wrong type, with what to write instead where that can be derived."""
+    value, wanted = finding.value, f"must be {join_with_or(_accepted(branches))}"
+    if value is None:
+        return _nothing(finding, branches, places)
+    if finding.schema.get("x-secret"):
+        return _at_value(finding, places, "type", wanted, finding.schema["description"])
+    time = suggestions.DATE if finding.schema.get("x-time") else None
+    if isinstance(value, dict | list | str):
+        actual = f"{_shown(value)} is text" if isinstance(value, str) else f"it is {_sort(value)}"
+        hint = (time if isinstance(value, dict) else None) or suggestions.suggest_replacement(value, branches)
+        return _at_value(finding, places, "type", f"{wanted}, and {actual}", hint)
+    word = shorten(places.written(*finding.path))
+    hint = time or _in_quotes(word, branches) or suggestions.suggest_replacement(value, branches, word)
+    return _at_value(finding, places, "type", f"{wanted}, and {word} is {_sort(value)}", hint)
+
+
+def _in_quotes(word: str, branches: list[Schema]) -> str | None:
+    """Return the hint for a number, boolean or null where free text is accepted."""
+    free = next((branch for branch in branches if is_free_text(branch)), None)
+    if free is None or not _UNQUOTED.isdisjoint(types_of_branches(branches)):
+        return None
+    if "pattern" in free:
+        return suggestions.suggest_date(free, word) or str(free["description"])
+    return f'Write "{word}" with the quotes.'
+
+
+def _nothing(finding: SchemaFinding, branches: list[Schema], places: EntrySourceMap) -> _Draft:
+    """Null, or no value after the colon, where null is not accepted."""
+    word = shorten(places.written(*finding.path))
+    key = finding.path[-1] if finding.path else None
+    quoted = word and any(is_free_text(branch) and "pattern" not in branch for branch in branches)
+    if isinstance(key, int):
+        hint = f'Write "{word}" with the quotes, or remove the item.' if quoted else "Remove the item."
+        hint = hint if word else "Remove the dash."
+    elif finding.schema.get("const") is True:
+        hint = _only_true(key)
+    elif key is None:
+        hint = "Remove it." if word else "Write its content, or remove it."
+    elif quoted and not finding.schema.get("x-time"):
+        hint = f'Write "{word}" with the quotes if that is the text{_ending_if_optional(finding)}'
+    elif "array" in types_of_branches(branches) and not _filled(finding.schema):
+        nobody = "nobody" if finding.schema.get("x-people") else "an empty list"
+        hint = f'Remove the key to leave it unmanaged; "{key}: []" means {nobody}.'
+    else:
+        hint = f"Give it a value{_ending_if_optional(finding)}"
+    return _at_value(finding, places, "null", "has no value", hint)
+
+
+def _ending_if_optional(finding: SchemaFinding) -> str:
+    """Return the end of a hint: that the key may be left out, if it is optional."""
+    return "." if finding.is_required else ", or remove the key."
+
+
+def _filled(schema: Mapping[str, Json]) -> bool:
+    """Whether a list must not be empty."""
+    return bool(schema.get("minItems")) or any(_filled(branch) for branch in branches_of(schema))
+
+
+def _union(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[_Draft]:
+    """A value for which no branch of a union is certain: a type that none has, or keys of no or several branches."""
+    branches = cast("list[Schema]", finding.keyword_value)
+    if all("required" in branch and "properties" not in branch for branch in branches):
+        yield _needs_one(
+            finding, [identifying_keys(branch)[0] for branch in branches], properties(finding.schema), places
+        )
+    elif isinstance(finding.value, dict) and "object" in types_of_branches(branches):
+        yield from _unmeant(branches, finding, places)
+    else:
+        yield _mistyped(finding, branches, places)
+
+
+def _unmeant(branches: list[Schema], finding: SchemaFinding, places: EntrySourceMap) -> Iterator[_Draft]:
+    """A mapping whose keys fit no branch of a union, or several."""
+    value = cast("dict[str, Json]", finding.value)
+    mappings = [branch for branch in branches if "properties" in branch]
+    known = {key: wanted for branch in mappings for key, wanted in properties(branch).items()}
+    telling = list(dict.fromkeys(key for branch in mappings for key in identifying_keys(branch)))
+    both = [key for key in telling if key in value]
+    strange = [key for key in value if key not in known]
+    if strange:
+        for key in strange:
+            fault = _unknown_key(key, value[key], known, finding, places)
+            yield fault._replace(hint=suggestions.suggest_text_for_mapping(key, value, branches) or fault.hint)
+    elif both:
+        where, hint = places.key(*finding.path, both[1]), "Keep one of them."
+        if finding.path and isinstance(finding.path[-1], int):
+            hint = "Write one item for each."
+        yield _Draft("together", f"{' and '.join(both)} exclude each other", hint, where)
+    else:
+        yield _needs_one(finding, telling, known, places)
+
+
+def _needs_one(finding: SchemaFinding, keys: list[str], known: Mapping[str, Json], places: EntrySourceMap) -> _Draft:
+    """One of several keys is required; the hint shows the first of them, with the form of its value."""
+    is_list = types_of_schema(cast(Schema, known.get(keys[0], {}))) == {"array"}
+    hint = f"Write one of them, such as {keys[0]}: {'[…]' if is_list else '…'}."
+    return _at_value(finding, places, "missing", f"needs {join_with_or(keys)}", hint)
+
+
+def _only_true(key: Json) -> str:
+    """Return the hint for a key whose only value is true.
+
+    To remove the key is suggested first, since true may reach everybody.
+    """
+    return f"Remove {key}: it cannot be false. Write true only if you mean {key}."
+
+
+def _sort(value: Json) -> str:
+    if isinstance(value, bool):
+        return "a boolean"
+    return "a number" if isinstance(value, int | float) else TYPE_NAMES[next(iter(types_of_value(value)))]
+
+
+def _accepted(branches: list[Schema]) -> list[str]:
+    """Describe what is accepted: the values of an enum, the types otherwise."""
+    words: list[str] = []
+    for branch in branches:
+        if "enum" in branch:
+            words += (str(value) for value in cast("list[Json]", branch["enum"]))
+            continue
+        types = types_of_schema(branch) - {"null"}
+        words += (
+            TYPE_NAMES[name] for name in TYPE_NAMES if name in types and not (name == "number" and "integer" in types)
+        )
+    return list(dict.fromkeys(words))
+
+
+_WORDINGS: Final[dict[str, Callable[[SchemaFinding, EntrySourceMap], Iterator[_Draft]]]] = {
+    "additionalProperties": _unknown,
+    "type": _wrong_type,
+    "union": _union,
+    "required": _missing,
+    "enum": _choice,
+    "const": _choice,
+    "minItems": _count,
+    "maxItems": _count,
+    "minLength": _empty,
+    "minProperties": _empty,
+    "maxLength": _long,
+    "pattern": _pattern,
+    "format": _no_name,
+    "propertyNames": _no_key,
+    "minimum": _bound,
+    "maximum": _bound,
+}
+WORDED: Final = frozenset(_WORDINGS)
+"""The keywords that a schema may reject a value by; each has a message."""

@@ -1,0 +1,397 @@
+"""Suggestions of what to write instead: text that can be pasted, and that has no more effect than was meant.
+
+Where two meanings are likely, both are suggested. A destructive key is suggested only for a near match.
+
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Final, cast
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from lmsconf.errors import SHOWN, Problem, shorten
+from lmsconf.manifest.expand.sets import PEOPLE_SETS, SET
+from lmsconf.manifest.schema_check import (
+    Schema,
+    SchemaFinding,
+    accepts_text,
+    all_property_names,
+    branches_of,
+    first_item_sample,
+    identifying_keys,
+    is_free_text,
+    item_schemas,
+    join_with_or,
+    mapping_sample,
+    properties,
+    property_schema,
+    quote_if_needed,
+    required_keys,
+    types_of_branches,
+    types_of_schema,
+)
+from lmsconf.manifest.yaml_reader import Document
+from lmsconf.model.canonical_json import Json
+from lmsconf.model.names import casefold_name, nearest_email, nearest_name
+from lmsconf.model.time_formats import date_in_other_order
+
+_WEIGHTY: Final = frozenset(["absent", "archived", "everyone"])
+"""Keys that delete, archive, or reach the whole company."""
+_FEW: Final = 0.65
+_CLOSE: Final = 0.85
+_ENOUGH: Final = 0.75
+_LONG: Final = 200
+_GONE: Final = ["remove", "removed", "delete", "deleted", "drop", "dropped"]
+_AGAINST: Final = frozenset(
+    ["not", "no", "non", "un", "unset", "without", "except", "exclude", "excluded", "minus", "absent", *_GONE]
+)
+_MORE: Final = frozenset(["add", "added", "new", "extra", "more", "plus", "include", "included", "also"])
+_NOT: Final = re.compile(r"(?:un|non|not)_?(\w+)")
+_OTHERWISE: Final = {
+    "visible_to": "visible_until",
+    "hidden_from": "visible_until",
+    "hidden_after": "visible_until",
+    "hidden_until": "visible_from",
+    "hidden_before": "visible_from",
+    "except": "exclude",
+    "exclude": "except",
+    "options": "choices",
+    "values": "choices",
+}
+"""Keys spelled most like one of opposite meaning, or like none, → the key that is meant."""
+_SYNONYMS: Final[Mapping[str, tuple[str, ...]]] = {
+    **dict.fromkeys(("required", "compulsory", "obligatory", "needed"), ("mandatory",)),
+    **dict.fromkeys(("audience", "audiences", "assignees", "assigned_to", "to", "for", "targets"), ("assign_to",)),
+    **dict.fromkeys(("course", "module"), ("content",)),
+    **dict.fromkeys(("courses", "assignments", "enrolments", "enrollments"), ("content_targets",)),
+    **dict.fromkeys(("people", "persons"), ("members", "users")),
+    **dict.fromkeys(("owners", "owner", "leaders", "admins", "responsible"), ("managers",)),
+    **dict.fromkeys(("rules", "criteria", "filter", "filters", "query", "where"), ("conditions",)),
+    **dict.fromkeys(("from", "start", "starts", "start_date", "opens"), ("visible_from",)),
+    **dict.fromkeys(("until", "end", "ends", "end_date", "expires", "closes"), ("visible_until",)),
+    **dict.fromkeys(("attributes", "properties", "profile_fields"), ("custom_fields",)),
+    **dict.fromkeys(("dynamic_groups", "automatic_groups"), ("smart_groups",)),
+    **dict.fromkeys(("manual_groups", "static_groups", "teams"), ("groups",)),
+    **dict.fromkeys(("old_name", "old_names", "formerly", "renamed_from", "was"), ("previously",)),
+}
+"""Keys that other systems use → the keys that are meant, of which the first one that fits is suggested."""
+_DUE: Final = frozenset(["due", "due_at", "due_by", "due_date", "due_on", "deadline", "complete_by"])
+_HIDES: Final = "visible_until"
+_GLUED: Final = re.compile(r"([A-Za-z_]+):(?!//)(\S.*)", re.DOTALL)
+_OPENED: Final = re.compile(r":[\[{]")
+DATE: Final = "Write a date such as 2027-03-31."
+_DATE_PATTERN: Final = r"^\d{4}-\d{2}-\d{2}"
+_LABELS: Final = frozenset(
+    ["name", "title", "label", "text", "value", "id", "email", "mail", "user", "person", "member", "group", "set"]
+)
+"""Keys under which people write what is a plain text here."""
+_OTHER_FILES: Final = frozenset(["file", "set"])
+"""Keys of a file or set that holds people; only the name of a file suggests one."""
+_EMAIL: Final = re.compile(r"[^@\s]+@[^@\s]+")
+_ADDRESS: Final = re.compile(r"([A-Za-z][\w -]*?)\s*[/:=]\s*(\S.*)", re.DOTALL)
+_AN_EMAIL: Final = "Write the person's e-mail."
+_MOST_HINTS: Final = 20
+"""The different texts that get a hint of their own: looking for what each of thousands means would take minutes."""
+
+
+def _space_after_colon(text: str, known_keys: Iterable[str]) -> str | None:
+    """Return the suggestion for `name:A`, which lacks the space after the colon."""
+    glued = _GLUED.match(text)
+    key = _closest_word(glued[1], known_keys, cutoff=_ENOUGH) if glued else None
+    if glued is None or key is None or len(text) > SHOWN:
+        return None
+    value = glued[2] if all(glued[2].count(a) == glued[2].count(b) for a, b in ("[]", "{}")) else "…"
+    return f"Write {key}: {value}, with a space after the colon."
+
+
+def suggest_known_key(key: str, known_keys: Mapping[str, Json], value: Json = None) -> str | None:
+    """Return the suggestion for an unknown key; None if no known key is close enough."""
+    if (value is None or _OPENED.search(key)) and (hint := _space_after_colon(key, known_keys)):
+        return hint
+    key = key.removeprefix("is_")
+    if _HIDES in known_keys and "_".join(_key_words(key)) in _DUE:
+        return f"The service has no due date; `{_HIDES}` hides the content."
+    turned = _turned(key, known_keys, value)
+    if turned is not None:
+        return turned or None
+    if _OTHERWISE.get(key) in known_keys:
+        return f'Did you mean "{_OTHERWISE[key]}"?'
+    if meant := next((name for name in _SYNONYMS.get(key.casefold(), ()) if name in known_keys), None):
+        return f'Did you mean "{meant}"?'
+    near = [] if _is_contrary(key, known_keys) else _near(key, known_keys, _FEW)
+    return f"Did you mean {join_with_or([json.dumps(name, ensure_ascii=False) for name in near])}?" if near else None
+
+
+def _is_contrary(key: str, known: Iterable[str]) -> bool:
+    """Whether a key expresses a negation or removal that no similar known key expresses."""
+    prefixed = _NOT.fullmatch(key.casefold())
+    against = set(_key_words(key)) & _AGAINST or (
+        prefixed and _closest_word(prefixed[1], known, cutoff=_FEW) is not None
+    )
+    return bool(against) and not any(set(_key_words(name)) & _AGAINST for name in _near(key, known, _FEW))
+
+
+def _key_words(key: str) -> list[str]:
+    return re.split(r"[\W_]+", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", key).casefold())
+
+
+def _turned(key: str, known: Mapping[str, Json], value: Json) -> str | None:
+    """Return the suggestion for a known key with a word that negates or extends it, such as `remove_members`.
+
+    None for other keys; empty if there is nothing to suggest.
+    """
+    words = _key_words(key)
+    prefixed = _NOT.fullmatch(key.casefold())
+    if prefixed and prefixed[1] in known:
+        words = ["un", *prefixed[1].split("_")]
+    held = max((name for name in known if set(name.split("_")) < set(words)), key=len, default=None)
+    if held is None:
+        return None
+    more = set(words) - set(held.split("_"))
+    against = bool(more & _AGAINST)
+    if not against and not more & _MORE:
+        return None
+    schema = cast(Schema, known[held])
+    parts = [part for branch in branches_of(schema) for part in properties(branch)]
+    if "include" in parts:
+        side = "exclude" if against else "include"
+        return f"Write {held}: {{{side}: […]}}. A plain list is the complete list of {held} there are."
+    if not against:
+        return None
+    if types_of_schema(schema) == {"boolean"} and value is True:
+        return f"Write {held}: false."
+    for word, form in (("except", "except: […]"), ("absent", f"absent: {{{held}: […]}}, which deletes what it lists")):
+        if word in known:
+            return f"Write {form}."
+    return ""
+
+
+def suggest_choice(text: str, choices: Iterable[str]) -> str | None:
+    """Return the hint which of a few words was meant; None if that is uncertain."""
+    words = list(choices)
+    near = _near(text, words, _ENOUGH) or [word for word in words if len(text) > 3 and word.startswith(text)]
+    return f'Did you mean "{near[0]}"?' if near else None
+
+
+def _closest_word(word: str, known_words: Iterable[str], *, cutoff: float) -> str | None:
+    """Return the closest known word, if any reaches the cutoff."""
+    return next(iter(_near(word, known_words, cutoff)), None)
+
+
+def _near(word: str, known: Iterable[str], cutoff: float) -> list[str]:
+    """Return the closest known words, several if they are about equally close."""
+    import difflib  # only a mistyped key needs it
+
+    if len(word) > _LONG:
+        return []
+    word_look = casefold_name(word)
+    by_look = {casefold_name(other): other for other in known}
+    closest = difflib.get_close_matches(word_look, by_look, n=2, cutoff=cutoff)
+    ratios = {other: difflib.SequenceMatcher(None, other, word_look).ratio() for other in closest}
+    best = max(ratios.values(), default=0)
+    return [
+        by_look[other]
+        for other, ratio in ratios.items()
+        if best - ratio < 0.05
+        and (by_look[other] not in _WEIGHTY or (ratio >= _CLOSE and not word_look.startswith(f"{other} ")))
+    ]
+
+
+def suggest_replacement(value: Json, branches: list[Schema], spelling: str = "") -> str | None:
+    """Return what to write in place of a value of the wrong type; None if that is unclear.
+
+    spelling: a number or boolean as the file spells it.
+    """
+    wanted = types_of_branches(branches)
+    if isinstance(value, dict):
+        return _of_mapping(value, branches, wanted) or _described(branches)
+    if isinstance(value, list):
+        return _of_list(value, branches, wanted) or _described(branches)
+    text = value if isinstance(value, str) else spelling
+    if not text:
+        return None
+    if isinstance(value, str) and (hint := _space_after_colon(value, all_property_names(branches))):
+        return hint
+    hint = _of_sections(branches) or _of_text(text, branches, wanted)
+    if hint is None and wanted == {"boolean"} and isinstance(value, str):
+        return "Write true or false."
+    return hint
+
+
+def _described(branches: list[Schema]) -> str | None:
+    """Return the description of the accepted text, where it has a pattern."""
+    descriptions = [str(branch["description"]) for branch in branches if {"pattern", "description"} <= branch.keys()]
+    return descriptions[0] if descriptions else None
+
+
+def _of_text(text: str, branches: list[Schema], wanted: frozenset[str]) -> str | None:
+    """Return the suggestion for a text, or for a number that was meant as text."""
+    if text.endswith(".csv"):
+        for branch in branches:
+            if "file" in required_keys(branch):
+                return f"Write {mapping_sample(branch, quote_if_needed(text))}, with the column of the e-mails."
+    if "array" in wanted:
+        return _in_a_list(text, next(branch for branch in branches if "array" in types_of_schema(branch)))
+    forms = accepted_spellings(text, branches)
+    return f"Write {join_with_or(forms)}." if forms else None
+
+
+def _in_a_list(text: str, schema: Schema) -> str:
+    """Suggest a list in place of a text: with the text as its only item, or split at its commas."""
+    items = item_schemas(schema)
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    forms = [accepted_spellings(part, items) for part in parts]
+    if items and not all(forms):
+        about = str(items[0].get("description", "")) if len(items) <= 2 else ""
+        each = f" Each item: {about[0].lower()}{about[1:]}" if about else ""
+        return f"Write a list: [{first_item_sample(items)}].{each}"
+    if len(forms) == 1 and forms[0]:
+        return f"Write a list: {join_with_or([f'[{one}]' for one in forms[0]])}."
+    written = [one[0] if one else quote_if_needed(part) for one, part in zip(forms, parts, strict=True)]
+    return f"Write a list: [{', '.join(written)}]."
+
+
+def accepted_spellings(text: str, branches: list[Schema]) -> list[str]:
+    """Return the forms in which one of the branches accepts a text, with no other meaning than the text has."""
+    if any(accepts_text(branch, text) for branch in branches if "object" not in types_of_schema(branch)):
+        return [quote_if_needed(text)]
+    mappings = {identifying_keys(branch)[0]: branch for branch in branches if required_keys(branch)}
+    texts = {
+        key: branch for key, branch in mappings.items() if not {"const", "enum"} & property_schema(branch, key).keys()
+    }
+    labelled = _ADDRESS.fullmatch(text)
+    if labelled:
+        key = _closest_word(re.sub(r"\W", "_", labelled[1].strip()), texts, cutoff=_CLOSE)
+        if key is not None:
+            return [mapping_sample(texts[key], quote_if_needed(labelled[2]))]
+        if labelled[0].count("=") == 1 and any(branches_of(branch) for branch in texts.values()):
+            return []  # probably a whole condition written as one text
+    fitting = [key for key in texts if key not in _OTHER_FILES and accepts_text(property_schema(texts[key], key), text)]
+    of_people = {key for key in fitting if property_schema(texts[key], key).get("x-person")}
+    if len(fitting) > 1 and of_people:
+        fitting = [key for key in fitting if (key in of_people) == bool(_EMAIL.fullmatch(text))]
+    return [mapping_sample(texts[key], quote_if_needed(text)) for key in fitting]
+
+
+def _of_mapping(value: dict[str, Json], branches: list[Schema], wanted: frozenset[str]) -> str | None:
+    if len(value) == 1 and (hint := suggest_text_for_mapping(next(iter(value)), value, branches)):
+        return hint
+    if "array" not in wanted or not value:
+        return None
+    items = item_schemas(next(branch for branch in branches if "array" in types_of_schema(branch)))
+    mappings = [item for item in items if properties(item)]
+    if value.keys() & set(all_property_names(mappings)):
+        return "Put [ ] around the mapping, or a dash before its first key: it is one item of a list."
+    first, inner = next(iter(value.items()))
+    keyed = [
+        item
+        for item in mappings
+        if identifying_keys(item)[0] not in _OTHER_FILES
+        and accepts_text(property_schema(item, identifying_keys(item)[0]), first)
+    ]
+    if len(keyed) != 1 or not isinstance(inner, dict | list | str | None):
+        return None
+    rest = ", …" if inner and len(required_keys(keyed[0])) == 1 and not branches_of(keyed[0]) else ""
+    item = mapping_sample(keyed[0], quote_if_needed(first))[:-1]
+    return f"Write a list: [{item}{rest}}}{', …' if len(value) > 1 else ''}]."
+
+
+def _of_list(value: list[Json], branches: list[Schema], wanted: frozenset[str]) -> str | None:
+    item = value[0] if len(value) == 1 else None
+    if isinstance(item, str) and any(is_free_text(branch) and accepts_text(branch, item) for branch in branches):
+        return f"Write {quote_if_needed(item)} alone, not as a list."
+    keys = all_property_names(branches)
+    if isinstance(item, dict) and "object" in wanted and (item.keys() & set(keys) or not keys):
+        return "Remove the brackets or the dash around the mapping."
+    return _of_sections(branches)
+
+
+def _of_sections(branches: list[Schema]) -> str | None:
+    """Return the suggestion for content outside all sections: the sections, as which one is meant is unclear."""
+    keys = all_property_names(branches)
+    if not any("x-items" in property_schema(branch, key) for branch in branches for key in keys):
+        return None
+    return f"Write one of these keys before it: {', '.join(keys)}."
+
+
+def suggest_text_for_mapping(key: str, value: Mapping[str, Json], branches: list[Schema]) -> str | None:
+    """Return what to write where a mapping was meant as a text.
+
+    That is either a text that contains a colon, or the value of the mapping's only key.
+    """
+    inner = value[key]
+    texts = [branch for branch in branches if is_free_text(branch)]
+    if len(value) > 1 or not isinstance(inner, str | None) or not texts:
+        return None
+    if hint := suggest_known_key(key, {name: {} for name in all_property_names(branches)}):
+        return hint
+    if inner is None:
+        fits = any(accepts_text(branch, key) for branch in texts)
+        return f"Write {quote_if_needed(key)} alone, without the colon." if fits else None
+    alone = f"Write {quote_if_needed(inner)} alone." if any(accepts_text(one, inner) for one in texts) else None
+    if _key_words(key)[-1] in _LABELS:
+        return alone
+    whole = f"{key}: {inner}"
+    if any(accepts_text(branch, whole) for branch in texts):
+        return f"If it is one text, put it in quotes: {json.dumps(shorten(whole), ensure_ascii=False)}."
+    return alone
+
+
+def suggest_date(schema: Schema, text: str) -> str | None:
+    """Return the hint how to write a date, if the schema requires one."""
+    if not str(schema.get("pattern", "")).startswith(_DATE_PATTERN):
+        return None
+    day = date_in_other_order(text)
+    return f"Write {day}." if day else DATE
+
+
+class PeopleNames(Struct, dict=True):
+    """The sets of people and the e-mails in manifests, read only for a hint, once."""
+
+    _documents: Sequence[Document]
+    _hints: dict[str, str] = field(default_factory=dict)
+
+    def with_hint(self, problem: Problem, finding: SchemaFinding) -> Problem:
+        """Return the problem of a text that is not an e-mail with the set or the e-mail that it probably means."""
+        text = finding.value
+        if "@" not in str(finding.schema.get("pattern", "")) or not isinstance(text, str) or "@" in text:
+            return problem
+        if text not in self._hints and len(self._hints) < _MOST_HINTS:
+            self._hints[text] = self._hint(text)
+        return replace(problem, hint=self._hints.get(text, _AN_EMAIL))
+
+    def _hint(self, text: str) -> str:
+        same = next((name for name in self._sets if casefold_name(name) == casefold_name(text)), None)
+        email = nearest_email(text, self._emails)
+        near = same or (None if email else nearest_name(text, self._sets))
+        if near is not None:
+            return f"Did you mean {{{SET}: {quote_if_needed(near)}}}?"
+        return _AN_EMAIL if email is None else f'{_AN_EMAIL} Did you mean "{email}"?'
+
+    @cached_property
+    def _sets(self) -> Sequence[str]:
+        return [name for document in self._documents for name in _sets_in(document.value)]
+
+    @cached_property
+    def _emails(self) -> Sequence[str]:
+        texts = (text for document in self._documents for text in _texts(document.value))
+        return list(dict.fromkeys(text for text in texts if _EMAIL.fullmatch(text)))
+
+
+def _sets_in(value: Json) -> Iterator[str]:
+    sets = value.get(PEOPLE_SETS) if isinstance(value, dict) else None
+    yield from sets if isinstance(sets, dict) else ()
+
+
+def _texts(value: Json) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list | dict):
+        for item in value if isinstance(value, list) else value.values():
+            yield from _texts(item)

@@ -1,1 +1,0 @@
-"""Schema validation, cross-resource checks, and suggestions of what to write instead."""

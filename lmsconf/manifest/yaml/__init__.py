@@ -1,1 +1,0 @@
-"""YAML and CSV text → nodes with source positions."""

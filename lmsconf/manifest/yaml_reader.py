@@ -1,0 +1,393 @@
+"""Strict YAML reader: text → documents of plain values with source positions, within limits.
+
+Values are built from the events of PyYAML, by libyaml where it is installed: four times as fast as composing nodes,
+without recursion, and strict where YAML is lax: duplicate keys, tags, merge keys and alias bombs are problems.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias, cast
+
+import yaml
+from msgspec import Struct, field
+
+from lmsconf.errors import Problem, SourceLocation, shorten
+from lmsconf.manifest.nodes import (
+    VARIABLE_START,
+    EscapedText,
+    Map,
+    Mark,
+    Seq,
+    Source,
+    is_infinite_or_nan,
+    pack_mark,
+    resolve_scalar,
+)
+from lmsconf.model.canonical_json import Json
+from lmsconf.model.text_limits import CONTROLS, FORBIDDEN, LONGEST
+
+DEPTH: Final = 50
+"""Maximum nesting depth of lists and mappings."""
+EXPANDED: Final = 100_000
+"""Maximum number of values that aliases may expand to, in all files together."""
+ENOUGH: Final = 100
+"""Reading of a file stops after this many problems."""
+
+
+class ReadingStopped(Exception):
+    """Raised to stop reading a file or expanding entries, at a limit; `problem` gives the reason."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.message)
+        self.problem = problem
+
+
+class Document(Struct, frozen=True):
+    """One document of a YAML stream."""
+
+    source: Source
+    value: Json
+    at: Mark
+
+
+class YamlReadResult(Struct):
+    """The documents of one file, and the problems of its YAML."""
+
+    documents: list[Document] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+
+
+def too_long_problem(location: SourceLocation) -> Problem:
+    """Return the problem for a text longer than LONGEST."""
+    message = f"this text is longer than {LONGEST:,} characters"
+    return Problem(code="yaml/too-long", message=message, hint="Write a shorter one.", source=location)
+
+
+def too_deep_problem(location: SourceLocation) -> Problem:
+    """Return the problem for lists and mappings nested deeper than DEPTH."""
+    message = f"lists and mappings are nested more than {DEPTH} levels deep"
+    return Problem(code="yaml/too-deep", message=message, source=location)
+
+
+def report_forbidden_characters(source: Source, reading: YamlReadResult) -> bool:
+    """Report the first forbidden character of each line, and return whether there is any."""
+    if not FORBIDDEN.search(source.text):
+        return False
+    for number, line in enumerate(source.text.split("\n"), start=1):
+        if forbidden := FORBIDDEN.search(line):
+            char = forbidden[0]
+            kind = "control character" if ord(char) < 0xA0 else "invisible character that changes how text is read"
+            message = f"the {kind} U+{ord(char):04X} is not allowed here"
+            where = source.where(pack_mark(number, forbidden.start() + 1))
+            add_problem(reading, Problem(code="yaml/character", message=message, hint="Remove it.", source=where))
+    return True
+
+
+def add_problem(reading: YamlReadResult, problem: Problem) -> None:
+    """Add a problem. Raises ReadingStopped at ENOUGH problems: such a file is probably not a manifest."""
+    reading.problems.append(problem)
+    if len(reading.problems) == ENOUGH:
+        message = f"this file has {ENOUGH} problems and more; the rest was not read"
+        raise ReadingStopped(Problem(code="yaml/too-many-problems", message=message, source=problem.source))
+
+
+YamlParser: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""PyYAML's parser: that of libyaml, or the same events, twenty times slower, where it is not installed."""
+_TOO_DEEP: Final = "exceeded maximum nesting depth"
+"""What libyaml from 0.2.6 on says of a thousand levels: before their events, where it looks for the end of a key."""
+
+
+def syntax_problem(source: Source, error: yaml.MarkedYAMLError) -> Problem:
+    from lmsconf.manifest.syntax_hints import ParserError, advise_on_syntax_error  # only for a problem
+
+    at, opened = error.problem_mark, error.context_mark
+    if error.problem == _TOO_DEEP and at is not None:
+        return too_deep_problem(source.where(pack_mark(at.line + 1, at.column + 1)))
+    complaint = ParserError(
+        context=error.context or "",
+        opened=None if opened is None else (opened.line, opened.column),
+        problem=error.problem or "unreadable",
+        at=(0, 0) if at is None else (at.line, at.column),
+    )
+    advice = advise_on_syntax_error(complaint, source.text)
+    where = source.where(pack_mark(advice.at[0] + 1, advice.at[1] + 1))
+    return Problem(code="yaml/syntax", message=advice.message, hint=advice.hint, source=where)
+
+
+_TAG = "tag:yaml.org,2002:"
+_BARE: Final = "!"
+_OPENERS: Final = frozenset("\"'|>[{")
+_FIRST = pack_mark(1, 1)
+
+
+class _Bad:
+    """Marker for an unusable key: its value is read and dropped."""
+
+
+_Key: TypeAlias = "str | _Bad | None"
+
+
+class AliasBudget(Struct):
+    """How many values aliases may still expand to, in all files of one run."""
+
+    left: int = EXPANDED
+
+
+class _Open(Struct):
+    """An open list or mapping. key: the pending key of a mapping.
+
+    inner: how many values there are inside those added so far. height: the depth of these.
+    """
+
+    node: Map | Seq
+    marks: list[Mark]
+    at: Mark
+    anchor: str | None
+    key: _Key = None
+    key_at: Mark = 0
+    inner: int = 0
+    height: int = 1
+
+
+class _Anchored(Struct, frozen=True):
+    """The value of an anchor, with the number of values in it and its depth."""
+
+    value: Json
+    size: int = 1
+    height: int = 0
+
+
+def read_yaml(path: str, text: str, *, budget: AliasBudget | None = None) -> YamlReadResult:
+    """Parse a YAML text. Empty documents are left out; errors are returned in `problems`, not raised."""
+    source, reading = Source(path, text), YamlReadResult()
+    try:
+        # Checked first, so that the parser finds no unacceptable character: its error for one has no position.
+        if not report_forbidden_characters(source, reading):
+            _Builder(source, reading, budget or AliasBudget()).run()
+    except ReadingStopped as refused:
+        reading.problems.append(refused.problem)
+    except yaml.MarkedYAMLError as error:
+        reading.problems.append(syntax_problem(source, error))
+    return reading
+
+
+def _mark_of(event: yaml.Event) -> Mark:
+    """Return the mark at which an event begins."""
+    start = cast(yaml.Mark, event.start_mark)
+    return (start.line << 32 | start.column) + _FIRST
+
+
+class _Builder:
+    """Build values from parser events in one pass, keeping only open nodes and anchors."""
+
+    def __init__(self, source: Source, reading: YamlReadResult, budget: AliasBudget) -> None:
+        self._source = source
+        self._source.escapes = False  # until a text is one
+        self._source.opens = False  # until a text contains the start of a variable
+        self._reading = reading
+        self._budget = budget
+        self._anchors: dict[str, _Anchored] = {}
+        self._idle: dict[str, Mark] = {}  # anchors of plain words that no alias has used so far
+        self._words: dict[str, Json] = {}  # equal words share one value, which keeps 10,000 e-mails small
+        self._stack: list[_Open] = []
+        self._top = _Open(Seq(source), [], _FIRST, None)
+
+    def run(self) -> None:
+        """Read the stream into `reading.documents`. Raises ReadingStopped, or MarkedYAMLError for a syntax error."""
+        next_event: Callable[[], Any] = YamlParser(self._source.text).get_event
+        steps: dict[type, Callable[[Any], None]] = {
+            yaml.SequenceStartEvent: lambda event: self._open(event, Seq(self._source)),
+            yaml.MappingStartEvent: lambda event: self._open(event, Map(self._source)),
+            yaml.SequenceEndEvent: self._close,
+            yaml.MappingEndEvent: self._close,
+            yaml.AliasEvent: self._alias,
+            yaml.DocumentEndEvent: self._document,
+        }
+        # 10,000 resources have 130,000 events, most of them plain words that have come before.
+        scalar: Any = yaml.ScalarEvent
+        step, add, words = steps.get, self._add, self._words
+        while (event := next_event()) is not None:
+            if event.__class__ is not scalar:
+                if handle := step(event.__class__):
+                    handle(event)
+                continue
+            at = _mark_of(event)
+            if event.implicit[0] and event.tag is None and event.anchor is None and event.value in words:
+                add(words[event.value], at)
+            else:
+                add(self._scalar(event, at), at)
+
+    def _document(self, _: yaml.Event) -> None:
+        """Complete a document and add it, unless it is empty. Report anchors of plain scalars that no alias uses."""
+        value, at = self._top.node[0], self._top.marks[0]  # type: ignore[index]  # a list is open here
+        if value is not None:
+            self._reading.documents.append(Document(self._source, value, at))
+        for name, place in self._idle.items():
+            message = f"&{name} is a YAML anchor that nothing uses, not part of the text"
+            self._report("yaml/unused-anchor", message, place, self._quote_hint(place))
+        self._anchors.clear()
+        self._idle.clear()
+        self._top = _Open(Seq(self._source), [], _FIRST, None)
+
+    def _scalar(self, event: yaml.ScalarEvent, at: Mark) -> Json:
+        """Return the value of a scalar, and keep it under its anchor."""
+        text = event.value
+        value: Json
+        if event.tag == _BARE:
+            # YAML drops the leading `!` of a text as a tag; a name that begins with it would lose a character.
+            self._tag(_BARE, at)
+            value = text
+        elif event.implicit[0]:
+            if text not in self._words:
+                self._words[text] = self._plain(text, at)
+            value = self._words[text]
+        else:
+            value = self._marked(event, at)
+        if len(text) > LONGEST:
+            raise ReadingStopped(too_long_problem(self._source.where(at)))
+        if event.anchor is not None:
+            self._anchors[event.anchor] = _Anchored(value)
+            if event.implicit[0]:
+                self._idle[event.anchor] = at
+        return value
+
+    def _plain(self, text: str, at: Mark) -> Json:
+        self._source.opens |= VARIABLE_START in text
+        value = resolve_scalar(text)
+        if is_infinite_or_nan(value):
+            message = f"{shorten(text)} is not a finite number"
+            self._report("yaml/number", message, at, f'Write it as text: "{shorten(text)}".')
+            return text
+        return value
+
+    def _marked(self, event: yaml.ScalarEvent, at: Mark) -> Json:
+        """Return the value of a scalar that is quoted, a block scalar, or tagged."""
+        text = event.value
+        self._source.opens |= VARIABLE_START in text
+        if event.tag is None or event.tag == f"{_TAG}str":
+            if not self._is_escaped(event):
+                return text
+            self._source.escapes = True
+            return EscapedText(text)
+        value = resolve_scalar(text)
+        if event.tag != _TAG + _TAG_OF.get(type(value), "str"):
+            self._tag(event.tag, at)
+        return value
+
+    def _is_escaped(self, event: yaml.ScalarEvent) -> bool:
+        """Whether a text has line breaks, tabs or other control characters, all of them written as escapes."""
+        start, end = cast(yaml.Mark, event.start_mark), cast(yaml.Mark, event.end_mark)
+        if event.style != '"' or not CONTROLS.search(event.value) or start.line != end.line:
+            return False
+        return "\t" not in self._source.text[start.index : end.index]
+
+    def _open(self, event: yaml.CollectionStartEvent, node: Map | Seq) -> None:
+        at = _mark_of(event)
+        if event.tag is not None and event.tag != _TAG + ("map" if isinstance(node, Map) else "seq"):
+            self._tag(event.tag, at)
+        self._stack.append(self._top)
+        if len(self._stack) > DEPTH:
+            raise ReadingStopped(too_deep_problem(self._source.where(at)))
+        self._top = _Open(node, [], at, event.anchor)
+
+    def _close(self, _: yaml.Event) -> None:
+        done, top = self._top, self._stack.pop()
+        self._top = top
+        done.node.first = len(self._source.marks)
+        self._source.marks.extend(done.marks)
+        size = done.inner + len(done.marks)
+        if done.anchor is not None:
+            self._anchors[done.anchor] = _Anchored(done.node, size + 1, done.height)
+        top.inner += size
+        if top.height <= done.height:
+            top.height = done.height + 1
+        self._add(done.node, done.at)
+
+    def _alias(self, event: yaml.AliasEvent) -> None:
+        """Add the value of an anchor, within the limits on size and depth.
+
+        An alias inside the value of its own anchor is unknown, so there are no cycles.
+        """
+        name, at = cast(str, event.anchor), _mark_of(event)
+        anchored = self._anchors.get(name)
+        self._idle.pop(name, None)
+        if anchored is None:
+            hint = self._quote_hint(at)
+            self._report(
+                "yaml/unknown-alias", f"*{name} is an unknown alias: no complete &{name} comes before it", at, hint
+            )
+            anchored = _Anchored(f"*{name}")
+        self._budget.left -= anchored.size
+        if self._budget.left < 0:
+            message, where = f"aliases expand to more than {EXPANDED:,} values", self._source.where(at)
+            hint = "Write the values out, or split the project."
+            raise ReadingStopped(Problem(code="yaml/too-many-aliases", message=message, hint=hint, source=where))
+        if len(self._stack) + anchored.height > DEPTH:
+            raise ReadingStopped(too_deep_problem(self._source.where(at)))
+        self._top.inner += anchored.size - 1
+        self._top.height = max(self._top.height, anchored.height + 1)
+        self._add(anchored.value, at)
+
+    def _add(self, value: Json, at: Mark) -> None:
+        """Add a finished value to the open node: as the next item, the next key, or the value of that key."""
+        top = self._top
+        node, key = top.node, top.key
+        if isinstance(node, Seq):
+            node.append(value)
+            top.marks.append(at)
+        elif key is None:
+            is_usable = isinstance(value, str) and value not in node and value != "<<"
+            top.key = cast(str, value) if is_usable else self._doubtful_key(value, at)
+            top.key_at = at
+        else:
+            if not isinstance(key, _Bad):
+                node[key] = value
+                top.marks += (top.key_at, at)
+            top.key = None
+
+    def _doubtful_key(self, key: Json, at: Mark) -> str | _Bad:
+        """Return the key if it is text, unique in its mapping and no merge key; otherwise report it."""
+        node = cast(Map, self._top.node)
+        if not isinstance(key, str):
+            self._bad_key(key, at)
+        elif key == "<<" and self._source.rest(at).startswith("<<"):
+            hint = "Write the keys out, or give the whole entry an anchor."
+            self._report("yaml/merge-key", 'the merge key "<<" is not supported', at, hint)
+        elif key in node:
+            first = self._source.where(self._top.marks[2 * list(node).index(key)])
+            message = f'the key "{shorten(key)}" is listed twice'
+            self._report("manifest/duplicate-key", message, at, f"It is first at {first}. Keep one of the two.")
+        else:
+            return key
+        return _Bad()
+
+    def _bad_key(self, key: Json, at: Mark) -> None:
+        if isinstance(key, Map | Seq):
+            hint = 'Put it in quotes if it is a text, such as "{name}" or "[name]".'
+            if isinstance(key, Map) and self._source.rest(at - 1).startswith("{{"):
+                from lmsconf.manifest.syntax_hints import TEMPLATE_HINT  # only for a problem
+
+                hint = f"Templates are not supported. {TEMPLATE_HINT}"
+            self._report("yaml/key", "a list or a mapping cannot be a key", at, hint)
+            return
+        word = shorten(self._source.rest(at).split(":", 1)[0].strip())
+        self._report("yaml/key", f"a key must be text, and {word} is not", at, f'Write "{word}": with the quotes.')
+
+    def _tag(self, tag: str, at: Mark) -> None:
+        name = tag.replace(_TAG, "!!")
+        # A plain word after a bare `!` may be a name that begins with it; quotes and brackets need no tag.
+        hint = "Remove the !." if tag == _BARE and self._source.rest(at)[1:].lstrip()[:1] in _OPENERS else None
+        self._report("yaml/tag", f"the tag {shorten(name)} is not supported", at, hint or self._quote_hint(at))
+
+    def _report(self, code: str, message: str, at: Mark, hint: str | None) -> None:
+        add_problem(self._reading, Problem(code=code, message=message, hint=hint, source=self._source.where(at)))
+
+    def _quote_hint(self, at: Mark) -> str | None:
+        """Return the hint to quote the value of the line at a mark, if it is one."""
+        from lmsconf.manifest.syntax_hints import quote_value_hint  # only for a problem
+
+        return quote_value_hint(self._source.rest(at >> 32 << 32))
+
+
+_TAG_OF: dict[type, str] = {bool: "bool", int: "int", float: "float", type(None): "null"}

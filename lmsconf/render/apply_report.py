@@ -1,0 +1,340 @@
+"""Apply reports in words that all formats share, and as text; recorded runs as text and as the JSON document."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from itertools import groupby
+from typing import Final
+
+from lmsconf.documents.document import TOOL, render_json
+from lmsconf.errors import ExitCode
+from lmsconf.kinds.shared.kind_names import resource_title
+from lmsconf.model.address import Address
+from lmsconf.model.calls import CallStatus
+from lmsconf.model.canonical_json import Json
+from lmsconf.model.outcomes import ApplyReport, CallOutcome
+from lmsconf.model.recorded_run import CallState, RecordedCall, RecordedRun, RunEnding, undo_command
+from lmsconf.model.scope import VerifyMode
+from lmsconf.model.time_formats import format_utc
+from lmsconf.render.effects_wording import predicted_line
+from lmsconf.render.escape import escape_terminal
+from lmsconf.render.plan_wording import skipped_people_clause, workspace_line
+from lmsconf.render.resource_wording import count_noun, is_or_are, name_list
+from lmsconf.render.text import change_lines, join_blocks, problems_block, split_lines
+
+STATUS_TITLES = {
+    CallStatus.FAILED: "Failed",
+    CallStatus.BLOCKED: "Skipped",
+    CallStatus.NOT_ATTEMPTED: "Not attempted",
+    CallStatus.DONE: "Done",
+}
+"""Calls by their status, in the order in which views list them."""
+_FEW = 3
+"""The number of people named beside a call: a removed person, or the first of many added ones."""
+
+
+def describe_call(call: CallOutcome | RecordedCall) -> str:
+    """Return the operation of a call and the people concerned: `manual-groups.remove-member: bo@acme.example`."""
+    return f"{call.operation}: {name_list(call.people, _FEW)}" if call.people else call.operation
+
+
+def count_statuses(report: ApplyReport) -> str:
+    """`5 calls done, 1 failed, 2 blocked, 0 not attempted`."""
+    rest = (CallStatus.FAILED, CallStatus.BLOCKED, CallStatus.NOT_ATTEMPTED)
+    not_done = [f"{report.count(status):,} {status.value.replace('_', ' ')}" for status in rest]
+    return ", ".join([f"{count_noun(report.count(CallStatus.DONE), 'call')} done", *not_done])
+
+
+def apply_summary(report: ApplyReport) -> str:
+    """Return the last line of an apply report: `Apply complete!` only if no difference is known to remain."""
+    done, total = report.count(CallStatus.DONE), len(report.outcomes)
+    calls = count_noun(total, "API call")
+    if not done and _may_have_acted(report):
+        return f"Apply stopped. It is not known whether anything was done: none of {calls} is confirmed."
+    if done < total:
+        verb = "stopped before any change" if not done else "incomplete"
+        return f"Apply {verb}. {done:,} of {calls} done."
+    if report.converged or (report.converged is None and not total):
+        resources = len({outcome.address for outcome in report.outcomes})
+        return f"Apply complete! {count_noun(resources, 'resource')} changed ({calls})."
+    if report.converged is None:
+        return f"Apply ended, but it is not known whether the workspace is as planned ({calls} done)."
+    difference = f"{_unlike(report)} ({calls} done)"
+    if report.residue and not report.remaining_changes and report.verified.scope is VerifyMode.ALL:
+        return f"Apply ended, but the workspace does not match the manifests: {difference}."
+    return f"Apply ended, but the workspace is not as planned: {difference}."
+
+
+_MAY_HAVE_ACTED = (ExitCode.PARTIAL, ExitCode.NOT_CONVERGED, ExitCode.INTERRUPTED, ExitCode.TERMINATED)
+"""Exit codes of runs that changed something, may have, or were interrupted before that was known."""
+
+
+def _may_have_acted(report: ApplyReport) -> bool:
+    """Whether a failed call may have been carried out, because its response was lost."""
+    return report.count(CallStatus.FAILED) > 0 and report.exit in _MAY_HAVE_ACTED
+
+
+def verification_result(report: ApplyReport) -> str:
+    """Return the result of the verification, limited to the scope that was read back."""
+    verified = report.verified
+    if report.converged is None:
+        if not report.outcomes:
+            return "Nothing was sent, and the workspace was not read back."
+        return "The workspace was not read back, so it is not known whether it matches the manifests."
+    if verified.scope is VerifyMode.TOUCHED:
+        return " ".join(filter(None, (_touched(report), verified.reason)))
+    looked_at = "the scope of this plan" if verified.partial else "the workspace"
+    if not report.converged:
+        return f"Read back: {looked_at} does not match the manifests; {_unlike(report)}."
+    if verified.left_out:
+        more = f"{count_noun(verified.left_out, 'change')} left out, because this plan only adds"
+        return f"Read back: nothing of {looked_at} is left to create or to add; {more}."
+    begin = "Read back" if report.outcomes else "Nothing was sent"
+    return f"{begin}: {looked_at} matches the manifests{skipped_people_clause(verified.skipped)}."
+
+
+def _touched(report: ApplyReport) -> str:
+    """Return the result for `--verify touched`, which reads back only the plan's resources."""
+    number = report.verified.resources
+    if report.converged:
+        return f"The {count_noun(number, 'resource')} of this plan {is_or_are(number)} as planned."
+    return (
+        f"The {count_noun(number, 'resource')} of this plan {is_or_are(number)} not all as planned: {_unlike(report)}."
+    )
+
+
+def other_changes_heading(report: ApplyReport) -> str:
+    """Return the heading of the remaining differences in resources that the plan did not change."""
+    if report.verified.scope is VerifyMode.TOUCHED:
+        return "Not part of this plan, but now conflicts with it:"
+    return "Not part of this plan, but drifted:"
+
+
+REMAINING_CHANGES_HEADING = "A new plan would still make these changes:"
+"""The heading of the remaining differences in resources that the plan changed."""
+
+
+def _unlike(report: ApplyReport) -> str:
+    """Return how the workspace is not as planned: resources that differ, and errors that prevent a fresh plan."""
+    number, others = len(report.residue), len(report.foreign_changes)
+    errors = sum(problem.is_error and problem.code != "apply/no-effect" for problem in report.problems)
+    parts = [f"{count_noun(number, 'resource')} {'differs' if number == 1 else 'differ'}"] if number else []
+    if others:
+        which = "which is" if number == 1 else "none of them" if others == number else f"{others:,} of them"
+        parts.append(f"{which} {'' if others == number > 1 else 'not '}part of this plan")
+    if errors or not parts:
+        parts.append(f"a new plan finds {count_noun(errors, 'error')}")
+    return ", ".join(parts)
+
+
+def apply_text(report: ApplyReport, *, color: bool = False, names_workspace: bool = True) -> str:
+    """Render an apply report: problems, failed calls, calls not done, remaining differences, outcome.
+
+    names_workspace: whether the first line is that of the workspace.
+    """
+    workspace = [workspace_line(report.workspace, report.url, report.people)] if names_workspace else []
+    return join_blocks(
+        [
+            [*workspace, *_pairs(report.meta)],
+            problems_block(report.problems),
+            *(_failure(outcome) for outcome in report.outcomes if outcome.status is CallStatus.FAILED),
+            *_in_part(report),
+            [REMAINING_CHANGES_HEADING] if report.remaining_changes else [],
+            *map(change_lines, report.remaining_changes),
+            [other_changes_heading(report)] if report.foreign_changes else [],
+            *map(change_lines, report.foreign_changes),
+            [
+                *filter(None, [predicted_line(report.predicted)]),
+                f"{count_statuses(report)}.",
+                verification_result(report),
+                apply_summary(report),
+                *([f"Undo: {report.undo_command}"] if report.undo_command else []),
+            ],
+        ],
+        color,
+    )
+
+
+def _pairs(meta: Mapping[str, str]) -> list[str]:
+    return [f"  {key}: {value}" for key, value in sorted(meta.items())]
+
+
+def _failure(outcome: CallOutcome) -> list[str]:
+    first = f"Failed: {resource_title(outcome.address)} ({describe_call(outcome)})"
+    return [first, *split_lines(outcome.reason), *split_lines(outcome.hint)]
+
+
+def _in_part(report: ApplyReport) -> Iterator[list[str]]:
+    """Yield the calls done, skipped and not attempted, grouped by reason; nothing if all calls are done."""
+    if report.count(CallStatus.DONE) == len(report.outcomes):
+        return
+    for status in (CallStatus.DONE, CallStatus.BLOCKED, CallStatus.NOT_ATTEMPTED):
+        outcomes = sorted((one for one in report.outcomes if one.status is status), key=_reason)
+        for reason, group in groupby(outcomes, key=_reason):
+            calls = [f"    {resource_title(one.address)} ({describe_call(one)})" for one in group]
+            yield [f"{STATUS_TITLES[status]}:{f' {reason}' if reason else ''}", *calls]
+
+
+def _reason(outcome: CallOutcome) -> str:
+    return outcome.reason or ""
+
+
+FORMAT: Final = "lmsconf.runs/1"
+_COUNTED: Final = {
+    CallState.DONE: "DONE",
+    CallState.FAILED: "FAILED",
+    CallState.BLOCKED: "BLOCKED",
+    CallState.IN_FLIGHT: "IN FLIGHT",
+    CallState.NOT_ATTEMPTED: "NOT ATTEMPTED",
+}
+_HEAD: Final = ("STARTED", "WORKSPACE", "RUN", *_COUNTED.values(), "END")
+_FIRST_COUNT: Final = _HEAD.index("DONE")
+_UNKNOWN: Final = "?"
+
+
+def runs_text(runs: Sequence[RecordedRun]) -> str:
+    """Render a table: one line per run, with counts of calls per state."""
+    if not runs:
+        return "No runs recorded.\n"
+    rows = [_HEAD, *(_row(run) for run in runs)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEAD))]
+    return "".join(f"{_aligned(row, widths)}\n" for row in rows)
+
+
+def run_text(run: RecordedRun) -> str:
+    """Render one run: plan, each recorded call, counts, and what is unknown."""
+    return join_blocks([_about(run), (line for call in run.calls for line in _call(call)), _counts(run)])
+
+
+def runs_json(runs: Sequence[RecordedRun]) -> str:
+    """Return the runs, without calls, as JSON."""
+    return _document([_run(run) for run in runs])
+
+
+def run_json(run: RecordedRun) -> str:
+    """Return one run with its calls as JSON."""
+    return _document([{**_run(run), "calls": [_call_json(call) for call in run.calls]}])
+
+
+RUNS_VIEWS: Mapping[str, Callable[[Sequence[RecordedRun]], str]] = {"text": runs_text, "json": runs_json}
+RUN_VIEWS: Mapping[str, Callable[[RecordedRun], str]] = {"text": run_text, "json": run_json}
+
+
+def _row(run: RecordedRun) -> tuple[str, ...]:
+    opening = run.opening
+    started, workspace = (format_utc(opening.started), opening.workspace) if opening else (_UNKNOWN, _UNKNOWN)
+    counts = (f"{run.summary[state]:,}" for state in _COUNTED)
+    return (started, escape_terminal(workspace), escape_terminal(run.name), *counts, _end(run))
+
+
+def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
+    """Join the cells of a row, padded to the column widths: text left-aligned, counts right-aligned."""
+    counts = range(_FIRST_COUNT, _FIRST_COUNT + len(_COUNTED))
+    cells = (
+        cell.rjust(width) if column in counts else cell.ljust(width)
+        for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+    )
+    return "  ".join(cells).rstrip()
+
+
+def _end(run: RecordedRun) -> str:
+    end = "not ended" if run.ending is None else f"exit {run.ending.exit}"
+    return f"{end}, {count_noun(run.damaged, 'line')} damaged" if run.damaged else end
+
+
+def _about(run: RecordedRun) -> Iterator[str]:
+    opening = run.opening
+    if opening is None:
+        yield f"Run {run.name}. The first line of its journal is damaged, so its workspace is not known."
+    else:
+        yield f"Run {run.name} on the workspace {opening.workspace} ({opening.url}), by lmsconf {opening.tool}."
+        yield f"Plan {opening.digest}, {count_noun(opening.calls, 'API call')}."
+        yield from _pairs(opening.meta)
+        yield f"Started {format_utc(opening.started)}."
+    if run.ending is not None:
+        yield f"Ended {format_utc(run.ending.at)} with exit {run.ending.exit}. {_read_back(run.ending)}"
+    else:
+        yield "It has no end: it was interrupted, or is still running."
+
+
+def _read_back(ending: RunEnding) -> str:
+    """Return the result of the run's verification."""
+    if ending.converged is None or ending.verified is VerifyMode.NONE:
+        return "The workspace was not read back."
+    if ending.verified is VerifyMode.TOUCHED:
+        return f"Read back: what the plan changes {'was' if ending.converged else 'was not'} as planned."
+    return f"Read back: the scope of the plan {'matched' if ending.converged else 'did not match'} the manifests."
+
+
+def _call(call: RecordedCall) -> Iterator[str]:
+    """Yield the line of a call and, if recorded, its reason."""
+    made = f" [id={call.id}]" if call.id else ""
+    title = resource_title(_address(call.address))
+    when = _time(call.begun or call.ended) or _UNKNOWN
+    yield f"  {when}  {_spoken(call.state):13}  {title} ({describe_call(call)}){made}"
+    if call.reason:
+        yield f"      {call.reason}"
+
+
+def _address(text: str) -> Address:
+    kind, _, rest = text.partition("/")
+    return Address(kind, rest)
+
+
+def _counts(run: RecordedRun) -> Iterator[str]:
+    other_counts = [f"{run.summary[state]:,} {_spoken(state)}" for state in CallState if state is not CallState.DONE]
+    yield f"{count_noun(run.summary[CallState.DONE], 'call')} done, {', '.join(other_counts)}."
+    if run.damaged:
+        lines = count_noun(run.damaged, "line")
+        yield f"{lines} of the journal cannot be read; more may have been done than is listed here."
+    if run.in_flight:
+        yield "Calls in flight may have been sent; it is not known whether they were carried out."
+    if run.opening is not None and run.opening.pre_image_sha256 and (run.summary[CallState.DONE] or run.in_flight):
+        yield f"Undo: {undo_command(run.name)}"
+    if run.ending is None:
+        yield "If it was interrupted, run: lmsconf apply. What was done is detected, and only the rest is done."
+
+
+def _spoken(state: CallState) -> str:
+    return state.value.replace("_", " ")
+
+
+def _document(runs: Iterable[Json]) -> str:
+    return render_json({"format": FORMAT, "tool": TOOL, "runs": list(runs)})
+
+
+def _run(run: RecordedRun) -> dict[str, Json]:
+    opening, ending = run.opening, run.ending
+    return {
+        "run": run.name,
+        "digest": opening.digest if opening else None,
+        "workspace": {"name": opening.workspace, "url": opening.url} if opening else None,
+        "tool": {"name": "lmsconf", "version": opening.tool} if opening else None,
+        "meta": dict(sorted(opening.meta.items())) if opening else {},
+        "started_at": _time(opening.started) if opening else None,
+        "ended_at": _time(ending.at) if ending else None,
+        "exit": ending.exit if ending else None,
+        "verified": ending.verified.value if ending else None,
+        "converged": ending.converged if ending else None,
+        "summary": {state.value: run.summary[state] for state in CallState},
+        "damaged": run.damaged,
+    }
+
+
+def _call_json(call: RecordedCall) -> Json:
+    return {
+        "call": call.call,
+        "address": call.address,
+        "operation": call.operation,
+        "status": call.state.value,
+        "reason": call.reason,
+        "id": call.id,
+        "people": list(call.people),
+        "begun_at": _time(call.begun),
+        "ended_at": _time(call.ended),
+    }
+
+
+def _time(at: datetime | None) -> str | None:
+    return None if at is None else format_utc(at)

@@ -1,0 +1,270 @@
+"""Drift in words that all formats share, which are not escaped, and as text for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from lmsconf.kinds.shared.kind_names import resource_title
+from lmsconf.model.drift import (
+    DriftCause,
+    DriftFinding,
+    DriftReport,
+    DriftState,
+    FieldDrift,
+    IgnoredFinding,
+    ManagedShare,
+)
+from lmsconf.model.scope import count_skipped_people
+from lmsconf.render.change_summary import KeyChange
+from lmsconf.render.plan_wording import escape_base_name, skipped_people_clause, workspace_line
+from lmsconf.render.resource_wording import MAX_SHOWN_ITEMS, count_kind, format_item, format_value
+from lmsconf.render.text import item_lines, join_blocks, listed, problems_block, unmanaged_lines
+
+SIGNS: Final = {
+    DriftState.CHANGED: "~",
+    DriftState.MISSING: "-",
+    DriftState.RENAMED: "~",
+    DriftState.UNDECLARED: "+",
+    DriftState.UNMANAGED: "+",
+}
+"""The sign of a finding: `~` differs, `-` declared and not live, `+` live and not declared."""
+
+IS: Final = {
+    DriftState.CHANGED: "has drifted",
+    DriftState.MISSING: "is missing from the workspace",
+    DriftState.RENAMED: "was renamed by hand",
+    DriftState.UNDECLARED: "is live but must not exist",
+    DriftState.UNMANAGED: "is live but not declared",
+}
+
+COUNTED: Final = {
+    DriftState.CHANGED: "changed",
+    DriftState.MISSING: "missing",
+    DriftState.RENAMED: "renamed by hand",
+    DriftState.UNDECLARED: "undeclared",
+    DriftState.UNMANAGED: "unmanaged",
+}
+
+TO_COME: Final = {
+    DriftState.CHANGED: "is to change",
+    DriftState.MISSING: "is to be created",
+    DriftState.RENAMED: "is to be created, or renamed",
+    DriftState.UNDECLARED: "is to be deleted",
+}
+"""States of differences that are not applied yet. Unmanaged has none: what is not declared is not to be changed."""
+
+NOT_APPLIED: Final = "Not applied yet"
+"""The heading of those differences."""
+
+MEANS: Final = {
+    DriftState.CHANGED: "It is live, and differs from the manifests.",
+    DriftState.MISSING: "The manifests declare it, and the workspace does not have it.",
+    DriftState.RENAMED: "The manifests declare it and nothing with this name is live; an undeclared resource has the "
+    "same members, conditions or choices under another name.",
+    DriftState.UNDECLARED: "The workspace has it, and the manifests delete it: it is listed under `absent`, or lmsconf "
+    "owns it and no manifest declares it.",
+    DriftState.UNMANAGED: "The workspace has it, and no manifest declares it.",
+}
+
+
+def finding_headline(finding: DriftFinding) -> str:
+    """`group/Coaches has drifted`."""
+    if finding.cause is DriftCause.NOT_APPLIED:
+        return f"{resource_title(finding.address)} {TO_COME[finding.state]}"
+    return f"{resource_title(finding.address)} {IS[finding.state]}"
+
+
+def _known_as(finding: DriftFinding) -> Iterator[str]:
+    """Yield the candidates for a rename: live resources with the same content under another name."""
+    is_clear = finding.state is DriftState.RENAMED and finding.live is not None
+    for candidate in finding.candidates:
+        way = "" if is_clear else f"; if they are the same, write {candidate.line} beside the name"
+        yield (
+            f"{resource_title(candidate.address)} (id {candidate.id}) has {candidate.why}, "
+            f"and no manifest declares it{way}"
+        )
+
+
+def cause_sentences(finding: DriftFinding) -> Iterator[str]:
+    """Yield what is known about the cause of a finding."""
+    if finding.reason is not None:
+        yield finding.reason
+    elif finding.state is DriftState.UNDECLARED:
+        yield "it is listed under `absent`"
+    yield from _known_as(finding)
+    if finding.cause is DriftCause.BY_HAND:
+        yield "changed by hand"
+    if finding.unapplied:
+        yield f"not applied yet: {', '.join(finding.unapplied)}"
+    if finding.edit is not None:
+        by = f" by {finding.edit.by}" if finding.edit.by else ""
+        at = f" at {finding.edit.at}" if finding.edit.at else ""
+        yield f"last changed{by}{at}"
+
+
+def finding_keys(finding: DriftFinding) -> Iterator[KeyChange]:
+    """Yield the keys of a finding: `removed` is the declared side, `added` the live side."""
+    for field in finding.fields:
+        if field.missing or field.extra:
+            missing, extra = (tuple(map(format_item, items)) for items in (field.missing, field.extra))
+            yield KeyChange(field.path, missing, extra, _counts(field), is_list=True)
+        else:
+            yield KeyChange(field.path, (format_value(field.declared),), (format_value(field.live),))
+
+
+def _counts(difference: FieldDrift) -> str:
+    """`1 missing in the workspace, 2 not in the manifests`."""
+    parts = ((difference.missing, "missing in the workspace"), (difference.extra, "not in the manifests"))
+    return ", ".join(f"{len(items):,} {where}" for items, where in parts if items)
+
+
+def key_sentence(key: KeyChange) -> str:
+    """`mandatory: true in the manifests, false in the workspace`; for a list, counts of missing and extra items."""
+    if key.is_list:
+        return f"{key.path}: {key.note}"
+    return f"{key.path}: {key.removed[0]} in the manifests, {key.added[0]} in the workspace"
+
+
+def _key_line(key: KeyChange) -> str:
+    """Return a key in one line, with the first items of a list."""
+    parts = (("missing", key.removed), ("extra", key.added))
+    lists = [f"{verb}: {_first(items)}" for verb, items in parts if key.is_list and items]
+    return f"{key_sentence(key)} ({'; '.join(lists)})" if lists else key_sentence(key)
+
+
+def _first(items: Sequence[str]) -> str:
+    hidden = len(items) - MAX_SHOWN_ITEMS
+    return ", ".join([*items[:MAX_SHOWN_ITEMS], *([f"… and {hidden:,} more"] if hidden > 0 else [])])
+
+
+def finding_details(finding: DriftFinding) -> Iterator[str]:
+    """Yield what is known about a finding, a line each: its cause, its keys, its remedies."""
+    yield from cause_sentences(finding)
+    yield from map(_key_line, finding_keys(finding))
+    yield from remedy_lines(finding)
+
+
+def remedy_lines(finding: DriftFinding) -> Iterator[str]:
+    """Yield the remedies of a finding, one line each: restore, accept."""
+    first = "".join(f"write {line} beside its name, then " for line in lines_to_rename_back(finding))
+    if finding.restore is not None:
+        # What is created again has another id, and what it held elsewhere, such as answers, does not come back.
+        way = "to create it again" if finding.state is DriftState.MISSING else "to revert"
+        yield f"{way}: {first}{finding.restore}"
+    if finding.accept is not None:
+        yield f"to keep: {finding.accept}"
+
+
+def lines_to_rename_back(finding: DriftFinding) -> Sequence[str]:
+    """Return the manifest lines needed for apply to rename a resource back; empty if it was not renamed."""
+    return [candidate.line for candidate in finding.candidates] if finding.state is DriftState.RENAMED else ()
+
+
+def remedy_commands(finding: DriftFinding) -> Iterator[tuple[str, str]]:
+    """Yield (description, command) for each remedy of a finding."""
+    if finding.restore is not None:
+        first = "".join(f"; first write {line} beside its name" for line in lines_to_rename_back(finding))
+        yield f"Change the workspace back to match the manifests{first}", finding.restore
+    if finding.accept is not None:
+        yield "Change the manifests to match the workspace", finding.accept
+
+
+def remedy_script(finding: DriftFinding) -> str:
+    """Return the remedies as shell commands below comments; empty if there is none."""
+    return "\n".join(f"# {does}\n{line.replace(chr(10), chr(92) + 'n')}" for does, line in remedy_commands(finding))
+
+
+def not_applied_lines(drift: DriftReport) -> list[str]:
+    return list(map(finding_headline, drift.not_applied))
+
+
+def ignored_lines(drift: DriftReport) -> list[str]:
+    return list(map(ignored_sentence, drift.ignored))
+
+
+def ignored_sentence(ignored: IgnoredFinding) -> str:
+    """`group/UI tests has drifted. Ignored until 2027-01-01: …`."""
+    until = f" until {ignored.entry.until}" if ignored.entry.until else ""
+    return f"{finding_headline(ignored.finding)}. Ignored{until}: {ignored.entry.reason}"
+
+
+def managed_share(counts: ManagedShare) -> str:
+    """`12 of 25 groups (48.0 %), 3 left alone`."""
+    share = "" if counts.percent is None else f" ({counts.percent:.1f} %)"
+    return f"{counts.managed:,} of {managed_of(counts, share)}"
+
+
+def managed_of(counts: ManagedShare, share: str = "") -> str:
+    """`25 groups, 3 left alone`: what the managed ones are a part of."""
+    alone = f", {counts.left_alone:,} left alone" if counts.left_alone else ""
+    rest = f"; not all were read: {counts.incomplete}" if counts.incomplete is not None else ""
+    return f"{count_kind(counts.live, counts.kind)}{share}{alone}{rest}"
+
+
+def base_sentences(drift: DriftReport) -> Iterator[str]:
+    """Yield a sentence about the base that the drift was also compared with, if any."""
+    if drift.base is not None:
+        yield (
+            f"{escape_base_name(drift.base)} is the state that was applied last: what also differs from it was "
+            "changed by hand; "
+            "what differs only from the current manifests is not applied yet, and does not count."
+        )
+
+
+def unread_sentences(drift: DriftReport) -> Iterator[str]:
+    """Yield a sentence on what was not read, if that is so."""
+    if not drift.reads_all:
+        yield ("Only the resources of the manifests were read; --unmanaged and --coverage read the whole workspace.")
+
+
+def drift_summary(drift: DriftReport) -> str:
+    """Return the summary sentence of a drift report."""
+    counts = [f"{number:,} {COUNTED[state]}" for state in DriftState if (number := drift.count(state))]
+    others = [f"{len(drift.not_applied):,} not applied yet"] if drift.not_applied else []
+    others += [f"{len(drift.ignored):,} ignored"] if drift.ignored else []
+    rest = f" In addition: {', '.join(others)}." if others else ""
+    if counts:
+        return f"Drift: {', '.join(counts)}.{rest}"
+    if any(problem.is_error for problem in drift.problems):
+        return f"Drift: none found, but not everything could be compared: see the errors above.{rest}"
+    if others:
+        return f"No drift. These differences do not count: {', '.join(others)}."
+    return (
+        f"No drift. The workspace matches the manifests{skipped_people_clause(count_skipped_people(drift.problems))}."
+    )
+
+
+def drift_text(drift: DriftReport, *, color: bool = False) -> str:
+    """Render a drift report: findings, ignored differences, unmanaged resources, coverage."""
+    to_come = (
+        f"{line}{f' ({finding.source})' if finding.source else ''}"
+        for finding, line in zip(drift.not_applied, not_applied_lines(drift), strict=True)
+    )
+    return join_blocks(
+        [
+            [workspace_line(drift.workspace, drift.url, drift.people), *base_sentences(drift)],
+            problems_block(drift.problems),
+            *map(_finding, drift.findings),
+            listed(NOT_APPLIED, to_come, "    "),
+            listed("Ignored by the project file", ignored_lines(drift), "    "),
+            # Those that are findings are listed already.
+            unmanaged_lines(() if drift.counts_unmanaged else drift.unmanaged),
+            listed("Managed by the manifests", map(managed_share, drift.coverage), "    "),
+            unread_sentences(drift),
+            [drift_summary(drift)],
+        ],
+        color,
+    )
+
+
+def _finding(finding: DriftFinding) -> Iterator[str]:
+    yield f"  {SIGNS[finding.state]} {finding_headline(finding)}"
+    place = [] if finding.source is None else [finding.source]
+    yield from (f"      {line}" for line in (*place, *cause_sentences(finding)))
+    for key in finding_keys(finding):
+        yield f"      ~ {key_sentence(key)}"
+        if key.is_list:
+            yield from item_lines(key.removed, "-")
+            yield from item_lines(key.added, "+")
+    yield from (f"      {line}" for line in remedy_lines(finding))

@@ -1,0 +1,179 @@
+"""Help on a terminal: a page of the guide, and the documentation of a manifest key."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import groupby, zip_longest
+from textwrap import wrap
+from typing import Final, cast
+
+import msgspec
+
+from lmsconf.documents.document import TOOL, render_json
+from lmsconf.model.canonical_json import Json
+from lmsconf.model.explanation import ExplainedKey, KeyExplanation
+
+NARROWEST: Final = 40
+_CODE: Final = "    "
+_GAP: Final = "  "
+_LEAST: Final = 8
+"""The narrowest column of a table that is wrapped."""
+_UNSHOWN: Final = re.compile(
+    r"^(?:<!-- [^\n]* -->|!\[[^\n]*\]\([^\n]*\)|<picture>.*?^</picture>)$\n?", re.MULTILINE | re.DOTALL
+)
+"""Comments and pictures."""
+_LINK: Final = re.compile(r"\[([^\]]+)\]\(([^)\s]+)\)")
+_TOPIC: Final = re.compile(r"([\w-]+)\.md(?:#|$)")
+_ITEM: Final = re.compile(r"(\s*)((?:[-*]|\d+\.) +)(.*)", re.DOTALL)
+_CELL: Final = re.compile(r"(?<!\\)\|")
+
+
+def guide_page_text(page: str, width: int, *, bold: bool = False) -> str:
+    """Render a page in lines of at most `width` characters, except code, which keeps its lines.
+
+    bold: write headings in bold, as terminals do, and not with the marks of Markdown.
+    """
+    lines: list[str] = []
+    for kind, block in _blocks(_UNSHOWN.sub("", page).splitlines()):
+        if kind == "code":
+            lines += [f"{_CODE}{line}".rstrip() for line in block]
+        elif kind == "table":
+            lines += _table([_cells(line) for line in block], width)
+        elif kind == "blank":
+            lines += [""] if lines and lines[-1] else []
+        elif kind == "heading":
+            lines += [_bold(line) for line in block] if bold else block
+        else:
+            lines += _prose(block, width)
+    return "\n".join(lines).strip("\n") + "\n"
+
+
+def _blocks(lines: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
+    """Yield the blocks of a page with their kind: code, table, blank, heading or prose; fences are left out."""
+    fenced = False
+    kinds: list[tuple[str, str]] = []
+    for line in lines:
+        if line.startswith("```"):
+            fenced = not fenced
+            kinds.append(("fence", line))
+        else:
+            kinds.append(("code" if fenced else _kind(line), line))
+    for kind, group in groupby(kinds, key=lambda one: one[0]):
+        if kind != "fence":
+            yield kind, [line for _, line in group]
+
+
+def _kind(line: str) -> str:
+    if not line.strip():
+        return "blank"
+    if line.startswith("|"):
+        return "table"
+    return "heading" if line.startswith("#") else "prose"
+
+
+def _bold(heading: str) -> str:
+    return f"\x1b[1m{heading.lstrip('#').strip()}\x1b[0m"
+
+
+def _prose(lines: Sequence[str], width: int) -> Iterator[str]:
+    """Yield paragraphs and the items of lists, wrapped; an item hangs below its first word."""
+    pieces: list[str] = []
+    for line in lines:
+        if not pieces or _ITEM.fullmatch(line):
+            pieces.append(line)
+        else:
+            pieces[-1] += f" {line.strip()}"
+    for piece in pieces:
+        item = _ITEM.fullmatch(piece)
+        lead = f"{item[1]}{item[2]}" if item else ""
+        yield from _wrapped(_plain(item[3] if item else piece), width, lead)
+
+
+def _table(rows: Sequence[Sequence[str]], width: int) -> Iterator[str]:
+    """Yield a table in columns as wide as they need, or as the terminal has; its second row is the rule."""
+    head, *body = ([_plain(cell) for cell in row] for number, row in enumerate(rows) if number != 1)
+    widths = _widths([head, *body], width)
+    rule = ["-" * size for size in widths]
+    for row in (head, rule, *body):
+        cells = [_wrapped(cell, size) for cell, size in zip(row, widths, strict=False)]
+        for parts in zip_longest(*cells, fillvalue=""):
+            yield _GAP.join(f"{part:{size}}" for part, size in zip(parts, widths, strict=False)).rstrip()
+
+
+def _widths(rows: Sequence[Sequence[str]], width: int) -> list[int]:
+    """Return the widths of the columns: the widest give way until all fit, down to a word first, then within words."""
+    columns = list(zip_longest(*rows, fillvalue=""))
+    widths = [max(map(len, column)) for column in columns]
+    words = [max(len(word) for cell in column for word in cell.split() or [""]) for column in columns]
+    room = width - len(_GAP) * (len(widths) - 1)
+    for least in (words, [min(size, _LEAST) for size in widths]):
+        while sum(widths) > room and (free := [one for one, size in enumerate(widths) if size > least[one]]):
+            widths[max(free, key=lambda one: widths[one])] -= 1
+    return widths
+
+
+def _cells(line: str) -> list[str]:
+    return [cell.strip().replace("\\|", "|") for cell in _CELL.split(line.strip())[1:-1]]
+
+
+def _plain(text: str) -> str:
+    """Return prose without the marks of links and of bold text."""
+    return _LINK.sub(_link, text).replace("**", "")
+
+
+def _link(match: re.Match[str]) -> str:
+    """A topic as the command that opens it, an address behind its text, and any other link as its text."""
+    text, target = match[1], match[2]
+    if "://" in target:
+        return f"{text} ({target})"
+    topic = _TOPIC.match(target)
+    if topic is None:
+        return text
+    command = f"`lmsconf help {topic[1]}`"
+    return command if text == topic[1] else f"{text} ({command})"
+
+
+def _wrapped(text: str, width: int, lead: str = "") -> list[str]:
+    """Wrap at blanks: an option or an address is not cut, unless it is wider than the line."""
+    hang = " " * len(lead)
+    return wrap(text, width, initial_indent=lead, subsequent_indent=hang, break_on_hyphens=False) or [lead]
+
+
+_WIDTH: Final = 96
+EXPLAIN_FORMAT: Final = "lmsconf.explain/1"
+
+
+def explain_text(explanation: KeyExplanation) -> str:
+    """Render a position in a manifest: path, type, meaning, and the keys below it."""
+    lines = [f"{explanation.path or 'manifest'}: {explanation.type}"]
+    for paragraph in explanation.meaning.split("\n\n") if explanation.meaning else ():
+        lines += ["", *textwrap.wrap(paragraph, _WIDTH, initial_indent="  ", subsequent_indent="  ")]
+    if explanation.keys:
+        lines += ["", "Keys:"]
+        wide = max(len(key.name) for key in explanation.keys)
+        for key in explanation.keys:
+            lines += _key(key, wide)
+    return "\n".join(lines) + "\n"
+
+
+def _key(key: ExplainedKey, wide: int) -> Iterator[str]:
+    indent = " " * (wide + 4)
+    yield from textwrap.wrap(
+        f"{key.type}{', needed' if key.needed else ''}",
+        _WIDTH,
+        initial_indent=f"  {key.name:{wide}}  ",
+        subsequent_indent=indent,
+    )
+    yield from textwrap.wrap(key.meaning, _WIDTH, initial_indent=indent, subsequent_indent=indent)
+
+
+def explain_json(explanation: KeyExplanation) -> str:
+    """Return the same as the JSON document `lmsconf.explain/1`."""
+    return render_json(
+        {"format": EXPLAIN_FORMAT, "tool": TOOL, **cast("dict[str, Json]", msgspec.to_builtins(explanation))}
+    )
+
+
+EXPLAIN_VIEWS: Final[Mapping[str, Callable[[KeyExplanation], str]]] = {"text": explain_text, "json": explain_json}

@@ -1,0 +1,192 @@
+"""Plans, snapshots and problems as text for a terminal, in terraform's style.
+
+A page is blocks of lines; `join_blocks` escapes each line, so that no name steers a terminal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from lmsconf.documents.plan_file import plan_digest
+from lmsconf.errors import Problem
+from lmsconf.kinds.shared.kind_names import resource_title
+from lmsconf.model.address import Address
+from lmsconf.model.blockers import CONSENT_LEAD, blockers, consent_command
+from lmsconf.model.plan import Action, Change, Plan, Rehearsal, UnmanagedResources
+from lmsconf.model.snapshot import Snapshot
+from lmsconf.render import plan_wording
+from lmsconf.render.change_summary import KeyChange, drop_empty_groups, every_key_change
+from lmsconf.render.effects_tables import effects_lines, effects_reminder
+from lmsconf.render.escape import escape_terminal
+from lmsconf.render.resource_wording import count_listed_rows, count_noun, count_unmanaged
+from lmsconf.render.terminal import colorize
+
+SHOWN_ADDRESSES = 10
+"""Maximum number of listed resources that the plan does not change; changed resources are all listed."""
+_KEY_SIGNS = {Action.CREATE: "+", Action.DELETE: "-"}
+
+
+def join_blocks(blocks: Iterable[Iterable[str]], color: bool = False) -> str:
+    """Join blocks of lines, each escaped, with empty lines between; empty blocks are dropped."""
+    text = "\n\n".join(filter(None, ("\n".join(map(escape_terminal, block)) for block in blocks))) + "\n"
+    return colorize(text) if color else text
+
+
+def listed(heading: str, lines: Iterable[str], indent: str = "  ") -> list[str]:
+    """Return indented lines under a heading; nothing without lines."""
+    rows = [f"{indent}{line}" for line in lines]
+    return [f"{heading}:", *rows] if rows else []
+
+
+def split_lines(text: str | None, indent: str = "  ") -> list[str]:
+    """Return the lines of a text that may have several, such as a hint with a corrected manifest line."""
+    # Split at \n only: other line separators can only come from names.
+    return [indent + line for line in (text or "").split("\n") if line.strip()]
+
+
+def unchanged_lines(addresses: Sequence[Address]) -> Iterator[str]:
+    """Yield the first SHOWN_ADDRESSES unchanged resources, and the count of the rest."""
+    yield from (f"    {resource_title(address)}" for address in addresses[:SHOWN_ADDRESSES])
+    if len(addresses) > SHOWN_ADDRESSES:
+        yield f"    … and {len(addresses) - SHOWN_ADDRESSES:,} more"
+
+
+def unmanaged_lines(groups: Iterable[UnmanagedResources]) -> Iterator[str]:
+    """Yield how many resources no manifest manages, and the first of them, kind by kind."""
+    for group in drop_empty_groups(groups):
+        yield count_unmanaged(group)
+        yield from unchanged_lines(group.addresses)
+
+
+def change_lines(change: Change) -> Iterator[str]:
+    """Yield the block of one change."""
+    sign, undo = plan_wording.ACTION_SIGNS[change.action], plan_wording.describe_undo_limit(change)
+    yield f"  {sign} {resource_title(change.address)} {plan_wording.ACTION_WORDS[change.action]}"
+    origin = None if change.origin is None else change.origin.value
+    annotations = (f"about {line}" for line in plan_wording.annotation_lines(change))
+    for fact in (change.source, change.reason, origin, *annotations, undo):
+        if fact is not None:
+            yield f"      {fact}"
+    for key in every_key_change(change):
+        yield from _key_lines(key, _KEY_SIGNS.get(change.action, "~"))
+    for problem in change.problems:
+        yield from problem_lines(problem, indent="      ", block_address=change.address)
+
+
+def _key_lines(key: KeyChange, sign: str) -> Iterator[str]:
+    value = key.note or ("" if key.is_list else " → ".join((*key.removed, *key.added)))
+    yield f"      {sign} {key.path}:{f' {value}' if value else ''}"
+    if key.is_list:
+        yield from item_lines(key.added, "+")
+        yield from item_lines(key.removed, "-")
+
+
+def item_lines(items: Iterable[str], sign: str) -> Iterator[str]:
+    """Yield all items of a list, untruncated: who approves a plan must have seen every person it removes."""
+    return (f"          {sign} {escape_terminal(item)}" for item in items)
+
+
+def problem_lines(problem: Problem, *, indent: str = "", block_address: Address | None = None) -> list[str]:
+    """Return a problem and, on lines of its own, its hint."""
+    first = plan_wording.format_problem(problem, block_address=block_address)
+    return [indent + first, *split_lines(problem.hint, f"{indent}  ")]
+
+
+def problems_block(problems: Iterable[Problem]) -> list[str]:
+    """Return problems with their hints, as one block."""
+    return [line for problem in problems for line in problem_lines(problem)]
+
+
+def plan_text(plan: Plan, *, color: bool = False, names_blockers: bool = True) -> str:
+    """Render a plan: effects on people, settings and problems, changes, unmanaged resources, blockers."""
+    return join_blocks(
+        [
+            [
+                plan_wording.workspace_line(plan.workspace, plan.url, plan.people),
+                *plan_wording.scope_sentences(plan),
+            ],
+            *effects_lines(plan),
+            listed(plan_wording.CHANGED_HEADING, plan_wording.changed_settings(plan)),
+            listed(plan_wording.RELAXED_HEADING, plan_wording.relaxed_settings(plan)),
+            listed(plan_wording.CONSENTS_HEADING, plan_wording.consented_guards(plan)),
+            problems_block(plan.problems),
+            *map(change_lines, plan.changes),
+            _left_out(plan.left_out),
+            _let_go(plan),
+            unmanaged_lines(plan.unmanaged),
+            *([] if plan.rehearsal is None else _rehearsal(plan, plan.rehearsal)),
+            _summary(plan),
+            _stops(plan) if names_blockers else [],
+        ],
+        color,
+    )
+
+
+def snapshot_text(snapshot: Snapshot, *, color: bool = False) -> str:
+    """Render a snapshot: counts per kind, and which listings are incomplete."""
+    workspace = plan_wording.workspace_line(snapshot.workspace, snapshot.url, snapshot.people)
+    counts = [f"  {count_listed_rows(kind, listing)}" for kind, listing in snapshot.listings.items()]
+    return join_blocks([[workspace, f"Taken {snapshot.taken_at}."], counts], color)
+
+
+def problems_text(problems: Sequence[Problem], *, color: bool = False) -> str:
+    """Render problems with their hints and, for several, their counts. Empty without problems."""
+    if not problems:
+        return ""
+    counts = [f"{plan_wording.count_severities(problems)}."] if len(problems) > 1 else []
+    return join_blocks([problems_block(problems), counts], color)
+
+
+def _left_out(addresses: Sequence[Address]) -> Iterator[str]:
+    if addresses:
+        yield f"Left out, because this plan only adds: {count_noun(len(addresses), 'change')}."
+        yield from unchanged_lines(addresses)
+
+
+def _let_go(plan: Plan) -> Iterator[str]:
+    if plan.let_go:
+        yield plan_wording.abandoned_heading(plan)
+    for abandoned in plan.let_go:
+        yield from (f"    {resource_title(abandoned.address)}", f"      {abandoned.absent}")
+
+
+def _rehearsal(plan: Plan, rehearsal: Rehearsal) -> list[Iterable[str]]:
+    """Return the blocks of a plan's rehearsal: its result, what was not done, what is left, what it rests on."""
+    return [
+        listed(
+            f"{plan_wording.REHEARSAL_HEADING}, as it was read at {rehearsal.taken_at}",
+            plan_wording.rehearsal_sentences(plan, rehearsal),
+        ),
+        *(
+            [
+                f"  {plan_wording.failed_call_line(call)}",
+                *split_lines(call.reason, "      "),
+                *split_lines(call.hint, "      "),
+            ]
+            for call in rehearsal.failed
+        ),
+        listed(plan_wording.REMAINING_HEADING, plan_wording.remaining_lines(rehearsal)),
+        *map(problem_lines, rehearsal.problems),
+        listed(plan_wording.GROUPS_HEADING, plan_wording.group_lines(rehearsal)),
+        listed(plan_wording.ASSUMPTIONS_HEADING, map(plan_wording.assumption_line, rehearsal.assumptions)),
+    ]
+
+
+def _summary(plan: Plan) -> Iterator[str]:
+    """Yield the last block: what it does to people and its rehearsal again, the counts, and the digest."""
+    yield from effects_reminder(plan)
+    if plan.rehearsal is not None:
+        yield plan_wording.reminder_line(plan.rehearsal)
+    yield plan_wording.plan_summary(plan)
+    yield from filter(None, [plan_wording.assumptions_sentence(plan)])
+    if plan.changes:
+        yield f"Digest: {plan_digest(plan)}"
+
+
+def _stops(plan: Plan) -> Iterator[str]:
+    """Yield the plan's blockers with reason and hint, and the command that consents to them."""
+    stops = (line for blocker in blockers(plan) for line in (str(blocker), *split_lines(blocker.hint)))
+    yield from listed(plan_wording.BLOCKERS_HEADING, stops)
+    line = consent_command(plan)
+    if line is not None:
+        yield from (CONSENT_LEAD, f"  {line}")

@@ -1,1 +1,0 @@
-"""Plans and drift as text for a terminal."""
