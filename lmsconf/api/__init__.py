@@ -10,6 +10,7 @@ spec                         operations and dialect as data
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -19,14 +20,11 @@ if TYPE_CHECKING:
 __all__ = ["LEFT_OUT", "Service"]
 
 
+_MODULES = {"LEFT_OUT": "lmsconf.api.endpoint_group", "Service": "lmsconf.api.sdk.service"}
+
+
 def __getattr__(name: str) -> object:
     """Import the public names on first access: importing httpx takes longer than most commands run."""
-    if name == "Service":
-        from lmsconf.api.sdk.service import Service
-
-        return Service
-    if name == "LEFT_OUT":
-        from lmsconf.api.endpoint_group import LEFT_OUT
-
-        return LEFT_OUT
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_MODULES[name]), name)

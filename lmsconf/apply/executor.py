@@ -27,7 +27,7 @@ from lmsconf.errors import (
     WriteOutcomeUnknown,
     shorten,
 )
-from lmsconf.kinds.custom_field.migration import is_migrated
+from lmsconf.kinds.custom_field.parse import is_migrated
 from lmsconf.kinds.custom_field.steps import REFUSED_IN_USE, choices_created_by, ids_of_field
 from lmsconf.kinds.grant_verification import (
     GrantVerification,

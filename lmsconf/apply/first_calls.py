@@ -62,28 +62,25 @@ class FirstCalls:
 
     def __init__(
         self,
-        plan: Plan | None = None,
-        keys: Mapping[str, frozenset[str]] | None = None,
+        plan: Plan,
+        keys: Mapping[str, frozenset[str]],
         trials: ResourceTrials | None = None,
         note: Callable[[str], None] = lambda _: None,
     ) -> None:
-        self._keys, self._trials, self._note = keys or {}, trials, note
+        self._keys, self._trials, self._note = keys, trials, note
         self._planned: defaultdict[Address, list[str]] = defaultdict(list)
-        for call in plan.calls if plan else ():
+        for call in plan.calls:
             self._planned[call.address].append(call.operation)
-        self._to_others = {one.address for one in plan.changes if _adds_to_others(one)} if plan else set()
-        self._created = {one.address for one in plan.changes if one.action is Action.CREATE} if plan else set()
-        deletes = {call.id: call.address for call in plan.calls if call.method == "DELETE"} if plan else {}
+        self._to_others = {one.address for one in plan.changes if _adds_to_others(one)}
+        self._created = {one.address for one in plan.changes if one.action is Action.CREATE}
+        deletes = {call.id: call.address for call in plan.calls if call.method == "DELETE"}
         self._replacing = {
-            call.id: need
-            for call in (plan.calls if plan else ())
-            for need in call.needs
-            if deletes.get(need) == call.address
+            call.id: need for call in plan.calls for need in call.needs if deletes.get(need) == call.address
         }
         self._followed = {need: self._keys.get(id, frozenset()) for id, need in self._replacing.items()}
+        self._removed = frozenset(call.path for call in plan.calls if call.id in deletes)
         self._most_added = 1
         self._able: set[str] = set()
-        self._removed = frozenset(call.path for call in (plan.calls if plan else ()) if call.id in deletes)
         self._found: dict[str, Value] = {}
         self._untried: set[str] = set().union(*self._keys.values())
         self._wrong: dict[str, str] = {}

@@ -35,8 +35,7 @@ from lmsconf.api.spec.value_encoding import (
 from lmsconf.errors import ApiError, InvalidResponse, Rejected, WriteOutcomeUnknown, WrongAssumption
 from lmsconf.kinds.custom_field.types import FieldRow, parse_field_row
 from lmsconf.kinds.grant_verification import SentCall, grant_verification
-from lmsconf.kinds.shared.answer_rows import AnswerRow, try_parse_answers
-from lmsconf.kinds.shared.response_json import id_set, object_list, require_object
+from lmsconf.kinds.shared.responses import AnswerRow, id_set, object_list, require_object, try_parse_answers
 from lmsconf.model.names import normalize_name
 
 if TYPE_CHECKING:

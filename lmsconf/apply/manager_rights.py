@@ -19,7 +19,7 @@ from lmsconf.apply.first_changes import ComparedList
 from lmsconf.apply.not_as_planned import dialect_hint
 from lmsconf.errors import ApiError, Rejected, WriteOutcomeUnknown, WrongAssumption
 from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
-from lmsconf.kinds.shared.response_json import object_list, require_object
+from lmsconf.kinds.shared.responses import object_list, require_object
 from lmsconf.model.canonical_json import Json
 
 if TYPE_CHECKING:

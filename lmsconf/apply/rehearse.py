@@ -30,7 +30,7 @@ from lmsconf.documents.snapshot_file import snapshot_digest, snapshot_json
 from lmsconf.errors import LmsconfError, Problem, ProblemsFound, StalePlan
 from lmsconf.kinds.manual_group.read import parse_user_ids
 from lmsconf.kinds.shared.kind_names import SMART_GROUP
-from lmsconf.kinds.smart_group.compare_members import read_members
+from lmsconf.kinds.smart_group.read import read_members
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.api import Api
 from lmsconf.model.calls import CallStatus

@@ -38,7 +38,7 @@ from lmsconf.errors import ApiError, LmsconfError, Problem, ProblemsFound, Sever
 from lmsconf.journal.journal_reader import seen_values
 from lmsconf.journal.journal_writer import Journal
 from lmsconf.kinds import all_kinds
-from lmsconf.kinds.smart_group.compare_members import compare_members
+from lmsconf.kinds.smart_group.read import compare_members
 from lmsconf.model.address import Address
 from lmsconf.model.calls import Call
 from lmsconf.model.declarations import Manifests
@@ -223,7 +223,7 @@ def _send_calls(
 def _first_calls(workspace: WorkspaceReader, plan: Plan, journal: Journal | None) -> FirstCalls:
     """Return what the calls rest on that neither the project file states nor an earlier run has seen."""
     if workspace.settings.workspace.embedded or workspace.connection.is_given:
-        return FirstCalls()
+        return FirstCalls(plan, {})
     templates = workspace.call_templates
     resting = {key: calls for key, calls in calls_by_key(plan, templates).items() if not templates.is_known(key)}
     seen = seen_values(workspace.settings.root, workspace.connection.url) if resting else {}

@@ -138,7 +138,9 @@ def apply_safely(
     with (
         interrupts.installed(),
         _local_lock(settings, progress),
-        _connection(settings, options) as connection,
+        Connection(
+            settings, max_rate=options.max_rate, rate_limiters=options.rate_limiters, on_call=options.on_call
+        ) as connection,
         ExitStack() as leases,
     ):
         workspace = WorkspaceReader(
@@ -286,10 +288,6 @@ def _local_lock(settings: Settings, progress: ApplyProgress) -> Iterator[None]:
         if not chosen.embedded:
             wait_for_pending_writes(settings.root, chosen.url, settings.settle, notify=progress.waiting_for_earlier_run)
         yield
-
-
-def _connection(settings: Settings, options: ApplyOptions) -> Connection:
-    return Connection(settings, max_rate=options.max_rate, rate_limiters=options.rate_limiters, on_call=options.on_call)
 
 
 @contextmanager

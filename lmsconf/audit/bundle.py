@@ -27,8 +27,8 @@ from lmsconf.errors import LmsconfError, Problem
 from lmsconf.journal.journal_folder import open_journal
 from lmsconf.journal.kept_documents import kept_plan_text, kept_report_text
 from lmsconf.journal.line_codec import decode_lines, encode_line
-from lmsconf.kinds import all_kinds
 from lmsconf.kinds.content_target.types import is_about_people
+from lmsconf.kinds.shared.kind_names import USER
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json, sha256_of_bytes
 from lmsconf.model.outcomes import ApplyReport, CallOutcome
@@ -271,8 +271,7 @@ class CopyMask:
 def _personal_texts(plan: Plan) -> Iterator[str]:
     """Yield the texts that the plan has of people: names and answers, but no e-mails, which are masked anyway."""
     for change in plan.changes:
-        kind = all_kinds().get(change.address.kind)
-        if kind is not None and kind.is_person:
+        if change.address.kind == USER:
             values = (change.before, change.after, *(leaf for field in change.fields for leaf in _values(field)))
             yield from (text for text in _texts(values) if len(text) >= _SHORTEST)
 

@@ -17,7 +17,7 @@ from lmsconf.documents.document import TOOL, escape_invisible, render_json
 from lmsconf.errors import LmsconfError
 from lmsconf.journal.kept_documents import kept_plan_text
 from lmsconf.kinds import all_kinds
-from lmsconf.kinds.shared.kind_names import resource_title
+from lmsconf.kinds.shared.kind_names import USER, resource_title
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import exact_pattern, nearest_names, normalize_email
@@ -193,12 +193,10 @@ class _Search:
 
 def _person_in(address: str) -> str | None:
     """Return the e-mail in the address of a person, or of an assignment to one."""
-    for kind in all_kinds().values():
-        if kind.is_person:
-            for mark in (f"{kind.name}/", f" -> {kind.name}/"):
-                before, found, email = address.rpartition(mark)
-                if found and (mark.startswith(" ") or not before):
-                    return email
+    for mark in (f"{USER}/", f" -> {USER}/"):
+        before, found, email = address.rpartition(mark)
+        if found and (mark.startswith(" ") or not before):
+            return email
     return None
 
 

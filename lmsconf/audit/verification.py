@@ -96,9 +96,8 @@ def verify_evidence(root: Path, key: PublicKey | None, heads: Sequence[str] = ()
     folder = _Folder(root)
     statement = _parsed(folder, STATEMENT)
     signer = None if statement is None else _signer(folder, statement)
-    subjects = {} if statement is None else _subjects(folder, statement)
     if statement is not None:
-        _compare_files(folder, subjects)
+        _compare_files(folder, _subjects(folder, statement))
     evidence = _parsed(folder, EVIDENCE)
     entries: list[Mapping[str, Json]] = []
     compared_page = False

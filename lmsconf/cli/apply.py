@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -140,8 +140,9 @@ def apply(
         command = apply_command_line(settings, only, excluded, additive, planfile)
         return PreparedPlan(plan=replace(plan, command=command), manifests=manifests, snapshot=snapshot)
 
+    screen = ApplyScreen(output, events, shows_plan=planfile is None)
     options = ApplyOptions(
-        approve=approval_prompt(events) if asks else None,
+        approve=screen.approve if asks else None,
         digest=digest,
         needs_rehearsal=needs_rehearsal,
         verify=VerifyMode(verify),
@@ -150,7 +151,6 @@ def apply(
         max_rate=max_rate,
         on_call=on_request(events),
     )
-    screen = ApplyScreen(output, events, shows_plan=planfile is None)
     source = PlanSource(get=prepare, saved=planfile is not None)
     with options.interrupts.installed():
         report, journalled = apply_safely(settings, source, options, screen)
@@ -190,6 +190,11 @@ class ApplyScreen(ApplyProgress):
             text = plan_text(mask_if_enabled(plan), names_blockers=False)
             write_redacted(text, sys.stderr, color=supports_color(sys.stderr))
 
+    def approve(self, plan: Plan) -> bool:
+        """Ask on the terminal; only `yes` approves."""
+        self._events.approval_asked()
+        return confirm("Apply this plan?", about=workspace_line(plan.workspace, plan.url, plan.people))
+
     def waiting_for_lock(self, seconds: float) -> None:
         self._events.waiting("lock", "Waiting until the lock of this run is listed", seconds)
 
@@ -215,16 +220,6 @@ class ApplyScreen(ApplyProgress):
 
     def interrupted(self, error: KeyboardInterrupt) -> None:
         report_interrupt(error)
-
-
-def approval_prompt(events: CommandEvents) -> Callable[[Plan], bool]:
-    """Return the function that prompts for approval on the terminal; only `yes` approves."""
-
-    def approve(plan: Plan) -> bool:
-        events.approval_asked()
-        return confirm("Apply this plan?", about=workspace_line(plan.workspace, plan.url, plan.people))
-
-    return approve
 
 
 def write_report(output: Output, report: ApplyReport, *, journalled: bool, was_asked: bool = False) -> ExitCode:

@@ -227,10 +227,9 @@ def trusted_parts(context: CommandContext, incomplete: str) -> list[Item]:
 
 def explained(context: CommandContext, incomplete: str) -> list[Item]:
     """What `explain` explains: one more word of a path, and codes."""
-    from lmsconf.kinds import all_kinds
     from lmsconf.manifest.explain import explainable
 
-    return _beginning(incomplete, explainable(all_kinds(), incomplete))
+    return _beginning(incomplete, explainable(incomplete))
 
 
 def _manifests(context: CommandContext) -> Manifests:

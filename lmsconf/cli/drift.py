@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 import click
@@ -19,6 +18,7 @@ from lmsconf.cli.planning import (
     parallelism,
     show_reading_progress,
     trust_project,
+    trusted_parts,
 )
 from lmsconf.errors import ExitCode, UsageError
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from lmsconf.export.drifted_project import DriftedProject
     from lmsconf.model.declarations import Manifests
     from lmsconf.model.progress import Report
-    from lmsconf.project.settings import Settings
     from lmsconf.workspace.plan_with_base import BaseManifests
     from lmsconf.workspace.reader import WorkspaceReader
 
@@ -87,23 +86,21 @@ def drift(
     accepted changes. Comments and order are kept, and the changed lines are printed to stdout. If one manifest cannot
     be edited safely, no file is written.
     """
-    from lmsconf.project.base_trust import parse_trusted_parts
-
-    if trust_project is not None and base is None:
-        raise UsageError("--trust-project needs --base", hint="Without --base, the project file is trusted.")
-    trusted = parse_trusted_parts(trust_project)
+    trusted = trusted_parts(trust_project, base)
     if accepted:
         if base is not None:
             raise UsageError("--accept and --base exclude each other", hint="Remove --base.")
         return _accept(context, accepted, parallelism, max_rate, output, events)
     from lmsconf.render import DRIFT_VIEWS
+    from lmsconf.workspace.base_loader import load_base
     from lmsconf.workspace.project_manifests import load_manifests, refuse_errors
 
     settings = load_context_settings(context)
     manifests = load_manifests(settings)
     refuse_errors(manifests)
     events.manifests_read(manifests)
-    applied = None if base is None else _base_of(base, settings, context, trusted)
+    policy, environ = settings.policy, context.environ
+    applied = None if base is None else load_base(base, settings, policy, environ, trusted=trusted, with_older=False)
     with (
         open_workspace(settings, parallelism, max_rate, events) as workspace,
         show_reading_progress("Reading", events) as tell,
@@ -114,12 +111,6 @@ def drift(
     events.compared(differences)
     output.show(DRIFT_VIEWS, differences)
     return differences.exit
-
-
-def _base_of(base_name: str, settings: Settings, context: CommandContext, trusted: Collection[str]) -> BaseManifests:
-    from lmsconf.workspace.base_loader import load_base
-
-    return load_base(base_name, settings, settings.policy, context.environ, trusted=trusted, with_older=False)
 
 
 def _compared(

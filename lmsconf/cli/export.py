@@ -23,11 +23,9 @@ from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound, UsageError
 
 if TYPE_CHECKING:
     from lmsconf.export.export import ExportResult
-    from lmsconf.export.manifest_files import TeamRule
     from lmsconf.model.declarations import Manifests
     from lmsconf.model.snapshot import Snapshot
     from lmsconf.project.settings import Settings
-    from lmsconf.workspace.reader import WorkspaceReader
 
 _READABLE = 0o644
 """The mode of manifest files: they are committed, like other sources."""
@@ -91,6 +89,7 @@ def export(
     Existing files are not changed.
     """
     from lmsconf.export.export import export_snapshot as exported
+    from lmsconf.export.manifest_files import parse_rule
     from lmsconf.kinds import all_kinds
 
     settings = load_context_settings(context)
@@ -98,9 +97,13 @@ def export(
     kinds = _chosen(sections) or None
     existing = _existing(settings, target, into)
     with open_workspace(settings, parallelism, max_rate) as workspace:
-        snapshot = _held(workspace, existing) if snapshot_file is None else _loaded(snapshot_file)
+        if snapshot_file is None:
+            with show_reading_progress("Reading") as tell:
+                snapshot = workspace.snapshot(tell, existing)
+        else:
+            snapshot = _loaded(snapshot_file)
         terms = workspace.call_templates
-    rule = None if by is None else _team_rule(by, snapshot)
+    rule = None if by is None else parse_rule(by, snapshot, all_kinds())
     generated = exported(
         snapshot, all_kinds(), settings.policy, terms, only_kinds=kinds, existing_manifests=existing, by=rule
     )
@@ -108,19 +111,6 @@ def export(
     paths = _write(settings.root, target, generated.files, "exported-" if existing is not None else "")
     _tell(generated, paths)
     return ExitCode.OK
-
-
-def _team_rule(text: str, snapshot: Snapshot) -> TeamRule:
-    from lmsconf.export.manifest_files import parse_rule
-    from lmsconf.kinds import all_kinds
-
-    return parse_rule(text, snapshot, all_kinds())
-
-
-def _held(workspace: WorkspaceReader, existing: Manifests | None) -> Snapshot:
-    """Read a full snapshot of the workspace, with the details that the existing manifests compare."""
-    with show_reading_progress("Reading") as tell:
-        return workspace.snapshot(tell, existing)
 
 
 def _loaded(file: Path) -> Snapshot:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from lmsconf.cli.frame import CommandContext
 from lmsconf.cli.output_streams import show_progress
-from lmsconf.cli.planning import parallelism
+from lmsconf.cli.planning import parallelism, trusted_parts
 from lmsconf.errors import ExitCode, LmsconfError, UsageError
 
 if TYPE_CHECKING:
@@ -111,14 +111,12 @@ class FleetRun:
 
         from lmsconf.fleet.fleet_run import parse_selector, parse_shard, select_workspaces
         from lmsconf.model.time_formats import format_utc
-        from lmsconf.project.base_trust import parse_trusted_parts
         from lmsconf.project.config_reader import read_project_file
 
         if context.workspace is not None:
             hint = f"Pass --select workspace={context.workspace}, or run the command without `fleet`."
             raise UsageError("--workspace selects one workspace, and fleet works on many", hint=hint)
-        if trust_project is not None and base is None:
-            raise UsageError("--trust-project needs --base", hint="Without --base, the project file is trusted.")
+        trusted = trusted_parts(trust_project, base)
         if base is not None and engine != "local":
             hint = "Remove --base, or plan with --engine local, where its commit is."
             raise UsageError("--base needs the project's repository, which Dask workers may not have", hint=hint)
@@ -126,7 +124,7 @@ class FleetRun:
         if engine == "local" and (scheduler is not None or worker_project is not None or allow_unencrypted):
             options = "--scheduler, --worker-project and --allow-unencrypted"
             raise UsageError(f"{options} are about Dask", hint="Add --engine dask, or remove them.")
-        self._base, self._trusted = base, tuple(sorted(parse_trusted_parts(trust_project)))
+        self._base, self._trusted = base, tuple(sorted(trusted))
         self._root, self._environ = context.project.absolute(), context.environ
         self.project = read_project_file(self._root)
         self._selector = selector

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 from zoneinfo import ZoneInfo
 
 import click
@@ -27,38 +27,32 @@ _LOCALTIME: Final = Path("/etc/localtime")
 _LONGEST_NAME: Final = 60
 
 
-class InitOptions(NamedTuple):
-    """The options of the command line; None for those not given."""
-
-    url: str | None
-    workspace_name: str | None
-    token_env: str | None
-    timezone: str | None
-    ci: str | None
-    schemas: bool
-
-
-def collect_answers(given: InitOptions, environ: Mapping[str, str], *, asks: bool) -> tuple[InitAnswers, bool | None]:
+def collect_answers(
+    given: Mapping[str, str | None], environ: Mapping[str, str], *, schemas: bool, asks: bool
+) -> tuple[InitAnswers, bool | None]:
     """Return the answers, from options and prompts, and whether to export the live workspace now.
 
-    The latter is None if nothing is asked. Raises LmsconfError at end of input, before anything is written.
+    given: option → its value; None for one that was not given. The second is None if nothing is asked. Raises
+    LmsconfError at end of input, before anything is written.
     """
     from lmsconf.project.templates import CiSystem, InitAnswers
 
-    ask = _Questions(asks)
+    ask = partial(_ask, asks)
     try:
-        address = ask(given.url, "URL of the workspace's API, or sandbox", "sandbox", _url)
+        address = ask(given["url"], "URL of the workspace's API, or sandbox", "sandbox", _url)
         live = not address.startswith("sandbox:")
         variable = "Environment variable for its token" if live else ""
         answers = InitAnswers(
             url=address,
-            workspace=ask(given.workspace_name, "Name of the workspace", "production" if live else "sandbox", _name),
-            token_env=ask(given.token_env, variable, "LMSCONF_TOKEN", partial(_variable, environ)),
-            timezone=ask(given.timezone, "Time zone, for times without an offset", _local_zone(environ), _zone),
-            ci=CiSystem(ask(given.ci, f"CI system: {', '.join(CI_SYSTEMS)}", "none", _ci)),
-            schemas=given.schemas,
+            workspace=ask(given["workspace_name"], "Name of the workspace", "production" if live else "sandbox", _name),
+            token_env=ask(given["token_env"], variable, "LMSCONF_TOKEN", partial(_variable, environ)),
+            timezone=ask(given["timezone"], "Time zone, for times without an offset", _local_zone(environ), _zone),
+            ci=CiSystem(ask(given["ci"], f"CI system: {', '.join(CI_SYSTEMS)}", "none", _ci)),
+            schemas=schemas,
         )
-        return answers, ask.whether("Import the live workspace into manifests now?") if live else False
+        question = "Import the live workspace into manifests now?"
+        wanted = click.confirm(question, default=True, err=True) if live and asks else None
+        return answers, wanted if live else False
     except click.Abort as abort:
         if not isinstance(abort.__context__, EOFError):
             raise
@@ -68,31 +62,22 @@ def collect_answers(given: InitOptions, environ: Mapping[str, str], *, asks: boo
         ) from abort
 
 
-class _Questions:
-    """Prompt for options that were not given. answered: there is somebody to ask; otherwise the defaults are used."""
+def _ask(asks: bool, given: str | None, question: str, default: str, check: Callable[[str], str]) -> str:
+    """Return the given or prompted value, converted by `check`; prompt again for an answer that it rejects.
 
-    def __init__(self, answered: bool) -> None:
-        self._answered = answered
+    Without a question, or anybody to ask, return the default. Raises UsageError for a given value that `check`
+    rejects.
+    """
+    if given is not None or not question or not asks:
+        return check(default if given is None else given)
 
-    def __call__(self, given: str | None, question: str, default: str, check: Callable[[str], str]) -> str:
-        """Return the given or prompted value, converted by `check`; prompt again for an answer that it rejects.
+    def checked(text: str) -> str:
+        try:
+            return check(text)
+        except UsageError as error:
+            raise click.UsageError(f"{error.message}. {error.hint or ''}") from error
 
-        Without a question, return the default. Raises UsageError for a given value that `check` rejects.
-        """
-        if given is not None or not question or not self._answered:
-            return check(default if given is None else given)
-
-        def checked(text: str) -> str:
-            try:
-                return check(text)
-            except UsageError as error:
-                raise click.UsageError(f"{error.message}. {error.hint or ''}") from error
-
-        return str(click.prompt(question, default=default, value_proc=checked, err=True))
-
-    def whether(self, question: str) -> bool | None:
-        """Ask a yes/no question with default yes; None without a terminal."""
-        return click.confirm(question, default=True, err=True) if self._answered else None
+    return str(click.prompt(question, default=default, value_proc=checked, err=True))
 
 
 def _url(text: str) -> str:
@@ -218,8 +203,9 @@ def init(
         if schemas:
             return _update_schemas(target)
         raise LmsconfError(f"{target / PROJECT_FILE} already exists", hint="Name another folder, or edit that file.")
-    given = InitOptions(url, workspace_name, token_env, timezone, ci, schemas is not False)
-    answers, wanted = collect_answers(given, context.environ, asks=can_ask() and not no_input)
+    given = {"url": url, "workspace_name": workspace_name, "token_env": token_env, "timezone": timezone, "ci": ci}
+    asks = can_ask() and not no_input
+    answers, wanted = collect_answers(given, context.environ, schemas=schemas is not False, asks=asks)
     _write(target, render_project_files(answers, __version__))
     if not wanted:
         _tell(target, answers, context.environ, export=wanted is None)

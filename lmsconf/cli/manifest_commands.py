@@ -88,11 +88,10 @@ def explain(*, key: str, output: Output) -> ExitCode:
     in brackets after a message. Without an argument, what can be explained is listed; `lmsconf explain project`, `lint`
     and `codes` list more.
     """
-    from lmsconf.kinds import all_kinds
     from lmsconf.manifest.explain import explain as explained
     from lmsconf.render.help_pages import EXPLAIN_VIEWS
 
-    output.show(EXPLAIN_VIEWS, explained(all_kinds(), key))
+    output.show(EXPLAIN_VIEWS, explained(key))
     return ExitCode.OK
 
 
@@ -206,13 +205,12 @@ def _is_folder(path: Path) -> bool:
 
 def _formatted(reader: ManifestFileReader, files: Sequence[Path]) -> tuple[list[_Formatted], list[Problem]]:
     """Return the manifests that are not in order, and the problems of those that cannot be ordered."""
-    from lmsconf.kinds import all_kinds
     from lmsconf.manifest.edit.ordering import order_manifest
     from lmsconf.manifest.schemas import manifest_schema
 
     unordered: list[_Formatted] = []
     problems: list[Problem] = []
-    schema = manifest_schema(all_kinds())
+    schema = manifest_schema()
     for path in files:
         try:
             mark, text = _read(reader, path)

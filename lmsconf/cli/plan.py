@@ -30,6 +30,7 @@ from lmsconf.cli.planning import (
     selection_options,
     show_reading_progress,
     trust_project,
+    trusted_parts,
 )
 from lmsconf.errors import ExitCode, Problem, Severity, UsageError
 
@@ -135,19 +136,17 @@ def plan(
     manifests are not read: revert them too, or the next plan makes the same changes again.
     """
     from lmsconf.documents.plan_file import dumps
-    from lmsconf.project.base_trust import PARTS, parse_trusted_parts
+    from lmsconf.project.base_trust import PARTS
     from lmsconf.render import PLAN_PROBLEMS_VIEWS, PLAN_VIEWS
     from lmsconf.support.atomic_files import write_atomically
     from lmsconf.workspace.project_manifests import load_manifests
 
-    if trust_project is not None and base is None:
-        raise UsageError("--trust-project needs --base", hint="Without --base, the project file is trusted.")
+    trusted = trusted_parts(trust_project, base)
     if undone is not None:
         _check_undo(base, snapshot_file, additive=additive, rehearses=rehearses)
-    trusted: Collection[str] = parse_trusted_parts(trust_project)
     if snapshot_file is not None:
         # Planning on a snapshot sends no request, so every part counts as trusted.
-        trusted = PARTS
+        trusted = frozenset(PARTS)
     _refuse_same_file([out, people, Path(output.path), snapshot_file])
     for option, file in (("--out", out), ("--people", people)):
         if file is not None:

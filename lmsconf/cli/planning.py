@@ -128,6 +128,15 @@ def lmsconf_command_prefix(context: CommandContext) -> str:
     return " ".join(words)
 
 
+def trusted_parts(text: str | None, base: str | None) -> frozenset[str]:
+    """Return the parts that `--trust-project` names. Raises UsageError for others, and without --base."""
+    from lmsconf.project.base_trust import parse_trusted_parts
+
+    if text is not None and base is None:
+        raise UsageError("--trust-project needs --base", hint="Without --base, the project file is trusted.")
+    return frozenset(parse_trusted_parts(text))
+
+
 def build_policy(
     settings: Settings,
     only: Sequence[str] = (),

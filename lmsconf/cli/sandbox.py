@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import secrets
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -95,7 +96,7 @@ def serve(
         raise UsageError(f"--token cannot be used: {wrong}", hint="Give it in one word of ASCII characters.")
     token = token or secrets.token_urlsafe(24)
     script = load_fault_script(faults) if faults else None
-    with _LogFile(log) as write:
+    with _request_log(log) as write:
         service = Sandbox(place.db, spec=place.spec, token=token, seed=place.seed, faults=script, on_log=write)
         server = serving.serve(service, port, latency=latency)
         write_redacted(_welcome(server.url, place.db, token), sys.stdout, whole=True)
@@ -174,8 +175,10 @@ def reset(context: CommandContext, db: str | None, seed: Path | None, source: Pa
     place = place if source is None else place._replace(seed=source)
     refuse_memory(place)
     refuse_foreign(Path(place.db))
-    if not yes and not _agreed(place.db):
-        raise LmsconfError("declined: nothing was changed")
+    if not yes:
+        refuse_without_terminal("Pass --yes to reset the workspace without a question.")
+        if not confirm(f"Delete all data in {place.db} and reset it?"):
+            raise LmsconfError("declined: nothing was changed")
     fresh = place._replace(db=f"{place.db}.new")
     remove_database(fresh.db)
     try:
@@ -210,34 +213,22 @@ def _write(out: str, text: str) -> None:
     write_stderr(f"{out} is written.")
 
 
-def _agreed(db: str) -> bool:
-    """Prompt on the terminal; only `yes` agrees. Raises UsageError without a terminal."""
-    refuse_without_terminal("Pass --yes to reset the workspace without a question.")
-    return confirm(f"Delete all data in {db} and reset it?")
-
-
-class _LogFile:
+@contextmanager
+def _request_log(path: Path | None) -> Iterator[Callable[[LoggedRequest], None] | None]:
     """Append each request as a JSON line, flushed at once, so that another process can follow the file."""
+    if path is None:
+        yield None
+        return
+    try:
+        file = path.open("a", encoding="utf-8", buffering=1)
+    except OSError as error:
+        raise LmsconfError(f"--log {path} cannot be written: {error.strerror}", hint="Check its folder.") from error
 
-    def __init__(self, path: Path | None) -> None:
-        self._path = path
+    def write(entry: LoggedRequest) -> None:
+        file.write(json.dumps(entry._asdict(), ensure_ascii=False) + "\n")
 
-    def __enter__(self) -> Callable[[LoggedRequest], None] | None:
-        try:
-            self._file = self._path.open("a", encoding="utf-8", buffering=1) if self._path else None
-        except OSError as error:
-            raise LmsconfError(
-                f"--log {self._path} cannot be written: {error.strerror}", hint="Check its folder."
-            ) from error
-        return self._line if self._file else None
-
-    def __exit__(self, *error: object) -> None:
-        if self._file:
-            self._file.close()
-
-    def _line(self, entry: LoggedRequest) -> None:
-        if self._file:
-            self._file.write(json.dumps(entry._asdict(), ensure_ascii=False) + "\n")
+    with file:
+        yield write
 
 
 _SQLITE: Final = b"SQLite format 3\x00"

@@ -19,7 +19,7 @@ from lmsconf.model.declarations import Manifests
 from lmsconf.model.drift import DriftFinding, DriftReport, DriftState
 from lmsconf.model.names import matches_pattern
 from lmsconf.planner.address_patterns import AMBIGUOUS, resolve_patterns, unresolved_problem
-from lmsconf.planner.drift_findings import TAKE_OVER
+from lmsconf.planner.drift import TAKE_OVER
 from lmsconf.planner.kind import Kind
 
 ACCEPT: Final = "--accept"

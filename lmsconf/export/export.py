@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -17,15 +17,14 @@ from lmsconf.kinds.planning import match_kind
 from lmsconf.kinds.shared.kind_names import USER
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.declarations import DeleteEntry, DesiredResource, Manifests
+from lmsconf.model.declarations import Manifests
 from lmsconf.model.names import matches_patterns
-from lmsconf.model.plan import Change, Plan
+from lmsconf.model.plan import Plan
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.context import CallTemplates, PlanContext
 from lmsconf.planner.kind import Kind
-from lmsconf.planner.live_names import LiveNames
-from lmsconf.planner.manifest_entries import ExportedEntry, UnexportableRow
+from lmsconf.planner.manifest_entries import ExportedEntry, LiveNames, UnexportableRow
 from lmsconf.planner.plan import make_plan
 
 if TYPE_CHECKING:
@@ -182,13 +181,9 @@ def _losses(plan: Plan) -> Iterator[Problem]:
     """Warn about resources that are owned and in no manifest: the next plan would delete them."""
     for change in plan.changes:
         if deletes_undeclared(change):
-            yield _loss(change)
-
-
-def _loss(change: Change) -> Problem:
-    message = f"{change.address}: the project owns it and no manifest declares it, so a plan would delete it"
-    hint = f'Export its kind too, or add it to `leave_alone:` in the project file: "{_pattern(change.address)}"'
-    return _warning("export/owned", message, change.address, hint)
+            message = f"{change.address}: the project owns it and no manifest declares it, so a plan would delete it"
+            hint = f'Export its kind too, or add it to `leave_alone:` in the project file: "{_pattern(change.address)}"'
+            yield _warning("export/owned", message, change.address, hint)
 
 
 def _pattern(address: Address) -> str:
@@ -217,8 +212,8 @@ def find_declared_rows(
     """Return the live rows that manifests declare or delete; rows that are deleted together with those included."""
     # Without ownership: rows that are owned but not declared are to be exported.
     planning = PlanContext(snapshot, replace(policy, ownership={}), call_templates, lambda _: True)
-    resources = [resource for resource in existing.declared if _applies(resource, policy)]
-    delete_entries = [entry for entry in existing.absent if _applies(entry, policy)]
+    resources = [resource for resource in existing.declared if resource.applies_in(policy.workspace)]
+    delete_entries = [entry for entry in existing.absent if entry.applies_in(policy.workspace)]
     ids: defaultdict[str, set[str]] = defaultdict(set)
     for name, kind in kinds.items():
         declared = [resource for resource in resources if resource.address.kind == name]
@@ -231,7 +226,3 @@ def find_declared_rows(
     return DeclaredRows(
         {name: frozenset(of) for name, of in ids.items()}, this_workspace, frozenset(every) - this_workspace
     )
-
-
-def _applies(entry: DesiredResource[Any] | DeleteEntry[Any], policy: Policy) -> bool:
-    return entry.applies_in(policy.workspace)

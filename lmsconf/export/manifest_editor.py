@@ -40,7 +40,7 @@ from lmsconf.model.declarations import Manifests
 from lmsconf.model.drift import DriftFinding, DriftState, FieldDrift
 from lmsconf.model.names import normalize_name
 from lmsconf.model.time_formats import parse_response_time
-from lmsconf.planner.drift_findings import TAKE_OVER
+from lmsconf.planner.drift import TAKE_OVER
 from lmsconf.planner.kind import Kind
 from lmsconf.planner.manifest_entries import ANY, KEYS, EntryItems, Trail
 from lmsconf.support.atomic_files import read_text

@@ -20,8 +20,7 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import casefold_name, did_you_mean, normalize_name, quote_name
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.kind import Kind
-from lmsconf.planner.live_names import LiveNames
-from lmsconf.planner.manifest_entries import EntryBody, ExportedEntry, UnexportableRow
+from lmsconf.planner.manifest_entries import EntryBody, ExportedEntry, LiveNames, UnexportableRow
 
 Item = TypeVar("Item", ExportedEntry, UnexportableRow)
 
@@ -71,7 +70,7 @@ def _file(kind: Kind, entries: Sequence[ExportedEntry], missing: Sequence[Unexpo
         [*(f"  # {escape_for_comment(note)}" for note in notes), *format_entry_lines(body, "  ")]
         for body, notes in _arranged(kind, entries)
     ]
-    between = _any_long(blocks)
+    between = any(len(block) > 1 for block in blocks)
     for number, block in enumerate(blocks):
         lines += [*([""] if number and between else []), *block]
     return "\n".join(lines) + "\n"
@@ -84,10 +83,6 @@ def _arranged(kind: Kind, entries: Iterable[ExportedEntry]) -> Iterator[EntryBod
         return
     for entry in sorted(entries, key=lambda entry: (casefold_name(entry.address.name), entry.id)):
         yield EntryBody(entry.body, entry.notes)
-
-
-def _any_long(blocks: Sequence[Sequence[str]]) -> bool:
-    return any(len(block) > 1 for block in blocks)
 
 
 def _missing(missing: Sequence[UnexportableRow]) -> Iterator[str]:

@@ -107,7 +107,7 @@ class EmptyPlanCheck(Struct):
             )
             declared.extend(parse(entry.address.kind, manifest_entry))
         every = [*self.existing.declared, *declared]
-        problems.extend(find_conflicts(every, self.existing.absent, self.kinds))
+        problems.extend(find_conflicts(every, self.existing.absent))
         return declared, list(_blamed(problems, entries))
 
     def _planned(

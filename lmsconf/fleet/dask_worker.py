@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, TypeVar, cast
 
 import msgspec
 from msgspec import Struct
@@ -31,6 +31,7 @@ from lmsconf.project.config_file import FILE, ProjectFile, expand_pattern
 from lmsconf.project.settings import DEFAULT_MANIFESTS
 from lmsconf.support.atomic_files import read_text, write_atomically
 
+Result = TypeVar("Result")
 AGAIN: Final = "again"
 """Key of the result of a task that was not begun, or stopped, as the time for all tasks of a batch was over.
 
@@ -105,9 +106,10 @@ def run_tasks(document: str) -> str:
             processes=processes,
             attempts=[],
         )
-        results: list[Json] = (
-            [*_results(batch, given.jobs)] if given.tool == TOOL else [_other_version() for _ in given.jobs]
-        )
+        results: list[Json] = [*_results(batch, given.jobs if given.tool == TOOL else ())]
+        if given.tool != TOOL:
+            message = "the worker has another version of lmsconf"
+            results = [_refused("fleet/worker-tool", message, "Install the same version.") for _ in given.jobs]
         # If the results are lost with this worker from here on, the next attempt waits as if journals were missing.
         for file in batch.attempts:
             file.unlink(missing_ok=True)
@@ -140,20 +142,15 @@ class _BegunTask(NamedTuple):
 
 def _begun_or_refused(batch: _Batch, raw: msgspec.Raw) -> _BegunTask | dict[str, Json]:
     """Give a task to the process; return the reason instead where it is not begun."""
-    begun: list[_BegunTask] = []
 
-    def begin() -> dict[str, Json]:
+    def begin() -> _BegunTask | dict[str, Json]:
         job = msgspec.json.decode(raw, type=DaskJob, dec_hook=to_path)
-        refusal = _refusal(batch, job.project)
-        if refusal is None:
-            begun.append(_begin(batch, job))
-        return refusal or {}
+        return _refusal(batch, job.project) or _begin(batch, job)
 
-    refused = _safely(begin)
-    return begun[0] if begun else refused
+    return _safely(begin)
 
 
-def _safely(work: Callable[[], dict[str, Json]]) -> dict[str, Json]:
+def _safely(work: Callable[[], Result]) -> Result | dict[str, Json]:
     """Return a result; that of a task without one where an exception is raised."""
     try:
         return work()
@@ -245,10 +242,6 @@ def _first_to_set(name: str) -> bool:
         return False
     event.set()
     return True
-
-
-def _other_version() -> dict[str, Json]:
-    return _refused("fleet/worker-tool", "the worker has another version of lmsconf", "Install the same version.")
 
 
 def _refused(code: str, message: str, hint: str | None = None) -> dict[str, Json]:

@@ -105,26 +105,6 @@ def _gitlab(matrix: Matrix) -> Json:
     }
 
 
-def _argo(matrix: Matrix) -> Json:
-    return argo_workflow(_JOB, matrix.numbers, _pod_commands(matrix))
-
-
-def _kubernetes(matrix: Matrix) -> Json:
-    return kubernetes_job(_JOB, matrix.shards, _pod_commands(matrix))
-
-
-def _pod_commands(matrix: Matrix) -> PodCommands:
-    return PodCommands(image=str(matrix.image), plan=matrix.command)
-
-
-_DOCUMENTS: Final[Mapping[str, Callable[[Matrix], Json]]] = {
-    "github": _github,
-    "gitlab": _gitlab,
-    "argo": _argo,
-    "kubernetes": _kubernetes,
-}
-
-
 _RESULTS: Final = "/results"
 """Where a container has the volume for its folder."""
 _OUT: Final = f"{_RESULTS}/fleet"
@@ -141,14 +121,7 @@ _LONGEST: Final = 6 * 60 * 60
 """Seconds after which an engine ends pods that hang, or that never start."""
 
 
-class PodCommands(Struct, frozen=True, kw_only=True):
-    """image: the container image with lmsconf and the project. plan: the command line for a shard and a folder."""
-
-    image: str
-    plan: Callable[[str, str], str]
-
-
-def argo_workflow(name: str, shards: list[Json], commands: PodCommands) -> Json:
+def _argo(matrix: Matrix) -> Json:
     """Return a Workflow: a pod for each shard, and one that collects.
 
     Pods that failed leave their folder too, and do not stop the others. The folders are artifacts with a key alone, so
@@ -159,14 +132,14 @@ def argo_workflow(name: str, shards: list[Json], commands: PodCommands) -> Json:
         "name": "plan",
         "template": "plan",
         "arguments": {"parameters": [{"name": "shard", "value": "{{item}}"}]},
-        "withItems": shards,
+        "withItems": [*matrix.numbers],
         "continueOn": {"failed": True, "error": True},
     }
     shard = "{{inputs.parameters.shard}}"
     return {
         "apiVersion": "argoproj.io/v1alpha1",
         "kind": "Workflow",
-        "metadata": {"generateName": f"{name}-"},
+        "metadata": {"generateName": f"{_JOB}-"},
         "spec": {
             "entrypoint": "fleet",
             "activeDeadlineSeconds": _LONGEST,
@@ -177,7 +150,7 @@ def argo_workflow(name: str, shards: list[Json], commands: PodCommands) -> Json:
                 {
                     "name": "plan",
                     "inputs": {"parameters": [{"name": "shard"}]},
-                    "container": _planning("main", commands, shard),
+                    "container": _planning("main", matrix, shard),
                     "volumes": [_empty("results"), _empty("tmp")],
                     "outputs": {
                         "artifacts": [
@@ -190,7 +163,7 @@ def argo_workflow(name: str, shards: list[Json], commands: PodCommands) -> Json:
                     "inputs": {"artifacts": [{"name": "shards", "path": _SHARDS, "s3": {"key": key}}]},
                     "container": _container(
                         "main",
-                        commands.image,
+                        matrix,
                         f"exec lmsconf fleet collect {_SHARDS}/*/* --out {_OUT}",
                         [_mount("results", _RESULTS)],
                         [],
@@ -203,14 +176,14 @@ def argo_workflow(name: str, shards: list[Json], commands: PodCommands) -> Json:
     }
 
 
-def kubernetes_job(name: str, shards: int, commands: PodCommands) -> Json:
+def _kubernetes(matrix: Matrix) -> Json:
     """Return an indexed Job; the folders are on a volume claim, each in a folder with the job's index.
 
     A shard is tried again where its node was drained, and once where a service did not answer; the new pod finds the
     folder of the old one, and replaces it. Other failures would come again. Each index goes on without the others.
     """
-    shard = f"$((JOB_COMPLETION_INDEX + 1))/{shards}"
-    container = _planning("plan", commands, shard, f"rm -rf {_OUT} && ", subPathExpr="$(JOB_COMPLETION_INDEX)")
+    shard = f"$((JOB_COMPLETION_INDEX + 1))/{matrix.shards}"
+    container = _planning("plan", matrix, shard, f"rm -rf {_OUT} && ", subPathExpr="$(JOB_COMPLETION_INDEX)")
     drained: Json = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
     hopeless: Json = {
         "action": "FailIndex",
@@ -219,11 +192,11 @@ def kubernetes_job(name: str, shards: int, commands: PodCommands) -> Json:
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
-        "metadata": {"name": name},
+        "metadata": {"name": _JOB},
         "spec": {
             "activeDeadlineSeconds": _LONGEST,
-            "completions": shards,
-            "parallelism": shards,
+            "completions": matrix.shards,
+            "parallelism": matrix.shards,
             "completionMode": "Indexed",
             "backoffLimitPerIndex": 1,
             "podFailurePolicy": {"rules": [drained, hopeless]},
@@ -234,7 +207,7 @@ def kubernetes_job(name: str, shards: int, commands: PodCommands) -> Json:
                     "securityContext": _pod_security(),
                     "containers": [container],
                     "volumes": [
-                        {"name": "results", "persistentVolumeClaim": {"claimName": name}},
+                        {"name": "results", "persistentVolumeClaim": {"claimName": _JOB}},
                         _empty("tmp"),
                         _tokens_volume(),
                     ],
@@ -244,23 +217,23 @@ def kubernetes_job(name: str, shards: int, commands: PodCommands) -> Json:
     }
 
 
-def _planning(name: str, commands: PodCommands, shard: str, before: str = "", **mount: Json) -> Json:
+def _planning(name: str, matrix: Matrix, shard: str, before: str = "", **mount: Json) -> Json:
     """Return the container that plans a shard; the tokens are mounted into no other.
 
     before: what its shell runs first. mount: more keys of the mount of its results.
     """
-    command = f"{before}exec {commands.plan(shard, _OUT)} --processes {_PROCESSES}"
+    command = f"{before}exec {matrix.command(shard, _OUT)} --processes {_PROCESSES}"
     tokens: Json = {**_mount("tokens", _TOKENS), "readOnly": True}
     allowed: Json = {"name": "LMSCONF_TOKEN_DIRS", "value": _TOKENS}
-    return _container(name, commands.image, command, [{**_mount("results", _RESULTS), **mount}, tokens], [allowed])
+    return _container(name, matrix, command, [{**_mount("results", _RESULTS), **mount}, tokens], [allowed])
 
 
-def _container(name: str, image: str, command: str, mounts: list[Json], env: list[Json]) -> Json:
+def _container(name: str, matrix: Matrix, command: str, mounts: list[Json], env: list[Json]) -> Json:
     """Return a container that runs a command line. `exec` in it lets the signals of the engine reach lmsconf."""
     key: Json = {"name": _KEY_SECRET, "key": "key", "optional": True}
     return {
         "name": name,
-        "image": image,
+        "image": matrix.image,
         "command": ["sh", "-c", command],
         "env": [*env, {"name": "LMSCONF_PLAN_KEY", "valueFrom": {"secretKeyRef": key}}],
         "volumeMounts": [*mounts, _mount("tmp", "/tmp")],  # noqa: S108  of the container
@@ -296,3 +269,11 @@ def _empty(name: str) -> Json:
 
 def _tokens_volume() -> Json:
     return {"name": "tokens", "secret": {"secretName": _SECRET, "defaultMode": 0o440}}
+
+
+_DOCUMENTS: Final[Mapping[str, Callable[[Matrix], Json]]] = {
+    "github": _github,
+    "gitlab": _gitlab,
+    "argo": _argo,
+    "kubernetes": _kubernetes,
+}

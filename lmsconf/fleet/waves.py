@@ -167,7 +167,7 @@ def _result_without_task(planned: FleetEntry, before: FleetEntry | None, stopped
     if planned.failed:
         code = ExitCode.ERROR if planned.exit in INTERRUPTIONS else planned.exit  # this run was not
         return replace(planned, exit=code, problems=(_NO_PLAN, *planned.problems), file=None)
-    return None if planned.changes else _unchanged(planned)
+    return None if planned.changes else replace(planned, exit=ExitCode.OK, summary={"calls": 0, "done": 0}, file=None)
 
 
 def _why_stopped(wave: Wave, results: Sequence[FleetEntry], max_failures: int) -> str | None:
@@ -179,10 +179,6 @@ def _why_stopped(wave: Wave, results: Sequence[FleetEntry], max_failures: int) -
         return None
     noun = "workspace" if failures == 1 else "workspaces"
     return f"{failures:,} {noun} of the wave {wave.selector} failed, and the limit is {max_failures:,}"
-
-
-def _unchanged(entry: FleetEntry) -> FleetEntry:
-    return replace(entry, exit=ExitCode.OK, summary={"calls": 0, "done": 0}, file=None)
 
 
 def _not_attempted(entry: FleetEntry, reason: str) -> FleetEntry:

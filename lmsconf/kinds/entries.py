@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING, Any, Final
 from lmsconf.errors import Problem
 from lmsconf.kinds.content_target.parse import parse_absent_assignments, parse_assignments
 from lmsconf.kinds.content_target.types import AUDIENCES, people_named
-from lmsconf.kinds.custom_field.migration import find_bad_migrations, parse_replayed_deletion
-from lmsconf.kinds.custom_field.parse import find_too_many_fields, parse_field
+from lmsconf.kinds.custom_field.parse import (
+    find_bad_migrations,
+    find_too_many_fields,
+    parse_field,
+    parse_replayed_deletion,
+)
 from lmsconf.kinds.manual_group.types import declared_lists, parse_group
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
-from lmsconf.kinds.shared.manifest_entries import delete_entry_by_name, desired_resource_by_name
-from lmsconf.kinds.shared.people_lists import NOBODY
-from lmsconf.kinds.smart_group.parse import find_unknown_choices, parse_smart_group
+from lmsconf.kinds.shared.manifest_entries import NOBODY, delete_entry_by_name, desired_resource_by_name
+from lmsconf.kinds.smart_group.types import find_unknown_choices, parse_smart_group
 from lmsconf.kinds.user.parse import parse_absent_person, parse_person
 from lmsconf.kinds.user.people_directory import people_addresses
 from lmsconf.model.address import Address
@@ -57,7 +60,7 @@ def check_declarations(declared: Mapping[str, Sequence[DesiredResource[Any]]]) -
     yield from find_too_many_fields(fields)
     yield from find_unknown_choices(declared.get(SMART_GROUP, ()), fields)
     if any(entry.spec.replaces for entry in assignments):
-        from lmsconf.kinds.content_target.replacement_checks import check_replacements  # few manifests replace
+        from lmsconf.kinds.content_target.parse import check_replacements  # few manifests replace
 
         yield from check_replacements(assignments)
 

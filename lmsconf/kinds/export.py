@@ -18,10 +18,9 @@ from lmsconf.kinds.content_target.types import (
     audience_entry,
     unnamed_content,
 )
-from lmsconf.kinds.custom_field.choices import field_types
+from lmsconf.kinds.custom_field.compare import field_types
 from lmsconf.kinds.custom_field.types import FLAGS, TYPES, FieldRow
 from lmsconf.kinds.manual_group.types import LISTS, list_ids
-from lmsconf.kinds.shared.answer_rows import AnswerRow
 from lmsconf.kinds.shared.kind_names import (
     CONTENT,
     CONTENT_TARGET,
@@ -32,6 +31,7 @@ from lmsconf.kinds.shared.kind_names import (
     USER,
     choices_registry_kind,
 )
+from lmsconf.kinds.shared.responses import AnswerRow
 from lmsconf.kinds.shared.times import format_shortest_time
 from lmsconf.kinds.smart_group.conditions import conditions_by_name
 from lmsconf.kinds.smart_group.types import SmartGroupRow
@@ -47,8 +47,7 @@ from lmsconf.model.snapshot import Snapshot
 from lmsconf.model.text_limits import FORBIDDEN, is_representable, is_valid_name
 from lmsconf.model.time_formats import parse_response_time
 from lmsconf.planner.context import PlanContext
-from lmsconf.planner.live_names import LiveNames
-from lmsconf.planner.manifest_entries import EntryBody, ExportedEntry, UnexportableRow
+from lmsconf.planner.manifest_entries import EntryBody, ExportedEntry, LiveNames, UnexportableRow
 
 _NO_EMAIL: Final = "no e-mail that a manifest can contain"
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from lmsconf.errors import Problem
 from lmsconf.kinds.content_target.types import AssignmentSpec
-from lmsconf.kinds.custom_field.choices import field_types
+from lmsconf.kinds.custom_field.compare import field_types
 from lmsconf.kinds.custom_field.types import MOST_FIELDS, CustomFieldSpec
 from lmsconf.kinds.manual_group.types import FEWEST_MEMBERS, GroupRow, ManualGroupSpec
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, EVERYONE, GROUP, SMART_GROUP, USER
-from lmsconf.kinds.shared.people_lists import PeopleList
+from lmsconf.kinds.shared.manifest_entries import PeopleList
 from lmsconf.kinds.shared.times import format_time
 from lmsconf.kinds.smart_group.conditions import NumberedCondition, condition_set
 from lmsconf.kinds.smart_group.types import ASKING_FOR_CHOICES, DeclaredCondition, SmartGroupRow, SmartGroupSpec

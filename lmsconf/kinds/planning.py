@@ -24,14 +24,15 @@ from lmsconf.kinds.custom_field.steps import count_slots, field_deletion, field_
 from lmsconf.kinds.manual_group.compare import (
     diff_group,
     group_before_deletion,
+    group_deletion,
+    group_steps,
     live_group_form,
     match_groups,
     similar_members,
 )
-from lmsconf.kinds.manual_group.steps import group_deletion, group_steps
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
 from lmsconf.kinds.shared.manifest_entries import partial_undo
-from lmsconf.kinds.shared.renames import find_rename_cycles
+from lmsconf.kinds.shared.steps import find_rename_cycles
 from lmsconf.kinds.smart_group.compare import (
     diff_smart_group,
     kept_system_condition,
@@ -42,8 +43,7 @@ from lmsconf.kinds.smart_group.compare import (
     smart_group_before_deletion,
 )
 from lmsconf.kinds.smart_group.steps import smart_group_deletion, smart_group_steps
-from lmsconf.kinds.user.compare import diff_person, match_people, person_before_deletion
-from lmsconf.kinds.user.rights import refuse_admin_lockout
+from lmsconf.kinds.user.compare import diff_person, match_people, person_before_deletion, refuse_admin_lockout
 from lmsconf.kinds.user.steps import person_steps
 from lmsconf.kinds.user.types import PersonRow
 from lmsconf.model.calls import Step
@@ -121,11 +121,11 @@ def settle(planning: PlanContext, results: Mapping[str, MatchResult[Any, Any]]) 
     fields, people = results[CUSTOM_FIELD], results[USER]
     for kind in (CUSTOM_FIELD, GROUP, SMART_GROUP):
         find_rename_cycles(planning, results[kind])
-    count_slots(planning, fields)
     record_deletions(planning, fields)
     refuse_admin_lockout(planning, people)
     count_lost_answers(planning, people)
     record_condition_changes(planning, results[SMART_GROUP])
+    count_slots(planning, fields)
 
 
 def plan_steps(planning: PlanContext, subject: Subject, sides: BeforeAfter) -> list[Step]:

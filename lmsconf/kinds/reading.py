@@ -31,8 +31,7 @@ from lmsconf.model.plan import Change
 from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.planner.context import CallTemplates
 from lmsconf.planner.kind import Kind
-from lmsconf.planner.read_scope import ReadScope
-from lmsconf.planner.reading import ReadContext, changes_of
+from lmsconf.planner.reading import ReadContext, ReadScope, changes_of
 
 _READ: Final[Mapping[str, Callable[[ReadContext], Listing[Any] | None]]] = {
     USER: read_people,

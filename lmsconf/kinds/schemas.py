@@ -8,8 +8,17 @@ from typing import Final
 from lmsconf.kinds.content_target.types import AUDIENCES
 from lmsconf.kinds.custom_field.types import TYPES
 from lmsconf.kinds.shared.kind_names import USER
-from lmsconf.kinds.shared.manifest_entries import ABOUT, NAME, NAMED, ONLY_IN, PIN, PREVIOUSLY, UNTIL, entry_schema
-from lmsconf.kinds.shared.people_lists import people_list_schema
+from lmsconf.kinds.shared.manifest_entries import (
+    ABOUT,
+    NAME,
+    NAMED,
+    ONLY_IN,
+    PIN,
+    PREVIOUSLY,
+    UNTIL,
+    entry_schema,
+    people_list_schema,
+)
 from lmsconf.kinds.user.types import APPLICATIONS
 from lmsconf.model.canonical_json import Json
 

@@ -10,12 +10,11 @@ from msgspec.structs import replace
 
 from lmsconf.api.spec.assumed_keys import WHO_CAN_MANAGE
 from lmsconf.api.spec.value_encoding import NEVER_CLEARED, clear_answer_key
-from lmsconf.kinds.custom_field.choices import field_types
-from lmsconf.kinds.custom_field.compare import live_field_form
+from lmsconf.kinds.custom_field.compare import field_types, live_field_form
 from lmsconf.kinds.custom_field.types import FLAGS, FieldRow
 from lmsconf.kinds.export import answer_values
-from lmsconf.kinds.shared.answer_rows import AnswerRow, comparable
 from lmsconf.kinds.shared.kind_names import ANSWERS, CUSTOM_FIELD, USER
+from lmsconf.kinds.shared.responses import AnswerRow, comparable
 from lmsconf.kinds.shared.times import format_time
 from lmsconf.kinds.user.types import RIGHTS, TEXTS, AnswersRow, PersonRow, PersonSpec
 from lmsconf.model.address import Address, RemoteId

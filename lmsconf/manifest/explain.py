@@ -8,6 +8,7 @@ from functools import cache
 from typing import Final, NamedTuple, cast
 
 from lmsconf.errors import UsageError, shorten
+from lmsconf.kinds import all_kinds
 from lmsconf.manifest.schema_check import Schema, properties, required_keys
 from lmsconf.manifest.schemas import ABSENT, manifest_schema
 from lmsconf.model.canonical_json import Json
@@ -15,7 +16,6 @@ from lmsconf.model.explanation import ExplainedKey, KeyExplanation
 from lmsconf.model.lints import PREFIX, RULES, LintLevel
 from lmsconf.model.names import did_you_mean, known_names
 from lmsconf.model.problem_codes import MEANINGS, meaning_of
-from lmsconf.planner.kind import Kind
 from lmsconf.support.package_data import read_schema
 
 LINTS: Final = "lint"
@@ -58,7 +58,7 @@ class Position(NamedTuple):
     needed: bool = False
 
 
-def explain(kinds: Mapping[str, Kind], key_path: str) -> KeyExplanation:
+def explain(key_path: str) -> KeyExplanation:
     """Explain a kind or section and keys below it, `smart_group.conditions`, a key of the project file, or a code.
 
     A key alone is explained wherever it may be used; `lint` and `codes` list what there is; nothing: what can be
@@ -74,26 +74,26 @@ def explain(kinds: Mapping[str, Kind], key_path: str) -> KeyExplanation:
     if (meaning := meaning_of(key_path)) is not None:
         return KeyExplanation(path=key_path, type="code of a problem", meaning=meaning, keys=())
     if key_path in ("", MANIFEST):
-        return _whole_manifest(kinds, with_more=not key_path)
+        return _whole_manifest(with_more=not key_path)
     if key_path in (PROJECT, _PROJECT_FILE):
         return KeyExplanation(path=PROJECT, type="the project file lmsconf.yaml", meaning="", keys=_rows(_project()))
-    return _explain_position(kinds, key_path)
+    return _explain_position(key_path)
 
 
-def explainable(kinds: Mapping[str, Kind], begun: str) -> Iterator[str]:
+def explainable(begun: str) -> Iterator[str]:
     """Yield what can be explained and may begin so: the next word of a path, and codes."""
     before, dot, _ = begun.rpartition(".")
     if dot:
-        yield from (f"{before}.{key}" for key in _keys_of(_find(kinds, before).schema))
+        yield from (f"{before}.{key}" for key in _keys_of(_find(before).schema))
         return
-    yield from (*kinds, *_key_names(kinds), MANIFEST, PROJECT, CODES, *RULES, *MEANINGS)
+    yield from (*all_kinds(), *_key_names(), MANIFEST, PROJECT, CODES, *RULES, *MEANINGS)
 
 
-def _explain_position(kinds: Mapping[str, Kind], key_path: str) -> KeyExplanation:
+def _explain_position(key_path: str) -> KeyExplanation:
     try:
-        place = _find(kinds, key_path)
+        place = _find(key_path)
     except UsageError:
-        places = [] if "." in key_path else [*_anywhere(kinds, key_path)]
+        places = [] if "." in key_path else [*_anywhere(key_path)]
         if not places:
             raise
         if len(places) > 1:
@@ -124,13 +124,13 @@ def _explain_key(key: str, places: list[Position]) -> KeyExplanation:
     return KeyExplanation(path=key, type=f"a key with {len(meanings)} meanings", meaning="", keys=tuple(rows))
 
 
-def _whole_manifest(kinds: Mapping[str, Kind], *, with_more: bool) -> KeyExplanation:
+def _whole_manifest(*, with_more: bool) -> KeyExplanation:
     more = (ExplainedKey(name=name, type=type, meaning=text, needed=False) for name, type, text in _MORE)
     return KeyExplanation(
         path="",
         type="a manifest: any of these sections, each a list, in any number of files",
         meaning="",
-        keys=(*_rows(manifest_schema(kinds)), *(more if with_more else ())),
+        keys=(*_rows(manifest_schema()), *(more if with_more else ())),
     )
 
 
@@ -147,11 +147,11 @@ def _project() -> Schema:
     return _resolved(cast(Schema, json.loads(read_schema("project.schema.json"))))
 
 
-def _find(kinds: Mapping[str, Kind], key_path: str) -> Position:
+def _find(key_path: str) -> Position:
     """Return the position at a path, in a manifest or else in the project file. Raises UsageError."""
     words = key_path.split(".")
-    manifest, project = manifest_schema(kinds), _project()
-    sections = {kind.name: kind.section for kind in kinds.values()}
+    manifest, project = manifest_schema(), _project()
+    sections = {kind.name: kind.section for kind in all_kinds().values()}
     of_project = words[0] == PROJECT or (words[0] not in sections and words[0] not in _keys_of(manifest))
     schema, trail = (project, ()) if of_project else (manifest, ())
     path: tuple[str, ...] = trail
@@ -166,19 +166,19 @@ def _find(kinds: Mapping[str, Kind], key_path: str) -> Position:
             if not _keys_of(values):
                 path = (*path, name)
         else:
-            raise _unknown(word, path, [*known]) if path else _unknown_word(word, [*sections, *_key_names(kinds)])
+            raise _unknown(word, path, [*known]) if path else _unknown_word(word, [*sections, *_key_names()])
     return Position(path, schema, of_project)
 
 
-def _anywhere(kinds: Mapping[str, Kind], key: str) -> Iterator[Position]:
+def _anywhere(key: str) -> Iterator[Position]:
     """Yield every position of this key, except under `absent`, in manifests and in the project file."""
-    for schema, of_project in ((manifest_schema(kinds), False), (_project(), True)):
+    for schema, of_project in ((manifest_schema(), False), (_project(), True)):
         yield from (one for one in _below(schema, (), of_project) if one.path[-1] == key and one.path[0] != ABSENT)
 
 
-def _key_names(kinds: Mapping[str, Kind]) -> list[str]:
+def _key_names() -> list[str]:
     """Return the names of all keys of manifests and of the project file: those of sections first."""
-    roots = (manifest_schema(kinds), _project())
+    roots = (manifest_schema(), _project())
     nested = (one.path[-1] for root in roots for one in _below(root, (), False))
     return list(dict.fromkeys((*(key for root in roots for key in _keys_of(root)), *nested)))
 

@@ -28,7 +28,7 @@ from lmsconf.manifest.problems import (
     sort_and_limit,
     unknown_workspace_problems,
 )
-from lmsconf.manifest.schema_check import SchemaFinding, SchemaValidator, new_findings
+from lmsconf.manifest.schema_check import SchemaFinding, new_findings
 from lmsconf.manifest.schemas import (
     Section,
     declares_choices,
@@ -37,7 +37,7 @@ from lmsconf.manifest.schemas import (
     has_conditions,
     has_sections,
     identifying_key,
-    sections_of_kind,
+    sections_by_path,
     sections_validator,
     set_validators,
 )
@@ -46,7 +46,6 @@ from lmsconf.model.access_tests import AccessTest
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, Manifests
-from lmsconf.planner.kind import Kind
 from lmsconf.planner.manifest_entries import ManifestEntry
 
 if TYPE_CHECKING:
@@ -60,7 +59,6 @@ EntryCallback: TypeAlias = Callable[[KeyPath, Json], None]
 def load_folder(
     folder: Path,
     root: Path,
-    kinds: Mapping[str, Kind],
     *,
     overlays: Sequence[Path] = (),
     timezone: tzinfo | None = None,
@@ -77,7 +75,7 @@ def load_folder(
     on disk.
     """
     reader = ManifestFileReader(root, unsaved_contents)
-    loading = _Loading(reader, kinds, timezone, variables or {}, workspaces, on_entry)
+    loading = _Loading(reader, timezone, variables or {}, workspaces, on_entry)
     loading.run((folder, *overlays))
     return Manifests(
         declared=tuple(loading.declared),
@@ -108,7 +106,6 @@ class _Loading(Struct):
     """State of one load: the resources declared so far, and the problems."""
 
     files: ManifestFileReader
-    kinds: Mapping[str, Kind]
     timezone: tzinfo | None
     known: Mapping[str, Json]
     workspaces: Collection[str] | None
@@ -132,11 +129,16 @@ class _Loading(Struct):
         """Read, expand, check and parse every manifest of each folder."""
         budget = AliasBudget()
         layers = [self._documents(folder, budget) for folder in folders]
-        outline = sections_validator(tuple(self.kinds.values()))
+        outline = sections_validator()
         for document in chain.from_iterable(layers):
             if self._is_enough():
                 return
-            self._check_outline(document, outline)
+            places = EntrySourceMap(document.value, document.source, document.at)
+            for finding in outline.validate(document.value):
+                from lmsconf.manifest.schema_messages import problems_of  # only for a problem
+
+                self.problems += islice(problems_of(finding, places), ENOUGH + 1)
+                self.undeclared.doubt_sections(finding)
         try:
             self._entries_of(layers)
         except ReadingStopped as exhausted:
@@ -150,7 +152,7 @@ class _Loading(Struct):
         for section, body, _ in self._written:
             cast(EntryCallback, self.on_entry)(section.path, body)
         if not self._is_enough():
-            found = find_conflicts(self.declared, self.absent, self.kinds, self.partial)
+            found = find_conflicts(self.declared, self.absent, self.partial)
             self.problems += islice(found, ENOUGH + 1)
 
     def _is_enough(self) -> bool:
@@ -167,7 +169,7 @@ class _Loading(Struct):
         """
         reporter = Reporter(self.problems)
         variables = Variables(self.known, reporter)
-        shapes = set_validators(tuple(self.kinds.values()))
+        shapes = set_validators()
         expander = EntryExpander(self.files, shapes, reporter, self.undeclared)
         expander.collect_sets(layers, variables)
         self._all_documents = [*chain.from_iterable(layers)]
@@ -206,9 +208,7 @@ class _Loading(Struct):
         self, documents: Iterable[Document], writer: ForEachExpander, tables: TableFiles
     ) -> Iterator[_Checked]:
         """Yield what of every entry fits its schema, with variables and `for_each` expanded but not sets."""
-        sections = {
-            section.path: section for kind in self.kinds.values() for section in sections_of_kind(cast(Hashable, kind))
-        }
+        sections = sections_by_path()
         for document in documents:
             for path, items in entry_lists(document.value) if isinstance(document.value, Map) else ():
                 if path in sections:
@@ -237,19 +237,11 @@ class _Loading(Struct):
         if not any(map(has_sections, documents)) and not self.problems:
             names = [self.files.relative_path(path) for path in paths]
             self.problems.append(
-                nothing_declared_problem(names, documents, self.kinds)
+                nothing_declared_problem(names, documents)
                 if names
                 else no_manifest_problem(self.files.relative_path(folder))
             )
         return documents
-
-    def _check_outline(self, document: Document, outline: SchemaValidator) -> None:
-        places = EntrySourceMap(document.value, document.source, document.at)
-        for finding in outline.validate(document.value):
-            from lmsconf.manifest.schema_messages import problems_of
-
-            self.problems += islice(problems_of(finding, places), ENOUGH + 1)
-            self.undeclared.doubt_sections(finding)
 
     def _entries(self, section: Section, items: Seq, writer: ForEachExpander, tables: TableFiles) -> Iterator[_Checked]:
         for number, item in enumerate(items):

@@ -5,7 +5,6 @@ A position (Mark) is one integer: line and column, both from 1. A column of 0 me
 
 from __future__ import annotations
 
-import math
 import re
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -49,11 +48,6 @@ def resolve_scalar(word: str) -> Json:
     return float(word) if _FLOAT.match(word) else word
 
 
-def is_infinite_or_nan(value: Json) -> bool:
-    """Whether a number is infinite or NaN, which JSON cannot represent."""
-    return isinstance(value, float) and not math.isfinite(value)
-
-
 _COLUMN = 0xFFFFFFFF
 _LINE = 32
 _WORD = re.compile(r"(?:[&!]\S+ +)*[\"']?([^\s,\[\]{}#\"']*)")
@@ -78,22 +72,20 @@ class EscapedText(str):
     __slots__ = ()
 
 
-def map_texts(value: Json, change: Callable[[str], str]) -> Json:
-    """Return a value with every text changed, but for the keys of mappings."""
+def map_texts(value: Json, change: Callable[[str], str], *, keys: bool = False) -> Json:
+    """Return a value with every text changed; the keys of mappings, too, if `keys`."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, list):
-        return [map_texts(item, change) for item in value]
-    return {key: map_texts(item, change) for key, item in value.items()} if isinstance(value, dict) else value
+        return [map_texts(item, change, keys=keys) for item in value]
+    if not isinstance(value, dict):
+        return value
+    return {change(key) if keys else key: map_texts(item, change, keys=keys) for key, item in value.items()}
 
 
 def escaped_texts(value: Json) -> Json:
     """Return a value with every text as one whose control characters are written as escapes."""
-    if isinstance(value, dict):
-        return {EscapedText(key): escaped_texts(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [*map(escaped_texts, value)]
-    return EscapedText(value) if isinstance(value, str) else value
+    return map_texts(value, EscapedText, keys=True)
 
 
 class Source:
@@ -154,7 +146,7 @@ class _Finder:
     @cached_property
     def _exact(self) -> dict[str, KeyPath]:
         trails: dict[str, KeyPath] = {}
-        for text, trail in _texts(self._node):
+        for text, trail in node_texts(self._node):
             trails.setdefault(text, trail)
         return trails
 
@@ -183,6 +175,12 @@ class Map(dict[str, Json]):
         copy = Map(self.source, values)
         copy.first = self.first
         return copy
+
+    def become(self, other: Map) -> None:
+        """Take the pairs of another mapping and their positions in place of its own."""
+        self.clear()
+        self.update(other)
+        self.source, self.first = other.source, other.first
 
     def without(self, *keys: str) -> Map:
         """Return the mapping without some keys; all other parts keep their positions."""
@@ -317,13 +315,13 @@ class EntrySourceMap(Struct, frozen=True, eq=False):
         return node, source, at
 
 
-def _texts(node: Map | Seq, trail: KeyPath = ()) -> Iterator[tuple[str, KeyPath]]:
+def node_texts(node: Json, trail: KeyPath = ()) -> Iterator[tuple[str, KeyPath]]:
     """Yield every text below a node, with its path."""
-    for step, child in node.items() if isinstance(node, Map) else enumerate(node):
+    for step, child in node.items() if isinstance(node, Map) else enumerate(node if isinstance(node, Seq) else ()):
         if isinstance(child, str):
             yield child, (*trail, step)
-        elif isinstance(child, Map | Seq):
-            yield from _texts(child, (*trail, step))
+        else:
+            yield from node_texts(child, (*trail, step))
 
 
 def plain_texts(node: Json) -> Json:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from typing import Any, Final, TypeVar, cast
 
 from lmsconf.errors import Problem, Severity, SourceLocation, shorten
+from lmsconf.kinds import all_kinds
 from lmsconf.kinds.entries import check_declarations
 from lmsconf.manifest.nodes import EntrySourceMap, Map
 from lmsconf.manifest.schemas import (
@@ -16,7 +17,6 @@ from lmsconf.manifest.yaml_reader import Document
 from lmsconf.model.address import Address
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.names import casefold_name, did_you_mean, known_names
-from lmsconf.planner.kind import Kind
 
 _Key = TypeVar("_Key", bound=Hashable)
 
@@ -24,7 +24,6 @@ _Key = TypeVar("_Key", bound=Hashable)
 def find_conflicts(
     declared: Sequence[DesiredResource[Any]],
     absent: Sequence[DeleteEntry[Any]],
-    kinds: Mapping[str, Kind],
     partial: Sequence[DesiredResource[Any]] = (),
 ) -> Iterator[Problem]:
     """Yield every problem between declarations that can be found without the workspace, kinds' own checks included.
@@ -34,8 +33,8 @@ def find_conflicts(
     """
     yield from _twice(declared)
     yield from _both(declared, absent)
-    yield from _alike(declared, kinds)
-    by_kind: dict[str, list[DesiredResource[Any]]] = {name: [] for name in kinds}
+    yield from _alike(declared)
+    by_kind: dict[str, list[DesiredResource[Any]]] = {name: [] for name in all_kinds()}
     for resource in (*partial, *declared):
         by_kind[resource.address.kind].append(resource)
     yield from check_declarations(by_kind)
@@ -71,12 +70,14 @@ def _both(declared: Sequence[DesiredResource[Any]], absent: Sequence[DeleteEntry
                 )
 
 
-def _alike(declared: Sequence[DesiredResource[Any]], kinds: Mapping[str, Kind]) -> Iterator[Problem]:
+def _alike(declared: Sequence[DesiredResource[Any]]) -> Iterator[Problem]:
     """Report names that look the same to a reader, unless either resource has an `id:`.
 
     Relations are exempt, since they have no name of their own: two contents may differ by case alone.
     """
-    named = (resource for resource in declared if not resource.pins and not kinds[resource.address.kind].is_relation)
+    named = (
+        resource for resource in declared if not resource.pins and not all_kinds()[resource.address.kind].is_relation
+    )
     for group in _by(named, lambda resource: (resource.address.kind, casefold_name(resource.address.text))).values():
         for number, resource in enumerate(group):
             other = next((o for o in group[:number] if o.address != resource.address and _meet(resource, o)), None)
@@ -151,7 +152,7 @@ def no_manifest_problem(folder: str) -> Problem:
     )
 
 
-def nothing_declared_problem(files: Sequence[str], documents: Sequence[Document], kinds: Mapping[str, Kind]) -> Problem:
+def nothing_declared_problem(files: Sequence[str], documents: Sequence[Document]) -> Problem:
     """Return the problem of manifests that declare nothing."""
     nonempty = {document.source.path for document in documents}
     shown = ", ".join(files[:_SHOWN]) + (f" and {len(files) - _SHOWN} more" if len(files) > _SHOWN else "")
@@ -159,7 +160,7 @@ def nothing_declared_problem(files: Sequence[str], documents: Sequence[Document]
     why = f"{verb} empty, or only comments"
     if nonempty:
         why = f"{'holds' if is_single else 'hold'} only sets or windows, or keys that are ignored"
-    sections = ", ".join(kind.section for kind in kinds.values())
+    sections = ", ".join(kind.section for kind in all_kinds().values())
     return Problem(
         code="manifest/nothing",
         message=f"nothing is declared: {shown} {why}",

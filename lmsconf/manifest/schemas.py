@@ -6,12 +6,13 @@ A kind's schema describes a plain entry; `for_each`, sets, `use`, `except` and s
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Final, cast
 
 from msgspec import Struct
 
+from lmsconf.kinds import all_kinds
 from lmsconf.kinds.content_target.access_tests import TEST_SCHEMA
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET
 from lmsconf.manifest.expand.expander import CHOICES, CONDITIONS, EXCEPT, USE
@@ -73,29 +74,29 @@ _VARIABLE: Final[dict[str, Json]] = {
 _OF_VARIABLES: Final = "#/$defs/variable"
 
 
-def manifest_schema(kinds: Mapping[str, Kind]) -> dict[str, Json]:
+def manifest_schema() -> dict[str, Json]:
     """Return the complete schema of one manifest document."""
     sets = {
         section: {"type": "object", "description": _SET_WORDS[section], "additionalProperties": schema}
-        for section, schema in set_schemas(kinds).items()
+        for section, schema in set_schemas().items()
     }
-    whole = _document(kinds, _any_entry_schema, _list, cast("dict[str, Json]", sets))
+    whole = _document(_any_entry_schema, _list, cast("dict[str, Json]", sets))
     return {"$schema": _DRAFT, "title": "A manifest of lmsconf", **whole}
 
 
-def manifest_schema_text(kinds: Mapping[str, Kind]) -> str:
+def manifest_schema_text() -> str:
     """Return the text of `schemas/manifest.schema.json`, ending in a newline.
 
     Unlike manifest_schema, it accepts `$(name)`: editors see the variable, lmsconf validates the value it stands for.
     """
-    schema = _with_variables(manifest_schema(kinds))
+    schema = _with_variables(manifest_schema())
     whole = {**schema, "$defs": {"variable": _VARIABLE}}
     return json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
 
 
-def sections_schema(kinds: Mapping[str, Kind]) -> dict[str, Json]:
+def sections_schema() -> dict[str, Json]:
     """Return the schema of the sections alone: each a list, or a mapping of sets, with any content."""
-    return _document(kinds, entry_schema, _unread, {section: {"type": "object"} for section in set_schemas(kinds)})
+    return _document(entry_schema, _unread, {section: {"type": "object"} for section in set_schemas()})
 
 
 def _unread(entry: Schema) -> dict[str, Json]:
@@ -154,10 +155,10 @@ def test_entry_schema(kind: Kind) -> dict[str, Json] | None:
     return {**TEST_SCHEMA, "oneOf": [_may_repeat(form) for form in forms]}
 
 
-def set_schemas(kinds: Mapping[str, Kind]) -> Mapping[str, Mapping[str, Json]]:
+def set_schemas() -> Mapping[str, Mapping[str, Json]]:
     """Map each section of sets to the schema of one set; a section that no kind has lists for is left out."""
     schemas: dict[str, Mapping[str, Json]] = {}
-    for kind in kinds.values():
+    for kind in all_kinds().values():
         for part in _parts(kind.schema):
             if part.get("x-people") and not any(below.get("x-people") for below in _below(part)):
                 schemas.setdefault(PEOPLE_SETS, part)
@@ -205,18 +206,17 @@ def identifying_key(kind: Kind) -> str | None:
 
 
 def _document(
-    kinds: Mapping[str, Kind],
     entry: Callable[[Kind], Schema],
     listed: Callable[[Schema], dict[str, Json]],
     sets: Schema,
 ) -> dict[str, Json]:
     """Return the schema of a document. entry: the schema of an entry of a kind. listed: of a list of entries."""
-    sections = {kind.section: listed(entry(kind)) for kind in kinds.values()}
-    sections.update((TESTS, listed(schema)) for kind in kinds.values() if (schema := test_entry_schema(kind)))
+    sections = {kind.section: listed(entry(kind)) for kind in all_kinds().values()}
+    sections.update((TESTS, listed(schema)) for kind in all_kinds().values() if (schema := test_entry_schema(kind)))
     absent: Json = {
         "type": "object",
         "description": "Resources to delete if they exist.",
-        "properties": {kind.section: listed(absent_entry_schema(kind)) for kind in kinds.values()},
+        "properties": {kind.section: listed(absent_entry_schema(kind)) for kind in all_kinds().values()},
         "additionalProperties": False,
     }
     return {
@@ -343,11 +343,14 @@ class Section(Struct, frozen=True):
 
 
 @cache
-def sections_of_kind(of: Hashable) -> tuple[Section, ...]:
-    """Return the sections of a kind: declared, absent, and tests. Cached, since compiling a schema is slow."""
-    kind = cast(Kind, of)
+def sections_by_path() -> Mapping[KeyPath, Section]:
+    """Map the keys that lead to each section of each kind to it: declared, absent, and tests."""
+    return {section.path: section for kind in all_kinds().values() for section in _sections_of(kind)}
+
+
+def _sections_of(kind: Kind) -> Iterator[Section]:
     sheet = sheet_entry_schema(kind)
-    declared = Section(
+    yield Section(
         kind,
         (kind.section,),
         SchemaValidator(entry_schema(kind)),
@@ -355,28 +358,22 @@ def sections_of_kind(of: Hashable) -> tuple[Section, ...]:
         marked_paths(kind.schema, "x-window"),
         None if sheet is None else SchemaValidator(sheet),
     )
-    absent = Section(kind, (ABSENT, kind.section), SchemaValidator(absent_entry_schema(kind)), is_absent=True)
-    tests = test_entry_schema(kind)
-    if tests is None:
-        return declared, absent
-    return declared, absent, Section(kind, (TESTS,), SchemaValidator(tests), is_test=True)
+    yield Section(kind, (ABSENT, kind.section), SchemaValidator(absent_entry_schema(kind)), is_absent=True)
+    if tests := test_entry_schema(kind):
+        yield Section(kind, (TESTS,), SchemaValidator(tests), is_test=True)
 
 
 @cache
-def sections_validator(kinds: tuple[Hashable, ...]) -> SchemaValidator:
+def sections_validator() -> SchemaValidator:
     """Return the compiled schema of a manifest without its entries. Cached, since compiling a schema is slow."""
-    return SchemaValidator(sections_schema(_by_name(kinds)))
+    return SchemaValidator(sections_schema())
 
 
 @cache
-def set_validators(kinds: tuple[Hashable, ...]) -> Mapping[str, SchemaValidator]:
+def set_validators() -> Mapping[str, SchemaValidator]:
     """Map each section of sets to the compiled schema of one set. Cached for the same reason."""
-    schemas = set_schemas(_by_name(kinds))
+    schemas = set_schemas()
     return {section: SchemaValidator(schemas.get(section, {})) for section in SET_SECTIONS}
-
-
-def _by_name(kinds: tuple[Hashable, ...]) -> dict[str, Kind]:
-    return {kind.name: kind for kind in cast("tuple[Kind, ...]", kinds)}
 
 
 def has_sections(document: Document) -> bool:

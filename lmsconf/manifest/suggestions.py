@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Final, cast
 
@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from lmsconf.errors import SHOWN, Problem, shorten
 from lmsconf.manifest.expand.sets import PEOPLE_SETS, SET
+from lmsconf.manifest.nodes import node_texts
 from lmsconf.manifest.schema_check import (
     Schema,
     SchemaFinding,
@@ -376,22 +377,11 @@ class PeopleNames(Struct, dict=True):
 
     @cached_property
     def _sets(self) -> Sequence[str]:
-        return [name for document in self._documents for name in _sets_in(document.value)]
+        bodies = (document.value for document in self._documents)
+        sets = (body.get(PEOPLE_SETS) for body in bodies if isinstance(body, dict))
+        return [name for one in sets if isinstance(one, dict) for name in one]
 
     @cached_property
     def _emails(self) -> Sequence[str]:
-        texts = (text for document in self._documents for text in _texts(document.value))
-        return list(dict.fromkeys(text for text in texts if _EMAIL.fullmatch(text)))
-
-
-def _sets_in(value: Json) -> Iterator[str]:
-    sets = value.get(PEOPLE_SETS) if isinstance(value, dict) else None
-    yield from sets if isinstance(sets, dict) else ()
-
-
-def _texts(value: Json) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, list | dict):
-        for item in value if isinstance(value, list) else value.values():
-            yield from _texts(item)
+        texts = dict.fromkeys(text for document in self._documents for text, _ in node_texts(document.value))
+        return [text for text in texts if _EMAIL.fullmatch(text)]

@@ -6,8 +6,9 @@ without recursion, and strict where YAML is lax: duplicate keys, tags, merge key
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, cast
 
 import yaml
 from msgspec import Struct, field
@@ -20,7 +21,6 @@ from lmsconf.manifest.nodes import (
     Mark,
     Seq,
     Source,
-    is_infinite_or_nan,
     pack_mark,
     resolve_scalar,
 )
@@ -121,33 +121,10 @@ _OPENERS: Final = frozenset("\"'|>[{")
 _FIRST = pack_mark(1, 1)
 
 
-class _Bad:
-    """Marker for an unusable key: its value is read and dropped."""
-
-
-_Key: TypeAlias = "str | _Bad | None"
-
-
 class AliasBudget(Struct):
     """How many values aliases may still expand to, in all files of one run."""
 
     left: int = EXPANDED
-
-
-class _Open(Struct):
-    """An open list or mapping. key: the pending key of a mapping.
-
-    inner: how many values there are inside those added so far. height: the depth of these.
-    """
-
-    node: Map | Seq
-    marks: list[Mark]
-    at: Mark
-    anchor: str | None
-    key: _Key = None
-    key_at: Mark = 0
-    inner: int = 0
-    height: int = 1
 
 
 class _Anchored(Struct, frozen=True):
@@ -179,7 +156,11 @@ def _mark_of(event: yaml.Event) -> Mark:
 
 
 class _Builder:
-    """Build values from parser events in one pass, keeping only open nodes and anchors."""
+    """Build values from parser events in one pass, keeping only open nodes and anchors.
+
+    size: how many values were read so far, with those that aliases stand for. depth: how many nodes are open. height:
+    the depth of what was read of the innermost of them.
+    """
 
     def __init__(self, source: Source, reading: YamlReadResult, budget: AliasBudget) -> None:
         self._source = source
@@ -190,37 +171,20 @@ class _Builder:
         self._anchors: dict[str, _Anchored] = {}
         self._idle: dict[str, Mark] = {}  # anchors of plain words that no alias has used so far
         self._words: dict[str, Json] = {}  # equal words share one value, which keeps 10,000 e-mails small
-        self._stack: list[_Open] = []
-        self._top = _Open(Seq(source), [], _FIRST, None)
+        self._next: Callable[[], Any] = YamlParser(source.text).get_event
+        self._size = self._depth = self._height = 0
 
     def run(self) -> None:
         """Read the stream into `reading.documents`. Raises ReadingStopped, or MarkedYAMLError for a syntax error."""
-        next_event: Callable[[], Any] = YamlParser(self._source.text).get_event
-        steps: dict[type, Callable[[Any], None]] = {
-            yaml.SequenceStartEvent: lambda event: self._open(event, Seq(self._source)),
-            yaml.MappingStartEvent: lambda event: self._open(event, Map(self._source)),
-            yaml.SequenceEndEvent: self._close,
-            yaml.MappingEndEvent: self._close,
-            yaml.AliasEvent: self._alias,
-            yaml.DocumentEndEvent: self._document,
-        }
-        # 10,000 resources have 130,000 events, most of them plain words that have come before.
-        scalar: Any = yaml.ScalarEvent
-        step, add, words = steps.get, self._add, self._words
-        while (event := next_event()) is not None:
-            if event.__class__ is not scalar:
-                if handle := step(event.__class__):
-                    handle(event)
-                continue
-            at = _mark_of(event)
-            if event.implicit[0] and event.tag is None and event.anchor is None and event.value in words:
-                add(words[event.value], at)
-            else:
-                add(self._scalar(event, at), at)
+        for event in iter(self._next, None):
+            if event.__class__ is yaml.DocumentStartEvent:
+                self._document(self._next())
 
-    def _document(self, _: yaml.Event) -> None:
-        """Complete a document and add it, unless it is empty. Report anchors of plain scalars that no alias uses."""
-        value, at = self._top.node[0], self._top.marks[0]  # type: ignore[index]  # a list is open here
+    def _document(self, event: yaml.Event) -> None:
+        """Add a document, unless it is empty. Report anchors of plain scalars that no alias uses."""
+        at = _mark_of(event)
+        value = self._value(event, at)
+        self._next()  # the document ends without a syntax error
         if value is not None:
             self._reading.documents.append(Document(self._source, value, at))
         for name, place in self._idle.items():
@@ -228,7 +192,62 @@ class _Builder:
             self._report("yaml/unused-anchor", message, place, self._quote_hint(place))
         self._anchors.clear()
         self._idle.clear()
-        self._top = _Open(Seq(self._source), [], _FIRST, None)
+
+    def _value(self, event: Any, at: Mark) -> Json:
+        """Return the value that begins with an event."""
+        if event.__class__ is yaml.ScalarEvent:
+            # 10,000 resources have 130,000 events, most of them plain words that have come before.
+            if event.implicit[0] and event.tag is None and event.anchor is None and event.value in self._words:
+                return self._words[event.value]
+            return self._scalar(event, at)
+        return self._alias(event, at) if event.__class__ is yaml.AliasEvent else self._collection(event, at)
+
+    def _collection(self, event: yaml.CollectionStartEvent, at: Mark) -> Map | Seq:
+        """Return a list or a mapping with all that is in it."""
+        node = Seq(self._source) if isinstance(event, yaml.SequenceStartEvent) else Map(self._source)
+        if event.tag is not None and event.tag != _TAG + ("map" if isinstance(node, Map) else "seq"):
+            self._tag(event.tag, at)
+        self._depth += 1
+        if self._depth > DEPTH:
+            raise ReadingStopped(too_deep_problem(self._source.where(at)))
+        size, height, self._height = self._size, self._height, 1
+        marks = self._read_items(node) if isinstance(node, Seq) else self._read_pairs(node)
+        node.first = len(self._source.marks)
+        self._source.marks.extend(marks)
+        self._size += len(marks)
+        if event.anchor is not None:
+            self._anchors[event.anchor] = _Anchored(node, self._size - size + 1, self._height)
+        self._depth -= 1
+        self._height = max(height, self._height + 1)
+        return node
+
+    def _read_items(self, node: Seq) -> list[Mark]:
+        """Add the items of a list, and return their marks."""
+        marks: list[Mark] = []
+        while (event := self._next()).__class__ is not yaml.SequenceEndEvent:
+            marks.append(_mark_of(event))
+            node.append(self._value(event, marks[-1]))
+        return marks
+
+    def _read_pairs(self, node: Map) -> list[Mark]:
+        """Add the pairs of a mapping, and return their marks. The value of an unusable key is dropped."""
+        marks: list[Mark] = []
+        while (event := self._next()).__class__ is not yaml.MappingEndEvent:
+            key_at = _mark_of(event)
+            key = self._value(event, key_at)
+            is_usable = isinstance(key, str) and key not in node and (key != "<<" or not self._is_merge(key_at))
+            if not is_usable:
+                self._bad_key(key, key_at, node, marks)
+            event = self._next()
+            at = _mark_of(event)
+            value = self._value(event, at)
+            if is_usable:
+                node[cast(str, key)] = value
+                marks += (key_at, at)
+        return marks
+
+    def _is_merge(self, at: Mark) -> bool:
+        return self._source.rest(at).startswith("<<")
 
     def _scalar(self, event: yaml.ScalarEvent, at: Mark) -> Json:
         """Return the value of a scalar, and keep it under its anchor."""
@@ -255,7 +274,7 @@ class _Builder:
     def _plain(self, text: str, at: Mark) -> Json:
         self._source.opens |= VARIABLE_START in text
         value = resolve_scalar(text)
-        if is_infinite_or_nan(value):
+        if isinstance(value, float) and not math.isfinite(value):
             message = f"{shorten(text)} is not a finite number"
             self._report("yaml/number", message, at, f'Write it as text: "{shorten(text)}".')
             return text
@@ -282,34 +301,12 @@ class _Builder:
             return False
         return "\t" not in self._source.text[start.index : end.index]
 
-    def _open(self, event: yaml.CollectionStartEvent, node: Map | Seq) -> None:
-        at = _mark_of(event)
-        if event.tag is not None and event.tag != _TAG + ("map" if isinstance(node, Map) else "seq"):
-            self._tag(event.tag, at)
-        self._stack.append(self._top)
-        if len(self._stack) > DEPTH:
-            raise ReadingStopped(too_deep_problem(self._source.where(at)))
-        self._top = _Open(node, [], at, event.anchor)
-
-    def _close(self, _: yaml.Event) -> None:
-        done, top = self._top, self._stack.pop()
-        self._top = top
-        done.node.first = len(self._source.marks)
-        self._source.marks.extend(done.marks)
-        size = done.inner + len(done.marks)
-        if done.anchor is not None:
-            self._anchors[done.anchor] = _Anchored(done.node, size + 1, done.height)
-        top.inner += size
-        if top.height <= done.height:
-            top.height = done.height + 1
-        self._add(done.node, done.at)
-
-    def _alias(self, event: yaml.AliasEvent) -> None:
-        """Add the value of an anchor, within the limits on size and depth.
+    def _alias(self, event: yaml.AliasEvent, at: Mark) -> Json:
+        """Return the value of an anchor, within the limits on size and depth.
 
         An alias inside the value of its own anchor is unknown, so there are no cycles.
         """
-        name, at = cast(str, event.anchor), _mark_of(event)
+        name = cast(str, event.anchor)
         anchored = self._anchors.get(name)
         self._idle.pop(name, None)
         if anchored is None:
@@ -323,46 +320,14 @@ class _Builder:
             message, where = f"aliases expand to more than {EXPANDED:,} values", self._source.where(at)
             hint = "Write the values out, or split the project."
             raise ReadingStopped(Problem(code="yaml/too-many-aliases", message=message, hint=hint, source=where))
-        if len(self._stack) + anchored.height > DEPTH:
+        if self._depth + anchored.height > DEPTH:
             raise ReadingStopped(too_deep_problem(self._source.where(at)))
-        self._top.inner += anchored.size - 1
-        self._top.height = max(self._top.height, anchored.height + 1)
-        self._add(anchored.value, at)
+        self._size += anchored.size - 1
+        self._height = max(self._height, anchored.height + 1)
+        return anchored.value
 
-    def _add(self, value: Json, at: Mark) -> None:
-        """Add a finished value to the open node: as the next item, the next key, or the value of that key."""
-        top = self._top
-        node, key = top.node, top.key
-        if isinstance(node, Seq):
-            node.append(value)
-            top.marks.append(at)
-        elif key is None:
-            is_usable = isinstance(value, str) and value not in node and value != "<<"
-            top.key = cast(str, value) if is_usable else self._doubtful_key(value, at)
-            top.key_at = at
-        else:
-            if not isinstance(key, _Bad):
-                node[key] = value
-                top.marks += (top.key_at, at)
-            top.key = None
-
-    def _doubtful_key(self, key: Json, at: Mark) -> str | _Bad:
-        """Return the key if it is text, unique in its mapping and no merge key; otherwise report it."""
-        node = cast(Map, self._top.node)
-        if not isinstance(key, str):
-            self._bad_key(key, at)
-        elif key == "<<" and self._source.rest(at).startswith("<<"):
-            hint = "Write the keys out, or give the whole entry an anchor."
-            self._report("yaml/merge-key", 'the merge key "<<" is not supported', at, hint)
-        elif key in node:
-            first = self._source.where(self._top.marks[2 * list(node).index(key)])
-            message = f'the key "{shorten(key)}" is listed twice'
-            self._report("manifest/duplicate-key", message, at, f"It is first at {first}. Keep one of the two.")
-        else:
-            return key
-        return _Bad()
-
-    def _bad_key(self, key: Json, at: Mark) -> None:
+    def _bad_key(self, key: Json, at: Mark, node: Map, marks: list[Mark]) -> None:
+        """Report a key that is no text, is listed twice, or is a merge key."""
         if isinstance(key, Map | Seq):
             hint = 'Put it in quotes if it is a text, such as "{name}" or "[name]".'
             if isinstance(key, Map) and self._source.rest(at - 1).startswith("{{"):
@@ -370,9 +335,16 @@ class _Builder:
 
                 hint = f"Templates are not supported. {TEMPLATE_HINT}"
             self._report("yaml/key", "a list or a mapping cannot be a key", at, hint)
-            return
-        word = shorten(self._source.rest(at).split(":", 1)[0].strip())
-        self._report("yaml/key", f"a key must be text, and {word} is not", at, f'Write "{word}": with the quotes.')
+        elif not isinstance(key, str):
+            word = shorten(self._source.rest(at).split(":", 1)[0].strip())
+            self._report("yaml/key", f"a key must be text, and {word} is not", at, f'Write "{word}": with the quotes.')
+        elif key == "<<" and self._is_merge(at):
+            hint = "Write the keys out, or give the whole entry an anchor."
+            self._report("yaml/merge-key", 'the merge key "<<" is not supported', at, hint)
+        else:
+            first = self._source.where(marks[2 * list(node).index(key)])
+            message = f'the key "{shorten(key)}" is listed twice'
+            self._report("manifest/duplicate-key", message, at, f"It is first at {first}. Keep one of the two.")
 
     def _tag(self, tag: str, at: Mark) -> None:
         name = tag.replace(_TAG, "!!")

@@ -1,16 +1,13 @@
 """Desired resources and a snapshot → a plan, for any kind.
 
 kind, context                what there is to say about a kind, and PlanContext, the state of one planning run
-manifest_entries, live_names entries as kinds describe them; names of live resources as manifests use them
+manifest_entries             entries as kinds parse and describe them; names of live resources as manifests use them
 selection                    which resources are planned: `--only`, `--except`, `--additive`
-claims, claim_matching, matching
-                             which live resource each declaration refers to
-absent_matching, missing_references
-                             which resources `absent` deletes; references to what will not exist
+claim_matching, matching     which live resource each declaration refers to, and which are deleted
+missing_references           references to what will not exist
 plan, planned_resources, diff
                              declared and live state → changes
-declaration_checks           declarations that a plan refuses: expired, or left alone by the project file
-calls, ordering              changes → calls in dependency order
+calls                        changes → calls in dependency order
 rename_detection             creations that may be live resources under a new name
 audiences, effects
                              who has which content, before and after; what a plan changes in that, and who is affected
@@ -18,9 +15,9 @@ access_reports, access_tests
                              what one person has and why, who is in an audience, and the tests of manifests
 lints                        what is valid and probably not meant: the lints of all kinds, at their levels
 guard_counts, guards         what a plan deletes and revokes, and which limits that exceeds
-drift, drift_findings        a plan of all manifests → drift
+drift                        a plan of all manifests → drift
 plan_as_manifests            a plan's changes → declarations again
-read_scope, reading          which listings a plan needs, and what the jobs that read them share
+reading                      which listings a plan needs, and what the jobs that read them share
 redaction, snapshot_redaction
                              snapshots without the people that no manifest names
 dependency_graph             declarations → the graph of what they depend on

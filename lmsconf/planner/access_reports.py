@@ -34,8 +34,7 @@ from lmsconf.model.names import (
     normalize_name,
 )
 from lmsconf.planner.address_patterns import AMBIGUOUS, canonical_pattern
-from lmsconf.planner.audiences import Audience, Bits, access_of, positions_of
-from lmsconf.planner.effects import weakest_basis
+from lmsconf.planner.audiences import Audience, Bits, access_of, positions_of, weakest_basis
 from lmsconf.planner.kind import Kind
 
 KEEP: Final = "keep"
@@ -183,21 +182,12 @@ def _route_side(
     if not exists:
         return None
     member = None if people is None else bool(people >> position & 1)
-    if terms is None:
-        return RouteSide(
-            mandatory=None,
-            visible_from=None,
-            visible_until=None,
-            is_over=None,
-            member=member,
-            conditions=tuple(conditions),
-        )
-    start, finish = (_time(state, bound) for bound in terms.window)
+    start, finish = (None, None) if terms is None else (_time(state, bound) for bound in terms.window)
     return RouteSide(
-        mandatory=terms.mandatory,
+        mandatory=None if terms is None else terms.mandatory,
         visible_from=start,
         visible_until=finish,
-        is_over=terms.window.is_over(state.now),
+        is_over=None if terms is None else terms.window.is_over(state.now),
         member=member,
         conditions=tuple(conditions),
     )
@@ -353,7 +343,7 @@ def find_audience(state: WorkspaceAccess, text: str, candidates: Sequence[Addres
     if len(matching) == 1:
         return matching[0]
     if matching:
-        hint = f"Write one of: {', '.join(_quoted(one) for one in matching)}."
+        hint = f"Write one of: {', '.join(shell_quoted(one) for one in matching)}."
         raise report_error(AMBIGUOUS, f"{text}: {len(matching)} audiences match", hint)
     raise report_error("audience/unknown", f"no audience is called {text}", _nearest(state, text) or _AUDIENCE_HINT)
 
@@ -366,8 +356,4 @@ def _nearest(state: WorkspaceAccess, name: str, kind: str | None = None) -> str 
         other: Address.of(one, other) for one in kinds if kind in (None, one) for other in state.audience_names(one)
     }
     near = same or [known[other] for other in nearest_names(name, known, 3)]
-    return f"Did you mean {' or '.join(map(_quoted, near))}?" if near else None
-
-
-def _quoted(address: Address) -> str:
-    return shell_quoted(address)
+    return f"Did you mean {' or '.join(map(shell_quoted, near))}?" if near else None

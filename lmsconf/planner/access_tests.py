@@ -60,12 +60,8 @@ def failed_problems(results: Iterable[AccessTestResult]) -> Iterator[Problem]:
     """Yield the problem of each failed test, which stops apply."""
     for result in results:
         if result.reason is not None:
-            message = f"test {_quoted(result.test)} fails: {result.reason}"
+            message = f'test "{result.test.title}" fails: {result.reason}'
             yield Problem(code=FAILED, message=message, hint=_HINT, source=result.test.source)
-
-
-def _quoted(test: AccessTest) -> str:
-    return f'"{test.title}"'
 
 
 def not_judged_problems(tests: Sequence[AccessTest]) -> Iterator[Problem]:
@@ -102,7 +98,9 @@ class _Side:
         people, *others = [self._people(audience) for audience in test.audiences]
         match test.claim:
             case AccessClaim.SIZE:
-                self._check_size(test, people)
+                size = people.bit_count()
+                if (test.least is not None and size < test.least) or (test.most is not None and size > test.most):
+                    raise _Failure(f"it has {count_people(size)}")
             case AccessClaim.DISJOINT:
                 [other] = others
                 if both := (people & other).bit_count():
@@ -112,12 +110,6 @@ class _Side:
             case AccessClaim.NONE | AccessClaim.HAS_NOT:
                 if having := self._access(test).has & people:
                     raise _Failure("the person has it" if self._is_person(test) else f"{_share(having, people)} it")
-
-    @staticmethod
-    def _check_size(test: AccessTest, people: Bits) -> None:
-        size = people.bit_count()
-        if (test.least is not None and size < test.least) or (test.most is not None and size > test.most):
-            raise _Failure(f"it has {count_people(size)}")
 
     def _check_all(self, test: AccessTest, people: Bits) -> None:
         access = self._access(test)

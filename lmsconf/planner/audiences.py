@@ -12,15 +12,16 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from operator import or_
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias, cast
 
 from msgspec import Struct
 
-from lmsconf.model.address import Address, RemoteId
-from lmsconf.model.effects import Basis
+from lmsconf.model.address import Address
+from lmsconf.model.effects import AccessChange, Basis
 
 Bits: TypeAlias = int
 """A set of people, by their positions."""
+_BY_STRENGTH: Final = (Basis.EXACT, Basis.ESTIMATE, Basis.UNKNOWN)
 HORIZON: Final = 30 * 24 * 3600
 """For how many seconds from the time of the plan a shortened window is counted."""
 _NONZERO_BYTES: Final = re.compile(rb"[^\x00]+")
@@ -230,6 +231,15 @@ class ContentAccess(Struct, frozen=True):
     archived_soon: Bits
     causes: tuple[tuple[Address, Bits], ...]
 
+    def of(self, change: AccessChange) -> Bits:
+        """Return everybody who is affected by this."""
+        return cast("Bits", getattr(self, change.value))
+
+    @property
+    def bound(self) -> Bits:
+        """People who have the content as mandatory after, and did not before."""
+        return self.to_mandatory | (self.gain & self.after.mandatory)
+
     @property
     def changed(self) -> Bits:
         """Everybody whose access changes."""
@@ -275,25 +285,6 @@ def _causes(assignments: Sequence[AudienceAssignment], now: int) -> Iterator[tup
     yield from sorted(by_cause.items())
 
 
-class AudienceModel(Struct, frozen=True, kw_only=True):
-    """Everything that decides who has what, before and after a plan. `now`: the time of the plan, in epoch seconds.
-
-    ids: the id of the person at each position; None for an account that the plan creates. emails: theirs.
-    active: people who are not archived then. contents: id → name and assignments of each content that may change.
-    groups: the audiences whose membership may change. changed_people: position → address, for people whose answers or
-    account the plan changes. reasons: why numbers are estimates or not known.
-    sizes: of audiences that are known exactly.
-    """
-
-    now: int
-    ids: Sequence[RemoteId | None]
-    emails: Sequence[str]
-    active: Bits
-    contents: dict[RemoteId, tuple[str, list[AudienceAssignment]]]
-    groups: list[Audience]
-    changed_people: dict[int, Address]
-    reasons: list[str]
-    groups_compared: int
-    groups_equal: int
-    sizes: dict[Address, AudienceSize]
-    ends: AccountEnds
+def weakest_basis(bases: Iterable[Basis]) -> Basis:
+    """Return the weakest of several."""
+    return max(bases, key=_BY_STRENGTH.index, default=Basis.EXACT)

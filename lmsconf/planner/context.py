@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from msgspec import Struct, field
 
@@ -18,7 +19,18 @@ from lmsconf.model.snapshot import HasName, Row_co, Snapshot
 
 Spec = TypeVar("Spec")
 Row = TypeVar("Row", bound=HasName)
-State = TypeVar("State")
+
+if TYPE_CHECKING:
+    from lmsconf.kinds.content_target.audiences import Audiences
+    from lmsconf.kinds.content_target.types import AssignmentSpec, Replacement, TargetRow
+    from lmsconf.kinds.custom_field.lost_answers import FieldOrChoiceDeletion
+    from lmsconf.kinds.custom_field.parse import ActiveMigration
+    from lmsconf.kinds.smart_group.types import DeclaredCondition
+    from lmsconf.kinds.user.people_directory import PeopleDirectory
+    from lmsconf.kinds.user.types import PersonRow, PersonSpec
+    from lmsconf.planner.diff import KeyedNames
+
+    KeptUntil = dict[datetime, tuple[DesiredResource[AssignmentSpec], Replacement]]
 
 VACANT: Final = "(vacant name)"
 GRANTED: Final = "(granted)"
@@ -221,6 +233,34 @@ class PlanContext:
     replaced        resource → live ones that it replaces on purpose, so that it is not one of them under a new name
     declared        the declarations of all kinds, as far as a plan has them
     included        resources beside the selection that a selected one needs, as `include` has found
+    doubtful        declared addresses whose live row is unknown because of an error
+    renamed         current address → new address
+    unknown_names   how many unknown names hints were asked for
+    temporary_names resources that take a temporary name first, one in each cycle of renames
+    field_types     name of a field after the plan → its type, where that is known
+    field_choices   field → its choices before and after the plan
+    doubtful_choices
+                    declared choices with an error of their own
+    migrations      address of an old field that is live → how its answers move
+    losses          fields and choices that are deleted
+    lost_answers    fields whose answers were read → of how many people they are; None if some could not be read
+    freed_slots     field to be created → the deletion that frees its slot
+    people          the directory as it will be after the plan; None until it is asked for
+    archived_ids    ids of people who are archived before the plan; None until they are asked for
+    able_to_manage  e-mail → whether somebody whose rights may change can manage after the plan
+    losing_manager_right, without_manager_right
+                    who loses the right; e-mail → the key of an entry that rules it out
+    admin_gains, admin_losses
+                    people who gain administrator rights, and who lose them
+    planned_conditions
+                    id of a live smart group → its conditions after the plan
+    moved_conditions
+                    name of a field that smart groups cease to ask for → what they ask for instead
+    shared_content  ids of contents that share a name
+    audiences       whose the ids of live targets may be; None until it is asked for
+    time_format     of live windows: iso or epoch-ms; None until it is asked for
+    closing         live assignments that are deleted or hidden because they are replaced
+    kept_until      content → the moments at which the windows end of those who keep it, each with what says so
     """
 
     def __init__(
@@ -247,7 +287,31 @@ class PlanContext:
         self.effects: list[SideEffect] = []
         self.parts: dict[Address, NewParts] = {}
         self.replaced: defaultdict[Address, set[RemoteId]] = defaultdict(set)
-        self._states: dict[type, object] = {}
+        self.doubtful: set[Address] = set()
+        self.renamed: dict[Address, Address] = {}
+        self.unknown_names = 0
+        self.temporary_names: set[Address] = set()
+        self.field_types: Mapping[str, str] = {}
+        self.field_choices: dict[Address, tuple[KeyedNames, KeyedNames]] = {}
+        self.doubtful_choices: set[tuple[Address, str]] = set()
+        self.migrations: dict[Address, ActiveMigration] = {}
+        self.losses: list[FieldOrChoiceDeletion] = []
+        self.lost_answers: dict[Address, int | None] = {}
+        self.freed_slots: Mapping[Address, Address] = {}
+        self.people: PeopleDirectory | None = None
+        self.archived_ids: frozenset[RemoteId] | None = None
+        self.able_to_manage: Mapping[str, bool] = {}
+        self.losing_manager_right: frozenset[str] = frozenset()
+        self.without_manager_right: Mapping[str, str] = {}
+        self.admin_gains: list[Match[PersonSpec, PersonRow]] = []
+        self.admin_losses: list[Match[PersonSpec, PersonRow]] = []
+        self.planned_conditions: dict[str, Sequence[DeclaredCondition]] = {}
+        self.moved_conditions: dict[str, frozenset[Ref]] = {}
+        self.shared_content: frozenset[str] = frozenset()
+        self.audiences: Audiences | None = None
+        self.time_format: str | None = None
+        self.closing: list[TargetRow] = []
+        self.kept_until: defaultdict[RemoteId, KeptUntil] = defaultdict(dict)
 
     def chosen(self, address: Address) -> bool:
         """Whether an address is planned."""
@@ -261,13 +325,6 @@ class PlanContext:
         if self.policy.only and self._excludes is not None and not self._excludes(address):
             self.included.add(address)
         return self.chosen(address)
-
-    def state(self, state_type: type[State]) -> State:
-        """Return this run's one instance of a state class, which a kind defines for itself; made on first use."""
-        state = self._states.get(state_type)
-        if not isinstance(state, state_type):
-            state = self._states[state_type] = state_type()
-        return state
 
     def problem(
         self,

@@ -11,6 +11,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lmsconf.errors import Problem, Severity
+from lmsconf.kinds.content_target.effects.membership import Memberships, assignments_of, content_name
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.effects import (
     AccessChange,
@@ -31,17 +32,16 @@ from lmsconf.planner.audiences import (
     Access,
     Audience,
     AudienceAssignment,
-    AudienceModel,
     AudienceSize,
     Bits,
     ContentAccess,
     compare_access,
     positions_of,
     to_bits,
+    weakest_basis,
 )
 
 EVERYBODY_COUNTED: Final = "all people"
-_BY_STRENGTH: Final = (Basis.EXACT, Basis.ESTIMATE, Basis.UNKNOWN)
 
 
 class Losses(Struct, frozen=True, kw_only=True):
@@ -74,28 +74,13 @@ class LossDetails(NamedTuple):
     certificates: Mapping[int, int] | None
 
 
-class _Totals:
-    """Distinct people over all contents, by what changes."""
-
-    def __init__(self) -> None:
-        self.bits: dict[str, Bits] = dict.fromkeys((*AccessChange, "shortened", "archived_soon", "mandatory"), 0)
-
-    def add(self, access: ContentAccess) -> None:
-        for change in AccessChange:
-            self.bits[change] |= changed_people(access, change)
-        self.bits["shortened"] |= access.shortened
-        self.bits["archived_soon"] |= access.archived_soon
-        self.bits["mandatory"] |= access.to_mandatory | (access.gain & access.after.mandatory)
-
-    @property
-    def harmed(self) -> Bits:
-        """The people that the guard `people` counts."""
-        return self.bits["lose"] | self.bits["shortened"] | self.bits["archived_soon"]
+_COUNTED: Final = (*AccessChange, "shortened", "archived_soon", "bound")
+"""What is counted of distinct people over all contents."""
 
 
-def _archived_soon(totals: _Totals) -> Iterator[Problem]:
+def _archived_soon(totals: Mapping[str, Bits]) -> Iterator[Problem]:
     """Yield a warning about people that the guard `people` counts although their windows do not change."""
-    if number := totals.bits["archived_soon"].bit_count():
+    if number := totals["archived_soon"].bit_count():
         people = "1 person who has content is" if number == 1 else f"{number:,} people who have content are"
         yield Problem(
             code="people/archived-soon",
@@ -105,25 +90,30 @@ def _archived_soon(totals: _Totals) -> Iterator[Problem]:
         )
 
 
-def predict_effects(model: AudienceModel, *, can_take: bool, can_require: bool, rows: bool) -> PredictedEffects:
-    """Return the effects of the changes in a model.
-
-    can_take, can_require: whether the plan can take access from anybody at all, and make content mandatory. rows:
-    whether to return the people, too.
-    """
+def predict_effects(model: Memberships, now: int, *, rows: bool) -> PredictedEffects:
+    """Return the effects of a plan. now: its time, in epoch seconds. rows: whether to return the people, too."""
+    can_take, can_require = model.scope.takes, model.scope.requires
+    affected = {*model.facts.affected, *(change.content for change in model.scope.assignments)}
+    assigned = [
+        (content_name(model.facts, id), id, [one for _, _, one in assignments_of(model, id)]) for id in sorted(affected)
+    ]
+    assigned.sort(key=lambda content: content[:2])
+    audiences, ends = list(model.changing_groups()), model.ends()
     contents: list[ContentEffects] = []
     people: list[PersonEffect] = []
     measures: list[GuardCount] = []
     losses: list[Losses] = []
-    totals, unknown = _Totals(), False
-    for name, id, assignments in sorted((name, id, its_own) for id, (name, its_own) in model.contents.items()):
+    totals: dict[str, Bits] = dict.fromkeys(_COUNTED, 0)
+    unknown = False
+    for name, id, assignments in assigned:
         basis = weakest_basis(assignment.audience.basis for assignment in assignments)
         if not all(assignment.audience.is_known for assignment in assignments):
             unknown = True
             contents.append(_unknown_content(id, name, assignments, can_take=can_take))
             continue
-        access = compare_access(assignments, model.now, model.ends)
-        totals.add(access)
+        access = compare_access(assignments, now, ends)
+        for counted in totals:
+            totals[counted] |= getattr(access, counted)
         if not (access.changed | access.shortened):
             continue
         contents.append(_content(model, id, name, access, basis))
@@ -134,31 +124,34 @@ def predict_effects(model: AudienceModel, *, can_take: bool, can_require: bool, 
             losses.append(Losses(content=id, people=tuple(known_id for known_id in ids if known_id is not None)))
         if rows:
             people.extend(person_rows(model, id, name, access))
-    groups = tuple(one for group in model.groups for one in _group(model, group))
+    groups = tuple(one for group in audiences for one in _group(model, group))
     bases = [*(content.basis for content in contents), *(group.basis for group in groups)]
-    counts = _people(totals, unknown=unknown, can_take=can_take)
-    harmed = None if unknown and can_take else totals.harmed.bit_count()
-    bound = None if unknown and can_require else totals.bits["mandatory"].bit_count()
+    known = AccessCounts(**{name: totals[name].bit_count() for name in (*AccessChange, "shortened")})
+    harmed = totals["lose"] | totals["shortened"] | totals["archived_soon"]
     effects = Effects(
         basis=weakest_basis(bases),
         reasons=tuple(dict.fromkeys(model.reasons)),
-        people=counts,
+        people=unknown_counts(can_take=can_take) if unknown else known,
         contents=tuple(contents),
         groups=tuple(sorted(groups, key=lambda group: group.address)),
         calibration=Calibration(groups=model.groups_compared, exact=model.groups_equal),
         rows=tuple(sort_rows(people)) if rows else None,
-        unknown=tuple(_unknown_people(model)),
+        unknown=tuple(_unknown_people(assigned)),
     )
     return PredictedEffects(
         effects=effects,
         measures=(
-            *_counted("people", harmed, 0),
+            *_counted("people", None if unknown and can_take else harmed.bit_count(), 0),
             *measures,
-            *_counted("mandatory", bound, model.active.bit_count()),
+            *_counted(
+                "mandatory",
+                None if unknown and can_require else totals["bound"].bit_count(),
+                model.active_before.bit_count(),
+            ),
         ),
         losses=tuple(losses),
         problems=tuple(_archived_soon(totals)),
-        sizes=model.sizes,
+        sizes=model.sizes(),
     )
 
 
@@ -170,17 +163,6 @@ def unknown_measures(*, can_take: bool, can_require: bool) -> tuple[GuardCount, 
 
 def _counted(guard: str, taken: int | None, size: int) -> tuple[GuardCount, ...]:
     return () if taken == 0 else (GuardCount(guard=guard, of=EVERYBODY_COUNTED, taken=taken, size=size),)
-
-
-def weakest_basis(bases: Iterable[Basis]) -> Basis:
-    """Return the weakest of several."""
-    return max(bases, key=_BY_STRENGTH.index, default=Basis.EXACT)
-
-
-def _people(totals: _Totals, *, unknown: bool, can_take: bool) -> AccessCounts:
-    if not unknown:
-        return AccessCounts(**{name: totals.bits[name].bit_count() for name in (*AccessChange, "shortened")})
-    return unknown_counts(can_take=can_take)
 
 
 def unknown_counts(*, can_take: bool) -> AccessCounts:
@@ -206,18 +188,20 @@ def _unknown_content(
     )
 
 
-def _unknown_people(model: AudienceModel) -> Iterator[UnknownPeople]:
-    """Yield each audience that is not known, with the contents assigned to it."""
+def _unknown_people(
+    assigned: Iterable[tuple[str, RemoteId, Sequence[AudienceAssignment]]],
+) -> Iterator[UnknownPeople]:
+    """Yield each audience that is not known, with the contents assigned to it. assigned: names, ids, assignments."""
     contents: defaultdict[tuple[str, str], dict[tuple[str, RemoteId], Address | None]] = defaultdict(dict)
-    for name, id, assignments in sorted((name, id, its_own) for id, (name, its_own) in model.contents.items()):
+    for name, id, assignments in assigned:
         for audience in (one.audience for one in assignments if not one.audience.is_known):
             contents[str(audience.address or ""), audience.reason][name, id] = audience.address
     for (_, reason), found in sorted(contents.items()):
         yield UnknownPeople(audience=next(iter(found.values())), contents=tuple(found), reason=reason)
 
 
-def _content(model: AudienceModel, id: RemoteId, name: str, access: ContentAccess, basis: Basis) -> ContentEffects:
-    numbers = {change.value: changed_people(access, change).bit_count() for change in AccessChange}
+def _content(model: Memberships, id: RemoteId, name: str, access: ContentAccess, basis: Basis) -> ContentEffects:
+    numbers = {change.value: access.of(change).bit_count() for change in AccessChange}
     changed = access.changed | access.shortened
     causes = [
         (-(people & access.lose).bit_count(), -(people & access.gain).bit_count(), cause)
@@ -238,7 +222,7 @@ def _content(model: AudienceModel, id: RemoteId, name: str, access: ContentAcces
     )
 
 
-def _person_causes(model: AudienceModel, access: ContentAccess) -> Iterator[tuple[int, int, Address]]:
+def _person_causes(model: Memberships, access: ContentAccess) -> Iterator[tuple[int, int, Address]]:
     """Yield each person whose account or answers the plan changes, and whose access to a content changes.
 
     As negative numbers: whether the person loses it, and gains it.
@@ -246,39 +230,36 @@ def _person_causes(model: AudienceModel, access: ContentAccess) -> Iterator[tupl
     changed = to_bits(model.changed_people, len(model.ids))
     gain, lose = (frozenset(positions_of(people & changed)) for people in (access.gain, access.lose))
     for position in positions_of((access.changed | access.shortened) & changed):
-        yield -int(position in lose), -int(position in gain), model.changed_people[position]
+        yield -int(position in lose), -int(position in gain), model.changed_people[position].address
 
 
-def _group(model: AudienceModel, group: Audience) -> Iterator[GroupEffects]:
+def _group(model: Memberships, group: Audience) -> Iterator[GroupEffects]:
     """Yield the change of a group's membership, if it changes or is not known."""
     if group.address is None:
         return
     before, after = group.before, group.after
-    if before is not None and after is not None:
-        if before == after:
-            return
-        join, leave = (after & ~before).bit_count(), (before & ~after).bit_count()
+    if before is None or after is None:
+        yield GroupEffects(
+            address=group.address,
+            before=None if before is None else before.bit_count(),
+            after=None if after is None else after.bit_count(),
+            join=None,
+            leave=None,
+            basis=Basis.UNKNOWN,
+        )
+    elif before != after:
         yield GroupEffects(
             address=group.address,
             before=before.bit_count(),
             after=after.bit_count(),
-            join=join,
-            leave=leave,
+            join=(after & ~before).bit_count(),
+            leave=(before & ~after).bit_count(),
             basis=group.basis,
             members=_members_digest(model, after),
         )
-        return
-    yield GroupEffects(
-        address=group.address,
-        before=None if before is None else before.bit_count(),
-        after=None if after is None else after.bit_count(),
-        join=None,
-        leave=None,
-        basis=Basis.UNKNOWN,
-    )
 
 
-def _members_digest(model: AudienceModel, members: Bits) -> str | None:
+def _members_digest(model: Memberships, members: Bits) -> str | None:
     ids = [model.ids[position] for position in positions_of(members)]
     known = [id for id in ids if id is not None]
     return members_digest(known) if len(known) == len(ids) else None
@@ -298,13 +279,7 @@ def with_progress(effects: Effects, details: Mapping[RemoteId, LossDetails], rea
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def changed_people(access: ContentAccess, change: AccessChange) -> Bits:
-    """Return everybody who is affected by this."""
-    bits: Bits = getattr(access, change.value)
-    return bits
-
-
-def person_rows(model: AudienceModel, id: RemoteId, name: str, access: ContentAccess) -> Iterator[PersonEffect]:
+def person_rows(model: Memberships, id: RemoteId, name: str, access: ContentAccess) -> Iterator[PersonEffect]:
     """Yield a row for each person whose access to a content changes."""
     changed = access.changed
     sides = [_side(side, changed) for side in (access.before, access.after)]
@@ -314,10 +289,10 @@ def person_rows(model: AudienceModel, id: RemoteId, name: str, access: ContentAc
             because[position].append(str(cause))
     short = frozenset(positions_of(access.shortened))
     for change in AccessChange:
-        for position in positions_of(changed_people(access, change)):
+        for position in positions_of(access.of(change)):
             before, after = (side.get(position, _NO_ACCESS) for side in sides)
             if position in model.changed_people:
-                because[position].append(str(model.changed_people[position]))
+                because[position].append(str(model.changed_people[position].address))
             yield PersonEffect(
                 email=model.emails[position],
                 content=name,

@@ -12,7 +12,7 @@ from typing import Final
 from lmsconf.errors import Problem
 from lmsconf.kinds.content_target.types import lost_access
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, USER
-from lmsconf.kinds.user.rights import revoked_rights
+from lmsconf.kinds.user.types import revoked_rights
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.effects import count_people

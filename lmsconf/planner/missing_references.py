@@ -5,27 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from msgspec import Struct, field
-
 from lmsconf.errors import SourceLocation
 from lmsconf.model.address import Address, shell_quoted
 from lmsconf.model.names import did_you_mean, quote_name
 from lmsconf.planner.context import PlanContext
 
 _MOST_COMPARED: Final = 50
-
-
-class LiveIdentities(Struct):
-    """doubtful: declared addresses whose live row is unknown because of an error. renamed: current → new address."""
-
-    doubtful: set[Address] = field(default_factory=set)
-    renamed: dict[Address, Address] = field(default_factory=dict)
-
-
-class _ComparedNames(Struct):
-    """number: how many unknown names hints were asked for."""
-
-    number: int = 0
 
 
 def refuse_ambiguous_reference(
@@ -35,7 +20,7 @@ def refuse_ambiguous_reference(
 
     Records a problem, unless the resource's own error is reported anyway. find_source: only called for a problem.
     """
-    doubtful = named in planning.state(LiveIdentities).doubtful
+    doubtful = named in planning.doubtful
     if (ids := planning.registry.duplicate_ids(named.kind, named.name)) and not doubtful:
         planning.problem(
             "identity/live-twice",
@@ -60,7 +45,7 @@ def refuse_ambiguous_reference(
 
 def why_name_is_missing(planning: PlanContext, named: Address, near: str | None) -> tuple[str, str | None]:
     """Return why a referenced name will not exist (renamed, deleted, not live), and a hint. near: names a close one."""
-    new = planning.state(LiveIdentities).renamed.get(named)
+    new = planning.renamed.get(named)
     if new is not None:
         return f"{named} is being renamed to {new}", f"Write the new name: {quote_name(new.name)}."
     if named in planning.deleted:
@@ -82,9 +67,8 @@ def suggest_name(
 
     Comparing thousands of unknown names with thousands of known ones takes minutes.
     """
-    compared = planning.state(_ComparedNames)
-    compared.number += 1
-    return compare(name, known) if compared.number <= _MOST_COMPARED else None
+    planning.unknown_names += 1
+    return compare(name, known) if planning.unknown_names <= _MOST_COMPARED else None
 
 
 def hint_on_missing(planning: PlanContext, kind: str, near: str | None, otherwise: str) -> str:

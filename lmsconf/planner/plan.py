@@ -29,7 +29,6 @@ from lmsconf.model.time_formats import format_utc
 from lmsconf.planner.assumptions import with_assumptions
 from lmsconf.planner.calls import order_calls
 from lmsconf.planner.context import CallTemplates, Match, MatchResult, PlanContext
-from lmsconf.planner.declaration_checks import refuse_expired_absent, refuse_left_alone, refuse_left_alone_renames
 from lmsconf.planner.effects import PredictedEffects
 from lmsconf.planner.guard_counts import count_for_guards
 from lmsconf.planner.guards import evaluate_guards, refuse_protected_changes
@@ -39,10 +38,13 @@ from lmsconf.planner.planned_resources import (
     add_side_effects,
     planned_resources,
     refuse_excluded_cascades,
+    refuse_expired_absent,
+    refuse_left_alone,
+    refuse_left_alone_renames,
     refuse_unrenamed_references,
     to_change,
 )
-from lmsconf.planner.read_scope import Declarations
+from lmsconf.planner.reading import Declarations
 from lmsconf.planner.rename_detection import possible_renames
 from lmsconf.planner.selection import Selection
 from lmsconf.planner.undo.extent import with_undo_limits

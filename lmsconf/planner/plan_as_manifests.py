@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from lmsconf.errors import LmsconfError, Problem, SourceLocation, StalePlan
-from lmsconf.kinds.content_target.replacement_parse import replay_keys
-from lmsconf.kinds.custom_field.migration import MIGRATE
+from lmsconf.kinds.content_target.parse import replay_keys
+from lmsconf.kinds.custom_field.parse import MIGRATE
 from lmsconf.kinds.entries import parse, parse_absent
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD
 from lmsconf.model.address import Address, RemoteId

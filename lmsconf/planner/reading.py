@@ -1,8 +1,4 @@
-"""Read a workspace: only what manifests and ownership need, concurrently, each kind in a job of its own.
-
-A listing is published before the details of its rows are read, and a job waits only for the listings that it needs:
-details of groups wait for the listing of groups, not of people.
-"""
+"""Which listings are needed, and what the jobs that read them concurrently share."""
 
 from __future__ import annotations
 
@@ -10,24 +6,73 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.kinds.entries import named_emails, needed_listings
 from lmsconf.kinds.planning import diff, match_kind
-from lmsconf.model.address import RemoteId
+from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.api import Api
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.names import normalize_name
 from lmsconf.model.plan import Action, Change
+from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import HasName, Listed, Listing, Row, Snapshot
 from lmsconf.planner.context import BeforeAfter, CallTemplates, MatchResult, PlanContext
 from lmsconf.planner.kind import Kind
-from lmsconf.planner.read_scope import Declarations, ReadScope
 from lmsconf.planner.rename_detection import rename_candidates
 from lmsconf.planner.selection import Selection
+
+
+class Declarations(NamedTuple):
+    """What manifests say: declared resources, and resources to delete."""
+
+    declared: Sequence[DesiredResource[Any]]
+    absent: Sequence[DeleteEntry[Any]]
+
+    def of_kind(self, kind: str) -> tuple[list[DesiredResource[Any]], list[DeleteEntry[Any]]]:
+        """Return the entries of one kind."""
+        declared = [resource for resource in self.declared if resource.address.kind == kind]
+        return declared, [entry for entry in self.absent if entry.address.kind == kind]
+
+    def merge(self, other: Declarations, kinds: Mapping[str, Kind]) -> Declarations:
+        """Return the entries of both; of a person, only this one's where both have an address.
+
+        An earlier name is an address too: otherwise the other's entry would match the resource that this one renames.
+        """
+        declared_once = {
+            address
+            for one in self.declared
+            if kinds[one.address.kind].is_person
+            for address in (one.address, *(Address.of(one.address.kind, name) for name in one.previously))
+        }
+        more = [resource for resource in other.declared if resource.address not in declared_once]
+        return Declarations([*self.declared, *more], [*self.absent, *other.absent])
+
+    def in_workspace(self, workspace: str) -> Declarations:
+        """Return the entries that apply in a workspace (`only_in`)."""
+        declared = [resource for resource in self.declared if resource.applies_in(workspace)]
+        return Declarations(declared, [entry for entry in self.absent if entry.applies_in(workspace)])
+
+
+class ReadScope(Struct, frozen=True, kw_only=True):
+    """What to read of a workspace.
+
+    everything: also what is neither declared nor owned. edits: also the last editor of each resource, where the service
+    returns it. beside: the declarations of a base, which are planned separately on the same snapshot. people: ids that
+    people in the declarations had when a plan was made, to look them up instead of all people.
+    """
+
+    declared: tuple[DesiredResource[Any], ...] = ()
+    absent: tuple[DeleteEntry[Any], ...] = ()
+    policy: Policy
+    everything: bool = False
+    edits: bool = False
+    beside: Declarations | None = None
+    people: frozenset[RemoteId] = frozenset()
 
 
 class ReadState:

@@ -19,7 +19,7 @@ from lmsconf.kinds.content_target.types import TargetRow, people_named
 from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.manual_group.types import LISTS, GroupRow
 from lmsconf.kinds.shared.kind_names import ADMIN, CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
-from lmsconf.kinds.shared.people_lists import drop_unknown_from_list
+from lmsconf.kinds.shared.manifest_entries import drop_unknown_from_list
 from lmsconf.kinds.smart_group.types import SmartGroupRow
 from lmsconf.kinds.user.people_directory import PeopleDirectory
 from lmsconf.kinds.user.types import RIGHTS, AdminRow, HolderRow, PersonRow, PersonSpec

@@ -191,25 +191,18 @@ def _pattern_problems(project: ProjectFile, key: str, pattern: str, at: KeyPath)
     bare = pattern if key == "ignore" else pattern.removeprefix("!")
     doubled = double_lone_backslashes(pattern)
     if doubled != pattern:
-        yield _lone_backslash(key, pattern, doubled, project.places.at(*at))
+        # It may mean itself or, as on a command line, escape what follows.
+        decoded = decode_typed(pattern)
+        other = "" if decoded == pattern else f", or {quote_name(shorten(decoded))} for the character itself"
+        message = f"{key}: the single backslash in {quote_name(shorten(pattern))} is ambiguous"
+        hint = f"Write {quote_name(shorten(doubled))} for a backslash in the name{other}."
+        yield _problem("project/pattern", message, project.places.at(*at), hint=hint)
     elif bare != "*" and (bare != "all" or key == "ignore") and (right := suggest_address_pattern(bare)) is not None:
-        sign = pattern[: len(pattern) - len(bare)]
-        yield _no_address(key, pattern, sign + right, project.places.at(*at))
-
-
-def _lone_backslash(key: str, pattern: str, doubled: str, where: SourceLocation) -> Problem:
-    """Return the error for a backslash that may mean itself or, as on a command line, escape what follows."""
-    decoded = decode_typed(pattern)
-    other = "" if decoded == pattern else f", or {quote_name(shorten(decoded))} for the character itself"
-    message = f"{key}: the single backslash in {quote_name(shorten(pattern))} is ambiguous"
-    hint = f"Write {quote_name(shorten(doubled))} for a backslash in the name{other}."
-    return _problem("project/pattern", message, where, hint=hint)
-
-
-def _no_address(key: str, pattern: str, right: str, where: SourceLocation) -> Problem:
-    kinds = ", ".join(kind_names_by_section().values())
-    hint = f"Write {quote_name(shorten(right))}: a kind, a slash and a name. The kinds are {kinds}."
-    return _problem("project/pattern", f"{key}: no address can match {quote_name(shorten(pattern))}", where, hint=hint)
+        right = quote_name(shorten(pattern[: len(pattern) - len(bare)] + right))
+        kinds = ", ".join(kind_names_by_section().values())
+        message = f"{key}: no address can match {quote_name(shorten(pattern))}"
+        hint = f"Write {right}: a kind, a slash and a name. The kinds are {kinds}."
+        yield _problem("project/pattern", message, project.places.at(*at), hint=hint)
 
 
 def _date_problems(project: ProjectFile, item: Mapping[str, Json], at: KeyPath) -> Iterator[Problem]:

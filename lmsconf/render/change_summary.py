@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
-from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -156,17 +155,10 @@ def _diff_line(sign: str, text: str) -> str:
     return f"{sign} {text}".replace("\n", "\\n")
 
 
-class ItemCounts(NamedTuple):
-    """How many items of lists are added and removed."""
-
-    added: int
-    removed: int
-
-
-def count_items(keys: Iterable[KeyChange]) -> ItemCounts:
-    """Count the items that keys add to lists and remove from them."""
+def count_items(keys: Iterable[KeyChange]) -> tuple[int, int]:
+    """Return how many items keys add to lists, and how many they remove from them."""
     lists = [key for key in keys if key.note]
-    return ItemCounts(sum(len(key.added) for key in lists), sum(len(key.removed) for key in lists))
+    return sum(len(key.added) for key in lists), sum(len(key.removed) for key in lists)
 
 
 def risk_heading(risk: Risk, changes: Sequence[Change]) -> str:
@@ -180,13 +172,6 @@ def count_kinds(kinds: Iterable[str]) -> str:
     return ", ".join(count_kind(number, kind) for kind, number in Counter(kinds).items())
 
 
-class ActionTable(NamedTuple):
-    """How many resources of each kind are changed in which way: (kind, a number for each title)."""
-
-    titles: Sequence[str]
-    rows: Sequence[tuple[str, Sequence[int]]]
-
-
 _COLUMNS: Mapping[Action | str, str] = {
     Action.DELETE: "to delete",
     "taken": "taken away",
@@ -196,8 +181,11 @@ _COLUMNS: Mapping[Action | str, str] = {
 }
 
 
-def action_table(changes: Iterable[Change]) -> ActionTable:
-    """Count changes by kind and action; what does not occur has no column."""
+def action_table(changes: Iterable[Change]) -> tuple[Sequence[str], Sequence[tuple[str, Sequence[int]]]]:
+    """Return titles, and (kind, a number for each title): how many resources are changed in which way.
+
+    What does not occur has no column.
+    """
     table: dict[str, Counter[Action | str]] = {}
     for change in changes:
         counts = table.setdefault(change.address.kind, Counter())
@@ -205,7 +193,7 @@ def action_table(changes: Iterable[Change]) -> ActionTable:
         counts["taken"] += count_removed_items(change)
     columns = [key for key in _COLUMNS if any(counts[key] for counts in table.values())]
     rows = [(kind, [counts[key] for key in columns]) for kind, counts in table.items()]
-    return ActionTable([_COLUMNS[key] for key in columns], rows)
+    return [_COLUMNS[key] for key in columns], rows
 
 
 def count_removals(plan: Plan) -> int:

@@ -47,14 +47,6 @@ _MOST_CAUSES: Final = 20
 _STATES: Final = ("not_started", "in_progress", "approved", "failed", "expired")
 
 
-class CauseCell(Struct, frozen=True, kw_only=True):
-    """A changed resource behind a row: its title, its address, and how many lose and gain through it."""
-
-    address: Address
-    title: str
-    counted: str
-
-
 class EffectsRow(Struct, frozen=True, kw_only=True):
     """A content or a group with its numbers.
 
@@ -68,7 +60,7 @@ class EffectsRow(Struct, frozen=True, kw_only=True):
     unknown: str | None = None
     is_estimate: bool = False
     note: str | None = None
-    causes: tuple[CauseCell, ...] = ()
+    causes: tuple[CauseCount, ...] = ()
     cause_count: int = 0
 
 
@@ -111,10 +103,7 @@ def _content_row(content: ContentEffects, numbers: Sequence[int | None]) -> Effe
         unknown=unknown,
         is_estimate=content.basis is Basis.ESTIMATE,
         note=_progress_note(content),
-        causes=tuple(
-            CauseCell(address=cause.address, title=resource_title(cause.address), counted=cause_counts(cause))
-            for cause in content.causes[:_MOST_CAUSES]
-        ),
+        causes=content.causes[:_MOST_CAUSES],
         cause_count=len(content.causes),
     )
 
@@ -301,6 +290,7 @@ def _row(row: EffectsRow, widths: Sequence[int], places: CausePlaces) -> Iterato
         yield f"      {row.note}"
     for cause in row.causes[:_LISTED_CAUSES]:
         place = "".join(places.get(cause.address, ()))
-        yield f"      {cause.title}{place}{cause.counted and f': {cause.counted}'}"
+        counted = cause_counts(cause)
+        yield f"      {resource_title(cause.address)}{place}{counted and f': {counted}'}"
     if row.cause_count > _LISTED_CAUSES:
         yield f"      … and {row.cause_count - _LISTED_CAUSES:,} more causes"

@@ -14,7 +14,7 @@ import re
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
 from urllib.parse import unquote_plus
 
@@ -42,29 +42,19 @@ class Refusal(Exception):
         self.headers = headers or {}
 
 
-def bad_request(message: str) -> Refusal:
-    """400: the request cannot be carried out as written."""
-    return Refusal(400, "bad_request", message)
-
-
-def unauthorized(message: str) -> Refusal:
-    """401: no valid credential."""
-    return Refusal(401, "unauthorized", message)
-
-
-def forbidden(message: str) -> Refusal:
-    """403: understood, but not allowed in the current state."""
-    return Refusal(403, "forbidden", message)
+bad_request: Final = partial(Refusal, 400, "bad_request")
+"""400: the request cannot be carried out as written."""
+unauthorized: Final = partial(Refusal, 401, "unauthorized")
+"""401: no valid credential."""
+forbidden: Final = partial(Refusal, 403, "forbidden")
+"""403: understood, but not allowed in the current state."""
+conflict: Final = partial(Refusal, 409, "conflict")
+"""409: it exists already."""
 
 
 def not_found(resource: str, id: str) -> Refusal:
     """404: the path or the body names something that does not exist."""
     return Refusal(404, "not_found", f"there is no {resource} {id!r}")
-
-
-def conflict(message: str) -> Refusal:
-    """409: it exists already."""
-    return Refusal(409, "conflict", message)
 
 
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"

@@ -32,7 +32,7 @@ from lmsconf.planner.context import CallTemplates, PlanContext
 from lmsconf.planner.guards import evaluate_guards
 from lmsconf.planner.kind import Kind
 from lmsconf.planner.plan import draft_plan, make_plan
-from lmsconf.planner.read_scope import Declarations
+from lmsconf.planner.reading import Declarations
 from lmsconf.planner.snapshot_redaction import drop_unknown_people, restore_snapshot
 from lmsconf.project.config_file import DEFAULT_KEPT_RUNS
 from lmsconf.project.settings import DEFAULT_MANIFESTS, Settings

@@ -18,8 +18,8 @@ from lmsconf.model.address import Address
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.plan import RenameCandidate
 from lmsconf.model.recorded_run import ManifestsCommit
-from lmsconf.planner.declaration_checks import refuse_expired_absent, refuse_left_alone
 from lmsconf.planner.lints import lint_manifests
+from lmsconf.planner.planned_resources import refuse_expired_absent, refuse_left_alone
 from lmsconf.project.config_file import ENV_WORKSPACE
 from lmsconf.project.settings import Settings
 from lmsconf.support.work_tree import find_work_tree
@@ -38,7 +38,6 @@ def load_manifests(
     loaded = load_folder(
         settings.manifests,
         settings.root,
-        all_kinds(),
         overlays=settings.overlays,
         timezone=settings.policy.timezone,
         variables=settings.variables,

@@ -31,8 +31,7 @@ from lmsconf.model.time_formats import format_utc
 from lmsconf.planner.context import PlanContext
 from lmsconf.planner.lints import lint_plan, with_lints
 from lmsconf.planner.plan import DraftPlan, draft_plan, make_plan, with_effects
-from lmsconf.planner.read_scope import Declarations, ReadScope
-from lmsconf.planner.reading import ReadContext
+from lmsconf.planner.reading import Declarations, ReadContext, ReadScope
 from lmsconf.project.settings import Settings
 from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.project_manifests import add_previous_names, refuse_errors, without_entries
@@ -40,7 +39,7 @@ from lmsconf.workspace.project_manifests import add_previous_names, refuse_error
 if TYPE_CHECKING:
     from lmsconf.kinds.content_target.effects.query import AccessQuery
     from lmsconf.kinds.content_target.effects.state import WorkspaceAccess
-    from lmsconf.planner.drift_findings import AppliedBase
+    from lmsconf.planner.drift import AppliedBase
     from lmsconf.workspace.plan_with_base import BaseManifests, ManifestsVersion
 
 Clock = Callable[[], datetime]
@@ -207,9 +206,8 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
         reads_all: bool = False,
     ) -> DriftReport:
         """Compare manifests with a snapshot. reads_all: the snapshot holds the whole workspace."""
-        from lmsconf.kinds.content_target.last_edits import last_edits
-        from lmsconf.planner.drift import make_drift
-        from lmsconf.planner.drift_findings import DriftInputs
+        from lmsconf.kinds.content_target.target_requests import last_edits
+        from lmsconf.planner.drift import DriftInputs, make_drift
 
         refuse_errors(manifests)
         # Where everything comparable was read already, all of it is compared.
@@ -245,7 +243,7 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
 
     def _applied(self, base: BaseManifests, snapshot: Snapshot, compares: int | None) -> AppliedBase:
         """What the base's manifests would change on the snapshot."""
-        from lmsconf.planner.drift_findings import AppliedBase
+        from lmsconf.planner.drift import AppliedBase
 
         manifests, policy = base.version.manifests, base.version.policy
         try:

@@ -29,8 +29,6 @@ from lmsconf.model.plan import Action, Change, Plan, UndoneRun
 from lmsconf.model.policy import Policy
 from lmsconf.model.progress import Report
 from lmsconf.model.recorded_run import CallState, RecordedRun
-from lmsconf.model.snapshot import Snapshot
-from lmsconf.planner.context import PlanContext
 from lmsconf.planner.kind import Kind, required_keys
 from lmsconf.planner.manifest_entries import ManifestEntry
 from lmsconf.planner.plan import DraftPlan, draft_plan
@@ -91,7 +89,9 @@ def plan_undo(reader: WorkspaceReader, run: RunToUndo, policy: Policy, progress:
     left: dict[Address, str] = {}
     while True:
         inverse = invert(times, left)
-        seen = _limited(times.live, snapshot, inverse)
+        # As the declarations alone would have read it: of people, declared values.
+        people = [resource for resource in inverse.manifests.declared if resource.address.kind == USER]
+        seen = with_declared_values(times.live, snapshot, people)
         try:
             draft = draft_plan(
                 all_kinds(), inverse.manifests, seen, policy, reader.call_templates, created_at=reader.now()
@@ -112,12 +112,6 @@ def plan_undo(reader: WorkspaceReader, run: RunToUndo, policy: Policy, progress:
     return reader.add_effects(
         replace(draft, plan=plan, lint_levels=dict.fromkeys(RULES, LintLevel.OFF)), reading, progress
     )
-
-
-def _limited(planning: PlanContext, snapshot: Snapshot, inverse: Inverse) -> Snapshot:
-    """Return the snapshot with what the declarations of an undo alone would have read: of people, declared values."""
-    people = [resource for resource in inverse.manifests.declared if resource.address.kind == USER]
-    return with_declared_values(planning, snapshot, people)
 
 
 def _read_for(reader: WorkspaceReader, run: RunToUndo, policy: Policy) -> Manifests:
@@ -211,9 +205,5 @@ def _selected(draft: DraftPlan) -> Iterator[Problem]:
     """Yield the problems of a plan; of what is left alone, only those of the resources that are planned."""
     for problem in draft.plan.problems:
         is_conflict = problem.code in (CONFLICT, LIMITED) and problem.address is not None
-        if not is_conflict or _chosen(draft.planning, str(problem.address)):
+        if not is_conflict or draft.planning.chosen(Address.parse(str(problem.address))):
             yield problem
-
-
-def _chosen(planning: PlanContext, address: str) -> bool:
-    return planning.chosen(Address.parse(address))

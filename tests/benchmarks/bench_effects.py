@@ -25,7 +25,7 @@ from lmsconf.kinds.content_target.effects.scope import (
 from lmsconf.kinds.content_target.types import TargetRow
 from lmsconf.kinds.custom_field.types import ChoiceRow, FieldRow
 from lmsconf.kinds.manual_group.types import GroupRow
-from lmsconf.kinds.shared.answer_rows import AnswerRow
+from lmsconf.kinds.shared.responses import AnswerRow
 from lmsconf.kinds.smart_group.types import ConditionRow, SmartGroupRow
 from lmsconf.kinds.user.answer_index import AnswerIndex, IndexedPerson
 from lmsconf.model.address import Address, RemoteId

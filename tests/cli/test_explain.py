@@ -14,7 +14,6 @@ from json_schemas import schema_validator
 import lmsconf
 from lmsconf.cli import app
 from lmsconf.errors import UsageError
-from lmsconf.kinds import all_kinds
 from lmsconf.manifest.explain import explain, explainable
 from lmsconf.manifest.schemas import manifest_schema
 from lmsconf.model.lints import RULES
@@ -34,10 +33,10 @@ def paths(schema: Mapping[str, object], trail: tuple[str, ...] = ()) -> Iterator
                 yield from paths(part, (*trail, name))
 
 
-@pytest.mark.parametrize("path", sorted({".".join(trail) for trail in paths(manifest_schema(all_kinds()))}))
+@pytest.mark.parametrize("path", sorted({".".join(trail) for trail in paths(manifest_schema())}))
 def test_every_key_is_explained(path: str) -> None:
     """Each has a type in words; each that people write has a meaning."""
-    found = explain(all_kinds(), path)
+    found = explain(path)
     assert found.path == path
     assert "anything" not in found.type
     assert found.meaning
@@ -45,9 +44,9 @@ def test_every_key_is_explained(path: str) -> None:
 
 def test_a_kind_is_found_by_its_name_and_by_its_section() -> None:
     """`group` in an address and `groups` in a manifest are the same."""
-    assert explain(all_kinds(), "group") == explain(all_kinds(), "groups")
-    assert explain(all_kinds(), "smart_group.conditions.field").path == "smart_groups.conditions.field"
-    assert [key.name for key in explain(all_kinds(), "group").keys if key.needed] == ["name"]
+    assert explain("group") == explain("groups")
+    assert explain("smart_group.conditions.field").path == "smart_groups.conditions.field"
+    assert [key.name for key in explain("group").keys if key.needed] == ["name"]
 
 
 @pytest.mark.parametrize(
@@ -61,7 +60,7 @@ def test_a_kind_is_found_by_its_name_and_by_its_section() -> None:
 def test_an_unknown_word(asked: str, said: str, hint: str) -> None:
     """The nearest word that is there is offered."""
     with pytest.raises(UsageError) as error:
-        explain(all_kinds(), asked)
+        explain(asked)
     assert (error.value.message, error.value.hint) == (said, hint)
 
 
@@ -84,8 +83,8 @@ def test_what_is_printed(tmp_path: Path) -> None:
 def test_the_document_fits_its_schema() -> None:
     """Of a whole manifest and of every key in it; a document with an unknown key does not fit."""
     validator = schema_validator("explain")
-    asked = {".".join(trail) for trail in paths(manifest_schema(all_kinds()))} | {""}
-    documents = [json.loads(explain_json(explain(all_kinds(), one))) for one in asked]
+    asked = {".".join(trail) for trail in paths(manifest_schema())} | {""}
+    documents = [json.loads(explain_json(explain(one))) for one in asked]
     assert [error.message for one in documents for error in validator.iter_errors(one)] == []
     assert not validator.is_valid({**documents[0], "extra": 1})
 
@@ -107,7 +106,7 @@ def test_the_shell_is_answered() -> None:
 
 def project_paths(path: str = "project") -> Iterator[str]:
     """Every path of keys of the project file."""
-    for key in explain(all_kinds(), path).keys:
+    for key in explain(path).keys:
         below = f"{path}.{key.name}"
         yield below
         if "/" not in key.name:
@@ -117,11 +116,11 @@ def project_paths(path: str = "project") -> Iterator[str]:
 @pytest.mark.parametrize("path", sorted(project_paths()))
 def test_every_key_of_the_project_file_is_explained(path: str) -> None:
     """Without the word before it too, where no section of a manifest has the same name."""
-    found = explain(all_kinds(), path)
+    found = explain(path)
     assert found.path == path.removeprefix("project.")
     assert found.type.startswith("key of lmsconf.yaml: ")
     assert found.meaning
-    assert explain(all_kinds(), found.path) == found or found.path == "lint"
+    assert explain(found.path) == found or found.path == "lint"
 
 
 @pytest.mark.parametrize(
@@ -144,14 +143,14 @@ def test_every_key_of_the_project_file_is_explained(path: str) -> None:
 )
 def test_other_things_are_explained(asked: str, path: str, meaning: str) -> None:
     """The project file, keys that may stand in many places, sets, loops, tests, windows, lints and codes."""
-    found = explain(all_kinds(), asked)
+    found = explain(asked)
     assert found.path == path
     assert meaning in found.meaning
 
 
 def test_a_key_with_several_meanings_is_explained_place_by_place() -> None:
     """`name` is that of a field, of a group, of content: each path is listed with what it means there."""
-    found = explain(all_kinds(), "name")
+    found = explain("name")
     assert {"groups.name", "custom_fields.name", "tests.name"} <= {key.name for key in found.keys}
     assert all(key.meaning for key in found.keys)
     assert not any(key.name.startswith("absent.") for key in found.keys)
@@ -159,9 +158,9 @@ def test_a_key_with_several_meanings_is_explained_place_by_place() -> None:
 
 def test_without_an_argument_all_is_listed() -> None:
     """Sections, and the words that list what else there is; each of them is explained."""
-    names = [key.name for key in explain(all_kinds(), "").keys]
+    names = [key.name for key in explain("").keys]
     assert names[-3:] == ["project", "lint", "codes"]
-    assert all(explain(all_kinds(), name).keys for name in names)
+    assert all(explain(name).keys for name in names)
 
 
 @pytest.mark.parametrize(
@@ -179,7 +178,7 @@ def test_without_an_argument_all_is_listed() -> None:
 def test_the_nearest_of_all_is_offered(asked: str, hint: str) -> None:
     """Of keys, wherever they may stand, and of codes."""
     with pytest.raises(UsageError) as error:
-        explain(all_kinds(), asked)
+        explain(asked)
     assert error.value.hint == f"Did you mean {hint}?"
 
 
@@ -212,6 +211,6 @@ def test_every_code_is_explained() -> None:
 )
 def test_what_can_be_explained_is_completed(begun: str, offered: str) -> None:
     """Words of a path, and codes."""
-    found = [one for one in explainable(all_kinds(), begun) if one.startswith(begun)]
+    found = [one for one in explainable(begun) if one.startswith(begun)]
     assert found[0] == offered
     assert all("/" in one for one in found[1:])

@@ -16,7 +16,7 @@ from lmsconf.errors import InvalidResponse, LmsconfError, Problem, StalePlan
 from lmsconf.kinds.custom_field.types import ChoiceRow, FieldRow
 from lmsconf.kinds.manual_group.read import parse_user_ids
 from lmsconf.kinds.manual_group.types import GroupRow
-from lmsconf.kinds.shared.response_json import object_list
+from lmsconf.kinds.shared.responses import object_list
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.calls import CallStatus
 from lmsconf.model.canonical_json import Json, sha256

@@ -11,8 +11,7 @@ from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.model.address import RemoteId
 from lmsconf.model.names import did_you_mean, quote_name
 from lmsconf.model.suspicious_names import suspicion
-from lmsconf.planner.claim_matching import match_claims
-from lmsconf.planner.claims import Claim, ClaimMatches
+from lmsconf.planner.claim_matching import Claim, ClaimMatches, match_claims
 
 
 class Live(NamedTuple):

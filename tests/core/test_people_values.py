@@ -8,8 +8,8 @@ from typing import cast
 import pytest
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.kinds.shared.answer_rows import AnswerRow
 from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
+from lmsconf.kinds.shared.responses import AnswerRow
 from lmsconf.kinds.smart_group.conditions import (
     SimilarConditions,
     condition_refs,

@@ -26,8 +26,7 @@ from lmsconf.model.plan import Action, GuardCount
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.planner.plan_as_manifests import plan_to_manifests
-from lmsconf.planner.read_scope import ReadScope
-from lmsconf.planner.reading import is_cheaper_by_id, keep_details
+from lmsconf.planner.reading import ReadScope, is_cheaper_by_id, keep_details
 
 
 class Answers:

@@ -14,14 +14,14 @@ from msgspec import Struct
 from lmsconf.api.spec import ApiSpec
 from lmsconf.errors import InvalidResponse
 from lmsconf.kinds import all_kinds
-from lmsconf.kinds.content_target.last_edits import EditRow, last_edits, parse_edit_rows
+from lmsconf.kinds.content_target.target_requests import EditRow, last_edits, parse_edit_rows
 from lmsconf.kinds.content_target.types import TargetRow, parse_target_row
 from lmsconf.kinds.manual_group.types import GroupRow
-from lmsconf.kinds.shared.answer_rows import AnswerRow, parse_answer
 from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
+from lmsconf.kinds.shared.responses import AnswerRow, parse_answer
 from lmsconf.kinds.smart_group.types import ConditionRow, SmartGroupRow
+from lmsconf.kinds.user.listings import WholePeople
 from lmsconf.kinds.user.types import PersonRow
-from lmsconf.kinds.user.whole_people import WholePeople
 from lmsconf.model.address import RemoteId
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import Manifests

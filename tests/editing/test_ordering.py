@@ -17,13 +17,12 @@ from hypothesis import strategies as st
 from sampling import examples
 
 from lmsconf.errors import ProblemsFound
-from lmsconf.kinds import all_kinds
 from lmsconf.manifest.edit.ordering import order_manifest
 from lmsconf.manifest.load import load_folder
 from lmsconf.manifest.schemas import manifest_schema
 from lmsconf.manifest.yaml_reader import read_yaml
 
-SCHEMA = manifest_schema(all_kinds())
+SCHEMA = manifest_schema()
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 
 
@@ -134,7 +133,7 @@ def test_yaml_that_cannot_be_read_is_an_error() -> None:
 def declared(root: Path, text: str) -> dict[object, object]:
     """What a manifest declares, wherever it stands."""
     (root / "a.yaml").write_text(text, encoding="utf-8")
-    found = load_folder(root, root, all_kinds())
+    found = load_folder(root, root)
     assert not [one for one in found.problems if one.is_error]
     assert len(found.declared) == len({one.address for one in found.declared})
     return {one.address: (one.spec, one.pins, one.previously, one.only_in, one.about) for one in found.declared}

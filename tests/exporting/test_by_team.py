@@ -10,7 +10,6 @@ import yaml
 from flow.project import Project
 from flow.shell import lmsconf
 
-from lmsconf.kinds import all_kinds
 from lmsconf.manifest.load import load_folder
 
 SEED = """
@@ -48,7 +47,7 @@ def project(tmp_path: Path) -> Project:
 def files(root: Path) -> dict[str, list[str]]:
     """File → the addresses that it declares."""
     folder = root / "manifests"
-    found = load_folder(folder, root, all_kinds())
+    found = load_folder(folder, root)
     assert not [one for one in found.problems if one.is_error]
     by_file: dict[str, list[str]] = {}
     for one in found.declared:

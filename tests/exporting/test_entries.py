@@ -14,8 +14,8 @@ from lmsconf.api.spec import ApiSpec
 from lmsconf.kinds.custom_field.steps import ids_of_field
 from lmsconf.kinds.custom_field.types import parse_field_row
 from lmsconf.kinds.export import field_entry_body, people_lists_body, person_entries, smart_group_entry_body
-from lmsconf.kinds.shared.answer_rows import AnswerRow
 from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
+from lmsconf.kinds.shared.responses import AnswerRow
 from lmsconf.kinds.smart_group.types import SmartGroupRow
 from lmsconf.kinds.user.types import PersonRow
 from lmsconf.manifest.edit.yaml_text import escape_for_comment, format_entry_lines
@@ -27,8 +27,7 @@ from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.model.text_limits import is_representable
 from lmsconf.planner.context import PlanContext
-from lmsconf.planner.live_names import LiveNames
-from lmsconf.planner.manifest_entries import EntryBody, UnexportableRow
+from lmsconf.planner.manifest_entries import EntryBody, LiveNames, UnexportableRow
 
 SHARED = "choices that share a name, or have none: "
 

@@ -313,7 +313,7 @@ def test_a_call_that_went_out_is_counted(it: Project) -> None:
         settling = AmbiguousWriteResolver(
             look=lambda _: plan, seconds=0, patience=0, timing=WaitClock(), again=lambda _: None
         )
-        sender = CallExecutor(pool, all_kinds(), settling, first_calls=FirstCalls())
+        sender = CallExecutor(pool, all_kinds(), settling, first_calls=FirstCalls(plan, {}))
 
         def submit(call: Call, ids: Learnt) -> Future[Learnt]:
             future = sender.submit(call, ids)

@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 from call_count import Effort
 
-from lmsconf.kinds import all_kinds
 from lmsconf.manifest.file_set import FILE_LIMIT
 from lmsconf.manifest.load import load_folder
 from lmsconf.model.declarations import Manifests
@@ -28,7 +27,7 @@ ENOUGH = 1_000
 def loaded(root: Path, text: str | bytes, variables: dict[str, str] | None = None) -> Manifests:
     """What a project of one manifest says."""
     (root / "a.yaml").write_bytes(text if isinstance(text, bytes) else text.encode())
-    return load_folder(root, root, all_kinds(), variables=variables)
+    return load_folder(root, root, variables=variables)
 
 
 def codes(found: Manifests) -> set[str]:
@@ -127,7 +126,6 @@ def test_many_warnings_are_no_error(tmp_path: Path) -> None:
             tmp_path, {"a.yaml": "groups:\n" + "".join(f"  - {{name: g{n}, only_in: [x]}}\n" for n in range(2_000))}
         ),
         tmp_path,
-        all_kinds(),
         workspaces=["production"],
     )
     assert len(found.problems) == len(found.declared) == 2_000
@@ -161,10 +159,9 @@ def test_bombs_take_little_memory(tmp_path: Path) -> None:
     """All bombs, one after the other, take less than 300 MB, the library's own included."""
     program = (
         "import pathlib, re, sys\n"
-        "from lmsconf.kinds import all_kinds\n"
         "from lmsconf.manifest.load import load_folder\n"
         "for folder in sorted(pathlib.Path(sys.argv[1]).iterdir()):\n"
-        "    assert load_folder(folder, folder, all_kinds()).problems\n"
+        "    assert load_folder(folder, folder).problems\n"
         # Not what getrusage says, which counts the process that this one was forked from.
         "said = pathlib.Path('/proc/self/status').read_text()\n"
         "print(int(re.search(r'VmHWM:\\s*(\\d+)', said)[1]) // 1024)\n"
@@ -225,7 +222,7 @@ def test_controls_in_a_list_of_people(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text("groups: [{name: a, members: {file: p.csv, column: email}}]\n")
     for code in (*FORBIDDEN[:-1], 0x206A - 1):
         (tmp_path / "p.csv").write_text(f"email\na{chr(code)}b@acme.example\n", encoding="utf-8", newline="")
-        found = load_folder(tmp_path, tmp_path, all_kinds())
+        found = load_folder(tmp_path, tmp_path)
         assert [str(problem.source) for problem in found.problems] == ["p.csv:2:2"], hex(code)
 
 
@@ -290,7 +287,7 @@ def project(tmp_path: Path) -> Path:
 def test_links(target: str, code: str, project: Path) -> None:
     """A link out of the project, to nothing, around in a circle or to a folder is an error, never passed over."""
     (project / "manifests" / "link.yaml").symlink_to(target)
-    found = load_folder(project / "manifests", project, all_kinds())
+    found = load_folder(project / "manifests", project)
     assert [(str(problem.source), problem.code) for problem in found.problems] == [("manifests/link.yaml", code)]
     assert [str(one.address) for one in found.declared] == ["group/a"]
     assert "secret" not in str(found.problems)
@@ -300,7 +297,7 @@ def test_a_link_inside_the_project(project: Path) -> None:
     """A manifest may be a link to another file of the project."""
     (project / "b.yaml").write_text("groups: [{name: b}]\n")
     (project / "manifests" / "link.yaml").symlink_to("../b.yaml")
-    found = load_folder(project / "manifests", project, all_kinds())
+    found = load_folder(project / "manifests", project)
     assert found.problems == ()
     assert [str(one.address) for one in found.declared] == ["group/a", "group/b"]
 
@@ -309,14 +306,14 @@ def test_a_linked_folder_of_any_name(project: Path) -> None:
     """What stands in a linked folder is not declared, and might be deleted for it: so that is an error."""
     (project / "manifests" / "team").symlink_to("../../folder")
     (project / "manifests" / "_mine").symlink_to("../../folder")
-    found = load_folder(project / "manifests", project, all_kinds())
+    found = load_folder(project / "manifests", project)
     assert [(str(one.source), one.code) for one in found.problems] == [("manifests/team", "manifest/linked-folder")]
 
 
 @pytest.mark.parametrize("folder", ["..", "../folder", "/", "/etc"])
 def test_the_folder_itself(folder: str, project: Path) -> None:
     """The folder of the manifests lies inside the project."""
-    found = load_folder(project / folder, project, all_kinds())
+    found = load_folder(project / folder, project)
     assert codes(found) == {"manifest/outside"}
     assert found.declared == ()
 
@@ -327,7 +324,7 @@ def test_what_is_no_file(project: Path) -> None:
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(str((project / "manifests" / "s.yaml").relative_to(Path.cwd(), walk_up=True))
                        if sys.version_info >= (3, 12) else os.path.relpath(project / "manifests" / "s.yaml"))  # fmt: skip  # noqa: E501  a table
-        found = load_folder(project / "manifests", project, all_kinds())
+        found = load_folder(project / "manifests", project)
     assert [(str(one.source), one.code) for one in found.problems] == [
         ("manifests/pipe.yaml", "manifest/unreadable"),
         ("manifests/s.yaml", "manifest/unreadable"),
@@ -343,7 +340,7 @@ def test_folders_in_folders(project: Path) -> None:
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(len(inspect.stack()) + 200)
     try:
-        found = load_folder(project / "manifests", project, all_kinds())
+        found = load_folder(project / "manifests", project)
         assert [str(one.address) for one in found.declared] == ["group/a", "group/b"]
     finally:
         sys.setrecursionlimit(limit)
@@ -355,7 +352,7 @@ def test_a_file_whose_name_is_no_text(project: Path) -> None:
     for name in (b"\xff.yaml", b"a\x1b[31m.yaml", b"a\nb.yaml"):
         with open(folder + b"/" + name, "wb") as file:  # noqa: PTH123  # a Path holds no bytes
             file.write(b"grups: []\n")
-    found = load_folder(project / "manifests", project, all_kinds())
+    found = load_folder(project / "manifests", project)
     assert codes(found) == {"manifest/unknown-key"}
     assert len(found.files) == 4
     assert len(found.digest) == 64
@@ -396,7 +393,7 @@ def test_lists_of_people_elsewhere(path: str, project: Path) -> None:
     os.mkfifo(folder / "pipe.csv")
     text = f"groups: [{{name: a, members: {{file: '{path.replace('folder', '_folder')}', column: email}}}}]\n"
     (folder / "a.yaml").write_text(text)
-    found = load_folder(folder, project, all_kinds(), variables={"x": "../../secret"})
+    found = load_folder(folder, project, variables={"x": "../../secret"})
     expected = {CSV_PATHS[path]} if path else {"people/no-file", "manifest/empty"}
     assert codes(found) <= expected
     assert codes(found)
@@ -421,7 +418,7 @@ def test_hostile_lists_of_people(content: str, code: str | None, project: Path) 
     (project / "manifests" / "p.csv").write_text(content)
     (project / "manifests" / "a.yaml").write_text("groups: [{name: a, members: {file: p.csv, column: email}}]\n")
     with Effort() as effort:
-        found = load_folder(project / "manifests", project, all_kinds())
+        found = load_folder(project / "manifests", project)
     assert effort.calls < MUCH
     assert code in codes(found) if code else not found.problems
     assert sum(len(f"{problem.message}{problem.hint}") for problem in found.problems) < 200_000

@@ -18,7 +18,6 @@ from flow.shell import lmsconf
 from lmsconf.cli import app
 from lmsconf.cli.frame import run_command_line
 from lmsconf.errors import SHOWN, ExitCode, ProblemsFound
-from lmsconf.kinds import all_kinds
 from lmsconf.manifest.load import load_folder
 from lmsconf.sandbox.serve import Server
 from lmsconf.sandbox.service import Sandbox, SandboxResponse
@@ -37,7 +36,7 @@ ALIKE = [("Sales", "sales"), ("Sales", " Sales"), ("Straße", "STRASSE"), ("ΣΑ
 
 def codes(root: Path, text: str) -> list[str]:
     (root / "a.yaml").write_text(text, encoding="utf-8")
-    return [problem.code for problem in load_folder(root, root, all_kinds()).problems]
+    return [problem.code for problem in load_folder(root, root).problems]
 
 
 @pytest.mark.parametrize("section", ENTRIES)

@@ -226,11 +226,12 @@ def test_a_call_whose_id_never_came_is_not_sent(tmp_path: Path) -> None:
     settling = AmbiguousWriteResolver(
         look=lambda address: pytest.fail("looked"), seconds=0, patience=0, timing=WaitClock(), again=print
     )
-    with (
-        project(tmp_path, "groups: [{name: A}]") as (_, sandbox),
-        TransportConnection(sandbox, sandbox.spec).worker_pool(1) as pool,
-    ):
-        future = CallExecutor(pool, all_kinds(), settling, first_calls=FirstCalls()).submit(call, {})
+    with project(tmp_path, "groups: [{name: A}]") as (settings, sandbox):
+        connection = TransportConnection(sandbox, sandbox.spec)
+        plan = WorkspaceReader(settings=settings, connection=connection).plan(load_manifests(settings), settings.policy)
+        sandbox.log.clear()
+        first_calls, pool = FirstCalls(plan, {}), connection.worker_pool(1)
+        future = CallExecutor(pool, all_kinds(), settling, first_calls=first_calls).submit(call, {})
         assert str(future.exception(timeout=HANGS)) == "the service returned no id for group/New"
         assert not sandbox.log
 

@@ -58,7 +58,7 @@ class TransportConnection(Connection):
     def __init__(self, transport: httpx.BaseTransport, spec: ApiSpec) -> None:
         self.name, self.url, self.spec = NAME, "sandbox:", spec
         self._transport, self._retry = transport, retry_in_virtual_time()
-        self._is_given = False
+        self.is_given = False
 
     def worker_pool(self, parallelism: int, progress: Report | None = None) -> WorkerPool:
         return WorkerPool(self._client, parallelism=parallelism, progress=progress)

@@ -101,7 +101,7 @@ def loaded(root: Path, files: dict[str, str], keep: ExpandedManifest | None = No
     (root / "hr" / "people.csv").write_text("email,team\nlea@acme.example,A\nzoe@acme.example,B\n")
     for name, text in files.items():
         (root / name).write_text(text)
-    return load_folder(root, root, all_kinds(), variables=VARIABLES, on_entry=keep.add_entry if keep else None)
+    return load_folder(root, root, variables=VARIABLES, on_entry=keep.add_entry if keep else None)
 
 
 def meaning(found: Manifests) -> tuple[set[str], set[str]]:
@@ -139,7 +139,7 @@ def test_what_is_printed_is_a_plain_manifest(tmp_path: Path) -> None:
     short = loaded(tmp_path / "short", SHORT, first)
     (tmp_path / "plain").mkdir()
     (tmp_path / "plain" / "a.yaml").write_text(first.yaml_text())
-    plain = load_folder(tmp_path / "plain", tmp_path / "plain", all_kinds(), on_entry=second.add_entry)
+    plain = load_folder(tmp_path / "plain", tmp_path / "plain", on_entry=second.add_entry)
     assert plain.problems == ()
     assert meaning(plain) == meaning(short)
     assert second.yaml_text() == first.yaml_text()

@@ -9,7 +9,6 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from lmsconf.errors import SourceLocation
-from lmsconf.kinds import all_kinds
 from lmsconf.manifest import file_set as folders
 from lmsconf.manifest.load import Manifests, load_folder
 
@@ -18,7 +17,7 @@ def written(root: Path, files: dict[str, str]) -> Manifests:
     for name, text in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
-    return load_folder(root, root, all_kinds(), timezone=ZoneInfo("Europe/Stockholm"))
+    return load_folder(root, root, timezone=ZoneInfo("Europe/Stockholm"))
 
 
 def codes(found: Manifests) -> list[str]:
@@ -112,7 +111,7 @@ def test_paths_are_those_of_the_project(tmp_path: Path) -> None:
     """Files and places are named from the root of the project, wherever it lies."""
     (tmp_path / "conf").mkdir()
     (tmp_path / "conf" / "a.yaml").write_text("groups: [{name: A}]\n")
-    found = load_folder(tmp_path / "conf", tmp_path, all_kinds())
+    found = load_folder(tmp_path / "conf", tmp_path)
     assert found.files == ("conf/a.yaml",)
     assert found.declared[0].source == SourceLocation("conf/a.yaml", 1, 10)
 
@@ -167,7 +166,7 @@ def test_no_folder(tmp_path: Path) -> None:
     """A missing folder, and a file in its place, are told about."""
     (tmp_path / "file").write_text("")
     for name, message in (("missing", "there is no such folder"), ("file", "is not a folder")):
-        (problem,) = load_folder(tmp_path / name, tmp_path, all_kinds()).problems
+        (problem,) = load_folder(tmp_path / name, tmp_path).problems
         assert (str(problem.source), problem.message, problem.code) == (name, message, "manifest/no-folder")
 
 
@@ -175,20 +174,20 @@ def test_no_folder(tmp_path: Path) -> None:
 def test_unreadable_file(tmp_path: Path) -> None:
     """A file that may not be read is an error at its name."""
     (tmp_path / "a.yaml").touch(mode=0)
-    assert codes(load_folder(tmp_path, tmp_path, all_kinds())) == ["a.yaml manifest/unreadable"]
+    assert codes(load_folder(tmp_path, tmp_path)) == ["a.yaml manifest/unreadable"]
 
 
 def test_dangling_link(tmp_path: Path) -> None:
     """A manifest that is a link to nothing cannot be read, and is not passed over."""
     (tmp_path / "a.yaml").symlink_to(tmp_path / "gone.yaml")
-    assert codes(load_folder(tmp_path, tmp_path, all_kinds())) == ["a.yaml manifest/unreadable"]
+    assert codes(load_folder(tmp_path, tmp_path)) == ["a.yaml manifest/unreadable"]
 
 
 def test_too_large(tmp_path: Path) -> None:
     """A file above five MiB is refused before it is read."""
     with (tmp_path / "a.yaml").open("wb") as file:
         file.truncate(folders.FILE_LIMIT + 1)
-    assert codes(load_folder(tmp_path, tmp_path, all_kinds())) == ["a.yaml manifest/too-large"]
+    assert codes(load_folder(tmp_path, tmp_path)) == ["a.yaml manifest/too-large"]
 
 
 def test_too_large_together(tmp_path: Path) -> None:
@@ -207,7 +206,7 @@ def test_forty_three_mib_of_manifests_are_refused_before_they_are_read(tmp_path:
     for number in range(9):
         with (tmp_path / f"{number}.yaml").open("wb") as file:
             file.truncate(folders.FILE_LIMIT - 200_000)
-    found = load_folder(tmp_path, tmp_path, all_kinds())
+    found = load_folder(tmp_path, tmp_path)
     assert [problem.message for problem in found.problems] == [
         "the manifests are 43 MiB in 9 files, and at most 10 MiB are read"
     ]
@@ -224,7 +223,7 @@ def test_csv_files_are_bounded_together(tmp_path: Path) -> None:
         "  - {name: A, members: {file: hr.csv, column: email, where: {email: b@acme.example}, allow_empty: true}}\n"
         "  - {name: B, members: {file: more.csv, column: email}}\n"
     )
-    assert codes(load_folder(tmp_path, tmp_path, all_kinds())) == ["more.csv manifest/too-large"]
+    assert codes(load_folder(tmp_path, tmp_path)) == ["more.csv manifest/too-large"]
 
 
 @pytest.mark.slow
@@ -233,7 +232,7 @@ def test_lists_from_csv_files_are_bounded_together(tmp_path: Path) -> None:
     (tmp_path / "hr.csv").write_text("email\n" + "".join(f"p{number}@acme.example\n" for number in range(100_000)))
     groups = "".join(f"  - {{name: G{number}, members: {{file: hr.csv, column: email}}}}\n" for number in range(30))
     (tmp_path / "a.yaml").write_text(f"groups:\n{groups}")
-    assert "a.yaml:22:26 people/too-many" in codes(load_folder(tmp_path, tmp_path, all_kinds()))
+    assert "a.yaml:22:26 people/too-many" in codes(load_folder(tmp_path, tmp_path))
 
 
 def test_only_in(tmp_path: Path) -> None:
@@ -323,7 +322,7 @@ def test_unknown_workspaces(tmp_path: Path) -> None:
     """An entry that names a workspace which the project lacks is told about, where the names are known."""
     text = "groups:\n  - {name: A, only_in: [test, prodution], id: {tset: g-1}}\n"
     assert codes(written(tmp_path, {"a.yaml": text})) == []
-    found = load_folder(tmp_path, tmp_path, all_kinds(), workspaces=["test", "production"])
+    found = load_folder(tmp_path, tmp_path, workspaces=["test", "production"])
     assert [(str(problem.source), problem.code, problem.hint) for problem in found.problems] == [
         ("a.yaml:2:31", "reference/unknown-workspace", 'Did you mean "production"?'),
         ("a.yaml:2:48", "reference/unknown-workspace", 'Did you mean "test"?'),

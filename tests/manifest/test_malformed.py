@@ -12,7 +12,6 @@ import pytest
 import yaml
 from flow.project import Project
 
-from lmsconf.kinds import all_kinds
 from lmsconf.manifest.load import load_folder
 from lmsconf.manifest.schema_check import SchemaValidator
 from lmsconf.manifest.schema_messages import WORDED
@@ -35,7 +34,7 @@ VARIABLES: dict[str, Json] = {
 def test_malformed_manifest(case: Case, tmp_path: Path) -> None:
     """A malformed manifest is told about at file, line and column, with the reason and the way out."""
     (tmp_path / "a.yaml").write_text(case.text, encoding="utf-8")
-    found = load_folder(tmp_path, tmp_path, all_kinds(), variables=VARIABLES)
+    found = load_folder(tmp_path, tmp_path, variables=VARIABLES)
     assert shown(found.problems) == case.told
     assert found.problems
 
@@ -53,9 +52,7 @@ def test_all_files_are_told_about_in_one_run(tmp_path: Path) -> None:
     (folder / "hr" / "people.csv").write_text("email,team\nbo.ek@acme.example,A\n")
     (folder / "z.yaml").write_text("custom_fields: [{name: Region, type: CHOICE, choices: [North]}]\n")
     (folder / "broken.yaml").write_bytes(b"groups: []\n# caf\xe9\n")
-    assert [
-        str(problem.source) + " " + problem.code for problem in load_folder(folder, tmp_path, all_kinds()).problems
-    ] == [
+    assert [str(problem.source) + " " + problem.code for problem in load_folder(folder, tmp_path).problems] == [
         "manifests/a.yaml:2:11 yaml/syntax",
         "manifests/b.yml:1:1 manifest/unknown-key",
         "manifests/broken.yaml:2:6 manifest/encoding",
@@ -94,7 +91,7 @@ def test_descriptions_may_hold_what_names_may_not(description: str, tmp_path: Pa
         'smart_groups: [{name: A, conditions: [{field: Team, system_condition: "IS\\nANY"}], about: {why: "a\\nb"}}]\n'
         'users: [{email: bo.ek@acme.example, answers: {Team: "two\\nlines"}}]\n'
     )
-    found = load_folder(tmp_path, tmp_path, all_kinds())
+    found = load_folder(tmp_path, tmp_path)
     assert found.problems == ()
     assert len(found.declared) == 3
 
@@ -123,7 +120,7 @@ def test_every_problem_has_a_way_out() -> None:
 def test_a_way_out_can_be_pasted(mistake: str, pasted: str, tmp_path: Path) -> None:
     """What is offered in place of a mistake is sound where the mistake stood."""
     (tmp_path / "a.yaml").write_text(f"{mistake}\n")
-    (problem,) = load_folder(tmp_path, tmp_path, all_kinds()).problems
+    (problem,) = load_folder(tmp_path, tmp_path).problems
     assert pasted in str(problem.hint)
     assert problem.source
     begin = problem.source.column - 1
@@ -131,12 +128,12 @@ def test_a_way_out_can_be_pasted(mistake: str, pasted: str, tmp_path: Path) -> N
     while end < len(mistake) and mistake[end] not in "]},":
         end += 1
     (tmp_path / "a.yaml").write_text(f"{mistake[:begin]}{pasted}{mistake[end:]}\n")
-    assert load_folder(tmp_path, tmp_path, all_kinds()).problems == ()
+    assert load_folder(tmp_path, tmp_path).problems == ()
 
 
 def test_every_keyword_has_its_words() -> None:
     """The schemas use no keyword that has no message of its own."""
-    schemas = [manifest_schema(all_kinds()), json.loads(read_schema("project.schema.json"))]
+    schemas = [manifest_schema(), json.loads(read_schema("project.schema.json"))]
     used = {keyword for schema in schemas for keyword in _keywords(schema)}
     assert used <= WORDED | {"oneOf", "anyOf", "items", "properties", "patternProperties", "$ref", "$defs", "$schema"}
     assert {"minItems", "oneOf", "$ref"} <= used
@@ -218,7 +215,7 @@ def told(root: Path, *manifests: str) -> list[str]:
     """The codes of the errors in manifests, in their order."""
     for number, text in enumerate(manifests):
         (root / f"{number}.yaml").write_text(text, encoding="utf-8")
-    found = load_folder(root, root, all_kinds(), timezone=ZoneInfo("Europe/Stockholm"))
+    found = load_folder(root, root, timezone=ZoneInfo("Europe/Stockholm"))
     return [problem.code for problem in found.problems if problem.is_error]
 
 
@@ -307,9 +304,7 @@ def test_one_wrong_key_is_one_problem(path: Path) -> None:
         for wrong in variants(document):
             text = yaml.safe_dump(wrong, allow_unicode=True).replace("'true'", "true").replace("'false'", "false")
             drafts = {path.relative_to(root).as_posix(): text.encode()}
-            found = load_folder(
-                folder, root, all_kinds(), timezone=ZoneInfo("Europe/Stockholm"), unsaved_contents=drafts
-            )
+            found = load_folder(folder, root, timezone=ZoneInfo("Europe/Stockholm"), unsaved_contents=drafts)
             codes = [problem.code for problem in found.problems if problem.is_error]
             assert codes, text
             assert all(code.startswith("manifest/") for code in codes), text

@@ -8,7 +8,6 @@ import pytest
 from flow.shell import lmsconf
 
 from lmsconf.errors import Severity, SourceLocation
-from lmsconf.kinds import all_kinds
 from lmsconf.kinds.manual_group.types import ManualGroupSpec
 from lmsconf.manifest.load import Manifests, load_folder
 from lmsconf.model.declarations import DesiredResource
@@ -23,7 +22,7 @@ def loaded(root: Path, members: str, people: str | bytes = LEADERS) -> Manifests
     content = people.encode() if isinstance(people, str) else people
     (root / "manifests" / "hr" / "leaders.csv").write_bytes(content)
     (root / "manifests" / "a.yaml").write_text(f"groups: [{{name: Leaders, members: {members}}}]\n")
-    return load_folder(root / "manifests", root, all_kinds())
+    return load_folder(root / "manifests", root)
 
 
 def members(declared: DesiredResource) -> frozenset[str]:
@@ -125,7 +124,7 @@ def test_digest_covers_the_file(tmp_path: Path) -> None:
     assert before.files == ("manifests/a.yaml", "manifests/hr/leaders.csv")
     with (tmp_path / "manifests" / "hr" / "leaders.csv").open("a") as file:
         file.write("Dee;dee@acme.example;NO\n")
-    assert load_folder(tmp_path / "manifests", tmp_path, all_kinds()).digest != before.digest
+    assert load_folder(tmp_path / "manifests", tmp_path).digest != before.digest
 
 
 def test_allow_empty(tmp_path: Path) -> None:
@@ -280,7 +279,7 @@ def test_places_of_cells(tmp_path: Path) -> None:
     ]
     wide = "x" * 200_000
     (tmp_path / "manifests" / "hr" / "leaders.csv").write_text(f'email,"{wide}"\n')
-    (problem,) = load_folder(tmp_path / "manifests", tmp_path, all_kinds()).problems
+    (problem,) = load_folder(tmp_path / "manifests", tmp_path).problems
     assert (problem.code, str(problem.source)) == ("people/csv", "manifests/hr/leaders.csv:1")
 
 
@@ -297,7 +296,7 @@ def test_link_out_of_the_project(tmp_path: Path) -> None:
     (tmp_path / "secret.csv").write_text("email\nanna@acme.example\n")
     (project / "people.csv").symlink_to(tmp_path / "secret.csv")
     (project / "a.yaml").write_text("groups: [{name: A, members: {file: people.csv, column: email}}]\n")
-    found = load_folder(project, project, all_kinds())
+    found = load_folder(project, project)
     assert [problem.code for problem in found.problems] == ["people/outside"]
     assert found.declared == ()
 
@@ -309,7 +308,7 @@ def test_one_broken_file_for_many_groups(tmp_path: Path) -> None:
         f"  - {{name: G{n}, managers: {{file: people.csv, column: email, allow_empty: true}}}}\n" for n in range(3)
     )
     (tmp_path / "z.yaml").write_text(f"groups:\n{entries}")
-    found = load_folder(tmp_path, tmp_path, all_kinds())
+    found = load_folder(tmp_path, tmp_path)
     assert [problem.code for problem in found.problems] == ["people/address"]
     assert found.files == ("people.csv", "z.yaml")
 

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from lmsconf.kinds import all_kinds
 from lmsconf.manifest.schema_check import SchemaValidator, types_of_schema
 from lmsconf.manifest.schemas import manifest_schema, manifest_schema_text
 from lmsconf.model.canonical_json import Json
@@ -23,13 +22,13 @@ from lmsconf.support.package_data import read_schema
 
 def test_manifest_schema_is_current() -> None:
     """`schemas/manifest.schema.json` says what the kinds say now."""
-    current = manifest_schema_text(all_kinds())
-    assert read_schema("manifest.schema.json") == current, "write manifest_schema_text(all_kinds()) into the file"
+    current = manifest_schema_text()
+    assert read_schema("manifest.schema.json") == current, "write manifest_schema_text() into the file"
 
 
 def test_schemas_are_schemas() -> None:
     """Both files are valid JSON Schema of the draft that they name."""
-    Draft202012Validator.check_schema(manifest_schema(all_kinds()))
+    Draft202012Validator.check_schema(manifest_schema())
     Draft202012Validator.check_schema(json.loads(read_schema("project.schema.json")))
 
 
@@ -42,7 +41,7 @@ def test_project_schema_is_current() -> None:
 
 def test_branches_of_a_union_exclude_each_other() -> None:
     """The quick check before jsonschema ends with the first branch that fits, where the schemas say `oneOf`."""
-    schemas = [manifest_schema(all_kinds()), json.loads(read_schema("project.schema.json"))]
+    schemas = [manifest_schema(), json.loads(read_schema("project.schema.json"))]
     unions = [union for schema in schemas for union in _unions(schema)]
     assert len(unions) > 20
     assert [union for union in unions if any(not _exclude(one, other) for one, other in combinations(union, 2))] == []

@@ -10,7 +10,6 @@ import pytest
 from lmsconf.cli import app
 from lmsconf.cli.frame import run_command_line
 from lmsconf.errors import ExitCode, SourceLocation
-from lmsconf.kinds import all_kinds
 from lmsconf.kinds.content_target.types import AssignmentSpec
 from lmsconf.manifest.expand import sheets
 from lmsconf.manifest.load import load_folder
@@ -39,7 +38,7 @@ def loaded(root: Path, sheet: str | bytes = SHEET, manifest: str = "{file: hr/s.
     (root / "hr").mkdir(exist_ok=True)
     (root / "hr" / "s.csv").write_bytes(sheet.encode() if isinstance(sheet, str) else sheet)
     (root / "a.yaml").write_text(f"content_targets:\n  - {manifest}\n{more}")
-    return load_folder(root, root, all_kinds(), timezone=ZONE)
+    return load_folder(root, root, timezone=ZONE)
 
 
 def assignments(found: Manifests) -> dict[str, tuple[bool, str, str]]:

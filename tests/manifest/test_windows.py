@@ -10,7 +10,6 @@ import pytest
 from lmsconf.cli import app
 from lmsconf.cli.frame import run_command_line
 from lmsconf.errors import ExitCode, SourceLocation
-from lmsconf.kinds import all_kinds
 from lmsconf.kinds.content_target.types import AssignmentSpec
 from lmsconf.manifest.load import load_folder
 from lmsconf.model.canonical_json import Json
@@ -30,7 +29,7 @@ def loaded(root: Path, manifest: str, windows: str = WINDOWS, variables: dict[st
     """Manifests whose windows stand in a file of their own."""
     (root / "a.yaml").write_text(manifest)
     (root / "windows.yaml").write_text(windows)
-    return load_folder(root, root, all_kinds(), timezone=ZONE, variables=variables)
+    return load_folder(root, root, timezone=ZONE, variables=variables)
 
 
 def times(found: Manifests) -> dict[str, tuple[str, ...]]:

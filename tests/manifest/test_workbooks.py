@@ -16,7 +16,6 @@ import pytest
 from lmsconf.cli import app
 from lmsconf.cli.frame import run_command_line
 from lmsconf.errors import ExitCode, SourceLocation
-from lmsconf.kinds import all_kinds
 from lmsconf.kinds.manual_group.types import ManualGroupSpec
 from lmsconf.manifest import workbook
 from lmsconf.manifest.load import load_folder
@@ -35,7 +34,7 @@ def loaded(root: Path, data: bytes, name: str = "people.xlsx", members: str = ME
     """A group whose members stand in a workbook."""
     (root / name).write_bytes(data)
     (root / "a.yaml").write_text(f"groups: [{{name: Leaders, members: {members}}}]\n")
-    return load_folder(root, root, all_kinds())
+    return load_folder(root, root)
 
 
 def members(found: Manifests) -> set[str]:
@@ -52,7 +51,7 @@ def test_people_and_assignments(tmp_path: Path, file: Path) -> None:
     (tmp_path / file.name).write_bytes(file.read_bytes())
     where = f"{{file: {file.name}, sheet: People, column: email, where: {{Group: SE}}}}"
     (tmp_path / "a.yaml").write_text(f"groups: [{{name: Leaders, members: {where}}}]\n")
-    found = load_folder(tmp_path, tmp_path, all_kinds())
+    found = load_folder(tmp_path, tmp_path)
     assert members(found) == {"anna@acme.example", "cy@acme.example"}
     assert found.files == ("a.yaml", file.name)
     place = found.declared[0].places.find("Cy@acme.example", "members")
@@ -60,7 +59,7 @@ def test_people_and_assignments(tmp_path: Path, file: Path) -> None:
     assert str(place) == f"{file.name}, sheet People, cell B5"
     # Its first sheet that is not hidden has the assignments.
     (tmp_path / "a.yaml").write_text(f"content_targets: [{{file: {file.name}}}]\n")
-    sheet = load_folder(tmp_path, tmp_path, all_kinds(), timezone=test_sheets.ZONE)
+    sheet = load_folder(tmp_path, tmp_path, timezone=test_sheets.ZONE)
     assert sheet.problems == ()
     assert test_sheets.assignments(sheet) == test_sheets.EXPECTED
     assert str(sheet.declared[2].source) == f"{file.name}, sheet Assignments, cell B5"
@@ -159,7 +158,7 @@ def test_two_sheets_of_one_workbook(tmp_path: Path) -> None:
         "  - {name: H, members: {file: p.ods, sheet: A, column: email}}\n"
         "  - {name: I, members: {file: p.ods, sheet: B, column: email}}\n"
     )
-    found = load_folder(tmp_path, tmp_path, all_kinds())
+    found = load_folder(tmp_path, tmp_path)
     assert [str(problem.source) for problem in found.problems] == ["p.ods, sheet B, cell A2"]
 
 

@@ -67,9 +67,8 @@ _STORMS: Final = (1008 if WHOLE else 48) // len(REFERENCES) // _BATCHES
 
 def _batch(reference: str, kind: str, batch: int, size: int) -> list[Schedule]:
     those = range(batch * size, (batch + 1) * size)
-    return [
-        Schedule(reference, kind, number) for number in of_today(range(_BATCHES * size), 3 * PARTS) if number in those
-    ]
+    chosen = of_today(range(_BATCHES * size), 3 * PARTS, f"{reference}-{kind}")
+    return [Schedule(reference, kind, number) for number in chosen if number in those]
 
 
 @pytest.mark.parametrize("batch", range(_BATCHES))

@@ -22,7 +22,7 @@ from lmsconf.model.drift import (
     ManagedShare,
 )
 from lmsconf.model.plan import RenameCandidate, UnmanagedResources
-from lmsconf.planner.drift_findings import TAKE_OVER
+from lmsconf.planner.drift import TAKE_OVER
 
 FILE = "manifests/people.yaml"
 INTERNS = Address.of("group", "Summer interns 2024")

@@ -29,7 +29,7 @@ from lmsconf.doctor.probe.scratch_objects import PREFIX
 from lmsconf.doctor.probe.trial_client import TrialClient, WriteResult
 from lmsconf.errors import LmsconfError, Rejected
 from lmsconf.kinds.custom_field.types import FieldRow, parse_field_row
-from lmsconf.kinds.shared.answer_rows import AnswerRow, try_parse_answers
+from lmsconf.kinds.shared.responses import AnswerRow, try_parse_answers
 from lmsconf.model.canonical_json import Json, sha256
 from lmsconf.model.names import normalize_name
 from lmsconf.support.state_folder import read_own_file, write_own_file
@@ -114,21 +114,21 @@ class PersonBackup(Struct, frozen=True):
     def restore(self, client: TrialClient) -> list[str]:
         """Restore the person to this state. Returns a message for each part that had changed."""
         now = self.retake(client)
-        messages = [
-            f"{right} of {self.email} was {self.rights[right]}, became {now.rights[right]}, and is restored"
-            for right in _RIGHTS
-            if now.rights[right] is not self.rights[right]
-        ]
-        self._put_rights_back(client, now)
-        if now.date != self.date:
-            self.restore_date(client)
-            messages.append(f"the archive date of {self.email} was changed, and is restored")
-        if now.metadata != self.metadata:
-            self.restore_metadata(client)
-            messages.append(f"the metadata of {self.email} was changed, and is restored")
-        if now.lacks_answers_of(self):
-            self.restore_answers(client)
-            messages.append(f"an answer of {self.email} was changed, and is restored")
+        messages: list[str] = []
+        for right in (right for right in _RIGHTS if now.rights[right] is not self.rights[right]):
+            path = {"userId": self.id, "endow": str(self.rights[right]).lower()}
+            client.send(f"user-access.make-{right}", path=path)
+            change = f"was {self.rights[right]}, became {now.rights[right]}"
+            messages.append(f"{right} of {self.email} {change}, and is restored")
+        parts = (
+            ("the archive date", now.date != self.date, self.restore_date),
+            ("the metadata", now.metadata != self.metadata, self.restore_metadata),
+            ("an answer", now.lacks_answers_of(self), self.restore_answers),
+        )
+        for part, is_changed, restore in parts:
+            if is_changed:
+                restore(client)
+                messages.append(f"{part} of {self.email} was changed, and is restored")
         return messages
 
     def differences(self, client: TrialClient) -> list[str]:
@@ -188,12 +188,6 @@ class PersonBackup(Struct, frozen=True):
     def _send_cleared(self, client: TrialClient, field: FieldRow, trying: Mapping[str, Value]) -> WriteResult:
         cleared = encode_answer(ApiSpec({**client.words, **trying}).behaviour, field.type, None)
         return self.send_answers(client, {field.id: cleared}, trying)
-
-    def _put_rights_back(self, client: TrialClient, now: PersonBackup) -> None:
-        for right in _RIGHTS:
-            if now.rights[right] is not self.rights[right]:
-                path = {"userId": self.id, "endow": str(self.rights[right]).lower()}
-                client.send(f"user-access.make-{right}", path=path)
 
     def _held(self, spec: ApiSpec) -> dict[str, object]:
         """The answers by field id, in the form in which they can be sent."""

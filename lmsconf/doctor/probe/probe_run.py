@@ -169,7 +169,8 @@ class ProbeRun:
         else:
             self._skip(ACCOUNT_KEYS, "the project file does not allow creating people, so no account is created")
         if subject is None:
-            self._skip(PERSON_KEYS, self._why_nobody())
+            shown = "the service does not show single people, so nothing could be restored"
+            self._skip(PERSON_KEYS, shown if self._person is not None else "no person was named; pass --user EMAIL")
             return
         self._tell("Learning how people are changed.")
         is_own = subject is not self._before
@@ -194,12 +195,6 @@ class ProbeRun:
     @property
     def _last_account(self) -> str | None:
         return self._made_accounts[-1] if self._made_accounts else None
-
-    def _why_nobody(self) -> str:
-        """Why no lesson on a person is possible."""
-        if self._person is not None:
-            return "the service does not show single people, so nothing could be restored"
-        return "no person was named; pass --user EMAIL"
 
     def _remember(self, person: str | None) -> PersonBackup | None:
         """Back up a person; None without a person, and if the service does not show single people."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple, cast
 
 from lmsconf.api.spec.operations import CATALOG, CUSTOM_FIELDS, MANUAL_GROUPS, SMART_GROUPS, USERS
 from lmsconf.doctor.probe.trial_client import TrialClient, WriteResult
 from lmsconf.errors import LmsconfError
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, GROUP, SMART_GROUP, USER
-from lmsconf.kinds.shared.response_json import require_text
+from lmsconf.kinds.shared.responses import require_text
 from lmsconf.model.api import ListOperation
 from lmsconf.model.canonical_json import Json
 
@@ -185,8 +185,10 @@ class ScratchObjects:
         things = self.list_leftovers()
         groups = {thing.id for thing in things if thing.listing == MANUAL_GROUPS}
         if groups:
-            for content in self._catalog() if contents is None else contents:
-                self._unassign(content, groups)
+            catalog = self._client.reader.rows(CATALOG).rows if contents is None else ()
+            for content in (str(row["courseId"]) for row in catalog) if contents is None else contents:
+                for group in groups:
+                    self.delete_assignments(content, group)
         reasons = {thing[:2]: sent.reason for thing in things for sent in [self._delete(thing)]}
         left = self.list_leftovers() if things else []
         self.left = {thing.listing for thing in left}
@@ -201,14 +203,6 @@ class ScratchObjects:
             if accounts and self._made[USERS] <= {str(row[USERS.id]) for row in accounts}:
                 break
         return accounts
-
-    def _catalog(self) -> list[str]:
-        rows = self._client.reader.rows(CATALOG).rows
-        return [str(row["courseId"]) for row in rows]
-
-    def _unassign(self, content: str, groups: Collection[str]) -> None:
-        for group in groups:
-            self.delete_assignments(content, group)
 
     def _delete(self, thing: ScratchObject) -> WriteResult:
         return self._client.send(_PLACES[thing.listing].deletion, path={thing.listing.id: thing.id})

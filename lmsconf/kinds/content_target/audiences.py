@@ -105,23 +105,11 @@ def _learn(names: Mapping[str, Mapping[RemoteId, str]], rows: Iterable[TargetRow
     return {type: frozenset(kinds) for type, kinds in types.items()}
 
 
-class TargetPlanningState(Struct):
-    """What a plan learns from the catalog and the live targets.
-
-    shared_content: ids of contents that share a name. time_format: iso or epoch-ms. None: not looked at yet.
-    """
-
-    shared_content: frozenset[str] = frozenset()
-    audiences: Audiences | None = None
-    time_format: str | None = None
-
-
 def live_audiences(planning: PlanContext) -> Audiences:
     """Return the audiences that the live targets of a plan may be for."""
-    state = planning.state(TargetPlanningState)
-    if state.audiences is None:
+    if planning.audiences is None:
         snapshot = planning.snapshot
-        state.audiences = audiences_among(
+        planning.audiences = audiences_among(
             {
                 kind: [(row.id, row.name) for row in snapshot.of(kind).rows]
                 for kind in (GROUP, SMART_GROUP, USER)
@@ -131,7 +119,7 @@ def live_audiences(planning: PlanContext) -> Audiences:
             planning.call_templates.behaviour("content-targets.everyone"),
             incomplete=snapshot.of(GROUP).incomplete or snapshot.of(SMART_GROUP).incomplete,
         )
-    return state.audiences
+    return planning.audiences
 
 
 def resolve_audience(planning: PlanContext, row: TargetRow) -> Address | None:
@@ -152,8 +140,7 @@ def audience_candidates(planning: PlanContext, row: TargetRow) -> list[Address]:
 def live_entry(planning: PlanContext, row: TargetRow) -> Form:
     """A live target as a manifest entry; an unparsable time is shown verbatim, and an unresolved name as an id."""
     name = planning.registry.name(CONTENT, row.content) or f"content id {row.content}"
-    shared = planning.state(TargetPlanningState).shared_content
-    content: Json = {"name": name, "id": row.content} if row.content in shared else name
+    content: Json = {"name": name, "id": row.content} if row.content in planning.shared_content else name
     audience = resolve_audience(planning, row)
     to: Json = unresolved_audience_label(row) if audience is None else audience_entry(audience)
     start, finish = readable_time(row.start), readable_time(row.finish)

@@ -7,14 +7,13 @@ from collections.abc import Iterable
 from typing import Any, Final, TypeAlias
 
 from lmsconf.errors import SourceLocation
-from lmsconf.kinds.content_target.audiences import TargetPlanningState
 from lmsconf.kinds.content_target.types import AssignmentSpec, ContentRow, unnamed_content
 from lmsconf.kinds.shared.kind_names import CONTENT, EVERYONE
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, pin_in
 from lmsconf.model.names import normalize_name, quote_name
-from lmsconf.planner.absent_matching import SimilarNames
 from lmsconf.planner.context import PlanContext
+from lmsconf.planner.matching import SimilarNames
 from lmsconf.planner.missing_references import hint_on_missing, suggest_name
 
 _CATALOG: Final = "Write the name as in the catalog. Content is created in the product, not with lmsconf."
@@ -36,7 +35,7 @@ class ContentResolver:
         self.named: dict[tuple[str, str], RemoteId | None] = {}
         self._similar_names: dict[str, SimilarNames] = {}
         shared = (row.id for rows in self._by_name.values() if len(rows) > 1 for row in rows)
-        planning.state(TargetPlanningState).shared_content = frozenset(shared)
+        planning.shared_content = frozenset(shared)
 
     def find_id(
         self, entry: DesiredResource[AssignmentSpec] | DeleteEntry[Any], *, must: bool = True

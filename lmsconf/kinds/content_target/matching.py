@@ -25,8 +25,8 @@ from lmsconf.kinds.user.people_directory import WHICH_PERSON, people_directory, 
 from lmsconf.model.address import Address, RemoteId, escape
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.names import matches_patterns, nearest_email, quote_name
-from lmsconf.planner.absent_matching import report_absent_not_live
 from lmsconf.planner.context import BeforeAfter, Deletion, Match, MatchResult, PlanContext, UndeclaredResource
+from lmsconf.planner.matching import report_absent_not_live
 from lmsconf.planner.missing_references import refuse_ambiguous_reference, suggest_name, why_name_is_missing
 
 Target: TypeAlias = tuple[TargetRow, Address | None]

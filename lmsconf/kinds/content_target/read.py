@@ -14,10 +14,10 @@ from msgspec import Struct
 
 from lmsconf.api.spec.operations import CATALOG
 from lmsconf.kinds.content_target.audiences import Audiences, live_audiences
-from lmsconf.kinds.content_target.last_edits import parse_edit_rows
-from lmsconf.kinds.content_target.replacement_parse import named_contents
+from lmsconf.kinds.content_target.parse import named_contents
 from lmsconf.kinds.content_target.target_requests import (
     AnswersById,
+    parse_edit_rows,
     read_targets,
     read_targets_until,
     reread_doubtful_contents,
@@ -51,8 +51,15 @@ from lmsconf.model.names import normalize_email, normalize_name
 from lmsconf.model.plan import Change
 from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.planner.guards import SMALL, has_share, least_live_within_share, may_exceed_share
-from lmsconf.planner.read_scope import Declarations
-from lmsconf.planner.reading import ReadContext, ReadState, changes_of, has_difference, keep_keys, sorted_listing
+from lmsconf.planner.reading import (
+    Declarations,
+    ReadContext,
+    ReadState,
+    changes_of,
+    has_difference,
+    keep_keys,
+    sorted_listing,
+)
 
 
 class TargetsRead(ReadState):
@@ -140,8 +147,7 @@ def _read_in_progress(
     )
     if not replaces or (reading.everything and not reading.edits) or reading.policy.additive:
         return frozenset()
-    from lmsconf.kinds.content_target.in_progress import read_in_progress
-    from lmsconf.kinds.content_target.replacement import ReplacedState
+    from lmsconf.kinds.content_target.effects.results import read_in_progress
 
     # Few people are looked up after the ids in this listing are known: of a target that may be for a person, progress
     # is read whether or not it is replaced.
@@ -157,7 +163,7 @@ def _read_in_progress(
         planning = reading.plan_context(listings)
         for kind in (*groups, CONTENT_TARGET):
             match_kind(planning, kind, *version.of_kind(kind))
-        closing |= {row.id: row for row in planning.state(ReplacedState).closing}
+        closing |= {row.id: row for row in planning.closing}
     closing |= {row.id: row for row in _targets_of_people(reading, contents.rows, targets.rows, audiences)}
     if not closing:
         return frozenset()

@@ -7,7 +7,6 @@ exactly when `keep` says counts as made for it, is left alone until that day, an
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, time
 from typing import Any, TypeAlias
@@ -52,18 +51,6 @@ class _Replaced(Struct, kw_only=True):
         return tuple(sorted(new.address for new, _ in self.by))
 
 
-class ReplacedState(Struct):
-    """The live assignments that a plan deletes or hides because they are replaced: who is in progress on them matters.
-
-    kept: content id → the moments at which the windows end of those who keep it, each with an entry that says so.
-    """
-
-    closing: list[TargetRow] = field(default_factory=list)
-    kept: defaultdict[RemoteId, dict[datetime, tuple[_Declared, Replacement]]] = field(
-        default_factory=lambda: defaultdict(dict)
-    )
-
-
 def plan_replacements(
     planning: PlanContext,
     contents: ContentResolver,
@@ -92,7 +79,7 @@ def _kept_until(
     planning: PlanContext, key: Identity, row: TargetRow
 ) -> tuple[datetime, tuple[_Declared, Replacement]] | None:
     """Return until when somebody keeps a replaced content through a live assignment, and the entry that says so."""
-    moments = planning.state(ReplacedState).kept.get(key[0] or RemoteId(""))
+    moments = planning.kept_until.get(key[0] or RemoteId(""))
     finish = _finish(row)
     if key[1].kind != USER or not moments or finish is None or finish not in moments:
         return None
@@ -147,7 +134,6 @@ class _ReplacementPlanner:
         self._planning, self._contents, self._live, self._out = planning, contents, live, out
         self._entry_of = entry_of
         self._problems = ReplacementProblems(planning)
-        self._state = planning.state(ReplacedState)
         self.settled = set(entry_of)
         self._kept: dict[Identity, Match[AssignmentSpec, TargetRow]] = {}
 
@@ -163,7 +149,7 @@ class _ReplacementPlanner:
             return
         key = content, entry.spec.audience
         if one.keep_until is not None:
-            self._state.kept[content].setdefault(one.keep_until, (entry, one))
+            self._planning.kept_until[content].setdefault(one.keep_until, (entry, one))
         if content == new[0]:
             self._problems.same(entry, one)
         elif (other := self._entry_of.get(key)) is not None:
@@ -186,7 +172,7 @@ class _ReplacementPlanner:
         if change is None or not self._is_covered(replaced) or self._is_refused(replaced):
             return
         if not replaced.how.becomes_optional and not self._planning.policy.additive:
-            self._state.closing.append(replaced.row)
+            self._planning.closing.append(replaced.row)
             people = self._who_keep(replaced)
             until = replaced.how.keep_until
             if people and replaced.old.spec.audience.kind == USER:
@@ -308,7 +294,7 @@ class _ReplacementPlanner:
 
     def note_other_audiences(self, found: Mapping[Identity, _Replaced]) -> None:
         """Note the other live assignments of a content that this plan takes from an audience."""
-        closing = {row.content: one for one in found.values() for row in self._state.closing if one.row.id == row.id}
+        closing = {row.content: one for one in found.values() for row in self._planning.closing if one.row.id == row.id}
         for content, replaced in closing.items():
             others = [key[1] for key in self._live if key[0] == content and key not in self.settled]
             rest = [to for to in others if not self._is_kept(content, to)]
@@ -318,7 +304,7 @@ class _ReplacementPlanner:
     def leave_kept(self) -> None:
         """Leave alone the assignments by which people keep a content; delete them once the day is over."""
         for key, rows in self._live.items():
-            for row in rows if key not in self.settled and key[0] in self._state.kept else ():
+            for row in rows if key not in self.settled and key[0] in self._planning.kept_until else ():
                 kept = _kept_until(self._planning, key, row)
                 address = assignment_address(self._planning.registry.name(CONTENT, row.content) or "", key[1])
                 if kept is None or matches_patterns(str(address), self._planning.policy.leave_alone):

@@ -10,15 +10,15 @@ from datetime import datetime
 from typing import Final
 
 from lmsconf.api.spec.value_encoding import encode_cleared_time
-from lmsconf.kinds.content_target.audiences import TargetPlanningState, resolve_audience
+from lmsconf.kinds.content_target.audiences import resolve_audience
 from lmsconf.kinds.content_target.types import (
     AssignmentSpec,
     TargetRow,
 )
 from lmsconf.kinds.manual_group.types import GroupRow
 from lmsconf.kinds.shared.kind_names import CONTENT, EVERYONE, GROUP, USER
+from lmsconf.kinds.shared.steps import joined_group_ref
 from lmsconf.kinds.user.people_directory import people_display_names
-from lmsconf.kinds.user.people_list_steps import joined_group_ref
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.calls import Step
 from lmsconf.model.canonical_json import Json
@@ -111,12 +111,11 @@ def _form(planning: PlanContext) -> str:
     time_format = planning.call_templates.behaviour("content-targets.time-format")
     if time_format != "auto":
         return time_format
-    state = planning.state(TargetPlanningState)
-    if state.time_format is None:
+    if planning.time_format is None:
         rows = planning.snapshot.rows(TargetRow)
         formats = {time_format_of(text) for row in rows for text in (row.start, row.finish) if text is not None}
-        state.time_format = "epoch-ms" if formats == {"epoch-ms"} else "iso"
-    return state.time_format
+        planning.time_format = "epoch-ms" if formats == {"epoch-ms"} else "iso"
+    return planning.time_format
 
 
 def assignment_deletion(planning: PlanContext, deletion: Deletion[TargetRow]) -> list[Step]:

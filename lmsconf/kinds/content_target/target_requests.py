@@ -1,17 +1,23 @@
-"""Request the targets of contents, one request for each (API specification, Content Targeting)."""
+"""Request the targets of contents, one request for each (API specification, Content Targeting), and their edits."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import tzinfo
 from typing import Final, TypeAlias
 
 from msgspec import Struct
 
 from lmsconf.kinds.content_target.types import ContentRow, TargetRow, parse_target_row
-from lmsconf.kinds.shared.response_json import object_list, require_object
+from lmsconf.kinds.shared.kind_names import EDITS, USER
+from lmsconf.kinds.shared.responses import object_list, require_object, text_or_none
+from lmsconf.kinds.shared.times import format_time
 from lmsconf.model.address import RemoteId
 from lmsconf.model.api import Api
 from lmsconf.model.canonical_json import Json
+from lmsconf.model.drift import LastEdit
+from lmsconf.model.snapshot import Snapshot
+from lmsconf.model.time_formats import parse_response_time
 
 AnswersById: TypeAlias = "dict[RemoteId, tuple[Json, tuple[TargetRow, ...]]]"
 """Content id → the response for it, and its targets."""
@@ -64,3 +70,43 @@ def _rows(content: ContentRow, answer: Json) -> tuple[TargetRow, ...]:
 
 def _ids(answer: tuple[Json, tuple[TargetRow, ...]]) -> set[RemoteId]:
     return {row.id for row in answer[1]}
+
+
+class EditRow(Struct, frozen=True):
+    """The last edit of the target with that id, as the service writes it: `updatedBy` and `updatedAt`."""
+
+    listing = EDITS
+
+    id: RemoteId
+    by: str | None
+    at: str | None
+
+
+def parse_edit_rows(content: RemoteId, answer: Json) -> Iterable[EditRow]:
+    """Yield the last edits of the targets in one response; targets without editor and time are skipped."""
+    for target in object_list(require_object(answer, "the targets"), "targets"):
+        by, at = _editor(target.get("updatedBy")), text_or_none(target.get("updatedAt"))
+        if by or at:
+            yield EditRow(parse_target_row(content, target).id, by, at)
+
+
+def last_edits(snapshot: Snapshot, zone: tzinfo | None) -> dict[RemoteId, LastEdit]:
+    """Return the last edits by target id: editors by e-mail where known, times in `zone`."""
+    emails = {row.id: row.name for row in snapshot.of(USER).rows}
+    rows = snapshot.rows(EditRow)
+    return {row.id: LastEdit(emails.get(RemoteId(row.by or ""), row.by), _moment(row.at, zone)) for row in rows}
+
+
+def _editor(value: Json) -> str | None:
+    """Return the editor; of an object, its first value among userId, id, email and name."""
+    if isinstance(value, dict):
+        return next((text_or_none(value[key]) for key in ("userId", "id", "email", "name") if value.get(key)), None)
+    return text_or_none(value)
+
+
+def _moment(text: str | None, zone: tzinfo | None) -> str | None:
+    """Return the time as plans show it, or unchanged if it cannot be parsed."""
+    try:
+        return None if text is None else format_time(parse_response_time(text), zone)
+    except ValueError:
+        return text

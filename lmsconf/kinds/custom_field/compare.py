@@ -1,20 +1,169 @@
-"""Which live custom field each declaration means, and what differs in the keys that it declares."""
+"""Which live custom field and choices each declaration means, and what differs in the keys that it declares."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final
 
-from lmsconf.kinds.custom_field.choices import choices_before_and_after, register_choices
-from lmsconf.kinds.custom_field.migration import MIGRATE, active_migrations, has_migration, migration_to_json
-from lmsconf.kinds.custom_field.types import FLAGS, CustomFieldSpec, FieldRow
+from msgspec.structs import replace
+
+from lmsconf.errors import shorten
+from lmsconf.kinds.custom_field.parse import MIGRATE, has_migration, migration_to_json
+from lmsconf.kinds.custom_field.types import (
+    FLAGS,
+    ChoiceRow,
+    CustomFieldSpec,
+    DeclaredChoice,
+    DeclaredChoices,
+    FieldRow,
+)
+from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, choices_registry_kind
 from lmsconf.kinds.shared.manifest_entries import refuse_missing_key
-from lmsconf.model.declarations import DeleteEntry, DesiredResource
+from lmsconf.model.address import Address, Ref, shell_quoted
+from lmsconf.model.declarations import DeleteEntry, DesiredResource, pin_in
 from lmsconf.model.forms import Form
 from lmsconf.model.names import normalize_name, quote_name
-from lmsconf.planner.context import BeforeAfter, Deletion, Match, MatchResult, PlanContext, Similarity
+from lmsconf.planner.claim_matching import Claim, match_claims
+from lmsconf.planner.context import (
+    ANSWERED,
+    NAMED,
+    BeforeAfter,
+    Deletion,
+    Match,
+    MatchResult,
+    NewParts,
+    PlanContext,
+    Similarity,
+)
 from lmsconf.planner.diff import KeyedNames
 from lmsconf.planner.matching import match_named
+
+NEW: Final = "new "
+"""Prefix of the key of a choice without an id, which is to be created."""
+
+
+def register_choices(planning: PlanContext, matched: MatchResult[CustomFieldSpec, FieldRow]) -> None:
+    """Register each choice in the NameRegistry under its name after the plan; one to be removed only as an alias."""
+    match_by_row = {match.row.id: match for match in matched.matches if match.row is not None}
+    _record_types(planning, matched)
+    for row in planning.snapshot.rows(FieldRow):
+        match = match_by_row.get(row.id)
+        spec = match.declared.spec if match else None
+        if match is None or spec is None or spec.choices is None or not planning.chosen(match.address):
+            scope = choices_registry_kind(planning.registry.name(CUSTOM_FIELD, row.id) or row.name)
+            for choice in row.choices:
+                planning.registry.register(scope, normalize_name(choice.name), choice.id)
+        else:
+            _register_declared_choices(planning, match, row.choices, spec.choices)
+    for match in matched.matches:
+        spec = match.declared.spec
+        if match.row is None and spec.choices is not None:
+            _register_declared_choices(planning, match, (), spec.choices)
+
+
+def _register_declared_choices(
+    planning: PlanContext,
+    match: Match[CustomFieldSpec, FieldRow],
+    live: tuple[ChoiceRow, ...],
+    choices: DeclaredChoices,
+) -> None:
+    declared = match.declared
+    claims = [_claim(planning, declared, choice) for choice in choices.include]
+    if match.row is None:
+        # A new field has no live choices, so `previously` cannot match any.
+        claims = [replace(claim, previously=()) for claim in claims]
+    matched = match_claims(claims, live, noun="choice")
+    planning.problems.extend(matched.problems)
+    scope = choices_registry_kind(declared.address.name)
+    before: dict[str, str] = {row.id: normalize_name(row.name) for row in live}
+    after: dict[str, str] = {}
+    for position, (choice, row) in enumerate(zip(choices.include, matched.live, strict=True)):
+        planning.registry.register(scope, choice.name, None if row is None else row.id)
+        if position in matched.broken:
+            planning.doubtful_choices.add((declared.address, choice.name))
+        after[row.id if row else NEW + choice.name] = choice.name
+    for row in sorted(matched.unclaimed, key=lambda row: (normalize_name(row.name), row.id)):
+        name = normalize_name(row.name)
+        if choices.whole or name in choices.exclude:
+            planning.registry.set_display_name(scope, name, row.id)
+        else:
+            after[row.id] = name
+            planning.registry.register(scope, name, row.id)
+    undeclared = frozenset(after[row.id] for row in matched.unclaimed if row.id in after)
+    new = frozenset(choice.name for choice, row in zip(choices.include, matched.live, strict=True) if row is None)
+    if undeclared:
+        planning.parts[declared.address] = NewParts(new=new, undeclared=undeclared)
+    if not choices.whole:
+        # `include` and `exclude` declare no order, so the live order is kept.
+        after = {row.id: after[row.id] for row in live if row.id in after} | after
+    planning.field_choices[declared.address] = KeyedNames(before), KeyedNames(after)
+
+
+def _record_types(planning: PlanContext, matched: MatchResult[CustomFieldSpec, FieldRow]) -> None:
+    types = {match.address.name: match.declared.spec.type for match in matched.matches}
+    for row in planning.snapshot.rows(FieldRow):
+        types[planning.registry.name(CUSTOM_FIELD, row.id) or normalize_name(row.name)] = row.type
+    planning.field_types = {name: type for name, type in types.items() if type is not None}
+
+
+def field_types(planning: PlanContext) -> Mapping[str, str]:
+    """The type of each field, live or else declared, by its name after the plan; fields without a type are left out."""
+    return planning.field_types
+
+
+def choices_before_and_after(planning: PlanContext, address: Address) -> tuple[KeyedNames, KeyedNames]:
+    """The choices of a field before and after the plan; both empty where no choices are declared."""
+    return planning.field_choices.get(address, (KeyedNames({}), KeyedNames({})))
+
+
+def answered_ref(field: Address, choice: str | None = None) -> Ref:
+    """Return the Ref for answers to a field, or those that pick a choice, being set."""
+    return Ref(field, ANSWERED if choice is None else f"{ANSWERED} {choice}")
+
+
+def named_ref(field: Address, choice: str) -> Ref:
+    """Return the Ref for a choice of a field being renamed to that name."""
+    return Ref(field, f"{NAMED} {choice}")
+
+
+def choice_has_error(planning: PlanContext, field: Address, name: str) -> bool:
+    """Whether a declared choice has an error of its own, so that references to it report no further problem."""
+    return (field, name) in planning.doubtful_choices
+
+
+def refuse_unrenamed_choices(planning: PlanContext, declared: DesiredResource[Any], choices: Iterable[Ref]) -> None:
+    """Report a creation that references choices by their new names, since `--additive` renames nothing."""
+    for choice in choices if planning.policy.additive else ():
+        before, after = choices_before_and_after(planning, choice.address)
+        if any(name == choice.part and before.names.get(id, name) != name for id, name in after.names.items()):
+            planning.problem(
+                "reference/not-renamed",
+                f'{declared.address}: it names choice "{shorten(str(choice.part))}" of {choice.address}, '
+                "and the plan leaves out the renaming that makes it so",
+                hint=f"First run: lmsconf apply --only {shell_quoted(choice.address)}",
+                at=declared.source,
+                address=declared.address,
+            )
+
+
+def renamed_choice_hint(planning: PlanContext, field: Address, name: str) -> str | None:
+    """A hint with the new name of a choice that this plan renames; None if it does not."""
+    before, after = choices_before_and_after(planning, field)
+    new = next((after.names[id] for id, old in before.names.items() if old == name and id in after.names), None)
+    return None if new is None else f'This plan renames it: write "{new}".'
+
+
+def _claim(planning: PlanContext, declared: DesiredResource[CustomFieldSpec], choice: DeclaredChoice) -> Claim:
+    pin = pin_in(choice.pins, planning.policy.workspace)
+    return Claim(
+        name=choice.name,
+        pin=pin,
+        previously=choice.previously,
+        label=f'{declared.address}: choice "{choice.name}"',
+        find_source=partial(declared.places.at, *choice.at),
+        address=str(declared.address),
+    )
 
 
 def match_fields(
@@ -96,7 +245,7 @@ def live_field_form(field: FieldRow) -> Form:
 def field_before_deletion(planning: PlanContext, deletion: Deletion[FieldRow]) -> BeforeAfter:
     """Return the live name, type, choices and description, and where its answers move; `after` is None."""
     form = live_field_form(deletion.row)
-    migration = active_migrations(planning).get(deletion.address)
+    migration = planning.migrations.get(deletion.address)
     if migration is not None:
         form[MIGRATE] = migration_to_json(migration.migration)
     return BeforeAfter(before=form, after=None)

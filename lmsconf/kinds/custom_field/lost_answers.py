@@ -5,18 +5,16 @@ The count is of distinct people, archived ones included. It is None where answer
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple, TypeAlias
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from lmsconf.errors import InvalidResponse, Severity
-from lmsconf.kinds.custom_field.choices import choices_before_and_after
-from lmsconf.kinds.custom_field.migration import active_migrations
+from lmsconf.kinds.custom_field.compare import choices_before_and_after
 from lmsconf.kinds.custom_field.types import CustomFieldSpec, FieldRow
-from lmsconf.kinds.shared.answer_rows import AnswerRow, comparable, parse_answer
 from lmsconf.kinds.shared.kind_names import ANSWERS, USER
-from lmsconf.kinds.shared.response_json import require_text
+from lmsconf.kinds.shared.responses import AnswerRow, comparable, parse_answer, require_text
 from lmsconf.kinds.user.types import AnswersRow, HolderRow, PersonRow, PersonSpec
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.canonical_json import Json
@@ -48,16 +46,6 @@ class FieldOrChoiceDeletion(Struct, frozen=True):
         for choice in self.field.choices:
             if self.choices is not None and choice.id in self.choices:
                 yield choice.id, f'the choice "{normalize_name(choice.name)}"'
-
-
-class _LossState(Struct):
-    """The fields and choices that a plan deletes.
-
-    counted: the fields whose answers were read → of how many people they are; None if some could not be read.
-    """
-
-    losses: list[FieldOrChoiceDeletion] = field(default_factory=list)
-    counted: dict[Address, int | None] = field(default_factory=dict)
 
 
 class _Holders(NamedTuple):
@@ -101,18 +89,13 @@ def record_deletions(planning: PlanContext, matched: MatchResult[CustomFieldSpec
             dropped = frozenset(before.names.keys() - after.names.keys())
             if match.row is not None and dropped and planning.chosen(match.address):
                 losses.append(FieldOrChoiceDeletion(match.address, match.row, dropped))
-    planning.state(_LossState).losses = losses
-
-
-def recorded_deletions(planning: PlanContext) -> Sequence[FieldOrChoiceDeletion]:
-    """The losses that `record_deletions` recorded; empty before the custom fields are finalized."""
-    return planning.state(_LossState).losses
+    planning.losses = losses
 
 
 def deletes_answers(planning: PlanContext, matched: MatchResult[CustomFieldSpec, FieldRow]) -> bool:
     """Whether the plan deletes a field or a choice, so that the answers of all people must be read."""
     record_deletions(planning, matched)
-    return bool(planning.state(_LossState).losses)
+    return bool(planning.losses)
 
 
 def count_lost_answers(planning: PlanContext, people: MatchResult[PersonSpec, PersonRow]) -> None:
@@ -120,7 +103,7 @@ def count_lost_answers(planning: PlanContext, people: MatchResult[PersonSpec, Pe
 
     people: the match result of declared people. A person who gets another answer before a choice is deleted loses none.
     """
-    losses = recorded_deletions(planning)
+    losses = planning.losses
     if not losses:
         return
     known = known_answers(planning.snapshot)
@@ -136,7 +119,7 @@ def count_lost_answers(planning: PlanContext, people: MatchResult[PersonSpec, Pe
             unread = unread or holders.unknown is not None
             _report_loss(planning, loss, called, holders, _counted_before(planning.snapshot, subject))
         if not isinstance(known, str):
-            planning.state(_LossState).counted[loss.address] = None if unread else len(lost)
+            planning.lost_answers[loss.address] = None if unread else len(lost)
     if everybody or unknown:
         taken = None if unknown else len(everybody)
         size = len(planning.snapshot.of(USER).rows) if isinstance(known, str) else len(known)
@@ -145,12 +128,12 @@ def count_lost_answers(planning: PlanContext, people: MatchResult[PersonSpec, Pe
 
 def field_undo(planning: PlanContext, address: Address) -> Undo:
     """How far the deletion of a field or of its choices can be undone; NONE if the answers were not read."""
-    loss = next((deletion for deletion in recorded_deletions(planning) if deletion.address == address), None)
+    loss = next((deletion for deletion in planning.losses if deletion.address == address), None)
     if loss is None:
         return FULL_UNDO
     outcome = "the field comes back" if loss.choices is None else "deleted choices come back"
     again = f"{outcome} with another id" if loss.choices is None else f"{outcome} with other ids"
-    counted = planning.state(_LossState).counted
+    counted = planning.lost_answers
     if address not in counted:
         return Undo(level=UndoLevel.NONE, reason=f"{again}, and the answers were not read")
     number = counted[address]
@@ -201,7 +184,7 @@ def _answering(
 ) -> frozenset[RemoteId]:
     """The ids of people who lose no answer: they get another from the plan, or theirs is moved to another field."""
     if loss.choices is None:
-        migration = active_migrations(planning).get(loss.address)
+        migration = planning.migrations.get(loss.address)
         return frozenset() if migration is None else migration.settled
     return frozenset(
         match.row.id

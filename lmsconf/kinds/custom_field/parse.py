@@ -1,26 +1,237 @@
-"""Parsing of a custom field's manifest entry and its choices."""
+"""Parsing of a custom field's manifest entry: its choices, and how answers migrate from another field."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import cast
+from typing import Any, Final, TypeAlias, cast
 
-from lmsconf.errors import Problem, shorten
-from lmsconf.kinds.custom_field.migration import parse_migration
-from lmsconf.kinds.custom_field.types import FLAGS, MOST_FIELDS, CustomFieldSpec, DeclaredChoice, DeclaredChoices
-from lmsconf.kinds.shared.manifest_entries import parse_names, parse_pins
-from lmsconf.model.address import Address
+from msgspec import Struct
+
+from lmsconf.errors import Problem, SourceLocation, shorten
+from lmsconf.kinds.custom_field.types import (
+    FLAGS,
+    MOST_FIELDS,
+    CustomFieldSpec,
+    DeclaredChoice,
+    DeclaredChoices,
+    FieldRow,
+    Migration,
+)
+from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD
+from lmsconf.kinds.shared.manifest_entries import delete_entry_by_name, parse_names, parse_pins
+from lmsconf.kinds.user.types import Answer
+from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.declarations import DesiredResource
-from lmsconf.model.names import normalize_name
+from lmsconf.model.declarations import DeleteEntry, DesiredResource, SourceMap
+from lmsconf.model.names import did_you_mean, list_names, normalize_name, quote_name
+from lmsconf.model.plan import Change
 from lmsconf.planner.manifest_entries import ManifestEntry
+
+MIGRATE: Final = "migrate"
+Field: TypeAlias = "DesiredResource[CustomFieldSpec]"
+
+
+class ActiveMigration(Struct, frozen=True, kw_only=True):
+    """A migration whose old field is live.
+
+    copies: the answers that are still to be copied, by person. settled: everybody whose old answer is, or will be, in
+    the new field. is_held: the old field is kept for now, because some answers cannot be copied.
+    """
+
+    migration: Migration
+    old: FieldRow
+    target: Address
+    target_type: str
+    copies: Mapping[RemoteId, Answer]
+    settled: frozenset[RemoteId]
+    is_held: bool
+
+    @property
+    def old_address(self) -> Address:
+        """The address of the old field."""
+        return Address.of(CUSTOM_FIELD, self.migration.source)
+
+
+def has_migration(declared: Sequence[Field], absent: Sequence[DeleteEntry[Any]]) -> bool:
+    """Whether a declaration, or a deletion of a plan, has a migration."""
+    return any(resource.spec.migrate is not None for resource in declared) or any(
+        isinstance(entry.spec, Migration) for entry in absent
+    )
+
+
+class _PlacesBelow(Struct, frozen=True):
+    """The source locations of the parts of one key of an entry."""
+
+    places: SourceMap
+    key: str
+
+    def at(self, *path: str | int) -> SourceLocation:
+        """Return the location of the value at `path` below the key."""
+        return self.places.at(self.key, *path)
+
+    def find(self, text: str, *path: str | int) -> SourceLocation:
+        """Return the location of a list item below the key."""
+        return self.places.find(text, self.key, *path)
+
+
+def parse_migration(entry: ManifestEntry, target: str) -> Migration | None:
+    """Return the `migrate` of an entry; None without the key, and for that of a deletion in a plan, without `from`."""
+    body = entry.body.get(MIGRATE)
+    if not isinstance(body, dict) or "from" not in body:
+        return None
+    return _parse(entry, body, target)
+
+
+def _parse(entry: ManifestEntry, body: Mapping[str, Json], target: str, *, is_replayed: bool = False) -> Migration:
+    choices = cast("Mapping[str, str | None]", body.get("choices") or {})
+    return Migration(
+        source=normalize_name(str(body["from"])),
+        target=normalize_name(str(body.get("to", target))),
+        choices={
+            normalize_name(old): None if new is None else normalize_name(new) for old, new in sorted(choices.items())
+        },
+        deletes_rest=body.get("not_copied") == "delete",
+        all_groups=body.get("conditions") == "all",
+        places=_PlacesBelow(entry.places, MIGRATE),
+        is_replayed=is_replayed,
+    )
+
+
+def migration_to_json(migration: Migration) -> dict[str, Json]:
+    """Return a migration as the deletion of its old field shows it: as in manifests, without `from` and defaults."""
+    body: dict[str, Json] = {"to": migration.target}
+    if migration.choices:
+        body["choices"] = dict(migration.choices)
+    if migration.deletes_rest:
+        body["not_copied"] = "delete"
+    if migration.all_groups:
+        body["conditions"] = "all"
+    return body
+
+
+def parse_replayed_deletion(entry: ManifestEntry) -> DeleteEntry[Any]:
+    """Return the deletion of a field; that of a plan may say to which field the answers move."""
+    deletion = delete_entry_by_name(CUSTOM_FIELD, entry)
+    body = entry.body.get(MIGRATE)
+    if not isinstance(body, dict):
+        return deletion
+    body = {**body, "from": deletion.address.name}
+    migration = _parse(entry, body, "", is_replayed=True)
+    return deletion_of_source(migration, deletion)
+
+
+def deletion_of_source(migration: Migration, of: DeleteEntry[Any] | DesiredResource[Any]) -> DeleteEntry[Migration]:
+    """Return the entry that deletes the old field, in the workspaces of another entry."""
+    is_pinned = isinstance(of, DeleteEntry)
+    return DeleteEntry(
+        address=Address.of(CUSTOM_FIELD, migration.source),
+        spec=migration,
+        places=migration.places,
+        pins=of.pins if is_pinned else {},
+        only_in=of.only_in,
+    )
+
+
+def find_bad_migrations(declared: Sequence[Field]) -> Iterator[Problem]:
+    """Yield the problems of migrations that need no workspace to be seen."""
+    migrating = [(resource, resource.spec.migrate) for resource in declared if resource.spec.migrate is not None]
+    first: dict[str, Field] = {}
+    for one, migration in migrating:
+        yield from _bad_names(one, migration, declared)
+        yield from _bad_choices(one, migration)
+        other = first.setdefault(migration.source, one)
+        if other is not one and other.shares_workspace(one):
+            yield _problem(
+                one,
+                "migrate/twice",
+                f"{Address.of(CUSTOM_FIELD, migration.source)} is migrated to two fields",
+                f"See {other.places.at(MIGRATE, 'from')}. Keep one of the two.",
+                "from",
+            )
+
+
+def _bad_names(one: Field, migration: Migration, declared: Sequence[Field]) -> Iterator[Problem]:
+    """Yield problems of `from` and `to`."""
+    old = Address.of(CUSTOM_FIELD, migration.source)
+    if migration.target != one.address.name:
+        yield _problem(
+            one,
+            "migrate/to",
+            f"`to` is {quote_name(shorten(migration.target))}, and answers move to the field that has `migrate`",
+            f"Remove `to`, or write `to: {quote_name(one.address.name)}`.",
+            "to",
+        )
+    if migration.source == one.address.name:
+        yield _problem(
+            one,
+            "migrate/same-field",
+            "a field cannot be migrated to itself",
+            "Give the new field another name: the old one stays until every answer is copied.",
+            "from",
+        )
+        return
+    if migration.source in one.previously:
+        yield _problem(
+            one,
+            "migrate/renamed",
+            f"{old} is named by `previously` too, which renames it",
+            "Keep `previously` to rename the field, or `migrate` to move its answers to a new one.",
+            "from",
+        )
+    kept = next((other for other in declared if other.address == old and other.shares_workspace(one)), None)
+    if kept is not None:
+        yield _problem(
+            one,
+            "migrate/declared",
+            f"{old} is declared, and the migration deletes it",
+            f"Remove the entry at {kept.source}.",
+            "from",
+        )
+
+
+def _bad_choices(one: Field, migration: Migration) -> Iterator[Problem]:
+    """Yield a problem for each choice of the new field that its declared whole list lacks."""
+    if one.spec.type == "TEXT" or one.spec.choices is None or not one.spec.choices.whole:
+        return
+    known = [choice.name for choice in one.spec.choices.include]
+    for old, new in migration.choices.items():
+        if new is not None and new not in known:
+            yield unknown_target_choice(one.address, migration, old, new, known)
+
+
+def unknown_target_choice(target: Address, migration: Migration, old: str, new: str, known: Sequence[str]) -> Problem:
+    """Return the problem of a mapped choice that the new field does not have."""
+    hints = [f"It has {list_names(known)}." if known else "It has no choices.", did_you_mean(new, known)]
+    return Problem(
+        code="reference/unknown-choice",
+        message=f'{target}: migrate: {quote_name(shorten(old))} becomes "{shorten(new)}", and the field has no such '
+        "choice",
+        hint=" ".join(hint for hint in hints if hint),
+        source=migration.places.at("choices", old),
+        address=str(target),
+    )
+
+
+def _problem(one: Field, code: str, message: str, hint: str, key: str) -> Problem:
+    return Problem(
+        code=code,
+        message=f"{one.address}: migrate: {message}",
+        hint=hint,
+        source=one.places.at(MIGRATE, key),
+        address=str(one.address),
+    )
+
+
+def is_migrated(change: Change) -> bool:
+    """Return whether the answers of a field to be deleted are copied: people may answer it until it is deleted."""
+    return isinstance(change.before, dict) and MIGRATE in change.before
 
 
 def parse_field(entry: ManifestEntry) -> CustomFieldSpec:
     """Parse the entry; bad choices are reported."""
     body = entry.body
     choices = _choices(body.get("choices"))
-    for problem in _bad_choices(entry, choices):
+    for problem in _bad_choice_lists(entry, choices):
         entry.report(problem)
     if body.get("type") == "TEXT" and choices is not None:
         entry.report(
@@ -62,7 +273,7 @@ def _choice(item: Json, at: tuple[str | int, ...]) -> DeclaredChoice:
     )
 
 
-def _bad_choices(entry: ManifestEntry, choices: DeclaredChoices | None) -> Iterator[Problem]:
+def _bad_choice_lists(entry: ManifestEntry, choices: DeclaredChoices | None) -> Iterator[Problem]:
     if choices is None:
         return
     by_name: dict[str, DeclaredChoice] = {}

@@ -14,15 +14,14 @@ from msgspec.structs import replace
 
 from lmsconf.errors import Severity, shorten
 from lmsconf.kinds.custom_field.lost_answers import answer_keys, known_answers
-from lmsconf.kinds.custom_field.migration import (
+from lmsconf.kinds.custom_field.parse import (
     ActiveMigration,
-    active_migrations,
     deletion_of_source,
     unknown_target_choice,
 )
 from lmsconf.kinds.custom_field.types import CustomFieldSpec, FieldRow, Migration
-from lmsconf.kinds.shared.answer_rows import AnswerRow
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, USER, choices_registry_kind
+from lmsconf.kinds.shared.responses import AnswerRow
 from lmsconf.kinds.user.types import Answer, AnswersRow, PersonRow, PersonSpec, picked_choices
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
@@ -107,7 +106,7 @@ def plan_migrations(planning: PlanContext, matched: Fields) -> None:
         if type is None or _refuse_choices(planning, migration, target, type, deletion.row):
             continue
         active = _Copying(planning, migration, deletion, target, type, _live_row(planning, target)).plan()
-        active_migrations(planning)[deletion.address] = active
+        planning.migrations[deletion.address] = active
         if active.is_held:
             _keep(planning, matched, deletion)
         else:

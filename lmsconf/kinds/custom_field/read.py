@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from lmsconf.api.spec.operations import CUSTOM_FIELDS
 from lmsconf.kinds.custom_field.lost_answers import deletes_answers, may_delete_choices
-from lmsconf.kinds.custom_field.migration import has_migration
+from lmsconf.kinds.custom_field.parse import has_migration
 from lmsconf.kinds.custom_field.types import FieldRow, Migration, parse_field_row
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, SMART_GROUP, USER
 from lmsconf.model.api import Api, ListedRows

@@ -10,17 +10,16 @@ from collections.abc import Mapping, Sequence
 from shlex import quote
 from typing import Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.api.spec.value_encoding import encode_cleared_description
 from lmsconf.errors import Severity, SourceLocation
-from lmsconf.kinds.custom_field.choices import NEW, named_ref
-from lmsconf.kinds.custom_field.migration import ActiveMigration, active_migrations
+from lmsconf.kinds.custom_field.compare import NEW, named_ref
+from lmsconf.kinds.custom_field.parse import ActiveMigration
 from lmsconf.kinds.custom_field.types import FLAGS, MOST_FIELDS, CustomFieldSpec, FieldRow
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, SMART_GROUP
-from lmsconf.kinds.shared.renames import free_name_ref, freed_name_ref, temporary_name, uses_temporary_name
-from lmsconf.kinds.shared.response_json import id_in_response
+from lmsconf.kinds.shared.responses import id_in_response
+from lmsconf.kinds.shared.steps import free_name_ref, freed_name_ref, temporary_name
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.calls import Call, Step
 from lmsconf.model.canonical_json import Json
@@ -30,21 +29,10 @@ from lmsconf.planner.context import SLOT, BeforeAfter, Deletion, Match, MatchRes
 from lmsconf.planner.diff import KeyedNames
 
 
-class _Slots(Struct):
-    """Who needs a slot, and where they come from.
-
-    new: the fields to be created. deleted: those whose deletion frees a slot for one of them. free: how many slots are
-    free now. freed_by: field to be created → the deletion that it waits for; None until it is asked for.
-    """
-
-    new: Sequence[Address] = ()
-    deleted: Sequence[Address] = ()
-    free: int = 0
-    freed_by: Mapping[Address, Address] | None = None
-
-
 def count_slots(planning: PlanContext, matched: MatchResult[CustomFieldSpec, FieldRow]) -> None:
     """Count the slots that creations take and deletions free; report creations that exceed the limit.
+
+    Requires the changed references of smart groups.
 
     A field whose answers move is deleted last, after the calls that set answers to new fields: it frees no slot for
     them.
@@ -52,7 +40,7 @@ def count_slots(planning: PlanContext, matched: MatchResult[CustomFieldSpec, Fie
     deleted = sorted(
         one.address for one in matched.deletions if planning.chosen(one.address) and not planning.policy.additive
     )
-    first = [one for one in deleted if one not in active_migrations(planning)]
+    first = [one for one in deleted if one not in planning.migrations]
     new = sorted(match.address for match in matched.matches if match.row is None and planning.chosen(match.address))
     over = matched.live + len(new) - len(deleted) - MOST_FIELDS
     free = max(0, MOST_FIELDS - matched.live)
@@ -61,8 +49,7 @@ def count_slots(planning: PlanContext, matched: MatchResult[CustomFieldSpec, Fie
     elif len(new) > free + len(first):
         last = next(one for one in deleted if one not in first)
         _refuse_without_slot(planning, matched, new, last, free + len(first))
-    slots = planning.state(_Slots)
-    slots.new, slots.deleted, slots.free = new, first, free
+    planning.freed_slots = _pairs(planning, new, first, free)
 
 
 def _refuse_too_many(
@@ -89,7 +76,7 @@ def _refuse_without_slot(
     creation, lacking = new[-1], len(new) - free
     slots = "slot is" if lacking == 1 else "slots are"
     # Conditions are replaced as a whole, so that one smart group may need both new fields: nothing is put in an order.
-    targets = {migration.target for migration in active_migrations(planning).values()}
+    targets = {migration.target for migration in planning.migrations.values()}
     alone = next((one for one in new if one in targets), None) if free and len(targets) > 1 else None
     way = (
         "List a field that nobody needs under `absent`."
@@ -109,27 +96,24 @@ def _refuse_without_slot(
 
 def _slot(planning: PlanContext, creation: Address) -> frozenset[Ref]:
     """The slot of the deletion that this creation waits for; empty if it need not wait."""
-    slots = planning.state(_Slots)
-    if slots.freed_by is None:
-        slots.freed_by = _pairs(planning, slots)
-    deleted = slots.freed_by.get(creation)
+    deleted = planning.freed_slots.get(creation)
     return frozenset() if deleted is None else frozenset({Ref(deleted, SLOT)})
 
 
-def _pairs(planning: PlanContext, slots: _Slots) -> Mapping[Address, Address]:
+def _pairs(
+    planning: PlanContext, creations: Sequence[Address], deletions: Sequence[Address], free: int
+) -> Mapping[Address, Address]:
     """Pair each creation beyond the free slots with a deletion to wait for.
 
     A smart group drops a deleted field in the call that names the new ones. So those take the free slots, and the
     others wait, for fields that no smart group drops if there are such.
     """
-    drops = [
-        (left, gained) for left, gained in planning.changed_refs if any(ref.address in slots.deleted for ref in left)
-    ]
+    drops = [(left, gained) for left, gained in planning.changed_refs if any(ref.address in deletions for ref in left)]
     needed = {ref.address for _, gained in drops for ref in gained}
     dropped = {ref.address for left, _ in drops for ref in left}
-    new = sorted(slots.new, key=lambda at: (at not in needed, at))
-    deleted = sorted(slots.deleted, key=lambda at: (at in dropped, at))
-    return dict(zip(new[slots.free :], deleted, strict=False))
+    new = sorted(creations, key=lambda at: (at not in needed, at))
+    deleted = sorted(deletions, key=lambda at: (at in dropped, at))
+    return dict(zip(new[free:], deleted, strict=False))
 
 
 def field_steps(planning: PlanContext, match: Match[CustomFieldSpec, FieldRow], sides: BeforeAfter) -> list[Step]:
@@ -154,7 +138,7 @@ def field_steps(planning: PlanContext, match: Match[CustomFieldSpec, FieldRow], 
     ) == "condition" and not planning.kept_refs.get(Ref(at))
     whole = frozenset({Ref(at)}) if is_awaited else frozenset()
     steps: list[Step] = []
-    if renamed and uses_temporary_name(planning, at):
+    if renamed and at in planning.temporary_names:
         current: dict[str, str] = {choice.id: choice.name for choice in row.choices}
         body = _body(planning, row, {"name": temporary_name(row.id)}, current, at)
         steps.append(_replacement(row, body, makes=freed_name_ref(CUSTOM_FIELD, row), avoids=whole))
@@ -186,7 +170,7 @@ def field_deletion(planning: PlanContext, deletion: Deletion[FieldRow]) -> list[
         revokes=True,
     )
     groups = planning.kept_refs.get(Ref(at), [])
-    migration = active_migrations(planning).get(at)
+    migration = planning.migrations.get(at)
     if migration is not None:
         _refuse_unreplaced(planning, at, migration, groups)
         return [step]

@@ -8,7 +8,7 @@ from typing import Final, cast
 from msgspec import Struct
 
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD
-from lmsconf.kinds.shared.response_json import object_list, require_text
+from lmsconf.kinds.shared.responses import object_list, require_text
 from lmsconf.model.address import RemoteId
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import SourceMap

@@ -17,8 +17,8 @@ from lmsconf.api.spec.operations import MANUAL_GROUPS
 from lmsconf.errors import ApiError, InvalidResponse
 from lmsconf.kinds.manual_group.types import GroupRow, has_members_to_compare, parse_group_row
 from lmsconf.kinds.shared.kind_names import GROUP, USER
-from lmsconf.kinds.shared.response_json import id_set
-from lmsconf.kinds.user.extended_info import MANAGER_OF, MEMBER_OF, ExtendedInfoListing, PeopleCount
+from lmsconf.kinds.shared.responses import id_set
+from lmsconf.kinds.user.listings import MANAGER_OF, MEMBER_OF, ExtendedInfoListing, PeopleCount
 from lmsconf.model.address import RemoteId
 from lmsconf.model.api import Api, ReadArguments
 from lmsconf.model.canonical_json import Json

@@ -9,8 +9,8 @@ from msgspec import Struct
 
 from lmsconf.errors import Problem
 from lmsconf.kinds.shared.kind_names import GROUP
-from lmsconf.kinds.shared.people_lists import PeopleList, parse_people_list
-from lmsconf.kinds.shared.response_json import optional_text, require_text
+from lmsconf.kinds.shared.manifest_entries import PeopleList, parse_people_list
+from lmsconf.kinds.shared.responses import optional_text, require_text
 from lmsconf.model.address import RemoteId
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import LOCK_PREFIX

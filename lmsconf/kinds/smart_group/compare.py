@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
-from lmsconf.kinds.custom_field.choices import refuse_unrenamed_choices
-from lmsconf.kinds.custom_field.migration import active_migrations
-from lmsconf.kinds.shared.manifest_entries import refuse_missing_key, refuse_unread_list
-from lmsconf.kinds.shared.people_lists import PeopleList
-from lmsconf.kinds.smart_group.condition_losses import plan_condition_losses
+from lmsconf.kinds.custom_field.compare import refuse_unrenamed_choices
+from lmsconf.kinds.shared.manifest_entries import PeopleList, refuse_missing_key, refuse_unread_list
 from lmsconf.kinds.smart_group.conditions import (
     NumberedCondition,
     SimilarConditions,
@@ -18,6 +15,7 @@ from lmsconf.kinds.smart_group.conditions import (
     conditions_by_name,
     keep_system_conditions,
     ordered_conditions,
+    plan_condition_losses,
     record_planned_conditions,
     record_possible_renames,
     record_references,
@@ -44,9 +42,9 @@ def match_smart_groups(
     planning: PlanContext, declared: Sequence[DesiredResource[SmartGroupSpec]], absent: Sequence[DeleteEntry[Any]]
 ) -> MatchResult[SmartGroupSpec, SmartGroupRow]:
     """Match smart groups by name, with the conditions that migrations of fields replace."""
-    if not active_migrations(planning):
+    if not planning.migrations:
         return match_named(planning, SmartGroupRow, "smart group", declared, absent)
-    from lmsconf.kinds.smart_group.replaced_conditions import add_replaced_conditions, give_reasons
+    from lmsconf.kinds.custom_field.migrated_references import add_replaced_conditions, give_reasons
 
     wanted = add_replaced_conditions(planning, declared, absent)
     matched = match_named(planning, SmartGroupRow, "smart group", wanted, absent)

@@ -1,31 +1,26 @@
-"""Conditions of smart groups: by id as in the API, by name as in manifests, and the references between them."""
+"""Conditions of smart groups: by id as in the API, by name as in manifests, and what they refer to and lose."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple, cast
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from lmsconf.errors import shorten
-from lmsconf.kinds.custom_field.choices import choice_has_error, renamed_choice_hint
+from lmsconf.kinds.custom_field.compare import choice_has_error, renamed_choice_hint
+from lmsconf.kinds.custom_field.lost_answers import FieldOrChoiceDeletion
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, SMART_GROUP, choices_registry_kind
 from lmsconf.kinds.smart_group.types import ConditionRow, DeclaredCondition, SmartGroupRow, SmartGroupSpec
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DesiredResource
 from lmsconf.model.forms import Form
-from lmsconf.model.names import list_names
-from lmsconf.planner.context import PlanContext
+from lmsconf.model.names import list_names, normalize_name
+from lmsconf.planner.context import BeforeAfter, MatchResult, PlanContext, SideEffect
 from lmsconf.planner.missing_references import refuse_ambiguous_reference, suggest_name, why_name_is_missing
-
-
-class _PlannedConditions(Struct):
-    """The conditions of live smart groups after the plan, by id."""
-
-    by_id: dict[str, Sequence[DeclaredCondition]] = field(default_factory=dict)
 
 
 class NumberedCondition(NamedTuple):
@@ -215,15 +210,14 @@ def record_possible_renames(
 
 def record_planned_conditions(planning: PlanContext, id: RemoteId, conditions: Sequence[DeclaredCondition]) -> None:
     """Record the conditions of a live smart group after the plan."""
-    planning.state(_PlannedConditions).by_id[id] = conditions
+    planning.planned_conditions[id] = conditions
 
 
 def record_references(planning: PlanContext, deleted: frozenset[str]) -> None:
     """Record the references of live smart groups: those that stay in `kept_refs`, the others in `changed_refs`."""
-    final = planning.state(_PlannedConditions).by_id
     for row in planning.snapshot.rows(SmartGroupRow):
         now = conditions_by_name(planning, row.conditions or ())
-        later = () if row.id in deleted else final.get(row.id, now)
+        later = () if row.id in deleted else planning.planned_conditions.get(row.id, now)
         refs = condition_refs(now)
         kept = refs if later == now else condition_refs(later)
         at = Address.of(SMART_GROUP, planning.registry.name(SMART_GROUP, row.id) or row.name)
@@ -231,3 +225,84 @@ def record_references(planning: PlanContext, deleted: frozenset[str]) -> None:
             planning.kept_refs[ref].append(at)
         if refs != kept:
             planning.changed_refs.append((refs - kept, kept - refs))
+            for field in (ref.address.name for ref in refs - kept if ref.part is None):
+                before = planning.moved_conditions.get(field, frozenset())
+                planning.moved_conditions[field] = before | (kept - refs)
+
+
+def plan_condition_losses(
+    planning: PlanContext, matched: MatchResult[SmartGroupSpec, SmartGroupRow], deleted: frozenset[str]
+) -> None:
+    """Add an effect for each smart group that the service would rewrite; report one left without usable conditions.
+
+    deleted: the ids of the smart groups that the plan deletes. A group with declared conditions gets those, so it is
+    skipped. If the listing of smart groups is incomplete, each loss is a problem.
+    """
+    losses = {loss.field.id: loss for loss in planning.losses}
+    if not losses or planning.call_templates.behaviour("custom-fields.in-use") != "never":
+        return
+    listing = planning.snapshot.of(SMART_GROUP)
+    if listing.incomplete is not None:
+        _refuse_unread(planning, losses, listing.incomplete)
+        return
+    declared = {match.row.id: match for match in matched.matches if match.row and planning.chosen(match.address)}
+    for row in planning.snapshot.rows(SmartGroupRow):
+        left = _left(row.conditions or (), losses)
+        match = declared.get(row.id)
+        if left == (row.conditions or ()) or row.id in deleted:
+            continue
+        if match is not None and match.declared.spec.conditions is not None:
+            continue
+        at = Address.of(SMART_GROUP, planning.registry.name(SMART_GROUP, row.id) or normalize_name(row.name))
+        cause = next(losses[one.field] for one in row.conditions or () if one.field in losses and one not in left)
+        if not left:
+            _refuse(planning, cause, f"{at} would be left without conditions")
+        elif any(not one.choices and one.system_condition is None for one in left):
+            _refuse(planning, cause, f"{at} would be left with a condition that names no choice")
+        _announce(planning, row, at, cause, left)
+
+
+def _left(
+    conditions: Sequence[ConditionRow], losses: Mapping[RemoteId, FieldOrChoiceDeletion]
+) -> tuple[ConditionRow, ...]:
+    """The remaining conditions, without the deleted fields and choices."""
+    out = []
+    for condition in conditions:
+        loss = losses.get(condition.field)
+        if loss is None:
+            out.append(condition)
+        elif loss.choices is not None:
+            out.append(condition._replace(choices=condition.choices - loss.choices))
+    return tuple(out)
+
+
+def _announce(
+    planning: PlanContext, row: SmartGroupRow, at: Address, cause: FieldOrChoiceDeletion, left: Sequence[ConditionRow]
+) -> None:
+    name = normalize_name(row.name)
+    before: Form = {"name": name, "conditions": condition_set(conditions_by_name(planning, row.conditions or ()))}
+    after: Form = {"name": name, "conditions": condition_set(conditions_by_name(planning, left))}
+    sides = BeforeAfter(before=before, after=after, sizes={"conditions": len(row.conditions or ())})
+    reason = f"no manifest changes it: the service removes what belongs to {cause.address} from its conditions"
+    planning.effects.append(SideEffect(address=at, row=row, with_=cause.address, reason=reason, sides=sides))
+
+
+def _refuse(planning: PlanContext, cause: FieldOrChoiceDeletion, reason: str) -> None:
+    verb = "deleted" if cause.choices is None else "changed"
+    planning.problem(
+        "refusal/no-conditions",
+        f"{cause.address}: it cannot be {verb}, because {reason}",
+        hint="Declare that smart group with new `conditions`, or list it under `absent`.",
+        address=cause.address,
+    )
+
+
+def _refuse_unread(planning: PlanContext, losses: Mapping[RemoteId, FieldOrChoiceDeletion], why: str) -> None:
+    for loss in losses.values():
+        planning.problem(
+            "read/incomplete",
+            f"{loss.address}: it is not known which smart groups use what is deleted, because their list is not "
+            f"complete: {why}",
+            hint="Nothing is deleted from an incomplete list. Plan again once it can be read.",
+            address=loss.address,
+        )

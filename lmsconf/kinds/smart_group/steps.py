@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from lmsconf.kinds.custom_field.choices import answered_ref
+from lmsconf.kinds.custom_field.compare import answered_ref
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, SMART_GROUP
-from lmsconf.kinds.shared.people_lists import PeopleList
-from lmsconf.kinds.shared.renames import free_name_ref, freed_name_ref, rename_steps
+from lmsconf.kinds.shared.manifest_entries import PeopleList
+from lmsconf.kinds.shared.steps import (
+    free_name_ref,
+    freed_name_ref,
+    people_dependencies,
+    people_list_steps,
+    rename_steps,
+)
 from lmsconf.kinds.smart_group.conditions import (
     condition_refs,
     conditions_by_id,
@@ -16,7 +22,6 @@ from lmsconf.kinds.smart_group.conditions import (
 )
 from lmsconf.kinds.smart_group.types import DeclaredCondition, SmartGroupRow, SmartGroupSpec
 from lmsconf.kinds.user.people_directory import people_directory
-from lmsconf.kinds.user.people_list_steps import people_dependencies, people_list_steps
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.calls import Step
 from lmsconf.model.forms import Form

@@ -14,8 +14,7 @@ from msgspec import Struct
 
 from lmsconf.api.spec.operations import USERS
 from lmsconf.errors import InvalidResponse
-from lmsconf.kinds.shared.answer_rows import AnswerRow, comparable, parse_answer
-from lmsconf.kinds.shared.response_json import optional_text, require_text
+from lmsconf.kinds.shared.responses import AnswerRow, comparable, optional_text, parse_answer, require_text
 from lmsconf.kinds.user.types import AnswersRow
 from lmsconf.model.address import RemoteId
 from lmsconf.model.canonical_json import Json

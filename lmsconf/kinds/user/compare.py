@@ -1,4 +1,4 @@
-"""Which live person each declaration means, and what differs in the keys that the entry declares."""
+"""Which live person each declaration means, and what differs, with the rights that this changes."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 from typing import Any, Final, cast
 
 from lmsconf.api.spec.value_encoding import NEVER_CLEARED, clear_answer_key
-from lmsconf.kinds.custom_field.choices import field_types, refuse_unrenamed_choices
-from lmsconf.kinds.custom_field.migration import active_migrations
-from lmsconf.kinds.shared.kind_names import USER
+from lmsconf.errors import Severity
+from lmsconf.kinds.custom_field.compare import field_types, refuse_unrenamed_choices
+from lmsconf.kinds.shared.kind_names import ADMIN, USER
 from lmsconf.kinds.shared.manifest_entries import refuse_missing_key, refuse_unread_list
 from lmsconf.kinds.shared.times import format_time
 from lmsconf.kinds.user.field_answers import (
@@ -19,8 +19,16 @@ from lmsconf.kinds.user.field_answers import (
     resolve_declared_answers,
 )
 from lmsconf.kinds.user.people_directory import people_directory, register_planned_people
-from lmsconf.kinds.user.rights import check_rights_changes
-from lmsconf.kinds.user.types import RIGHTS, TEXTS, Answer, PersonRow, PersonSpec
+from lmsconf.kinds.user.types import (
+    RIGHTS,
+    TEXTS,
+    AdminRow,
+    Answer,
+    PersonRow,
+    PersonSpec,
+    loses_manager_right,
+    planned_flag,
+)
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.forms import Form
 from lmsconf.model.names import did_you_mean_email, normalize_name
@@ -36,9 +44,9 @@ def match_people(
     planning: PlanContext, declared: Sequence[DesiredResource[PersonSpec]], absent: Sequence[DeleteEntry[Any]]
 ) -> MatchResult[PersonSpec, PersonRow]:
     """Match by e-mail, ignoring case. Undeclared people are the usual case, so they are not listed as unmanaged."""
-    migrates = bool(active_migrations(planning))
+    migrates = bool(planning.migrations)
     if migrates:
-        from lmsconf.kinds.user.copied_answers import add_copied_answers
+        from lmsconf.kinds.custom_field.migrated_references import add_copied_answers
 
         declared = add_copied_answers(planning, declared)
     if not declared:
@@ -47,7 +55,7 @@ def match_people(
     matched, _ = match_declared(planning, USER, "person", declared, rows)
     matched.live = sum(not row.archived for row in rows)
     if migrates:
-        from lmsconf.kinds.user.copied_answers import complete_copies
+        from lmsconf.kinds.custom_field.migrated_references import complete_copies
 
         complete_copies(planning, matched)
     refuse_taken_names(planning, matched, rows)
@@ -221,3 +229,86 @@ def first_unread_key(spec: PersonSpec, row: PersonRow) -> str | None:
 def person_before_deletion(planning: PlanContext, deletion: Deletion[PersonRow]) -> BeforeAfter:
     """Return the e-mail only: people are never deleted."""
     return BeforeAfter(before={"email": deletion.row.name}, after=None)
+
+
+def check_rights_changes(planning: PlanContext, match: Match[PersonSpec, PersonRow]) -> None:
+    """Report changes that the service would refuse because of a person's rights, and note admins gained and lost."""
+    spec, row = match.declared.spec, match.row
+    is_admin = planned_flag(spec, row, "admin")
+    if spec.flag("archived") and row is not None and not row.archived and is_admin:
+        planning.problem(
+            "refusal/admin-archived",
+            f"{match.address}: an admin cannot be archived",
+            hint="Set `admin: false` too: rights are revoked before an account is archived.",
+            at=match.declared.places.at("archived"),
+            address=match.address,
+        )
+    right = "admin" if is_admin else "manager" if planned_flag(spec, row, "manager") else None
+    if spec.archive_date is not None and right:
+        planning.problem(
+            "refusal/archive-date",
+            f"{match.address}: {'an admin' if right == 'admin' else 'a manager'} cannot have a custom archive date",
+            hint=f"Set `{right}: false` too, or remove `custom_archive_date`.",
+            at=match.declared.places.at("custom_archive_date"),
+            address=match.address,
+        )
+    if row is not None and row.manages and loses_manager_right(spec, row) and not planning.policy.additive:
+        planning.problem(
+            "person/loses-groups",
+            f"{match.address}: with the manager right, the person loses the groups that they manage: "
+            f"{', '.join(row.manages)}",
+            at=match.declared.places.at("manager"),
+            address=match.address,
+            severity=Severity.NOTE,
+        )
+    if spec.flag("admin") is False and row is not None and row.admin and not row.archived:
+        planning.admin_losses.append(match)
+    if spec.flag("admin") is True and not planned_flag(spec, row, "archived"):
+        planning.admin_gains.append(match)
+
+
+def refuse_admin_lockout(planning: PlanContext, matched: MatchResult[PersonSpec, PersonRow]) -> None:
+    """Report a plan that revokes administrator rights and leaves fewer admins than `min_admins`, or none.
+
+    Declared admins count first; only if they are too few does the listing of all admins matter. Admins that it lacks do
+    not count, so that an incomplete listing may block a revocation.
+    """
+    if not planning.admin_losses or planning.policy.additive:
+        return
+    least = max(1, planning.policy.guards.min_admins)
+    listing = planning.snapshot.of(ADMIN)
+    sure = {match.address.name for match in planning.admin_gains}
+    lost = {match.row.id for match in planning.admin_losses if match.row}
+    archived = {match.row.id for match in matched.matches if match.row and _is_archived(planning, match)}
+    others = {row.id for row in planning.snapshot.rows(AdminRow)} - lost - archived
+    kept = {match.row.id for match in planning.admin_gains if match.row}
+    left = len(sure) + len(others - kept)
+    if left >= least:
+        return
+    why = f"; the others could not be counted, because {listing.incomplete}" if listing.incomplete else ""
+    for match in planning.admin_losses:
+        planning.problem(
+            "refusal/lock-out",
+            f"{match.address}: the plan would leave {left} {'admin' if left == 1 else 'admins'}, and there must be "
+            f"{least}{why}",
+            hint="Make somebody else an admin too. `guards: {min_admins: 1}` allows a single admin; never none.",
+            at=match.declared.places.at("admin"),
+            address=match.address,
+        )
+
+
+def _is_archived(planning: PlanContext, match: Match[PersonSpec, PersonRow]) -> bool:
+    """Return whether the person will be archived after the plan."""
+    spec, row = match.declared.spec, match.row
+    return planning.chosen(match.address) and planned_flag(spec, row, "archived")
+
+
+def has_enough_declared_admins(planning: PlanContext, matched: MatchResult[PersonSpec, PersonRow]) -> bool:
+    """Return whether undeclared admins need not be read: no admin loses the right, or enough declared ones keep it."""
+    matches = [match for match in matched.matches if planning.chosen(match.address)]
+    loses = any(match.declared.spec.flag("admin") is False and match.row.admin for match in matches if match.row)
+    keeps = sum(
+        match.declared.spec.flag("admin") is True and not planned_flag(match.declared.spec, match.row, "archived")
+        for match in matches
+    )
+    return not loses or keeps >= max(1, planning.policy.guards.min_admins)

@@ -6,22 +6,21 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import Final, TypeAlias, cast
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.api.spec.value_encoding import ANSWERS, PickedChoice, build_answers_body, encode_answer, sends_names
 from lmsconf.errors import shorten
-from lmsconf.kinds.custom_field.choices import (
+from lmsconf.kinds.custom_field.compare import (
     answered_ref,
     choice_has_error,
     field_types,
     named_ref,
     renamed_choice_hint,
 )
-from lmsconf.kinds.custom_field.lost_answers import FieldOrChoiceDeletion, answer_keys, recorded_deletions
+from lmsconf.kinds.custom_field.lost_answers import FieldOrChoiceDeletion, answer_keys
 from lmsconf.kinds.custom_field.types import FieldRow
-from lmsconf.kinds.shared.answer_rows import AnswerRow
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, choices_registry_kind
+from lmsconf.kinds.shared.responses import AnswerRow
 from lmsconf.kinds.user.types import Answer, PersonRow, PersonSpec, picked_choices
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.calls import Step
@@ -168,7 +167,7 @@ def answers_steps(
 
     Nobody leaves these smart groups for a moment, which can be many calls long.
     """
-    given, moves = choice_refs_in_answers(planning, after), _moves(planning)
+    given, moves = choice_refs_in_answers(planning, after), planning.moved_conditions
     cleared = (field for field in after if before.get(field) and not after[field])
     late = {field: before[field] for field in cleared if given & moves.get(field, frozenset())}
     if not late:
@@ -178,22 +177,6 @@ def answers_steps(
     last = _answers_step(planning, path, row, between, after)
     done = frozenset({answered_ref(at)})
     return [replace(first, makes=first.makes | done), replace(last, makes=frozenset(), uses=last.uses | done)]
-
-
-class _Moves(Struct):
-    """What smart groups ask for instead of a field that they cease to ask for, by its name; None until asked for."""
-
-    gained: dict[str, frozenset[Ref]] | None = None
-
-
-def _moves(planning: PlanContext) -> Mapping[str, frozenset[Ref]]:
-    state = planning.state(_Moves)
-    if state.gained is None:
-        state.gained = {}
-        for left, gained in planning.changed_refs:
-            for field in (ref.address.name for ref in left if ref.part is None):
-                state.gained[field] = state.gained.get(field, frozenset()) | gained
-    return state.gained
 
 
 def _answers_step(
@@ -245,7 +228,7 @@ def _answered(changed: Mapping[str, Answer], picked: frozenset[Ref]) -> frozense
 def _deleted_fields(planning: PlanContext, row: PersonRow | None) -> frozenset[Ref]:
     """Return Refs to the answered fields that the plan deletes: they are deleted after the call."""
     answered = {answer.field for answer in (row.answers if row else None) or ()}
-    deleted = (loss for loss in recorded_deletions(planning) if loss.choices is None)
+    deleted = (loss for loss in planning.losses if loss.choices is None)
     return frozenset(Ref(loss.address) for loss in deleted if answered & answer_keys(loss.field))
 
 
@@ -293,7 +276,7 @@ def _kept(planning: PlanContext, row: PersonRow) -> dict[RemoteId | Ref, tuple[s
     deleted after the call.
     """
     out: dict[RemoteId | Ref, tuple[str, _Value]] = {}
-    lost = {subject for loss in recorded_deletions(planning) for subject in _lost_ids(loss)}
+    lost = {subject for loss in planning.losses for subject in _lost_ids(loss)}
     field_ids = _field_ids(planning)
     for answer in row.answers or ():
         id = field_ids.get(answer.field)

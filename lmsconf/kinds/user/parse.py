@@ -10,6 +10,7 @@ from lmsconf.errors import Problem, SourceLocation
 from lmsconf.kinds.schemas import PROPERTIES
 from lmsconf.kinds.shared.kind_names import USER
 from lmsconf.kinds.shared.manifest_entries import (
+    PeopleList,
     delete_entry,
     parse_about,
     parse_names,
@@ -17,7 +18,6 @@ from lmsconf.kinds.shared.manifest_entries import (
     parse_pins,
     parse_time,
 )
-from lmsconf.kinds.shared.people_lists import PeopleList
 from lmsconf.kinds.user.types import RIGHTS, TEXTS, Answer, PersonSpec
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from lmsconf.api.spec.assumed_keys import MANAGED_GROUPS, WHO_CAN_MANAGE
 from lmsconf.errors import Severity
 from lmsconf.kinds.shared.kind_names import USER
-from lmsconf.kinds.shared.people_lists import PeopleList
+from lmsconf.kinds.shared.manifest_entries import PeopleList
 from lmsconf.kinds.user.types import RIGHTS, PersonRow, PersonSpec, loses_manager_right, planned_flag
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.declarations import DesiredResource
@@ -76,20 +76,6 @@ class PeopleDirectory(Struct, frozen=True):
         return Ref(Address.of(USER, person)) if person in self.new else self.by_email[person].id
 
 
-class PeoplePlanningState(Struct):
-    """The directory of a plan's people, and who will be able to manage, of those whose rights the plan may change.
-
-    archived: the ids of people who are archived before the plan. losing: who loses the manager right in the plan.
-    without_right: e-mail → the key of an entry that rules the manager right out.
-    """
-
-    directory: PeopleDirectory | None = None
-    archived: frozenset[RemoteId] | None = None
-    able_to_manage: Mapping[str, bool] = field(default_factory=dict)
-    losing: frozenset[str] = frozenset()
-    without_right: Mapping[str, str] = field(default_factory=dict)
-
-
 UNKNOWN_PERSON: Final = "Correct the e-mail, or create the account first."
 WHICH_PERSON: Final = "Correct one of the e-mails in the product, or archive the duplicate account."
 
@@ -101,18 +87,16 @@ def shared_email_message(ids: Iterable[str]) -> str:
 
 def people_directory(planning: PlanContext) -> PeopleDirectory:
     """Return the directory of the snapshot's people, built once per PlanContext."""
-    people = planning.state(PeoplePlanningState)
-    if people.directory is None:
-        people.directory = PeopleDirectory.of(planning.snapshot.rows(PersonRow))
-    return people.directory
+    if planning.people is None:
+        planning.people = PeopleDirectory.of(planning.snapshot.rows(PersonRow))
+    return planning.people
 
 
 def archived_among(planning: PlanContext, ids: frozenset[RemoteId]) -> frozenset[RemoteId]:
     """Return those of a live list who are archived before the plan: all people in lists are read with the lists."""
-    people = planning.state(PeoplePlanningState)
-    if people.archived is None:
-        people.archived = frozenset(row.id for row in planning.snapshot.rows(PersonRow) if row.archived)
-    return people.archived & ids
+    if planning.archived_ids is None:
+        planning.archived_ids = frozenset(row.id for row in planning.snapshot.rows(PersonRow) if row.archived)
+    return planning.archived_ids & ids
 
 
 def count_for_share(planning: PlanContext, ids: frozenset[RemoteId]) -> int:
@@ -134,8 +118,11 @@ def check_managers(
     People cannot be made manager because they will lack the right that the service requires, are given it along, or
     lose the group with it. live: who manages already.
     """
-    behaviour, state = planning.call_templates.behaviour, planning.state(PeoplePlanningState)
-    rule, losing = behaviour(WHO_CAN_MANAGE), state.losing if behaviour(MANAGED_GROUPS) == "lose" else frozenset()
+    behaviour = planning.call_templates.behaviour
+    rule, losing = (
+        behaviour(WHO_CAN_MANAGE),
+        planning.losing_manager_right if behaviour(MANAGED_GROUPS) == "lose" else frozenset(),
+    )
     if rule == "anybody" and not losing:
         return
     people, before = people_directory(planning), frozenset(live)
@@ -143,12 +130,13 @@ def check_managers(
         row = people.by_email.get(person)
         # Without rights in the row, as in an old snapshot, nothing is reported.
         able = person not in people.new if row is None or row.manager is None else bool(row.manager or row.admin)
-        if rule == "anybody" or person in before or state.able_to_manage.get(person, able):
+        if rule == "anybody" or person in before or planning.able_to_manage.get(person, able):
             if person in losing:
                 why = "loses the manager right in this plan, and with it the group"
                 _refuse_manager(planning, declared, person, why, MANAGED_GROUPS)
-        elif rule == "given" and person in state.without_right:
-            why = f"is given the manager right along, and the entry rules it out with `{state.without_right[person]}`"
+        elif rule == "given" and person in planning.without_manager_right:
+            key = planning.without_manager_right[person]
+            why = f"is given the manager right along, and the entry rules it out with `{key}`"
             _refuse_manager(planning, declared, person, why, WHO_CAN_MANAGE)
         elif rule == "given":
             given = "is given the manager right along, because the service gives it to managers"
@@ -183,19 +171,20 @@ def register_planned_people(planning: PlanContext, matched: MatchResult[PersonSp
     """Replace the directory by one with the plan's changes to people: new accounts, e-mails, archived or unarchived."""
     listing = planning.snapshot.rows(PersonRow)
     later = {match.row.id: _later(planning, match, match.row) for match in matched.matches if match.row is not None}
-    state = planning.state(PeoplePlanningState)
-    state.able_to_manage = _able_later(matched, planning)
+    planning.able_to_manage = _able_later(matched, planning)
     planned = [] if planning.policy.additive else [one for one in matched.matches if planning.chosen(one.address)]
-    state.losing = frozenset(one.address.name for one in planned if loses_manager_right(one.declared.spec, one.row))
+    planning.losing_manager_right = frozenset(
+        one.address.name for one in planned if loses_manager_right(one.declared.spec, one.row)
+    )
     excluding = {one.address.name: _without_right(one.declared.spec) for one in planned}
-    state.without_right = {person: key for person, key in excluding.items() if key}
+    planning.without_manager_right = {person: key for person, key in excluding.items() if key}
     new = frozenset(match.address.name for match in matched.matches if match.row is None)
     people = (later.get(row.id, row) for row in listing)
     directory = PeopleDirectory.of(people, new if planning.policy.create_people else frozenset())
     rows = {match.address.name: later[match.row.id] for match in matched.matches if match.row is not None}
     not_renamed: dict[str, str] = {row.id: email for email, row in rows.items() if normalize_email(row.email) != email}
     directory = replace(directory, by_email={**rows, **directory.by_email}, not_renamed=not_renamed)
-    state.directory = directory
+    planning.people = directory
 
 
 def _without_right(spec: PersonSpec) -> str | None:

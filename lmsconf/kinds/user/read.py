@@ -16,12 +16,11 @@ from lmsconf.api.spec.assumed_keys import MANAGED_GROUPS, WHO_CAN_MANAGE
 from lmsconf.kinds.custom_field.read import copies_answers, may_delete_fields, may_lose_answers
 from lmsconf.kinds.manual_group.types import ManualGroupSpec
 from lmsconf.kinds.shared.kind_names import ADMIN, ANSWERS, CUSTOM_FIELD, HOLDERS, USER
-from lmsconf.kinds.shared.response_json import require_object
+from lmsconf.kinds.shared.responses import require_object
 from lmsconf.kinds.smart_group.types import SmartGroupSpec
 from lmsconf.kinds.user.answer_index import PeopleWithAnswers
-from lmsconf.kinds.user.extended_info import ExtendedInfoListing, PeopleCount
-from lmsconf.kinds.user.people_lookup import read_needed_people
-from lmsconf.kinds.user.rights import has_enough_declared_admins
+from lmsconf.kinds.user.compare import has_enough_declared_admins
+from lmsconf.kinds.user.listings import ExtendedInfoListing, PeopleCount, WholePeople, read_needed_people
 from lmsconf.kinds.user.types import (
     AdminRow,
     AnswersRow,
@@ -36,7 +35,6 @@ from lmsconf.kinds.user.types import (
     parse_person_row,
     parse_rights,
 )
-from lmsconf.kinds.user.whole_people import WholePeople
 from lmsconf.model.address import RemoteId
 from lmsconf.model.api import Api, ListedRows
 from lmsconf.model.canonical_json import Json

@@ -13,10 +13,9 @@ from typing import Final, cast
 from msgspec.structs import replace
 
 from lmsconf.kinds.shared.kind_names import USER
-from lmsconf.kinds.shared.people_lists import PeopleList
-from lmsconf.kinds.shared.renames import free_name_ref, freed_name_ref
+from lmsconf.kinds.shared.manifest_entries import PeopleList
+from lmsconf.kinds.shared.steps import free_name_ref, freed_name_ref, granted_rights_ref
 from lmsconf.kinds.user.field_answers import answers_steps
-from lmsconf.kinds.user.people_list_steps import granted_rights_ref
 from lmsconf.kinds.user.types import APPLICATIONS, RIGHTS, TEXTS, Answer, PersonRow, PersonSpec
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.calls import Step

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final, TypeAlias
 
@@ -10,13 +10,20 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lmsconf.errors import InvalidResponse
-from lmsconf.kinds.shared.answer_rows import AnswerRow, parse_answers
 from lmsconf.kinds.shared.kind_names import ADMIN, ANSWERS, HOLDERS, USER
-from lmsconf.kinds.shared.people_lists import PeopleList
-from lmsconf.kinds.shared.response_json import object_list, optional_text, require_object, require_text
+from lmsconf.kinds.shared.manifest_entries import PeopleList
+from lmsconf.kinds.shared.responses import (
+    AnswerRow,
+    object_list,
+    optional_text,
+    parse_answers,
+    require_object,
+    require_text,
+)
 from lmsconf.model.address import RemoteId
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_email
+from lmsconf.model.plan import Change
 
 APPLICATIONS: Final = ("achievements", "analyse", "create", "learn", "follow-up")
 TEXTS: Final = {"first_name": "firstName", "last_name": "lastName", "language": "language"}
@@ -195,3 +202,25 @@ def parse_managed_groups(data: Mapping[str, Json]) -> dict[str, object]:
 def parse_rights(data: Mapping[str, Json]) -> dict[str, object]:
     """Parse the flags `admin` and `manager`; a missing one is false."""
     return {key: bool(data.get(key)) for key in RIGHTS}
+
+
+_LOSSES: Final = {
+    "admin": "admin rights",
+    "manager": "manager rights",
+    "archived": "access",
+    "custom_archive_date": "access",
+}
+"""Keys of single values whose change revokes something from a person → what is revoked, for messages."""
+_HELD: Final = {"answers": "the answer to", "metadata": "the metadata"}
+"""Keys of values by name → what is taken away, for messages."""
+
+
+def revoked_rights(change: Change) -> Iterator[str]:
+    """Yield what an update revokes from a person, in words; a value that is replaced is taken away, too."""
+    for one in change.fields:
+        ends = one.path in ("archived", "custom_archive_date") and bool(one.after)
+        if ends or (one.path in ("admin", "manager") and one.before is True and one.after is not True):
+            yield _LOSSES[one.path]
+        key, _, name = one.path.partition(".")
+        if name and key in _HELD and one.before not in (None, "", []) and not one.added and one.before != one.after:
+            yield f"{_HELD[key]} {name}"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from typing import Any, Final, TypeAlias, TypeVar, cast
+from collections.abc import Iterator
+from typing import Any, Final, TypeVar, cast
 
 import yaml
 from msgspec import Struct, field
@@ -154,92 +154,78 @@ class Sequence(Node, Struct, eq=False, kw_only=True):
         return self.end if self.flow or not self.items else self.items[-1].content_end
 
 
-_Open: TypeAlias = "Mapping | Sequence"
 _AnyNode = TypeVar("_AnyNode", bound=Node)
 
 
 def parse_documents(text: str) -> list[Node]:
     """Return the root of each document of a YAML text that the strict reader has accepted. Raises LmsconfError."""
-    return _TreeBuilder(text).run()
+    events = yaml.parse(text, Loader=YamlParser)
+    return [
+        _TreeBuilder(text, events, {}).node(next(events), None)
+        for event in events
+        if isinstance(event, yaml.DocumentStartEvent)
+    ]
 
 
-class _TreeBuilder:
-    """Build nodes from parser events."""
+class _TreeBuilder(Struct):
+    """Build the nodes of one document from parser events. The strict reader limits how deep they are nested."""
 
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._roots: list[Node] = []
-        self._anchors: dict[str, Node] = {}
-        self._stack: list[_Open] = []
-        self._keys: list[Scalar | None] = []
+    text: str
+    events: Iterator[Any]
+    anchors: dict[str, Node]
 
-    def run(self) -> list[Node]:
-        steps: dict[type, Callable[..., None]] = {
-            yaml.ScalarEvent: self._scalar,
-            yaml.AliasEvent: self._alias,
-            yaml.SequenceStartEvent: self._open,
-            yaml.MappingStartEvent: self._open,
-            yaml.SequenceEndEvent: self._close,
-            yaml.MappingEndEvent: self._close,
-            yaml.DocumentEndEvent: lambda _: self._anchors.clear(),
-        }
-        for event in yaml.parse(self._text, Loader=YamlParser):
-            if step := steps.get(type(event)):
-                step(event)
-        return self._roots
+    def node(self, event: Any, parent: Mapping | Sequence | None) -> Node:
+        """Return the node that begins with an event. Raises LmsconfError for a key that is not text."""
+        if isinstance(event, yaml.AliasEvent):
+            target = self.anchors[str(event.anchor)]
+            target.shared = True
+            return self._placed(Alias, event, parent, target=target)
+        if isinstance(event, yaml.ScalarEvent):
+            style, is_plain = event.style or "", bool(event.implicit[0])
+            scalar = self._placed(Scalar, event, parent, text=event.value, style=style, is_plain=is_plain)
+            if style in ("|", ">"):
+                scalar.end = scalar.start + len(self.text[scalar.start : scalar.end].rstrip())
+            return scalar
+        if isinstance(event, yaml.SequenceStartEvent):
+            items = self._placed(Sequence, event, parent, flow=bool(event.flow_style))
+            items.items.extend(self._parts(items))
+            items.end = items.end if items.flow else items.content_end
+            return items
+        mapping = self._placed(Mapping, event, parent, flow=bool(event.flow_style))
+        parts = self._parts(mapping)
+        for key in parts:
+            if not isinstance(key, Scalar):
+                raise LmsconfError(f"line {key.line}: this key is not text", hint="Change this manifest by hand.")
+            mapping.pairs.append(Pair(key, next(parts)))
+        mapping.end = mapping.end if mapping.flow else mapping.content_end
+        return mapping
 
-    def _scalar(self, event: yaml.ScalarEvent) -> None:
-        style = "" if event.style in (None, "") else str(event.style)
-        node = self._placed(Scalar, event, text=event.value, style=style, is_plain=bool(event.implicit[0]))
-        if style in ("|", ">"):
-            node.end = node.start + len(self._text[node.start : node.end].rstrip())
-        self._add(node, event.anchor)
+    def _parts(self, parent: Mapping | Sequence) -> Iterator[Node]:
+        """Yield the parts of a list or mapping, up to the event that ends it."""
+        while not isinstance(event := next(self.events), yaml.CollectionEndEvent):
+            yield self.node(event, parent)
+        parent.end = cast(yaml.Mark, event.end_mark).index
 
-    def _alias(self, event: yaml.AliasEvent) -> None:
-        target = self._anchors[str(event.anchor)]
-        target.shared = True
-        self._add(self._placed(Alias, event, target=target), None)
-
-    def _open(self, event: yaml.SequenceStartEvent | yaml.MappingStartEvent) -> None:
-        kind: type[_Open] = Sequence if isinstance(event, yaml.SequenceStartEvent) else Mapping
-        node = self._placed(kind, event, flow=bool(event.flow_style))
-        self._add(node, event.anchor)
-        self._stack.append(node)
-        self._keys.append(None)
-
-    def _close(self, event: yaml.SequenceEndEvent | yaml.MappingEndEvent) -> None:
-        node = self._stack.pop()
-        self._keys.pop()
-        node.end = cast(yaml.Mark, event.end_mark).index if node.flow else node.content_end
-
-    def _placed(self, kind: type[_AnyNode], event: yaml.NodeEvent, **about: Any) -> _AnyNode:
+    def _placed(self, kind: type[_AnyNode], event: Any, parent: Mapping | Sequence | None, **about: Any) -> _AnyNode:
         """Return a node with its position; `start` is after its anchor and tag, which a replacement must keep."""
-        begins = cast(yaml.Mark, event.start_mark)
-        outer, end = begins.index, cast(yaml.Mark, event.end_mark).index
-        start = outer
-        while not isinstance(event, yaml.AliasEvent) and (prefix := _BEFORE.match(self._text, start)):
+        begins, end = event.start_mark, event.end_mark.index
+        start = begins.index
+        while kind is not Alias and (prefix := _BEFORE.match(self.text, start)):
             start = prefix.end()
-        inside = any(node.flow for node in self._stack)
-        line, column = begins.line + 1, begins.column + 1
-        return kind(start=start, end=max(start, end), outer=outer, line=line, column=column, inside=inside, **about)
-
-    def _add(self, node: Node, anchor: str | None) -> None:
-        node.anchor = anchor
-        if anchor is not None:
-            self._anchors[anchor] = node
-        if not self._stack:
-            self._roots.append(node)
-            return
-        parent = node.parent = self._stack[-1]
-        if isinstance(parent, Sequence):
-            parent.items.append(node)
-        elif (key := self._keys[-1]) is None:
-            if not isinstance(node, Scalar):
-                raise LmsconfError(f"line {node.line}: this key is not text", hint="Change this manifest by hand.")
-            self._keys[-1] = node
-        else:
-            parent.pairs.append(Pair(key, node))
-            self._keys[-1] = None
+        node = kind(
+            start=start,
+            end=max(start, end),
+            outer=begins.index,
+            line=begins.line + 1,
+            column=begins.column + 1,
+            inside=parent is not None and (parent.flow or parent.inside),
+            parent=parent,
+            **about,
+        )
+        if kind is not Alias and event.anchor is not None:
+            node.anchor = event.anchor
+            self.anchors[event.anchor] = node
+        return node
 
 
 def node_and_descendants(node: Node) -> Iterator[Node]:

@@ -194,8 +194,8 @@ class EntryExpander:
         self._people.expand(lists, places)
         listed = self._files.expand(lists, places)
         whole = self._conditions.expand(body, places) if has_conditions else body
-        if any(any(matching_keys(body, trail, ())) for trail in section.windows):
-            whole = WindowExpander(self._sets[WINDOWS]).expand(body, section.windows, places)
+        windows = [found for trail in section.windows for found in matching_keys(body, trail, ())]
+        WindowExpander(self._sets[WINDOWS]).expand(windows, places)
         return whole if listed and self._reporter.refused == before else None
 
     def unused_set_notes(self) -> Iterator[Problem]:

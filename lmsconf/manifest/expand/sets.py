@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lmsconf.errors import Problem, Severity, SourceLocation
-from lmsconf.manifest.expand.table_files import ANY_ITEM, KeyMatch, TablePeopleExpander
+from lmsconf.manifest.expand.table_files import KeyMatch, TablePeopleExpander
 from lmsconf.manifest.expand.variables import Reporter, Variables
 from lmsconf.manifest.nodes import (
     CombinedSource,
@@ -271,26 +271,13 @@ class WindowExpander:
         self._windows = windows
         self._times = tuple(properties(windows.shape.schema))
 
-    def expand(self, body: Map, trails: tuple[KeyPath, ...], places: EntrySourceMap) -> Map:
-        """Return the entry with the times of its windows. trails: the paths at which a window may be named."""
-        for trail in trails:
-            body = cast(Map, self._replaced(body, trail, (), places))
-        return body
+    def expand(self, windows: Iterable[KeyMatch], places: EntrySourceMap) -> None:
+        """Replace every window that an entry names by its times, in place; refuse one that is unknown or invalid."""
+        for node, _, path in windows:
+            if WINDOW in node:  # an alias may have brought it in twice
+                self._put_times(node, path[:-1], places)
 
-    def _replaced(self, node: Json, trail: KeyPath, path: KeyPath, places: EntrySourceMap) -> Json:
-        """Return the value with the mapping at the end of `trail` replaced; lists and mappings around it are edited."""
-        step, rest = trail[0], trail[1:]
-        if not rest:
-            return self._with_times(node, path, places) if isinstance(node, Map) and WINDOW in node else node
-        if step == ANY_ITEM and isinstance(node, Seq):
-            for number, item in enumerate(node):
-                node[number] = self._replaced(item, rest, (*path, number), places)
-        elif isinstance(node, Map) and isinstance(step, str) and step in node:
-            node[step] = self._replaced(node[step], rest, (*path, step), places)
-        return node
-
-    def _with_times(self, node: Map, path: KeyPath, places: EntrySourceMap) -> Map:
-        """Return a mapping with the times of its window; the same one after reporting a problem."""
+    def _put_times(self, node: Map, path: KeyPath, places: EntrySourceMap) -> None:
         own = next((key for key in self._times if key in node), None)
         if own is not None:
             message, where = f"{WINDOW} and {own} exclude each other", places.key(*path, own)
@@ -298,14 +285,15 @@ class WindowExpander:
         window = self._windows.find(str(node[WINDOW]), places.at(*path, WINDOW)) if own is None else None
         if window is None or not isinstance(window.value, Map):
             self._windows.reporter.refused += 1
-            return node
+            return
         pairs: list[tuple[str, Json, SourceLocation, SourceLocation]] = []
         for key, value in node.items():
             if key == WINDOW:
                 pairs += self._times_of(window, places.at(*path, WINDOW), is_entry=not path)
             else:
                 pairs.append((key, value, places.key(*path, key), places.at(*path, key)))
-        return _map_of(pairs)
+        source = CombinedSource([where for _, _, *both in pairs for where in both])
+        node.become(Map(source, {key: value for key, value, *_ in pairs}, range(2 * len(pairs))))
 
     def _times_of(
         self, window: NamedSet, where: SourceLocation, *, is_entry: bool
@@ -320,9 +308,3 @@ class WindowExpander:
         ]
         open_ends = () if is_entry else (key for key in self._times if key not in value)
         return [*times, *((key, None, where, where) for key in open_ends)]
-
-
-def _map_of(pairs: list[tuple[str, Json, SourceLocation, SourceLocation]]) -> Map:
-    """Build a mapping whose keys and values have unrelated source locations."""
-    source = CombinedSource([where for _, _, *both in pairs for where in both])
-    return Map(source, {key: value for key, value, *_ in pairs}, range(2 * len(pairs)))

@@ -18,7 +18,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lmsconf.errors import Problem, Severity, SourceLocation
-from lmsconf.manifest.nodes import VARIABLE_START, EntrySourceMap, EscapedText, Map, Mark, Seq, Source
+from lmsconf.manifest.nodes import VARIABLE_START, EntrySourceMap, EscapedText, Map, Mark, Seq, Source, node_texts
 from lmsconf.manifest.schema_check import SchemaValidator
 from lmsconf.manifest.yaml_reader import ReadingStopped, too_long_problem
 from lmsconf.model.canonical_json import Json
@@ -164,11 +164,8 @@ class Variables(Struct):
 
 def referenced_variables(node: Json) -> Iterator[str]:
     """Yield every name that a value refers to as `$(name)`."""
-    if isinstance(node, str):
-        yield from (name.strip() for escaped, name, _ in _VARIABLE.findall(node) if not escaped)
-    elif isinstance(node, Map | Seq):
-        for _, child, _ in node.parts():
-            yield from referenced_variables(child)
+    for text, _ in node_texts(node):
+        yield from (name.strip() for escaped, name, _ in _VARIABLE.findall(text) if not escaped)
 
 
 def _is_plain(source: Source, at: Mark) -> bool:

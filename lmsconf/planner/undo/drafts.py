@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from msgspec import Struct, field
@@ -31,6 +31,10 @@ from lmsconf.planner.undo.merge import (
 from lmsconf.planner.undo.names import marked_id, renamed_parts
 from lmsconf.planner.undo.times import Body, Times
 
+_PEOPLE: Final = ("members", "managers")
+"""The keys that hold lists of people."""
+_LISTS: Final = (*_PEOPLE, "applications")
+"""The keys that hold a list that may be given in part, with `include` and `exclude`, but for that of parts."""
 ALL: Final = ""
 """The key of a conflict about a whole resource."""
 
@@ -69,18 +73,14 @@ class Drafter:
     """Drafts the entries that undo the changes of a run.
 
     there_again: what the run deleted, and others have made again as it was, or an earlier undo has created again.
+    left: what the drafts leave alone.
     """
 
     def __init__(self, times: Times) -> None:
         self._times = times
         self.there_again: set[Address] = set()
-        self._left: list[LeftAlone] = []
+        self.left: list[LeftAlone] = []
         self._related: dict[str, Mapping[str, list[tuple[Any, Body]]]] = {}
-
-    @property
-    def left(self) -> Sequence[LeftAlone]:
-        """What the drafts leave alone."""
-        return self._left
 
     def undo_creation(self, change: Change) -> Draft | None:
         """Return the entry that deletes what the run created; None if it is not live, or others have changed it."""
@@ -95,7 +95,7 @@ class Drafter:
             if not self._is_as_made(change, key, value, live.get(key), other):
                 self._conflict(change, key, None, value, live.get(key))
                 return None
-        reason = self._filled_since(kind, made, live)
+        reason = _filled_since(made, live)
         if reason is None and kind.name == CUSTOM_FIELD:
             reason = answered_since(times.live, row, times.run.plan)
         if reason is not None:
@@ -132,7 +132,8 @@ class Drafter:
         id = times.run.created_id(change)
         if id is not None:
             return times.row_now(kind, id)
-        rows = [row for row in times.rows_now(kind).values() if kind.normalize_name(row.name) == change.address.name]
+        live, name = times.rows(kind, live=True).values(), change.address.name
+        rows = [row for row in live if kind.normalize_name(row.name) == name]
         new = [row for row in rows if times.row_before(kind, row.id) is None]
         return new[0] if len(new) == 1 else None
 
@@ -142,11 +143,6 @@ class Drafter:
             if all(alike(body.get(key), live.get(key)) for key in required_keys(kind)):
                 return row
         return None
-
-    def _filled_since(self, kind: Kind, made: Body, live: Body) -> str | None:
-        """Return which text or list that the run did not declare is not empty now."""
-        key = next((key for key in live if key not in made and isinstance(live[key], str | list) and live[key]), None)
-        return None if key is None else f"it has {key} now, which the run did not give it"
 
     def undo_deletion(self, change: Change) -> Draft | None:
         """Return the entry that creates again what the run deleted; None if it was not deleted, or is there again."""
@@ -161,12 +157,12 @@ class Drafter:
         if kind.is_relation:
             return self._relation_again(change, kind, body)
         name = kind.normalize_name(str(body.pop(kind.name_key)))
-        people = self._without_missing(change, kind, body)
+        people = self._without_missing(change, body)
         id = times.recreated_id(kind, change)
         if id is None:
             return Draft(change=change, kind=kind, id=None, name=name, body=people)
         self.there_again.add(change.address)
-        lists: Body = {key: {INCLUDE: value} for key, value in people.items() if takes_part_lists(kind, key) and value}
+        lists: Body = {key: {INCLUDE: value} for key, value in people.items() if key in _LISTS and value}
         return Draft(change=change, kind=kind, id=id, body=lists)
 
     def _relation_again(self, change: Change, kind: Kind, body: Body) -> Draft | None:
@@ -207,7 +203,7 @@ class Drafter:
                 continue
             if key == kind.parts_key:
                 self._parts(draft, then, row)
-            elif takes_part_lists(kind, key):
+            elif key in _LISTS:
                 self._list(draft, key, live.get(key))
             else:
                 wanted = times.mark_made(change, {key: made.get(key)}).get(key)
@@ -275,7 +271,7 @@ class Drafter:
         removed = [item for field_change in field_changes for item in field_change.removed if is_done(str(item))]
         sides = self._times.mark_made(change, {key: {INCLUDE: removed, EXCLUDE: added}})[key]
         missing: Json = [item for item in _items(sides, INCLUDE) if item not in now]
-        wanted = self._without_missing(change, draft.kind, {key: missing})[key]
+        wanted = self._without_missing(change, {key: missing})[key]
         parts: Body = {INCLUDE: wanted, EXCLUDE: [item for item in _items(sides, EXCLUDE) if item in now]}
         if any(parts.values()):
             draft.body[key] = {part: items for part, items in parts.items() if items}
@@ -311,11 +307,11 @@ class Drafter:
         keys = [one for one in order if one in listed] + [one for one in listed if one not in order]
         draft.body[key] = [listed[one] for one in dict.fromkeys(keys)]
 
-    def _without_missing(self, change: Change, kind: Kind, body: Body) -> Body:
+    def _without_missing(self, change: Change, body: Body) -> Body:
         """Return an entry whose lists of people hold only live people; report how many are missing."""
         out = dict(body)
         for key, value in body.items():
-            if isinstance(value, list) and _holds_people(kind, key):
+            if isinstance(value, list) and key in _PEOPLE:
                 there = [item for item in value if self._times.is_person(str(item))]
                 out[key] = [*there]
                 if len(there) < len(value):
@@ -325,16 +321,16 @@ class Drafter:
         return out
 
     def _conflict(self, change: Change, key: str, before: Json, made: Json, live: Json) -> None:
-        self._left.append(LeftAlone(change=change, key=key, before=before, made=made, live=live))
+        self.left.append(LeftAlone(change=change, key=key, before=before, made=made, live=live))
 
     def _tell(self, change: Change, key: str, reason: str) -> None:
-        self._left.append(LeftAlone(change=change, key=key, reason=reason))
+        self.left.append(LeftAlone(change=change, key=key, reason=reason))
 
     def _relations(self, kind: Kind) -> Mapping[str, list[tuple[Any, Body]]]:
         """Return the live relations of a kind, by what they relate."""
         if kind.name not in self._related:
             related: defaultdict[str, list[tuple[Any, Body]]] = defaultdict(list)
-            for row in self._times.rows_now(kind).values():
+            for row in self._times.rows(kind, live=True).values():
                 body = self._times.body_now(kind, row)
                 related[_relation_key(kind, body)].append((row, body))
             self._related[kind.name] = related
@@ -346,15 +342,6 @@ def _relation_key(kind: Kind, body: Mapping[str, Json]) -> str:
         return value["name"] if isinstance(value, dict) and "name" in value else value
 
     return json.dumps([named(body.get(key)) for key in sorted(required_keys(kind))])
-
-
-def takes_part_lists(kind: Kind, key: str) -> bool:
-    """Whether a key holds a list that may be given in part, with `include` and `exclude`, but for that of parts."""
-    shapes = _schema(kind, key).get("oneOf")
-    return key != kind.parts_key and any(
-        isinstance(shape, dict) and INCLUDE in _object(shape.get("properties"))
-        for shape in (shapes if isinstance(shapes, list) else ())
-    )
 
 
 def without_values_of(deleted: Collection[str], draft: Draft) -> Draft | None:
@@ -373,6 +360,12 @@ def without_values_of(deleted: Collection[str], draft: Draft) -> Draft | None:
     return replace(draft, body=body) if body or draft.name is not None or not draft.body else None
 
 
+def _filled_since(made: Body, live: Body) -> str | None:
+    """Return which text or list that the run did not declare is not empty now."""
+    key = next((key for key in live if key not in made and isinstance(live[key], str | list) and live[key]), None)
+    return None if key is None else f"it has {key} now, which the run did not give it"
+
+
 def _without_nulls(body: Body) -> Body:
     return {key: value for key, value in body.items() if value is not None}
 
@@ -380,18 +373,6 @@ def _without_nulls(body: Body) -> Body:
 def _items(sides: Json, part: str) -> list[Json]:
     value = sides.get(part) if isinstance(sides, dict) else None
     return value if isinstance(value, list) else []
-
-
-def _holds_people(kind: Kind, key: str) -> bool:
-    return _schema(kind, key).get("x-people") is True
-
-
-def _schema(kind: Kind, key: str) -> Mapping[str, Json]:
-    return _object(_object(kind.schema.get("properties")).get(key))
-
-
-def _object(value: Json) -> Mapping[str, Json]:
-    return value if isinstance(value, dict) else {}
 
 
 def _is_unresolved(kind: Kind, body: Mapping[str, Json]) -> bool:

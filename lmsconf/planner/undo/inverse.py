@@ -19,7 +19,7 @@ from lmsconf.kinds.custom_field.types import parts_of
 from lmsconf.kinds.entries import parse, parse_absent
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, USER
 from lmsconf.kinds.undo import lost_answer_entries
-from lmsconf.model.address import Address
+from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.canonical_json import Json, sha256
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, FixedSource, Manifests
 from lmsconf.model.names import normalize_name
@@ -121,12 +121,9 @@ class _Inversion:
         return allowed
 
     def _renamed_since(self, kind: Kind, change: Change) -> None:
-        names = [form.get(kind.name_key) if isinstance(form, dict) else None for form in (change.before, change.after)]
-        row = self.times.row_now(kind, change.id)
-        key = kind.name_key
-        self.problems.append(
-            LeftAlone(change=change, key=key, before=names[0], made=names[1], live=kind.normalize_name(row.name))
-        )
+        before, made = (_mapping(form).get(kind.name_key) for form in (change.before, change.after))
+        live = kind.normalize_name(self.times.row_now(kind, change.id).name)
+        self.problems.append(LeftAlone(change=change, key=kind.name_key, before=before, made=made, live=live))
 
     def _earlier_states(self, changes: Sequence[Change], claims: Sequence[NameClaim]) -> Iterator[Draft]:
         names = {(one.kind.name, str(one.change.id)): one for one in claims}
@@ -150,18 +147,13 @@ class _Inversion:
         for change in self.times.run.plan.changes:
             kind = self.times.kinds[change.address.kind]
             row = self.times.row_before(kind, change.id)
-            if kind.name != CUSTOM_FIELD or row is None or not self._is_back(kind, change, drafts, back):
+            if kind.name != CUSTOM_FIELD or row is None or not self._is_back(kind, change, back):
                 continue
-            for body in lost_answer_entries(self.times.before, change, row):
-                draft = self._value_beside(change, self.times.kinds[USER], body)
-                if draft is None:
-                    continue
-                known = out.setdefault((USER, draft.id, None), draft)
-                if known is not draft:
-                    known.body = _merged(known.body, draft.body)
+            for entry in lost_answer_entries(self.times.before, change, row):
+                self._add_answers(out, change, entry)
         return list(out.values())
 
-    def _is_back(self, kind: Kind, change: Change, drafts: Sequence[Draft], back: set[tuple[str, Any]]) -> bool:
+    def _is_back(self, kind: Kind, change: Change, back: set[tuple[str, str]]) -> bool:
         """Whether the resource of a change, or the parts that the run removed from it, are there again."""
         if change.address in self.left or not self.times.run.is_done(change):
             return False
@@ -169,31 +161,32 @@ class _Inversion:
             return (kind.name, str(change.id)) in back or self.times.recreated_id(kind, change) is not None
         return change.action is Action.UPDATE and self.times.row_now(kind, change.id) is not None
 
-    def _value_beside(self, change: Change, kind: Kind, entry: Mapping[str, Json]) -> Draft | None:
-        """Return the draft of values that were destroyed, where nobody has given others since."""
-        body = self.times.mark_before(kind, entry)
-        id = body.pop("id", None)
-        row = self.times.row_now(kind, str(id))
+    def _add_answers(
+        self,
+        drafts: dict[tuple[str, RemoteId | None, Address | None], Draft],
+        change: Change,
+        entry: Mapping[str, Json],
+    ) -> None:
+        """Add the answers of a person that were destroyed, where nobody has given others since."""
+        kind = self.times.kinds[USER]
+        row = self.times.row_now(kind, str(entry["id"]))
         if row is None:
-            return None
-        body.pop(kind.name_key, None)
-        live = self.times.body_now(kind, row)
-        values: Body = {}
-        for key, wanted in body.items():
-            now = live.get(key)
-            kept = self._missing(change, key, wanted if isinstance(wanted, dict) else {}, now)
-            values |= {key: kept} if kept else {}
-        return Draft(change=change, kind=kind, id=row.id, body=values) if values else None
+            return
+        bodies = (self.times.mark_before(kind, entry), self.times.body_now(kind, row))
+        wanted, live = (body.get("answers") for body in bodies)
+        if missing := self._missing(change, _mapping(wanted), _mapping(live)):
+            draft = drafts.setdefault((USER, row.id, None), Draft(change=change, kind=kind, id=row.id))
+            draft.body["answers"] = {**missing, **_mapping(draft.body.get("answers"))}
 
-    def _missing(self, change: Change, key: str, wanted: Mapping[str, Json], live: Json) -> Body:
-        now = live if isinstance(live, dict) else {}
+    def _missing(self, change: Change, wanted: Mapping[str, Json], live: Mapping[str, Json]) -> Body:
+        """Return the answers, by field, that are not live; report those in whose place others are."""
         out: Body = {}
         for part, value in wanted.items():
-            given = now.get(part)
+            given = live.get(part)
             if isinstance(value, list) and isinstance(given, list):
                 value = [*given, *(item for item in value if item not in given)]
             elif given and not alike(value, given):
-                self.problems.append(LeftAlone(change=change, key=key, before=value, made=None, live=given))
+                self.problems.append(LeftAlone(change=change, key="answers", before=value, made=None, live=given))
                 continue
             if not alike(value, given):
                 out[part] = value
@@ -202,20 +195,16 @@ class _Inversion:
     def _write(self, writer: EntryWriter, draft: Draft) -> None:
         kind = draft.kind
         body: Body = {}
-        for key, value in draft.body.items() if not draft.whole else ():
+        for piece in [draft.body] if draft.whole else [{key: value} for key, value in draft.body.items()]:
             try:
-                body |= writer.written(kind, {key: value})
+                body |= writer.written(kind, piece)
             except NotThere as missing:
-                if draft.id is None:
-                    self._refuse(draft, ALL, f"it is not created again: {missing} is not there")
+                if draft.whole or draft.id is None:
+                    what = "is left as it is" if draft.whole else "is not created again"
+                    self._refuse(draft, ALL, f"it {what}: {missing} is not there")
                     return
+                [key] = piece
                 self._refuse(draft, key, f"{key} is left as it is: {missing} is not there")
-        if draft.whole:
-            try:
-                body = writer.written(kind, draft.body)
-            except NotThere as missing:
-                self._refuse(draft, ALL, f"it is left as it is: {missing} is not there")
-                return
         if not kind.is_relation:
             if not body and draft.name is None and not draft.absent:
                 return
@@ -250,26 +239,19 @@ def run_source(run: str) -> FixedSource:
     return FixedSource(SourceLocation(f"run {run}"))
 
 
-def _merged(body: Body, more: Body) -> Body:
-    out = dict(body)
-    for key, value in more.items():
-        known = out.get(key)
-        out[key] = {**value, **known} if isinstance(known, dict) and isinstance(value, dict) else value
-    return out
+def _mapping(value: Json) -> Mapping[str, Json]:
+    return value if isinstance(value, dict) else {}
 
 
 def _problem(times: Times, writer: EntryWriter, left: LeftAlone) -> Problem:
     """Return the warning about what is left alone: what was there, what the run made, what is live now."""
     address = left.change.address
-    if left.reason is not None:
-        message = f"{address}: {left.reason}"
-        return Problem(code=CONFLICT, message=message, severity=Severity.WARNING, address=str(address))
-    kind = times.kinds[address.kind]
-    sides = (_shown(writer, kind, left.key, value) for value in (left.before, left.made, left.live))
-    was, made, live = sides
-    what = left.key or "it"
-    message = f"{address}: {what} has changed since the run, and is left alone"
-    hint = f"Before the run: {was}. The run made: {made}. Live now: {live}."
+    message, hint = f"{address}: {left.reason}", None
+    if left.reason is None:
+        kind = times.kinds[address.kind]
+        was, made, live = (_shown(writer, kind, left.key, value) for value in (left.before, left.made, left.live))
+        message = f"{address}: {left.key or 'it'} has changed since the run, and is left alone"
+        hint = f"Before the run: {was}. The run made: {made}. Live now: {live}."
     return Problem(code=CONFLICT, message=message, hint=hint, severity=Severity.WARNING, address=str(address))
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from lmsconf.kinds.custom_field.types import FieldRow, parts_of
 from lmsconf.kinds.planning import match_kind, state_before_deletion
+from lmsconf.kinds.shared.kind_names import USER
 from lmsconf.kinds.undo import field_form, person_form
 from lmsconf.kinds.user.types import PersonRow
 from lmsconf.model.address import Address, RemoteId
@@ -44,11 +45,11 @@ class Times:
 
     def row_before(self, kind: Kind, id: str | None) -> Any:
         """Return a resource as it was before the run; None if it was not there."""
-        return self._by_id(kind, live=False).get(plain_id(id or ""))
+        return self.rows(kind, live=False).get(plain_id(id or ""))
 
     def row_now(self, kind: Kind, id: str | None) -> Any:
         """Return a live resource by id; None if it is not live."""
-        return self._by_id(kind, live=True).get(id or "")
+        return self.rows(kind, live=True).get(id or "")
 
     def body_before(self, kind: Kind, row: Any) -> Body:
         """Return the state of a resource before the run."""
@@ -70,15 +71,12 @@ class Times:
         """Return an entry in the names of before the run with ids for names."""
         return self._then.mark(kind, body)
 
-    def rows_now(self, kind: Kind) -> Mapping[str, Any]:
-        return self._by_id(kind, live=True)
-
     def is_person(self, text: str) -> bool:
         """Whether a text stands for a live person."""
-        people = (kind for kind in self.kinds.values() if kind.is_person)
-        return any(self.row_now(kind, text.removeprefix("\x00")) is not None for kind in people)
+        return self.row_now(self.kinds[USER], text.removeprefix("\x00")) is not None
 
-    def _by_id(self, kind: Kind, *, live: bool) -> dict[str, Any]:
+    def rows(self, kind: Kind, *, live: bool) -> Mapping[str, Any]:
+        """Return the resources of a kind by id, live ones or those of before the run."""
         key = (kind.name, live)
         if key not in self._rows:
             rows = (self.live if live else self.before).snapshot.rows(kind.row_type)
@@ -117,7 +115,7 @@ class Times:
             return id
         if at not in self.run.unsure:
             return None
-        ids = [row.id for row in self.rows_now(kind).values() if kind.normalize_name(row.name) == name]
+        ids = [row.id for row in self.rows(kind, live=True).values() if kind.normalize_name(row.name) == name]
         if len(ids) != 1:
             return None
         # A service may give the id of what was deleted to what is created.

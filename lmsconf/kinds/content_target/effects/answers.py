@@ -20,7 +20,7 @@ from msgspec import Struct, field
 from lmsconf.kinds.content_target.effects.facts import AccessFacts
 from lmsconf.kinds.content_target.effects.scope import AccessScope, ChangedPerson, Condition
 from lmsconf.kinds.custom_field.types import FieldRow
-from lmsconf.kinds.shared.answer_rows import comparable
+from lmsconf.kinds.shared.responses import comparable
 from lmsconf.model.address import Ref, RemoteId
 from lmsconf.model.names import normalize_name
 from lmsconf.planner.audiences import Bits, to_bits

@@ -26,7 +26,7 @@ from lmsconf.kinds.custom_field.types import FieldRow, parse_field_row
 from lmsconf.kinds.manual_group.read import read_group_members
 from lmsconf.kinds.manual_group.types import GroupRow, parse_group_row
 from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
-from lmsconf.kinds.shared.response_json import id_set, require_object
+from lmsconf.kinds.shared.responses import id_set, require_object
 from lmsconf.kinds.smart_group.types import SmartGroupRow, parse_detail_row, parse_listed_row
 from lmsconf.kinds.user.answer_index import AnswerIndex, IndexedPerson, read_answer_index
 from lmsconf.kinds.user.types import PersonRow
@@ -89,7 +89,7 @@ class AccessFacts(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def target_audiences(self) -> Audiences:
-        """The audiences that the targets may be for."""
+        """The audiences that the targets may be for, as the plan finds them."""
         return audiences_among(
             {
                 GROUP: ((row.id, row.name) for row in self.groups.values()),
@@ -102,13 +102,9 @@ class AccessFacts(Struct, frozen=True, kw_only=True, dict=True):
             incomplete=self.groups_incomplete,
         )
 
-    def audience_of(self, row: TargetRow) -> tuple[str, RemoteId] | None:
-        """Return the kind and id of a target's audience, as the plan finds it; None if it is not known."""
-        return self.target_audiences.of(row)
-
     def may_be_in(self, row: TargetRow, audiences: Collection[AudienceKey]) -> bool:
         """Return whether a target is for one of these audiences, or may be."""
-        audience = self.audience_of(row)
+        audience = self.target_audiences.of(row)
         if audience is not None:
             return audience in audiences
         return any((kind, row.target) in audiences for kind in self.target_audiences.candidates(row))
@@ -250,10 +246,12 @@ def _with_members(
     facts = replace(facts, conditions=smart)
     moved = moved_audiences(scope, facts)
     affected = affected_contents(scope, facts)
-    wanted = {facts.audience_of(row) for id in affected for row in facts.targets.get(id, ())} | moved
+    wanted = {facts.target_audiences.of(row) for id in affected for row in facts.targets.get(id, ())} | moved
     wanted |= {change.audience for change in scope.assignments}
     wanted |= {(GROUP, id) for id in _groups_of_leaving(reading, scope, facts)}
-    questioned: set[AudienceKey | None] = {facts.audience_of(row) for id in asked for row in facts.targets.get(id, ())}
+    questioned: set[AudienceKey | None] = {
+        facts.target_audiences.of(row) for id in asked for row in facts.targets.get(id, ())
+    }
     questioned |= {*query.keys(facts)}
     both = wanted | questioned
     ids = {kind: sorted(str(id) for of, id in filter(None, both) if of == kind) for kind in (GROUP, SMART_GROUP)}

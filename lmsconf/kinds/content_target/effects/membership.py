@@ -40,8 +40,16 @@ from lmsconf.kinds.shared.kind_names import GROUP, SMART_GROUP
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.effects import Basis
 from lmsconf.model.names import normalize_email, normalize_name
-from lmsconf.planner.audiences import AccountEnds, Audience, AudienceAssignment, AudienceSize, Bits, Terms, to_bits
-from lmsconf.planner.effects import weakest_basis
+from lmsconf.planner.audiences import (
+    AccountEnds,
+    Audience,
+    AudienceAssignment,
+    AudienceSize,
+    Bits,
+    Terms,
+    to_bits,
+    weakest_basis,
+)
 
 _WITH_CHOICES: Final = ("CHOICE", "MULTI_SELECT")
 _NOBODY: Final = Audience(before=0, after=0)
@@ -399,7 +407,7 @@ def assignments_of(
 
 def _live_assignment(memberships: Memberships, row: TargetRow, change: ChangedAssignment | None) -> AudienceAssignment:
     """Return a live assignment; one whose audience or window is not known has an audience that is not."""
-    key: AudienceKey | None = memberships.facts.audience_of(row)
+    key: AudienceKey | None = memberships.facts.target_audiences.of(row)
     cause = None if change is None else change.address
     if key is None:
         lists = "several lists" if memberships.facts.target_audiences.candidates(row) else "no list"

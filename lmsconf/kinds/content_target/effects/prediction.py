@@ -9,14 +9,13 @@ from msgspec.structs import replace
 
 from lmsconf.errors import InvalidResponse, Rejected
 from lmsconf.kinds.content_target.effects.facts import AccessFacts
-from lmsconf.kinds.content_target.effects.membership import Memberships, assignments_of, content_name
+from lmsconf.kinds.content_target.effects.membership import Memberships
 from lmsconf.kinds.content_target.effects.query import resolve_query
 from lmsconf.kinds.content_target.effects.results import read_loss_details
 from lmsconf.kinds.content_target.effects.scope import AccessScope, access_scope
 from lmsconf.kinds.content_target.effects.state import WorkspaceAccess, facts_for_plan
 from lmsconf.model.effects import EFFECTS_OFF, NO_EFFECTS, Basis, Effects, UnknownPeople
 from lmsconf.planner.access_tests import failed_problems, judge_tests, not_judged_problems, query_of
-from lmsconf.planner.audiences import AudienceModel
 from lmsconf.planner.effects import (
     PredictedEffects,
     predict_effects,
@@ -63,8 +62,7 @@ def predict_access(facts: AccessFacts, scope: AccessScope, now: int, *, rows: bo
     """Return the effects of a plan. now: its time, in epoch seconds. rows: whether to return the people, too."""
     if facts.incomplete:
         return unknown_effects(facts.incomplete, scope)
-    model = access_model(facts, scope, now)
-    return predict_effects(model, can_take=scope.takes, can_require=scope.requires, rows=rows)
+    return predict_effects(Memberships.of(facts, scope), now, rows=rows)
 
 
 def unknown_effects(reasons: Sequence[str], scope: AccessScope) -> PredictedEffects:
@@ -74,27 +72,3 @@ def unknown_effects(reasons: Sequence[str], scope: AccessScope) -> PredictedEffe
     effects = Effects(basis=Basis.UNKNOWN, reasons=tuple(reasons), people=people, unknown=(nobody,))
     measures = unknown_measures(can_take=scope.takes, can_require=scope.requires)
     return PredictedEffects(effects=effects, measures=measures)
-
-
-def access_model(facts: AccessFacts, scope: AccessScope, now: int) -> AudienceModel:
-    """Return the audiences and assignments that decide who has what, before and after a plan."""
-    memberships = Memberships.of(facts, scope)
-    contents = {
-        id: (content_name(facts, id), [one for _, _, one in assignments_of(memberships, id)])
-        for id in sorted({*facts.affected, *(change.content for change in scope.assignments)})
-    }
-    groups = list(memberships.changing_groups())
-    return AudienceModel(
-        now=now,
-        ids=memberships.ids,
-        emails=memberships.emails,
-        active=memberships.active_before,
-        contents=contents,
-        groups=groups,
-        changed_people={position: person.address for position, person in memberships.changed_people.items()},
-        reasons=memberships.reasons,
-        groups_compared=memberships.groups_compared,
-        groups_equal=memberships.groups_equal,
-        sizes=memberships.sizes(),
-        ends=memberships.ends(),
-    )

@@ -12,11 +12,9 @@ from lmsconf.errors import LmsconfError
 from lmsconf.kinds.shared.kind_names import GROUP, SMART_GROUP
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.names import normalize_name
-from lmsconf.planner.claim_matching import match_claims
-from lmsconf.planner.claims import Claim
+from lmsconf.planner.claim_matching import Claim, match_claims
 from lmsconf.planner.context import NameRegistry, PlanContext
 from lmsconf.planner.matching import claim_of
-from lmsconf.planner.missing_references import LiveIdentities
 
 if TYPE_CHECKING:
     from lmsconf.kinds.content_target.effects.facts import AccessFacts
@@ -101,7 +99,7 @@ def resolve_query(query: AccessQuery, planning: PlanContext) -> ResolvedQuery:
     return ResolvedQuery(
         query=query,
         registry=planning.registry,
-        doubtful=planning.state(LiveIdentities).doubtful,
+        doubtful=planning.doubtful,
         chosen=planning.chosen,
         unread={
             kind: [claim_of(planning, one) for one in planning.declared if one.address.kind == kind] for kind in unread

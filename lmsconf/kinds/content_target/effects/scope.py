@@ -11,8 +11,8 @@ from msgspec import Struct, field
 from lmsconf.kinds.content_target.audiences import EVERYONE_KEY
 from lmsconf.kinds.content_target.content_resolver import ContentResolver
 from lmsconf.kinds.content_target.types import AssignmentSpec, TargetRow
-from lmsconf.kinds.custom_field.choices import field_types
-from lmsconf.kinds.custom_field.lost_answers import FieldOrChoiceDeletion, recorded_deletions
+from lmsconf.kinds.custom_field.compare import field_types
+from lmsconf.kinds.custom_field.lost_answers import FieldOrChoiceDeletion
 from lmsconf.kinds.shared.kind_names import (
     CONTENT_TARGET,
     CUSTOM_FIELD,
@@ -21,7 +21,7 @@ from lmsconf.kinds.shared.kind_names import (
     USER,
     choices_registry_kind,
 )
-from lmsconf.kinds.shared.people_lists import NOBODY, PeopleList
+from lmsconf.kinds.shared.manifest_entries import NOBODY, PeopleList
 from lmsconf.kinds.smart_group.conditions import ordered_conditions
 from lmsconf.kinds.smart_group.types import DeclaredCondition
 from lmsconf.kinds.user.types import Answer, PersonRow, PersonSpec, picked_choices
@@ -136,7 +136,7 @@ class AccessScope(Struct, kw_only=True):
 def access_scope(planning: PlanContext, items: Sequence[PlannedResource], now: int) -> AccessScope:
     """Return the changes of a plan that decide who has what. now: the time of the plan, in epoch seconds."""
     changed_fields = {item.address for item in items if item.address.kind == CUSTOM_FIELD}
-    losses = [loss for loss in recorded_deletions(planning) if loss.address in changed_fields]
+    losses = [loss for loss in planning.losses if loss.address in changed_fields]
     scope = AccessScope(losses=losses, takes=bool(losses))
     contents = ContentResolver(planning)
     for item in items:

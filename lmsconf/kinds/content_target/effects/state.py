@@ -182,7 +182,7 @@ class WorkspaceAccess:
         for row, change, assignment in assignments_of(self._memberships, content):
             key: AudienceKey | None = None if change is None else change.audience
             if row is not None:
-                key = self._facts.audience_of(row)
+                key = self._facts.target_audiences.of(row)
             audience = self._audience_address(key, row)
             if key is not None:
                 self._keys[audience] = key
