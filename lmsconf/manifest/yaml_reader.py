@@ -327,7 +327,7 @@ class _Builder:
         return anchored.value
 
     def _bad_key(self, key: Json, at: Mark, node: Map, marks: list[Mark]) -> None:
-        """Report a key that is no text, is listed twice, or is a merge key."""
+        """Report a key that is not a text, is listed twice, or is a merge key."""
         if isinstance(key, Map | Seq):
             hint = 'Put it in quotes if it is a text, such as "{name}" or "[name]".'
             if isinstance(key, Map) and self._source.rest(at - 1).startswith("{{"):
