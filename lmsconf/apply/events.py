@@ -14,7 +14,7 @@ from lmsconf.model.progress import RateLimit, Report, RunProgress
 from lmsconf.model.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from lmsconf.journal.pending_writes import PendingWrites
+    from lmsconf.journal.journal_reader import PendingWrites
 
 Phase: TypeAlias = Callable[[str], AbstractContextManager[Report]]
 """A phase with this label begins. The context's value receives its progress."""

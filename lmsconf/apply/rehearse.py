@@ -26,7 +26,7 @@ from lmsconf.apply.events import ApplyProgress
 from lmsconf.apply.run import execute
 from lmsconf.apply.staleness import change_hash
 from lmsconf.documents.plan_file import plan_digest
-from lmsconf.documents.snapshot_file import snapshot_digest, snapshot_json
+from lmsconf.documents.snapshot_file import file_digest, snapshot_json
 from lmsconf.errors import LmsconfError, Problem, ProblemsFound, StalePlan
 from lmsconf.kinds.manual_group.read import parse_user_ids
 from lmsconf.kinds.shared.kind_names import SMART_GROUP
@@ -36,7 +36,7 @@ from lmsconf.model.api import Api
 from lmsconf.model.calls import CallStatus
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.names import escape_invisible
-from lmsconf.model.outcomes import ApplyReport
+from lmsconf.model.outcomes import ApplyReport, VerifyMode
 from lmsconf.model.plan import (
     Action,
     Change,
@@ -50,9 +50,8 @@ from lmsconf.model.plan import (
     RehearsedGroup,
 )
 from lmsconf.model.policy import Policy
-from lmsconf.model.scope import VerifyMode
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.planner.assumptions import calls_by_key
+from lmsconf.planner.plan import calls_by_key
 from lmsconf.planner.reading import keep_keys
 from lmsconf.project.settings import Settings
 from lmsconf.sandbox.seed import fill_workspace
@@ -106,10 +105,10 @@ class RehearsalClock:
 
 
 class Twin(Struct, frozen=True, kw_only=True):
-    """An open twin. applier: reads, plans and applies on it, one request at a time, so that a run can be repeated."""
+    """An open twin. workspace: reads and plans on it, one request at a time, so that a run can be repeated."""
 
     service: Sandbox
-    applier: WorkspaceReader
+    workspace: WorkspaceReader
 
     @property
     def requests(self) -> int:
@@ -135,13 +134,13 @@ def open_twin(snapshot: Snapshot, settings: Settings, at: str) -> Iterator[Twin]
     )
     try:
         _fill(service, snapshot)
-        yield Twin(service=service, applier=_applier(service, settings, clock))
+        yield Twin(service=service, workspace=_workspace(service, settings, clock))
     finally:
         service.close_workspace()
 
 
-def _applier(service: Sandbox, settings: Settings, clock: RehearsalClock) -> WorkspaceReader:
-    """Return an applier with a connection of its own, on which waiting takes no time."""
+def _workspace(service: Sandbox, settings: Settings, clock: RehearsalClock) -> WorkspaceReader:
+    """Return a reader with a connection of its own, on which waiting takes no time."""
     retry = RetryPolicy(
         sleep=clock.wait,
         clock=clock.passed,
@@ -217,47 +216,36 @@ def refuse_unrehearsed(plan: Plan, digest: str) -> None:
         )
 
 
-class RehearsalOptions(Struct, frozen=True, kw_only=True):
-    """How a plan is rehearsed.
-
-    rate: requests a second that the service takes, as far as it is known. is_limit: it is `--max-rate`.
-    """
-
-    rate: float | None = None
-    is_limit: bool = False
-    progress: ApplyProgress = field(default_factory=ApplyProgress)
-
-
 def rehearse_on(
     twin: Twin,
     plan: Plan,
     manifests: Manifests,
     policy: Policy,
     snapshot: Snapshot,
-    options: RehearsalOptions,
+    progress: ApplyProgress | None = None,
 ) -> Rehearsal:
     """Rehearse a plan on an open twin of the snapshot, which is then as the plan leaves it.
 
     Raises CannotRehearse where the twin gives another plan.
     """
-    return _Rehearsing(plan, manifests, policy, twin, options).run(snapshot)
+    return _Rehearsing(plan, manifests, policy, twin, progress or ApplyProgress()).run(snapshot)
 
 
 class _Rehearsing:
     """One rehearsal on an open twin."""
 
-    def __init__(self, plan: Plan, manifests: Manifests, policy: Policy, twin: Twin, options: RehearsalOptions) -> None:
+    def __init__(self, plan: Plan, manifests: Manifests, policy: Policy, twin: Twin, progress: ApplyProgress) -> None:
         self._plan, self._manifests, self._policy = plan, manifests, policy
-        self._twin, self._options = twin, options
+        self._twin, self._progress = twin, progress
 
     def run(self, snapshot: Snapshot) -> Rehearsal:
         """Rehearse the plan, and return what came of it."""
         self._refuse_other_plan()
         report = execute(
-            self._twin.applier,
+            self._twin.workspace,
             self._plan,
             meta={},
-            progress=self._options.progress,
+            progress=self._progress,
             verify=VerifyMode.ALL,
             made_from=self._manifests,
         )
@@ -267,7 +255,7 @@ class _Rehearsing:
         return Rehearsal(
             receipt=RehearsalReceipt(
                 plan_digest=plan_digest(self._plan),
-                snapshot_digest=snapshot_digest(snapshot),
+                snapshot_digest=file_digest(snapshot),
                 outcome=_outcome(failed, remaining, problems),
                 at=self._plan.created_at,
                 tool=f"lmsconf {__version__}",
@@ -281,12 +269,12 @@ class _Rehearsing:
             problems=problems,
             assumptions=tuple(self._assumptions()),
             memberships=tuple(self._groups(report, remaining)),
-            pace=RehearsalPace(requests=requests, rate=self._options.rate, is_limit=self._options.is_limit),
+            pace=RehearsalPace(requests=requests),
         )
 
     def _assumptions(self) -> Iterator[RehearsedAssumption]:
         """Yield the dialect keys that the calls of the plan rely on."""
-        terms = self._twin.applier.call_templates
+        terms = self._twin.workspace.call_templates
         for key, calls in calls_by_key(self._plan, terms).items():
             operations = tuple(dict.fromkeys(call.operation for call in calls))
             yield RehearsedAssumption(
@@ -295,10 +283,10 @@ class _Rehearsing:
 
     def _planned(self) -> tuple[Plan, tuple[Problem, ...]]:
         """Read the twin and plan the manifests on it."""
-        applier = self._twin.applier
-        with self._options.progress.phase("Reading") as progress:
-            snapshot = applier.read(reads_needed(self._manifests, self._policy), progress)
-        return applier.partial_plan(self._manifests, self._policy, snapshot)
+        workspace = self._twin.workspace
+        with self._progress.phase("Reading") as progress:
+            snapshot = workspace.read(reads_needed(self._manifests, self._policy), progress)
+        return workspace.partial_plan(self._manifests, self._policy, snapshot)
 
     def _refuse_other_plan(self) -> None:
         """Raise CannotRehearse if the twin, before the first call, does not give the plan that is rehearsed."""
@@ -328,8 +316,8 @@ class _Rehearsing:
         wanted = self._plan.effects.groups
         if not wanted:
             return
-        with self._twin.applier.connection.worker_pool(1) as pool:
-            api = self._twin.applier.connection.reader(pool)
+        with self._twin.workspace.connection.worker_pool(1) as pool:
+            api = self._twin.workspace.connection.reader(pool)
             people = api.rows(USERS, keep=keep_keys("userId", "archivedAt")).rows
             archived = {RemoteId(str(row["userId"])) for row in people if row.get("archivedAt")}
             for group in wanted:
@@ -417,8 +405,7 @@ def rehearsed_plan(
         plan = plan_with_base(reader, manifests, request.policy, request.base, snapshot=live)
     plan = replace(plan, offline=request.snapshot is not None)
     rate = None if request.snapshot is not None else reader.connection.rate
-    options = RehearsalOptions(
-        rate=rate, is_limit=rate is not None and rate == request.max_rate, progress=request.progress
-    )
     with open_twin(live, reader.settings, plan.created_at) as twin:
-        return replace(plan, rehearsal=rehearse_on(twin, plan, manifests, request.policy, live, options))
+        done = rehearse_on(twin, plan, manifests, request.policy, live, request.progress)
+    pace = replace(done.pace, rate=rate, is_limit=rate is not None and rate == request.max_rate)
+    return replace(plan, rehearsal=replace(done, pace=pace))

@@ -42,11 +42,17 @@ from lmsconf.kinds.smart_group.read import compare_members
 from lmsconf.model.address import Address
 from lmsconf.model.calls import Call
 from lmsconf.model.declarations import Manifests
-from lmsconf.model.outcomes import ApplyReport, CallOutcome, is_already_accepted
+from lmsconf.model.outcomes import (
+    ApplyReport,
+    CallOutcome,
+    VerifiedScope,
+    VerifyMode,
+    count_skipped_people,
+    is_already_accepted,
+)
 from lmsconf.model.plan import Plan
-from lmsconf.model.scope import VerifiedScope, VerifyMode, count_skipped_people
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.planner.assumptions import calls_by_key
+from lmsconf.planner.plan import calls_by_key
 from lmsconf.support.interrupts import Interrupts
 from lmsconf.workspace.project_manifests import load_manifests, refuse_errors
 from lmsconf.workspace.reader import WorkspaceReader

@@ -43,19 +43,18 @@ from lmsconf.apply.run import execute, report_unstarted
 from lmsconf.apply.scheduler import Begin
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import ExitCode, LmsconfError, StalePlan, Terminated
+from lmsconf.journal.journal_reader import wait_for_pending_writes
 from lmsconf.journal.journal_writer import Journal
-from lmsconf.journal.pending_writes import wait_for_pending_writes
-from lmsconf.journal.run_chain import Retention
+from lmsconf.journal.kept_runs import Retention
 from lmsconf.journal.workspace_lock import hold_lock
 from lmsconf.kinds import all_kinds
 from lmsconf.kinds.custom_field.lost_answers import MOST_KEPT
 from lmsconf.model.blockers import refuse_blocked
 from lmsconf.model.calls import CallStatus
 from lmsconf.model.declarations import Manifests
-from lmsconf.model.outcomes import ApplyReport
+from lmsconf.model.outcomes import ApplyReport, VerifyMode
 from lmsconf.model.plan import Plan
 from lmsconf.model.recorded_run import undo_command
-from lmsconf.model.scope import VerifyMode
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.undo.extent import count_destroyed, pre_image
 from lmsconf.project.settings import Settings

@@ -15,9 +15,8 @@ from typing import Final, cast
 
 from msgspec.structs import replace
 
-from lmsconf.documents.change_values import change_json
-from lmsconf.documents.document import string_list
-from lmsconf.documents.plan_values import PAIRS, request_body_json
+from lmsconf.documents.document import change_json, to_json
+from lmsconf.documents.plan_file import PAIRS, request_body_json
 from lmsconf.errors import Problem
 from lmsconf.model.calls import Call
 from lmsconf.model.canonical_json import Json, sha256
@@ -174,9 +173,9 @@ def _call_json(call: Call) -> list[Json]:
     return [
         str(call.address),
         _request_json(call),
-        string_list(call.needs),
+        to_json(call.needs),
         call.may_be_refused,
-        string_list(sorted(call.people)),
+        to_json(sorted(call.people)),
     ]
 
 

@@ -24,9 +24,8 @@ from lmsconf.audit.signing import ENVELOPE, STATEMENT, SigningKey, envelope_text
 from lmsconf.documents import plan_file, report_file
 from lmsconf.documents.document import TOOL, render_json
 from lmsconf.errors import LmsconfError, Problem
-from lmsconf.journal.journal_folder import open_journal
-from lmsconf.journal.kept_documents import kept_plan_text, kept_report_text
-from lmsconf.journal.line_codec import decode_lines, encode_line
+from lmsconf.journal.journal_folder import decode_lines, encode_line, open_journal
+from lmsconf.journal.kept_runs import kept_plan_text, kept_report_text
 from lmsconf.kinds.content_target.types import is_about_people
 from lmsconf.kinds.shared.kind_names import USER
 from lmsconf.model.address import Address

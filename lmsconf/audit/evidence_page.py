@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, NamedTuple, cast
+from collections.abc import Iterator, Mapping
+from typing import Final, cast
 
 from msgspec.structs import asdict
 
@@ -17,16 +17,6 @@ from lmsconf.render.resource_wording import count_noun
 
 STATED: Final = "Approvals are what the caller of lmsconf apply stated with --meta. lmsconf did not check who that was."
 _CHANGES: Final = {"create": "created", "update": "changed", "replace": "replaced", "delete": "deleted"}
-
-
-class _Run(NamedTuple):
-    """What the page shows of a run. files: (name, path below the folder)."""
-
-    title: str
-    outcome: str
-    facts: Sequence[tuple[str, Phrase | str | None]]
-    digests: Sequence[tuple[str, Phrase | str | None]]
-    files: Sequence[tuple[str, str]]
 
 
 def evidence_html(evidence: Mapping[str, Json]) -> str:
@@ -85,9 +75,15 @@ def _cards(runs: list[JsonObjectReader]) -> Iterator[tuple[str, int, str]]:
     yield "calls", sum(run.reader("calls").number("done") for run in runs), "API calls done"
 
 
-def _run(run: JsonObjectReader) -> _Run:
-    title = f"{run.text('started_at')}: {run.reader('workspace').text('name')}"
-    return _Run(title, _outcome(run), list(_facts(run)), list(_digests(run)), list(_files(run)))
+def _run(run: JsonObjectReader) -> dict[str, object]:
+    """Return what the page shows of a run: texts, facts and digests by name, and the paths of files by name."""
+    return {
+        "title": f"{run.text('started_at')}: {run.reader('workspace').text('name')}",
+        "outcome": _outcome(run),
+        "facts": list(_facts(run)),
+        "digests": list(_digests(run)),
+        "files": list(_files(run)),
+    }
 
 
 def _outcome(run: JsonObjectReader) -> str:

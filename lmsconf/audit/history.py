@@ -12,10 +12,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.documents import plan_file
-from lmsconf.documents.change_values import change_json
-from lmsconf.documents.document import TOOL, escape_invisible, render_json
+from lmsconf.documents.document import TOOL, change_json, escape_invisible, render_json
 from lmsconf.errors import LmsconfError
-from lmsconf.journal.kept_documents import kept_plan_text
+from lmsconf.journal.kept_runs import kept_plan_text
 from lmsconf.kinds import all_kinds
 from lmsconf.kinds.shared.kind_names import USER, resource_title
 from lmsconf.model.address import Address
@@ -45,15 +44,28 @@ class ChangeResult(StrEnum):
 class RecordedChange(Struct, frozen=True, kw_only=True):
     """A change of a run to what is asked about.
 
-    change: None if the plan of the run is not kept; why says so then. calls: done, and all that were planned.
+    change: None if the plan of the run is not kept; why says so then. states: of all calls that were planned for it.
     """
 
     run: RecordedRun
     address: Address
-    result: ChangeResult
-    calls: tuple[int, int]
+    states: Sequence[CallState]
     change: Change | None = None
     why_no_plan: str | None = None
+
+    @property
+    def result(self) -> ChangeResult:
+        """What became of it, by the states of its calls."""
+        if CallState.IN_FLIGHT in self.states:
+            return ChangeResult.UNKNOWN
+        if all(state is CallState.NOT_ATTEMPTED for state in self.states):
+            return ChangeResult.NOT_ATTEMPTED
+        return ChangeResult.DONE if self.done == len(self.states) else ChangeResult.FAILED
+
+    @property
+    def done(self) -> int:
+        """How many of its calls were done."""
+        return self.states.count(CallState.DONE)
 
 
 class History(Struct, frozen=True, kw_only=True):
@@ -142,8 +154,7 @@ class _Search:
         if plan is None:
             return
         for change in [shown for other_change in plan.changes if (shown := self._fitting(other_change)) is not None]:
-            result, calls = _result(plan, change, run)
-            yield RecordedChange(run=run, address=change.address, result=result, calls=calls, change=change)
+            yield RecordedChange(run=run, address=change.address, states=_states(plan, change, run), change=change)
             self._follow(change)
 
     def _may_be_in(self, text: str) -> bool:
@@ -181,14 +192,7 @@ class _Search:
             if call.address == self.current or named:
                 fitting.setdefault(call.address, []).append(call.state)
         for text, states in fitting.items():
-            done = states.count(CallState.DONE)
-            yield RecordedChange(
-                run=run,
-                address=Address.parse(text),
-                result=_result_of(states),
-                calls=(done, len(states)),
-                why_no_plan=why,
-            )
+            yield RecordedChange(run=run, address=Address.parse(text), states=states, why_no_plan=why)
 
 
 def _person_in(address: str) -> str | None:
@@ -236,21 +240,12 @@ def _name_before(change: Change) -> Address | None:
     return None
 
 
-def _result(plan: Plan, change: Change, run: RecordedRun) -> tuple[ChangeResult, tuple[int, int]]:
-    """Return what became of a change, and how many of its calls were done."""
+def _states(plan: Plan, change: Change, run: RecordedRun) -> list[CallState]:
+    """Return what became of each call of a change."""
     # A change that the service makes itself follows the change that causes it.
     at = change.goes_with if change.is_effect and change.goes_with is not None else change.address
     recorded = {call.call: call.state for call in run.calls}
-    states = [recorded.get(call.id, CallState.NOT_ATTEMPTED) for call in plan.calls if call.address == at]
-    return _result_of(states), (states.count(CallState.DONE), len(states))
-
-
-def _result_of(states: Sequence[CallState]) -> ChangeResult:
-    if CallState.IN_FLIGHT in states:
-        return ChangeResult.UNKNOWN
-    if all(state is CallState.NOT_ATTEMPTED for state in states):
-        return ChangeResult.NOT_ATTEMPTED
-    return ChangeResult.DONE if all(state is CallState.DONE for state in states) else ChangeResult.FAILED
+    return [recorded.get(call.id, CallState.NOT_ATTEMPTED) for call in plan.calls if call.address == at]
 
 
 FORMAT: Final = "lmsconf.history/1"
@@ -312,7 +307,7 @@ def _change(recorded: RecordedChange) -> Iterator[str]:
 
 
 def _outcome(recorded: RecordedChange) -> str:
-    done, planned = recorded.calls
+    done, planned = recorded.done, len(recorded.states)
     result = _RESULTS[recorded.result]
     return result if done == planned else f"{result} ({done} of {count_noun(planned, 'call')} done)"
 
@@ -366,7 +361,7 @@ def _change_json(recorded: RecordedChange) -> dict[str, Json]:
         "commit": None if commit is None else {"commit": commit.commit, "clean": commit.clean, "reason": commit.reason},
         "address": str(recorded.address),
         "result": recorded.result.value,
-        "calls": {"done": recorded.calls[0], "planned": recorded.calls[1]},
+        "calls": {"done": recorded.done, "planned": len(recorded.states)},
         "change": None if recorded.change is None else _brief(recorded),
         "why_no_plan": recorded.why_no_plan,
     }

@@ -8,11 +8,10 @@ from typing import Final, cast
 
 from msgspec import Struct
 
-from lmsconf.documents.document import JsonObjectReader, parse_document
-from lmsconf.documents.snapshot_digest import snapshot_digest_json
+from lmsconf.documents.document import JsonObjectReader, object_json, parse_document
+from lmsconf.documents.snapshot_file import snapshot_digest_json
 from lmsconf.errors import Problem
 from lmsconf.journal.journal_reader import parse_journal
-from lmsconf.journal.line_codec import chain_json, commit_json
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.recorded_run import JournalHeader, RecordedRun, RunEnding
 from lmsconf.model.time_formats import format_utc
@@ -53,9 +52,9 @@ def _opening(header: JournalHeader) -> dict[str, Json]:
         "tool": header.tool,
         "started_at": format_utc(header.started),
         "approvals": dict(sorted(header.meta.items())),
-        "commit": None if header.commit is None else commit_json(header.commit),
+        "commit": None if header.commit is None else object_json(header.commit),
         "before": None if header.before is None else snapshot_digest_json(header.before),
-        "chain": None if header.chain is None else chain_json(header.chain),
+        "chain": None if header.chain is None else object_json(header.chain),
         "recorded_plan": header.plan_sha256,
     }
 

@@ -41,17 +41,17 @@ from lmsconf.cli.planning import (
     plan_signing_key,
     selection_options,
     show_reading_progress,
+    split_pairs,
 )
 from lmsconf.documents.plan_file import loads
 from lmsconf.errors import ExitCode, LmsconfError, Problem, ProblemsFound, UsageError
-from lmsconf.journal.pending_writes import PendingWrites
+from lmsconf.journal.journal_reader import PendingWrites
 from lmsconf.model.calls import Call
 from lmsconf.model.fleet import INTERRUPTIONS
-from lmsconf.model.outcomes import ApplyReport, CallOutcome
+from lmsconf.model.outcomes import ApplyReport, CallOutcome, VerifyMode
 from lmsconf.model.plan import Plan
 from lmsconf.model.policy import parse_consents
 from lmsconf.model.progress import Report
-from lmsconf.model.scope import VerifyMode
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.render import APPLY_VIEWS
 from lmsconf.render.apply_report import apply_summary, apply_text, verification_result
@@ -114,7 +114,7 @@ def apply(
     Afterwards everything in the plan's scope is planned again, and apply exits 6 if there are differences. For a
     PLANFILE this needs the manifests that it was made from; without them, only what the plan changes is checked.
     """
-    consented, noted = parse_consents(allow), parse_key_values(meta)
+    consented, noted = parse_consents(allow), parse_meta(meta)
     if planfile is not None and (only or excluded or additive or no_effects):
         hint = "Use --only, --except, --additive and --no-effects with lmsconf plan."
         raise UsageError("a plan file is always applied as a whole", hint=hint)
@@ -253,12 +253,6 @@ def _unwritten(lost: LmsconfError, report: ApplyReport, *, journalled: bool) -> 
     )
 
 
-def parse_key_values(pairs: Sequence[str]) -> dict[str, str]:
-    """Parse `k=v` pairs. Raises UsageError."""
-    meta = {}
-    for pair in pairs:
-        key, equals, value = pair.partition("=")
-        if not key or not equals:
-            raise UsageError(f"--meta {pair}: expected KEY=VALUE", hint="Write --meta commit=4f1d2a.")
-        meta[key] = value
-    return meta
+def parse_meta(pairs: Sequence[str]) -> dict[str, str]:
+    """Parse the `k=v` pairs of `--meta`. Raises UsageError."""
+    return dict(split_pairs("--meta", pairs, "KEY=VALUE", "commit=4f1d2a"))

@@ -204,7 +204,7 @@ def runs(context: CommandContext, incomplete: str) -> list[Item]:
 def topics(context: CommandContext, incomplete: str) -> list[Item]:
     """The pages of the guide, and the commands."""
     from lmsconf.cli import COMMANDS
-    from lmsconf.support.package_data import guide_topics
+    from lmsconf.support.folders import guide_topics
 
     return _beginning(incomplete, (*guide_topics(), *COMMANDS))
 

@@ -16,7 +16,7 @@ from lmsconf.cli.output_streams import confirm, refuse_without_terminal, report_
 from lmsconf.cli.planning import load_context_settings, max_rate, on_request, parallelism
 from lmsconf.errors import ExitCode, LmsconfError, UsageError
 from lmsconf.model.names import normalize_email
-from lmsconf.support.state_folder import state_folder
+from lmsconf.support.folders import state_folder
 
 if TYPE_CHECKING:
     from lmsconf.api.client import Exchange

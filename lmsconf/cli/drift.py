@@ -23,7 +23,7 @@ from lmsconf.cli.planning import (
 from lmsconf.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from lmsconf.export.drifted_project import DriftedProject
+    from lmsconf.export.accept_drift import DriftedProject
     from lmsconf.model.declarations import Manifests
     from lmsconf.model.progress import Report
     from lmsconf.workspace.plan_with_base import BaseManifests
@@ -123,7 +123,7 @@ def _compared(
     reads_all: bool = False,
 ) -> DriftedProject:
     """Read the workspace once and return its drift, with all that is needed to accept it."""
-    from lmsconf.export.drifted_project import DriftedProject
+    from lmsconf.export.accept_drift import DriftedProject
     from lmsconf.kinds import all_kinds
     from lmsconf.workspace.project_manifests import load_manifests, refuse_errors
 

@@ -24,10 +24,8 @@ from lmsconf.api.client import Exchange
 from lmsconf.cli.events import CommandEvents
 from lmsconf.cli.output import Output
 from lmsconf.cli.output_streams import mask_if_enabled, redirect_to_null, report_problems
-from lmsconf.documents.change_values import change_json, problem_json
-from lmsconf.documents.document import escape_invisible, object_json, without_keys
-from lmsconf.documents.plan_file import plan_digest
-from lmsconf.documents.plan_values import summary_json
+from lmsconf.documents.document import change_json, escape_invisible, object_json, to_json, without_keys
+from lmsconf.documents.plan_file import plan_digest, summary_json
 from lmsconf.errors import LmsconfError, Problem, Severity, UsageError
 from lmsconf.kinds.shared.kind_names import resource_title
 from lmsconf.model.blockers import blockers
@@ -353,7 +351,7 @@ class EventWriter(CommandEvents):
     def failed(self, problems: Sequence[Problem]) -> None:
         for problem in mask_if_enabled(tuple(problems)):
             # A problem of a plan is also one of the error that stops its apply.
-            values = {"problem": problem_json(problem)}
+            values = {"problem": to_json(problem)}
             if str(values) not in self._problems:
                 self._problems.add(str(values))
                 self._emit("problem", problem.message, values, _LEVELS[problem.severity])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -200,7 +201,7 @@ def apply(
     `lmsconf apply PLANFILE` does. After a wave with more failures than --max-failures, the waves after it are not
     begun. Run it again to apply what is left: a plan that was applied is not applied twice.
     """
-    from lmsconf.cli.apply import parse_key_values
+    from lmsconf.cli.apply import parse_meta
     from lmsconf.cli.output_streams import confirm, refuse_without_terminal
     from lmsconf.fleet.fleet_run import lost_task, parse_selector, read_index
     from lmsconf.fleet.waves import (
@@ -216,7 +217,7 @@ def apply(
     from lmsconf.render import FLEET_VIEWS
     from lmsconf.render.fleet_report import fleet_headline, workspace_count
 
-    consents, notes = parse_consents(allow), parse_key_values(meta)
+    consents, notes = parse_consents(allow), parse_meta(meta)
     if not auto_approve:
         refuse_without_terminal("Pass --auto-approve.")
     key, run = plan_signing_key(context), FleetRun(context, **options)
@@ -238,7 +239,7 @@ def apply(
     waves_run = WaveRun(
         engine=run.engine(),
         make_task=lambda entry: run.apply_task(entry, folder, notes, begun),
-        lost=lost_task(run.project),
+        lost=partial(lost_task, run.project),
         listen=run.listener,
         max_failures=run.project.max_failures() if max_failures is None else max_failures,
         created_at=run.now,
@@ -272,7 +273,7 @@ def _run(
         folder = Path(scratch) if out is None else out
         tasks = [run.task(name, FleetAction(action), folder.absolute()) for name in run.workspaces]
         with run.listener(action.capitalize(), len(tasks)) as tell:
-            index = run_tasks(tasks, run.engine(), FleetAction(action), run.now, tell, lost_task(run.project))
+            index = run_tasks(tasks, run.engine(), FleetAction(action), run.now, tell, partial(lost_task, run.project))
             index = replace(index, shard=run.shard)
         if out is not None:
             write_index(folder, index, key)

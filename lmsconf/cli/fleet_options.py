@@ -6,6 +6,7 @@ import functools
 import os
 from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec
 
@@ -178,7 +179,7 @@ class FleetRun:
                 digests=ProjectDigests(self._root, self.project),
                 folder=self._worker_project,
                 most=self._most,
-                lost=lost_task(self.project),
+                lost=partial(lost_task, self.project),
                 time_limit=self._time_limit,
             ).run
         from lmsconf.fleet.local_engine import LocalEngine
@@ -187,7 +188,7 @@ class FleetRun:
             root=self._root,
             environ=self._environ,
             processes=self._processes,
-            lost=lost_task(self.project),
+            lost=partial(lost_task, self.project),
             time_limit=self._time_limit,
         ).run
 

@@ -333,7 +333,7 @@ def _tell(target: Path, answers: InitAnswers, environ: Mapping[str, str], *, exp
 def _git_commands(target: Path, answers: InitAnswers) -> list[str]:
     """Return the commands that commit the project's files; outside a repository, after one that creates it."""
     from lmsconf.project.templates import project_entries
-    from lmsconf.support.work_tree import find_work_tree
+    from lmsconf.support.folders import find_work_tree
 
     git = "git" if target == Path() else f"git -C {shlex.quote(str(target))}"
     creation = [] if find_work_tree(target) else [f"{git} init"]

@@ -129,24 +129,16 @@ class PeopleMask:
         masked = {one: self._value(getattr(value, one)) for one in cast("Change", value).__struct_fields__}
         return replace(cast("Change", value), **{**masked, **known})
 
-    def _person(self, value: object) -> object:
+    def _person(self, value: Struct) -> object:
         """Return a change of a person that shows which keys change, with the values hidden."""
-        known = _without_id(value)
-        for name in cast("Change", value).__struct_fields__:
-            field_value = getattr(value, name)
-            if name in _PERSONAL:
-                known[name] = self._hidden(field_value)
-            elif name == "fields":
-                known[name] = tuple(map(self._compared, field_value))
+        known = {**_without_id(value), **self._personal(value)}
+        if compared := getattr(value, "fields", ()):
+            known["fields"] = tuple(replace(one, **self._personal(one)) for one in compared)
         return self._fields(value, **known)
 
-    def _compared(self, value: object) -> object:
-        """Return one field change of a person, with its values hidden."""
-        masked = {
-            one: self._hidden(getattr(value, one)) if one in _PERSONAL else getattr(value, one)
-            for one in cast("Change", value).__struct_fields__
-        }
-        return replace(cast("Change", value), **masked)
+    def _personal(self, value: Struct) -> dict[str, object]:
+        """Return the personal values of a person's change, or of one of its fields, hidden."""
+        return {one: self._hidden(getattr(value, one)) for one in value.__struct_fields__ if one in _PERSONAL}
 
     def _hidden(self, value: object) -> object:
         """Hide a value but keep its structure; an e-mail becomes a label, booleans and None stay."""

@@ -52,7 +52,7 @@ def access(
 
     Access only reads the workspace. If no plan can be made, the live state is shown, and the exit code is 1.
     """
-    from lmsconf.documents.access_values import access_json
+    from lmsconf.documents.reports import access_json
     from lmsconf.kinds import all_kinds
     from lmsconf.kinds.content_target.effects.query import AccessQuery
     from lmsconf.model.names import normalize_name
@@ -95,7 +95,7 @@ def audience(
 
     Audience only reads the workspace. If no plan can be made, the live state is shown, and the exit code is 1.
     """
-    from lmsconf.documents.access_values import audience_json
+    from lmsconf.documents.reports import audience_json
     from lmsconf.kinds import all_kinds
     from lmsconf.kinds.content_target.effects.query import AccessQuery
     from lmsconf.model.names import normalize_name

@@ -116,6 +116,15 @@ def token_command_prompt() -> Callable[[str], bool] | None:
     return agreed
 
 
+def split_pairs(option: str, pairs: Sequence[str], expected: str, example: str) -> Iterator[tuple[str, str]]:
+    """Yield name and value of each `name=value`. Raises UsageError for anything else."""
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not name or not equals:
+            raise UsageError(f"{option} {pair}: expected {expected}", hint=f"Write {option} {example}.")
+        yield name, value
+
+
 def lmsconf_command_prefix(context: CommandContext) -> str:
     """Return `lmsconf` with this run's -C and --workspace, shell-quoted, for commands to paste."""
     from shlex import quote

@@ -17,7 +17,7 @@ from lmsconf.cli.frame import CommandContext, pass_context
 from lmsconf.cli.output import Output, output_options
 from lmsconf.cli.output_streams import masks_people, report_problems, write_redacted, write_stderr
 from lmsconf.cli.planning import lmsconf_command_prefix, load_saved
-from lmsconf.documents import plan_file, problems_file, report_file, snapshot_file
+from lmsconf.documents import plan_file, report_file, reports, snapshot_file
 from lmsconf.documents.document import parse_document
 from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound, UsageError
 from lmsconf.model.plan import Plan
@@ -91,7 +91,7 @@ _DOCUMENTS: Mapping[str, tuple[Callable[[str], object], Views]] = {
     plan_file.FORMAT: (plan_file.loads, {**PLAN_VIEWS, **PLAN_EXTRACTS, **PLAN_PROBLEMS_VIEWS}),
     report_file.FORMAT: (report_file.loads, APPLY_VIEWS),
     snapshot_file.FORMAT: (snapshot_file.loads, SNAPSHOT_VIEWS),
-    problems_file.FORMAT: (problems_file.loads, PROBLEMS_VIEWS),
+    reports.PROBLEMS_FORMAT: (reports.load_problems, PROBLEMS_VIEWS),
 }
 
 
@@ -258,7 +258,7 @@ def _since(context: CommandContext, since: str) -> Iterator[RecordedRun]:
 
 
 def _head(context: CommandContext) -> ExitCode:
-    from lmsconf.journal.run_chain import chain_heads
+    from lmsconf.journal.kept_runs import chain_heads
 
     heads = [head for head in chain_heads(context.project) if context.workspace in (None, head.workspace)]
     if not heads:

@@ -87,7 +87,7 @@ def serve(
     number from 1; chance, with the seed of its random numbers.
     """
     from lmsconf.sandbox import serve as serving
-    from lmsconf.sandbox.faults import load_fault_script
+    from lmsconf.sandbox.faults import FaultScript, parse_faults
     from lmsconf.sandbox.service import Sandbox
     from lmsconf.support.url_rules import token_problem
 
@@ -95,7 +95,7 @@ def serve(
     if token is not None and (wrong := token_problem(token)):
         raise UsageError(f"--token cannot be used: {wrong}", hint="Give it in one word of ASCII characters.")
     token = token or secrets.token_urlsafe(24)
-    script = load_fault_script(faults) if faults else None
+    script = FaultScript(*parse_faults(faults)) if faults else None
     with _request_log(log) as write:
         service = Sandbox(place.db, spec=place.spec, token=token, seed=place.seed, faults=script, on_log=write)
         server = serving.serve(service, port, latency=latency)

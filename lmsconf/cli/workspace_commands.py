@@ -21,6 +21,7 @@ from lmsconf.cli.planning import (
     open_workspace,
     parallelism,
     show_reading_progress,
+    split_pairs,
 )
 from lmsconf.errors import ExitCode, LmsconfError, UsageError
 
@@ -177,10 +178,7 @@ def api(context: CommandContext, *, method: str, path: str, query: tuple[str, ..
 def parse_query(pairs: Sequence[str]) -> dict[str, Json]:
     """Parse `k=v` pairs as query parameters; a repeated name becomes a list. Raises UsageError."""
     parameters: dict[str, Json] = {}
-    for text in pairs:
-        name, equals, value = text.partition("=")
-        if not name or not equals:
-            raise UsageError(f"--query {text}: expected NAME=VALUE", hint="Write --query limit=5.")
+    for name, value in split_pairs("--query", pairs, "NAME=VALUE", "limit=5"):
         before = parameters.get(name)
         parameters[name] = value if before is None else [*(before if isinstance(before, list) else [before]), value]
     return parameters

@@ -1,4 +1,4 @@
-"""Shared code of all documents: rendering, strict parsing, seals, and a type-checking reader.
+"""Shared code of all documents: rendering, strict parsing, seals, and structs ⇄ JSON.
 
 Most documents have one list item per line, so that line-based diffs work. A plan file is canonical JSON instead: its
 seal is the SHA-256 of the file with an empty seal (and the escapes undone), which anyone can check.
@@ -19,6 +19,7 @@ from lmsconf.errors import LmsconfError, StalePlan, UsageError
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json, canonical_json, sha256, sha256_of_bytes
 from lmsconf.model.names import UNPRINTABLE
+from lmsconf.model.plan import Change, UnmanagedResources
 
 Value = TypeVar("Value")
 
@@ -153,6 +154,21 @@ def from_json(value: Json, kind: type[Value], place: str = "") -> Value:
         raise ValueError(f"{place}{at.strip('`').removeprefix('$')}: {message}") from error
 
 
+def refuse_missing(value: Json, whole: Json, place: str = "") -> None:
+    """Raise ValueError, with the place, for a key that a document lacks although its struct has a default.
+
+    whole: the values of the document as lmsconf writes them. Other keys may be there.
+    """
+    if isinstance(value, dict) and isinstance(whole, dict):
+        for key, item in whole.items():
+            if key not in value:
+                raise ValueError(f"{place}{key} is missing")
+            refuse_missing(value[key], item, f"{place}{key}.")
+    elif isinstance(value, list) and isinstance(whole, list | tuple):
+        for number, (one, item) in enumerate(zip(value, whole, strict=True)):
+            refuse_missing(one, item, f"{place.removesuffix('.')}[{number}].")
+
+
 def _decoded(kind: type, value: object) -> object:
     if kind is not Address:
         return value  # an object: the body of a call
@@ -265,10 +281,6 @@ class JsonObjectReader:
     def text(self, key: str) -> str:
         return self._typed(key, str)
 
-    def text_or_nothing(self, key: str) -> str:
-        """Return the text under `key`; empty if the key is missing."""
-        return self.text(key) if key in self._value else ""
-
     def number(self, key: str) -> int:
         return self._typed(key, int)
 
@@ -309,6 +321,16 @@ def _text(value: Json) -> str:
     return value
 
 
-def string_list(values: Iterable[object]) -> list[Json]:
-    """Return the values as a list of strings."""
-    return [str(value) for value in values]
+def change_json(change: Change) -> dict[str, Json]:
+    values = object_json(change)
+    for key in ("replaced_by", "origin"):
+        if not values[key]:
+            del values[key]
+    return {"address": values["address"], "kind": change.address.kind, "name": change.address.name, **values}
+
+
+def unmanaged_json(groups: Iterable[UnmanagedResources]) -> list[Json]:
+    """Return the undeclared resources of each kind, with their number, which counts those left alone too."""
+    return [
+        {"kind": group.kind, "count": len(group.addresses) + group.left_alone, **object_json(group)} for group in groups
+    ]

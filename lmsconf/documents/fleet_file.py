@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from typing import Final
 
-from lmsconf.documents.change_values import problem_json
 from lmsconf.documents.document import (
     TOOL,
     JsonObjectReader,
+    object_json,
     parse_document,
+    refuse_missing,
     render_json,
     signature,
     to_json,
     verify_format,
     verify_signature,
+    without_keys,
 )
-from lmsconf.documents.plan_values import blocker_json
+from lmsconf.documents.plan_file import blocker_json
 from lmsconf.errors import LmsconfError, shorten
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.fleet import MOST_SHARDS, FleetAction, FleetEntry, FleetIndex, FleetShard
@@ -37,7 +39,7 @@ def index_json(index: FleetIndex) -> dict[str, Json]:
         "action": index.action.value,
         "created_at": index.created_at,
         "exit": index.exit.value,
-        **_shard_json(index.shard),
+        **({} if index.shard is None else {"shard": to_json(index.shard)}),
         "summary": {
             "workspaces": len(index.entries),
             "failed": len(index.failed),
@@ -47,38 +49,13 @@ def index_json(index: FleetIndex) -> dict[str, Json]:
     }
 
 
-def _shard_json(shard: FleetShard | None) -> dict[str, Json]:
-    """Return the key `shard`, which an index of all workspaces does not have."""
-    if shard is None:
-        return {}
-    return {"shard": to_json(shard)}
-
-
 def entry_json(entry: FleetEntry) -> dict[str, Json]:
-    """Return the result in one workspace as JSON."""
-    return {
-        "workspace": entry.workspace,
-        "url": entry.url,
-        "labels": dict(entry.labels),
-        "exit": entry.exit.value,
-        "digest": entry.digest,
-        "summary": dict(entry.summary),
-        "people": None if entry.people is None else dict(entry.people),
-        **({} if entry.basis is None else {"basis": entry.basis.value}),
-        "guards": dict(entry.guards),
-        **({"relaxed": list[Json](entry.relaxed)} if entry.relaxed else {}),
-        **_assumed_json(entry),
-        "blocked": [blocker_json(blocker) for blocker in entry.blocked],
-        "problems": [problem_json(problem) for problem in entry.problems],
-        "file": entry.file,
-    }
-
-
-def _assumed_json(entry: FleetEntry) -> dict[str, Json]:
-    """Return the keys about what is assumed, which a result without any does not have."""
+    """Return the result in one workspace as JSON, without the keys about what it has nothing of."""
+    left_out = [key for key in ("basis", "relaxed", "assumed_keys") if not getattr(entry, key)]
     if not entry.assumed_keys:
-        return {}
-    return {"assumed_keys": list[Json](entry.assumed_keys), "assumed_calls": entry.assumed_calls}
+        left_out.append("assumed_calls")
+    blocked: list[Json] = [blocker_json(blocker) for blocker in entry.blocked]
+    return {**without_keys(object_json(entry), *left_out), "blocked": blocked}
 
 
 def loads(text: str, signing_key: bytes | None = None) -> FleetIndex:
@@ -94,10 +71,12 @@ def loads(text: str, signing_key: bytes | None = None) -> FleetIndex:
         verify_signature(document, signing_key, "index of the fleet", hint)
     reader = JsonObjectReader(document)
     try:
+        entries = reader.value("workspaces", tuple[FleetEntry, ...])
+        refuse_missing(document["workspaces"], [entry_json(entry) for entry in entries], "workspaces")
         return FleetIndex(
             action=FleetAction(reader.text("action")),
             created_at=reader.text("created_at"),
-            entries=reader.value("workspaces", tuple[FleetEntry, ...]),
+            entries=entries,
             shard=_valid(reader.value("shard", FleetShard)) if "shard" in document else None,
         )
     except ValueError as error:

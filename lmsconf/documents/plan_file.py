@@ -9,47 +9,38 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import cast
 
-from lmsconf.documents.change_values import problem_json
+from msgspec.structs import replace
+
 from lmsconf.documents.document import (
     TOOL,
     JsonObjectReader,
+    change_json,
     file_changed_error,
+    from_json,
+    object_json,
     parse_document,
+    refuse_missing,
     render_canonical_json,
     render_sealed,
     signature,
-    string_list,
     to_json,
+    unmanaged_json,
     verify_format,
     verify_seal,
     verify_signature,
     without_keys,
 )
-from lmsconf.documents.effect_values import effects_from_json, effects_json, predicted_members_json
-from lmsconf.documents.plan_values import (
-    call_json,
-    calls_from_json,
-    changes_and_problems,
-    plan_change_json,
-    rehearsal_from_json,
-    rehearsal_json,
-    summary_json,
-    unmanaged_json,
-)
 from lmsconf.errors import StalePlan
-from lmsconf.model.address import Address
+from lmsconf.model.address import Address, Ref
+from lmsconf.model.blockers import Blocker, blockers
+from lmsconf.model.calls import Call
 from lmsconf.model.canonical_json import Json, sha256
+from lmsconf.model.effects import ContentEffects, Effects
 from lmsconf.model.plan import (
-    Assumption,
-    GuardCount,
-    GuardResult,
-    NoLongerDeclared,
+    Change,
     Plan,
-    SettingChange,
-    UndoneRun,
-    UnmanagedResources,
+    Rehearsal,
 )
-from lmsconf.model.scope import PlanScope
 
 FORMAT = "lmsconf.plan/1"
 _ANY_PLAN = "lmsconf.plan/"
@@ -61,17 +52,13 @@ def dumps(plan: Plan, signing_key: bytes | None = None) -> str:
     document = _document(plan, TOOL)
     if plan.masked_digest is not None:
         return render_canonical_json(document)
-    return _text(document if signing_key is None else {**document, "hmac": signature(document, signing_key)})
+    return render_sealed(document if signing_key is None else {**document, "hmac": signature(document, signing_key)})
 
 
 def dumps_with_digest(plan: Plan) -> tuple[str, str]:
     """Return the text of an unsigned plan file, and the plan's digest, which takes as long to compute."""
     document = _document(plan, TOOL)
-    return _text(document), str(document["digest"])
-
-
-def _text(document: Mapping[str, Json]) -> str:
-    return render_sealed(document)
+    return render_sealed(document), str(document["digest"])
 
 
 def plan_digest(plan: Plan) -> str:
@@ -94,9 +81,11 @@ def loads(text: str, signing_key: bytes | None = None) -> Plan:
     if signing_key is not None:
         verify_signature(document, signing_key, "plan file", _SIGN)
     try:
-        plan = _plan(JsonObjectReader(document))
+        plan = _plan(document)
         again = _document(plan, document.get("tool"))
-        same = _text({**again, "hmac": document["hmac"]} if "hmac" in document else again) == text
+        same = render_sealed({**again, "hmac": document["hmac"]} if "hmac" in document else again) == text
+        if not same:
+            refuse_missing(document, again)
     except (ValueError, RecursionError) as error:
         raise StalePlan(
             f"the file does not contain a plan: {error}", hint="Create it again with: lmsconf plan"
@@ -158,7 +147,7 @@ def _document(plan: Plan, tool: Json) -> dict[str, Json]:
         "expires_at": plan.expires_at,
         "people": plan.people,
         "timezone": plan.timezone,
-        "manifests": {"digest": plan.manifests_digest, "files": string_list(plan.manifests_files)},
+        "manifests": {"digest": plan.manifests_digest, "files": to_json(plan.manifests_files)},
         "partial": plan.partial,
         "selection": to_json(plan.selection),
         "offline": plan.offline,
@@ -168,9 +157,9 @@ def _document(plan: Plan, tool: Json) -> dict[str, Json]:
         "effects": effects_json(plan.effects),
         "assumptions": to_json(plan.assumptions),
         "assumed_calls": plan.assumed_calls,
-        "unmanaged": [unmanaged_json(group) for group in plan.unmanaged],
-        "left_out": string_list(plan.left_out),
-        "problems": [problem_json(problem) for problem in plan.all_problems],
+        "unmanaged": unmanaged_json(plan.unmanaged),
+        "left_out": to_json(plan.left_out),
+        "problems": to_json(plan.all_problems),
     }
     if plan.masked_digest is None and any(members := predicted_members_json(plan.effects)):
         document["predicted_members"] = members
@@ -186,46 +175,133 @@ def _document(plan: Plan, tool: Json) -> dict[str, Json]:
     return {**document, "digest": _digest(plan, digested)}
 
 
-def _plan(at: JsonObjectReader) -> Plan:
+def _plan(document: dict[str, Json]) -> Plan:
+    """Return the plan of a document; what it lacks, or has too much, shows when the plan is written again."""
+    at = JsonObjectReader(document)
     workspace, manifests = at.reader("workspace"), at.reader("manifests")
-    changes, problems = changes_and_problems(at)
-    scope = at.reader("selection")
-    selection = PlanScope(only=scope.texts("only"), excluded=scope.texts("except"), additive=scope.flag("additive"))
-    if at.flag("partial") is not selection.partial:
+    values: dict[str, Json] = {
+        **document,
+        "workspace": workspace.text("name"),
+        "url": workspace.text("url"),
+        "manifests_digest": manifests.text("digest"),
+        "manifests_files": manifests.json("files"),
+        "effects": _effects_values(at.object("effects"), document.get("predicted_members")),
+    }
+    if at.has("rehearsal"):
+        calls = at.reader("rehearsal").reader("calls")
+        values["rehearsal"] = {**at.object("rehearsal"), "calls": calls.json("total"), "done": calls.json("done")}
+    plan = from_json(values, Plan)
+    if at.flag("partial") is not plan.partial:
         raise ValueError("partial contradicts the selection")
-    return Plan(
-        workspace=workspace.text("name"),
-        url=workspace.text("url"),
-        people=at.maybe("people", at.number),
-        created_at=at.text("created_at"),
-        expires_at=at.text("expires_at"),
-        manifests_digest=manifests.text("digest"),
-        manifests_files=manifests.texts("files"),
-        selection=selection,
-        offline=at.flag("offline"),
-        timezone=at.maybe("timezone", at.text),
-        policy=at.object("policy"),
-        changes=changes,
-        calls=calls_from_json(at),
-        guards=at.value("guards", tuple[GuardResult, ...]),
-        measures=at.value("measures", tuple[GuardCount, ...]),
-        unmanaged=at.value("unmanaged", tuple[UnmanagedResources, ...]),
-        fingerprints=at.text_map("fingerprints"),
-        problems=problems,
-        effects=effects_from_json(
-            at.object("effects"),
-            at.value("predicted_members", list[str | None]) if at.has("predicted_members") else None,
-        ),
-        assumptions=at.value("assumptions", tuple[Assumption, ...]),
-        assumed_calls=at.number("assumed_calls"),
-        left_out=at.value("left_out", tuple[Address, ...]),
-        base=at.text("base") if at.has("base") else None,
-        let_go=at.value("let_go", tuple[NoLongerDeclared, ...]) if at.has("let_go") else (),
-        undo_of=at.value("undo_of", UndoneRun) if at.has("undo_of") else None,
-        settings_changed=at.value("settings_changed", tuple[SettingChange, ...]) if at.has("settings_changed") else (),
-        rehearsal=rehearsal_from_json(at.object("rehearsal")) if at.has("rehearsal") else None,
-    )
+    return _with_problems_and_bodies(plan)
 
 
-def _members(at: JsonObjectReader) -> list[str | None] | None:
-    return at.value("predicted_members", list[str | None]) if at.has("predicted_members") else None
+def _effects_values(effects: dict[str, Json], members: Json) -> dict[str, Json]:
+    """Return the values of Effects. members: the digest of the members of each of the groups, if any is known."""
+    at = JsonObjectReader(effects)
+    groups = at.value("groups", list[dict[str, Json]])
+    if isinstance(members, list):
+        groups = [{**group, "members": one} for group, one in zip(groups, members, strict=True)]
+    contents = [{**content, "counts": content} for content in at.value("contents", list[dict[str, Json]])]
+    return {**effects, "contents": cast("Json", contents), "groups": cast("Json", groups)}
+
+
+def _with_problems_and_bodies(plan: Plan) -> Plan:
+    """Return the plan as it was written.
+
+    `problems` of the document lists the plan's own first, then those of each change, with source locations.
+    """
+    problems = list(plan.problems)
+    changes: list[Change] = []
+    for bare in reversed(plan.changes):
+        own = len(problems) - len(bare.problems)
+        changes.append(replace(bare, problems=tuple(problems[own:])))
+        del problems[own:]
+    calls = tuple(replace(call, body=request_body_from_json(cast("Json", call.body))) for call in plan.calls)
+    return replace(plan, changes=tuple(reversed(changes)), problems=tuple(problems), calls=calls)
+
+
+PAIRS = "$pairs"
+"""Marks an object with keys that are ids not known yet: `{"$pairs": [[key, value], …]}`."""
+_OURS = frozenset({"$ref", PAIRS})
+
+
+def plan_change_json(change: Change) -> dict[str, Json]:
+    """Return a change without the source locations of its problems, which must not affect the digest."""
+    problems: list[Json] = [without_keys(object_json(problem), "source") for problem in change.problems]
+    return {**change_json(change), "problems": problems}
+
+
+def summary_json(plan: Plan) -> Json:
+    return {**object_json(plan.summary), "blocked": [blocker_json(blocker) for blocker in blockers(plan)]}
+
+
+def blocker_json(blocker: Blocker) -> dict[str, Json]:
+    return without_keys(object_json(blocker), "hint")
+
+
+def call_json(call: Call) -> Json:
+    return {**object_json(replace(call, body=None)), "body": request_body_json(call.body)}
+
+
+def request_body_json(body: object) -> Json:
+    """Return a request body as JSON, with `{"$ref": "group/Sales"}` for an id that is not known yet.
+
+    An object with such an id as a key becomes `{"$pairs": [[key, value], …]}`. Raises ValueError for a body with a key
+    `$ref` or `$pairs`, TypeError for a value that JSON lacks.
+    """
+    if isinstance(body, Ref):
+        whole: dict[str, Json] = {"$ref": str(body.address)}
+        return whole if body.part is None else {**whole, "choice": body.part}
+    if isinstance(body, dict):
+        if not body.keys().isdisjoint(_OURS):
+            raise ValueError("a request body may not have a key $ref or $pairs")
+        if any(isinstance(key, Ref) for key in body):
+            return {PAIRS: [[request_body_json(key), request_body_json(value)] for key, value in body.items()]}
+        return {key: request_body_json(value) for key, value in body.items()}
+    if isinstance(body, list):
+        return [request_body_json(item) for item in body]
+    if body is None or isinstance(body, (str, int, float)):
+        return body
+    raise TypeError(f"a request body cannot hold a {type(body).__name__}")
+
+
+def request_body_from_json(body: Json) -> object:
+    """Return the request body that `request_body_json` was given. Raises ValueError for a malformed reference."""
+    if isinstance(body, dict):
+        if "$ref" in body:
+            at = JsonObjectReader(body)
+            return Ref(Address.parse(at.text("$ref")), at.text("choice") if "choice" in body else None)
+        if PAIRS in body:
+            pairs = cast("list[list[Json]]", body[PAIRS])
+            return {request_body_from_json(key): request_body_from_json(value) for key, value in pairs}
+        return {key: request_body_from_json(value) for key, value in body.items()}
+    return [request_body_from_json(item) for item in body] if isinstance(body, list) else body
+
+
+def rehearsal_json(rehearsal: Rehearsal) -> dict[str, Json]:
+    return {
+        **without_keys(object_json(rehearsal), "done"),
+        "calls": {"total": rehearsal.calls, "done": rehearsal.done},
+        "remaining": [change_json(change) for change in rehearsal.remaining],
+        "pace": {**object_json(rehearsal.pace), "seconds": rehearsal.pace.seconds},
+    }
+
+
+def effects_json(effects: Effects) -> Json:
+    """Return effects as in a plan file, without the people."""
+    values = object_json(replace(effects, rows=None, unknown=()))
+    return {
+        **without_keys(values, "rows", "unknown"),
+        "contents": [_content_json(content) for content in effects.contents],
+        "groups": [without_keys(object_json(group), "members") for group in effects.groups],
+    }
+
+
+def _content_json(content: ContentEffects) -> Json:
+    return {**without_keys(object_json(content), "counts"), **object_json(content.counts)}
+
+
+def predicted_members_json(effects: Effects) -> list[Json]:
+    """Return the digest of the members after the plan of each of the groups, null where it is not known."""
+    return [group.members for group in effects.groups]

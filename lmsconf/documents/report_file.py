@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from lmsconf.documents.change_values import change_json, problem_json
 from lmsconf.documents.document import (
     TOOL,
     JsonObjectReader,
     add_seal,
+    change_json,
     file_changed_error,
+    from_json,
     object_json,
     parse_document,
+    refuse_missing,
     render_json,
-    string_list,
+    to_json,
     verify_format,
     verify_seal,
     without_keys,
 )
-from lmsconf.errors import Problem, StalePlan
+from lmsconf.errors import StalePlan
 from lmsconf.model.calls import CallStatus
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.effects import PredictedTotals
-from lmsconf.model.outcomes import ApplyReport, CallOutcome
-from lmsconf.model.plan import Change
-from lmsconf.model.scope import VerifiedScope
+from lmsconf.model.outcomes import ApplyReport
 
 FORMAT = "lmsconf.apply/1"
 
@@ -41,8 +40,10 @@ def loads(text: str) -> ApplyReport:
     verify_format(document, FORMAT)
     verify_seal(document)
     try:
-        report = _report(JsonObjectReader(document))
+        report = _report(document)
         same = _text(report, document.get("tool")) == text
+        if not same:
+            refuse_missing(document, _document(report, document.get("tool")))
     except (ValueError, RecursionError) as error:
         raise StalePlan(f"the file does not contain an apply report: {error}") from error
     if not same:
@@ -70,35 +71,23 @@ def _document(report: ApplyReport, tool: Json) -> dict[str, Json]:
         "verified": _verified_json(report),
         "converged": report.converged,
         "residue": [change_json(change) for change in report.residue],
-        "problems": [problem_json(problem) for problem in report.problems],
+        "problems": to_json(report.problems),
         "exit": int(report.exit),
         # Left out where nothing was predicted, as in reports of earlier versions.
         **({} if report.predicted is None else {"predicted": object_json(report.predicted)}),
     }
 
 
-def _report(at: JsonObjectReader) -> ApplyReport:
+def _report(document: dict[str, Json]) -> ApplyReport:
+    """Return the report of a document; what it lacks, or has too much, shows when the report is written again."""
+    at = JsonObjectReader(document)
     workspace = at.reader("workspace")
-    return ApplyReport(
-        plan_digest=at.text("digest"),
-        workspace=workspace.text("name"),
-        url=workspace.text("url"),
-        people=at.maybe("people", at.number),
-        started_at=at.text("started_at"),
-        finished_at=at.text("finished_at"),
-        outcomes=at.value("outcomes", tuple[CallOutcome, ...]),
-        verified=at.value("verified", VerifiedScope),
-        converged=at.maybe("converged", at.flag),
-        residue=at.value("residue", tuple[Change, ...]),
-        problems=at.value("problems", tuple[Problem, ...]),
-        meta=at.text_map("meta"),
-        exit=at.number("exit"),
-        predicted=at.value("predicted", PredictedTotals) if at.has("predicted") else None,
-    )
+    values = {"workspace": workspace.text("name"), "url": workspace.text("url"), "plan_digest": at.text("digest")}
+    return from_json({**document, **values}, ApplyReport)
 
 
 def _verified_json(report: ApplyReport) -> Json:
     """Return what was verified. others: the addresses in `residue` that are not part of the plan."""
     verified = object_json(report.verified)
     reason = verified.pop("reason")
-    return {**verified, "others": string_list(change.address for change in report.foreign_changes), "reason": reason}
+    return {**verified, "others": [change.address for change in report.foreign_changes], "reason": reason}

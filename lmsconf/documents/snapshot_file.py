@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from hashlib import sha256
 from typing import Final
 
 from lmsconf.documents import document
+from lmsconf.documents.document import object_json
 from lmsconf.errors import LmsconfError
 from lmsconf.kinds import all_kinds
-from lmsconf.model.canonical_json import Json
-from lmsconf.model.rows import row_from_json, row_to_json
-from lmsconf.model.snapshot import ListedRow, Listing, Snapshot, SnapshotRedaction
+from lmsconf.model.canonical_json import Json, canonical_json
+from lmsconf.model.recorded_run import SnapshotDigest
+from lmsconf.model.snapshot import ListedRow, Listing, Snapshot, SnapshotRedaction, row_to_json
 from lmsconf.planner.kind import in_snapshot_order
 from lmsconf.planner.redaction import UnnamedRow
 
@@ -37,7 +39,7 @@ def snapshot_json(snapshot: Snapshot) -> dict[str, Json]:
     return {key: list(value) if isinstance(value, Iterator) else value for key, value in _body(snapshot).items()}
 
 
-def snapshot_digest(snapshot: Snapshot) -> str:
+def file_digest(snapshot: Snapshot) -> str:
     """Return the SHA-256 of the snapshot file."""
     digest = sha256()
     for piece in text_pieces(snapshot):
@@ -102,10 +104,10 @@ def _redaction(at: document.JsonObjectReader) -> SnapshotRedaction:
 
 def _rows(at: document.JsonObjectReader, row_type: type[ListedRow]) -> Iterator[ListedRow]:
     for number, row in enumerate(at.items(row_type.listing)):
-        try:
-            yield row_from_json(row_type, row)
-        except ValueError as wrong:
-            raise ValueError(f"{row_type.listing}[{number}]: {wrong}") from wrong
+        place = f"{row_type.listing}[{number}]"
+        if isinstance(row, dict) and None in row.values():
+            raise ValueError(f"{place}: a value is null, and would be left out")
+        yield document.from_json(row, row_type, place)
 
 
 def _row_types() -> dict[str, type[ListedRow]]:
@@ -115,3 +117,26 @@ def _row_types() -> dict[str, type[ListedRow]]:
     row_types.append(UnnamedRow)
     row_types.extend(row_type for kind in kinds if not kind.is_person for row_type in kind.row_types)
     return {row_type.listing: row_type for row_type in row_types}
+
+
+def snapshot_digest(snapshot: Snapshot) -> SnapshotDigest:
+    """Return the SHA-256 of the rows of a snapshot, and how many there are of each listing: the part that was read.
+
+    Hashed is a line of canonical JSON for each listing, in the order of their names, and one for each of its rows.
+    """
+    hashed = hashlib.sha256()
+    for name in sorted(snapshot.listings):
+        hashed.update(canonical_json({"listing": name}) + b"\n")
+        for row in snapshot.listings[name].rows:
+            hashed.update(canonical_json(row_to_json(row)) + b"\n")
+    return SnapshotDigest(
+        sha256=hashed.hexdigest(),
+        taken_at=snapshot.taken_at,
+        rows={name: len(snapshot.listings[name].rows) for name in sorted(snapshot.listings)},
+        incomplete=tuple(sorted(name for name, listing in snapshot.listings.items() if listing.incomplete is not None)),
+    )
+
+
+def snapshot_digest_json(digest: SnapshotDigest) -> dict[str, Json]:
+    # A list, as in the file that it is compared with.
+    return {**object_json(digest), "incomplete": list(digest.incomplete)}

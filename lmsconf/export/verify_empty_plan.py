@@ -23,8 +23,8 @@ from lmsconf.manifest.problems import find_conflicts
 from lmsconf.manifest.schema_check import SchemaValidator
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DesiredResource, Manifests
+from lmsconf.model.names import is_representable
 from lmsconf.model.plan import Action, Change, Plan
-from lmsconf.model.text_limits import is_representable
 from lmsconf.planner.kind import Kind, required_keys
 from lmsconf.planner.manifest_entries import ExportedEntry, ManifestEntry, UnexportableRow
 from lmsconf.planner.planned_resources import OWNED

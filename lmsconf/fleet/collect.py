@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from lmsconf.documents.change_values import change_json
+from lmsconf.documents.document import change_json
 from lmsconf.documents.plan_file import loads
 from lmsconf.errors import LmsconfError
 from lmsconf.fleet.fleet_run import make_folder, read_index, selection_digest, write_index

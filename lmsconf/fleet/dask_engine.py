@@ -30,8 +30,8 @@ from lmsconf.errors import ExitCode, LmsconfError, Problem, Terminated, UsageErr
 from lmsconf.fleet.dask_worker import AGAIN, DaskBatch, DaskJob, ProjectDigests, other_project, run_tasks
 from lmsconf.fleet.fleet_run import Lost
 from lmsconf.fleet.local_engine import ended_problem
-from lmsconf.fleet.task_process import interrupt_run
 from lmsconf.fleet.tasks import FleetTask, plan_path, result_files, with_part_of_rate
+from lmsconf.fleet.worker import interrupt_run
 from lmsconf.model.fleet import FleetAction, FleetEntry
 from lmsconf.support.atomic_files import read_text, write_atomically
 from lmsconf.support.url_rules import is_loopback

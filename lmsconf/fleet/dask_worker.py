@@ -21,8 +21,8 @@ from msgspec.structs import replace
 
 from lmsconf.documents.document import TOOL, JsonObjectReader
 from lmsconf.errors import LmsconfError, Problem
-from lmsconf.fleet.task_process import TaskProcess, TaskProcesses, is_interrupted
 from lmsconf.fleet.tasks import FleetTask, begun_plans, plan_path, to_path
+from lmsconf.fleet.worker import TaskProcess, TaskProcesses, is_interrupted
 from lmsconf.journal.journal_folder import ensure_folder
 from lmsconf.manifest.file_set import ManifestFileReader, UnreadableFile
 from lmsconf.model.canonical_json import Json, sha256

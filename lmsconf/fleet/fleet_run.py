@@ -144,21 +144,17 @@ def _results_after(cut: KeyboardInterrupt, results: Generator[FleetEntry]) -> It
         return
 
 
-def lost_task(project: ProjectFile) -> Lost:
-    """Return the function that makes the result of a task that has none: of an apply, it may be done in part."""
-
-    def lost(task: FleetTask, code: ExitCode, problem: Problem) -> FleetEntry:
-        if task.action is FleetAction.APPLY and problem.code == "fleet/lost":
-            code = ExitCode.PARTIAL
-        return FleetEntry(
-            workspace=task.workspace,
-            url=str(project.mapping_at("workspaces", task.workspace)["url"]),
-            labels=project.labels(task.workspace),
-            exit=code,
-            problems=(problem,),
-        )
-
-    return lost
+def lost_task(project: ProjectFile, task: FleetTask, code: ExitCode, problem: Problem) -> FleetEntry:
+    """Return the result of a task that has none: of an apply, it may be done in part."""
+    if task.action is FleetAction.APPLY and problem.code == "fleet/lost":
+        code = ExitCode.PARTIAL
+    return FleetEntry(
+        workspace=task.workspace,
+        url=str(project.mapping_at("workspaces", task.workspace)["url"]),
+        labels=project.labels(task.workspace),
+        exit=code,
+        problems=(problem,),
+    )
 
 
 def make_folder(folder: Path) -> None:

@@ -20,8 +20,8 @@ from msgspec import Struct
 from lmsconf.documents.document import from_json
 from lmsconf.errors import ExitCode, LmsconfError, Problem, Terminated
 from lmsconf.fleet.fleet_run import Lost
-from lmsconf.fleet.task_process import TaskProcess
 from lmsconf.fleet.tasks import FleetTask, with_part_of_rate
+from lmsconf.fleet.worker import TaskProcess
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.fleet import FleetAction, FleetEntry
 from lmsconf.support.atomic_files import os_error_message

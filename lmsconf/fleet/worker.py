@@ -3,6 +3,10 @@
 `python -m lmsconf.fleet.worker FOLDER` works in the project in FOLDER until stdin ends. LMSCONF_PLAN_KEY signs plans.
 With `--bound`, it also ends in the middle of a task, at once: then another machine is given that task. Its result files
 are temporary then, and are not synced.
+
+A process is of one project, and one for a Dask worker waits a while for its next task. Dask runs functions in threads;
+a process can be stopped when its time is over, is interrupted by a signal as in a terminal, and dies with the Dask
+worker. It gets its tokens and LMSCONF_PLAN_KEY from the environment of the worker.
 """
 
 from __future__ import annotations
@@ -10,17 +14,23 @@ from __future__ import annotations
 import gc
 import json
 import os
+import selectors
 import signal
+import subprocess
 import sys
 import threading
-from collections.abc import Iterable, Iterator
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from queue import SimpleQueue
-from typing import IO, Final, NoReturn
+from typing import IO, Final, NoReturn, cast
 
 from lmsconf.documents.fleet_file import entry_json
 from lmsconf.errors import Terminated
-from lmsconf.fleet.tasks import TaskRunner, task_from_json
+from lmsconf.fleet.tasks import OF_ONE_WORKSPACE, FleetTask, TaskRunner, task_from_json, task_json
+from lmsconf.model.canonical_json import Json
 from lmsconf.support.interrupts import Interrupts
 
 BOUND: Final = "--bound"
@@ -75,6 +85,160 @@ def _bound(tasks: Iterable[str]) -> Iterator[str]:
 
 def _terminate(number: int, frame: object) -> NoReturn:
     raise Terminated
+
+
+_IDLE: Final = 30.0
+"""Seconds for which a process waits for the next task."""
+_LOOK: Final = 0.5
+"""Seconds between two looks at whether the Dask worker still runs."""
+_changing = threading.Lock()
+_idle: dict[tuple[str, str], list[TaskProcess]] = defaultdict(list)
+_running: dict[str, set[TaskProcess]] = defaultdict(set)
+_interrupted: dict[str, int] = {}
+
+
+def interrupt_run(run: str, number: int) -> None:
+    """Send a signal to the processes that work on tasks of a run; its other tasks are not begun in this process."""
+    with _changing:
+        _interrupted[run] = number
+        for process in _running[run]:
+            process.send_signal(number)
+
+
+def is_interrupted(run: str) -> bool:
+    """Whether a run was interrupted."""
+    return run in _interrupted
+
+
+def _always() -> bool:
+    return True
+
+
+class TaskProcess:
+    """A process that runs tasks of one project, one after the other."""
+
+    def __init__(self, root: Path, environ: Mapping[str, str], *options: str) -> None:
+        """Start it. options: of `lmsconf.fleet.worker`. Raises OSError."""
+        environ = {name: value for name, value in environ.items() if name not in OF_ONE_WORKSPACE}
+        self._process = subprocess.Popen(  # noqa: S603  this very program
+            [sys.executable, "-P", "-m", "lmsconf.fleet.worker", str(root), *options],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            process_group=0,  # so that a token's command ends with it
+            env={**environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        )
+        self._retirement: threading.Timer | None = None
+
+    @property
+    def is_alive(self) -> bool:
+        return self._process.poll() is None
+
+    def send(self, task: FleetTask) -> None:
+        """Give it a task."""
+        stdin = cast("IO[bytes]", self._process.stdin)
+        with suppress(BrokenPipeError):  # it has died: its stdout says so
+            stdin.write(task_json(task) + b"\n")
+            stdin.flush()
+
+    def answer(self, end: float | None, goes_on: Callable[[], bool] = _always) -> dict[str, Json]:
+        """Return the entry of its task, or why there is none; killed at `end`, or once `goes_on` returns False."""
+        stdout = cast("IO[bytes]", self._process.stdout)
+        line = b""
+        is_late = False
+        with selectors.DefaultSelector() as selector:
+            selector.register(stdout, selectors.EVENT_READ)
+            while not line.endswith(b"\n"):
+                if selector.select(_LOOK if end is None else max(0.0, min(_LOOK, end - time.monotonic()))):
+                    piece = os.read(stdout.fileno(), 1 << 16)
+                    if not piece:
+                        break
+                    line += piece
+                elif (is_late := end is not None and time.monotonic() >= end) or not goes_on():
+                    self.kill()
+        if line.endswith(b"\n"):
+            return {"entry": json.loads(line)}
+        return {"late": is_late, "code": self._process.wait()}
+
+    def send_signal(self, number: int) -> None:
+        self._process.send_signal(number)
+
+    def kill(self) -> None:
+        """Kill it, and the programs that it has started."""
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+
+    def retire_later(self) -> None:
+        """End it if it gets no task for some time."""
+        self._retirement = threading.Timer(_IDLE, _retire, [self])
+        self._retirement.daemon = True
+        self._retirement.start()
+
+    def keep(self) -> None:
+        if self._retirement is not None:
+            self._retirement.cancel()
+
+    def close(self) -> None:
+        """End it. It has no task."""
+        with suppress(BrokenPipeError):  # what it has not read is lost with it
+            cast("IO[bytes]", self._process.stdin).close()
+        self._process.wait()
+        cast("IO[bytes]", self._process.stdout).close()
+
+
+class TaskProcesses:
+    """The process that works on the tasks of a run, one after the other: an idle one of the project, or a new one."""
+
+    def __init__(self, root: Path, run: str) -> None:
+        self._root, self._run = root, run
+        self._settings = ""
+        self._process: TaskProcess | None = None
+
+    def __enter__(self) -> TaskProcesses:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._give_back()
+
+    def get(self, settings: str) -> TaskProcess:
+        """Return a process that has read the project file with this digest."""
+        if self._process is not None and self._process.is_alive and self._settings == settings:
+            return self._process
+        self._give_back()
+        self._settings = settings
+        with _changing:
+            waiting = _idle[str(self._root), settings]
+            self._process = waiting.pop() if waiting else None
+            if self._process is not None:
+                self._process.keep()
+        process = self._process = self._process or TaskProcess(self._root, os.environ, BOUND)
+        with _changing:
+            _running[self._run].add(process)
+            if self._run in _interrupted:
+                process.send_signal(_interrupted[self._run])
+        return process
+
+    def _give_back(self) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        with _changing:
+            _running[self._run].discard(process)
+            is_reusable = process.is_alive and self._run not in _interrupted
+            if is_reusable:
+                _idle[str(self._root), self._settings].append(process)
+                process.retire_later()
+        if not is_reusable:
+            process.kill()
+            process.close()
+
+
+def _retire(process: TaskProcess) -> None:
+    with _changing:
+        holding = [waiting for waiting in _idle.values() if process in waiting]
+        for waiting in holding:
+            waiting.remove(process)
+    if holding:
+        process.close()
 
 
 if __name__ == "__main__":

@@ -1,31 +1,32 @@
-"""Journals → recorded runs. A truncated or damaged line is counted, and the other lines are still read."""
+"""Journals → recorded runs. A truncated or damaged line is counted, and the other lines are still read.
+
+Before a run looks at the workspace it waits for the writes of an earlier one: calls in flight may still take effect,
+new resources may not be listed yet, and a plan that is made earlier would repeat them.
+"""
 
 from __future__ import annotations
 
+import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
+from math import ceil
 from pathlib import Path
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from lmsconf.documents.document import JsonObjectReader
+from lmsconf.documents.document import from_json
 from lmsconf.errors import LmsconfError
-from lmsconf.journal.journal_folder import FOLDER, RUNS, journals, open_journal
-from lmsconf.journal.line_codec import FORMAT, decode_line, decode_lines
-from lmsconf.model.address import Address
+from lmsconf.journal.journal_folder import FOLDER, FORMAT, RUNS, decode_line, decode_lines, journals, open_journal
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.recorded_run import (
     CallState,
-    ChainLink,
     JournalHeader,
-    ManifestsCommit,
     RecordedCall,
     RecordedRun,
     RunEnding,
-    SnapshotDigest,
 )
-from lmsconf.model.scope import VerifyMode
 from lmsconf.support.atomic_files import os_error_message
 
 
@@ -53,8 +54,7 @@ def read_headers(root: Path, url: str | None = None) -> Iterator[tuple[Path, Jou
     url: only those of runs in the workspace with this URL. Raises LmsconfError.
     """
     for path in _journals(root, url):
-        entry = _first_line(path)
-        header = None if entry is None else _header(entry)
+        header = parse_journal(path.stem, _first_line(path)).opening
         if header is not None:
             yield path, header
 
@@ -103,119 +103,29 @@ class _Fold:
 
     def take(self, entry: dict[str, Json] | None) -> None:
         try:
-            self._take(JsonObjectReader(entry))
+            self._take(entry or {})
         except (ValueError, OverflowError):
             # The line is damaged, or a newer lmsconf wrote an event or value that this one does not support.
             self.damaged += 1
 
-    def _take(self, entry: JsonObjectReader) -> None:
-        event, at = entry.text("event"), _time(entry.text("at"))
-        if event == "run":
-            self.opening = _opening(entry, at)
-        elif event == "end":
-            self.ending = RunEnding(
-                at=at,
-                exit=entry.number("exit"),
-                verified=VerifyMode(entry.text("verified")),
-                converged=entry.maybe("converged", entry.flag),
-                seen=entry.flag("seen"),
-                report_sha256=entry.maybe("report_sha256", entry.text) if entry.has("report_sha256") else None,
-                after=_digest(entry, "after"),
-            )
-        elif event == "seen":
-            self.seen[entry.text("key")] = entry.text("value")
-        elif event in ("intent", "outcome"):
-            before = self.calls.get(entry.text("call"))
-            made = _begun(entry, at) if event == "intent" else _ended(entry, at)
-            self.calls[made.call] = replace(made, begun=made.begun or (before.begun if before else None))
-        else:
-            raise ValueError(f"there is no event {event!r}")
-
-
-def _time(text: str) -> datetime:
-    return datetime.fromisoformat(text).astimezone(UTC)
-
-
-def _header(entry: dict[str, Json]) -> JournalHeader | None:
-    """Return the header in the first line of a journal; None if it is not one that this version supports."""
-    try:
-        at = JsonObjectReader(entry)
-        return _opening(at, _time(at.text("at"))) if at.text("event") == "run" else None
-    except (ValueError, OverflowError):
-        return None
-
-
-def _opening(entry: JsonObjectReader, at: datetime) -> JournalHeader:
-    if entry.text("format") != FORMAT:
-        raise ValueError("it has another format")
-    return JournalHeader(
-        digest=entry.text("digest"),
-        workspace=entry.text("workspace"),
-        url=entry.text("url"),
-        started=at,
-        tool=entry.text("tool"),
-        calls=entry.number("calls"),
-        meta=entry.text_map("meta"),
-        chain=_link(entry.reader("chain")) if entry.has("chain") else None,
-        plan_sha256=entry.text("plan_sha256") if entry.has("plan_sha256") else None,
-        pre_image_sha256=entry.text("pre_image_sha256") if entry.has("pre_image_sha256") else None,
-        before=_digest(entry, "before"),
-        commit=_commit(entry.reader("commit")) if entry.has("commit") else None,
-    )
-
-
-def _digest(entry: JsonObjectReader, key: str) -> SnapshotDigest | None:
-    if not entry.has(key):
-        return None
-    return entry.maybe(key, lambda key: entry.value(key, SnapshotDigest))
-
-
-def _commit(entry: JsonObjectReader) -> ManifestsCommit:
-    return ManifestsCommit(
-        commit=entry.maybe("commit", entry.text),
-        clean=entry.flag("clean"),
-        reason=entry.maybe("reason", entry.text),
-    )
-
-
-def _link(entry: JsonObjectReader) -> ChainLink:
-    return ChainLink(
-        number=entry.number("number"),
-        previous=entry.maybe("previous", entry.text),
-        previous_sha256=entry.maybe("previous_sha256", entry.text),
-        oldest=entry.maybe("oldest", entry.text),
-    )
-
-
-def _begun(entry: JsonObjectReader, at: datetime) -> RecordedCall:
-    return RecordedCall(
-        call=entry.text("call"),
-        address=_address(entry),
-        operation=entry.text("operation"),
-        people=entry.texts("people"),
-        state=CallState.IN_FLIGHT,
-        begun=at,
-    )
-
-
-def _ended(entry: JsonObjectReader, at: datetime) -> RecordedCall:
-    return RecordedCall(
-        call=entry.text("call"),
-        address=_address(entry),
-        operation=entry.text("operation"),
-        people=entry.texts("people"),
-        state=CallState(entry.text("status")),
-        ended=at,
-        reason=entry.maybe("reason", entry.text),
-        id=entry.maybe("id", entry.text),
-    )
-
-
-def _address(entry: JsonObjectReader) -> str:
-    """Return the address of a call. Raises ValueError for a text that is none."""
-    text = entry.text("address")
-    Address.parse(text)
-    return text
+    def _take(self, entry: dict[str, Json]) -> None:
+        at = from_json(entry.get("at"), datetime).astimezone(UTC)
+        match entry:
+            case {"event": "run", "format": str(format)} if format == FORMAT:
+                self.opening = replace(from_json(entry, JournalHeader), started=at)
+            case {"event": "end"}:
+                self.ending = replace(from_json(entry, RunEnding), at=at)
+            case {"event": "seen", "key": str(key), "value": str(value)}:
+                self.seen[key] = value
+            case {"event": "intent"}:
+                sent = from_json({**entry, "status": CallState.IN_FLIGHT.value}, RecordedCall)
+                self.calls[sent.call] = replace(sent, begun=at)
+            case {"event": "outcome"}:
+                ended = from_json(entry, RecordedCall)
+                before = self.calls.get(ended.call)
+                self.calls[ended.call] = replace(ended, begun=before.begun if before else None, ended=at)
+            case _:
+                raise ValueError("there is no such event, or it has another format")
 
 
 def _journals(root: Path, url: str | None = None) -> list[Path]:
@@ -243,16 +153,15 @@ def _second(path: Path) -> str:
 
 def _began_at(path: Path) -> str:
     """Return when a run began, to the millisecond; for a journal that does not say it, the end of the second."""
-    entry = _first_line(path)
-    at = None if entry is None else entry.get("at")
+    at = (decode_line(_first_line(path)) or {}).get("at")
     return at if isinstance(at, str) else "~"
 
 
-def _first_line(path: Path) -> dict[str, Json] | None:
-    """Return the first entry of a journal; None if it cannot be read. Raises LmsconfError."""
+def _first_line(path: Path) -> bytes:
+    """Raises LmsconfError for a journal that cannot be read."""
     try:
         with open_journal(path) as file:
-            return decode_line(file.readline())
+            return file.readline()
     except OSError as error:
         raise _unreadable(path, error) from error
 
@@ -283,3 +192,63 @@ def _pruned(journals: list[Path], name: str) -> str:
 
 def _fits(stem: str, name: str) -> bool:
     return bool(name) and (stem.startswith(name) or stem.partition("-")[2].startswith(name))
+
+
+class PendingWrites(Struct, frozen=True, kw_only=True):
+    """The calls in flight and unverified creations of a run, and the seconds until all of them are visible."""
+
+    run: str
+    calls: int
+    made: int
+    seconds: float
+
+    def __str__(self) -> str:
+        wait = f"Waiting {ceil(self.seconds)} s before looking at the workspace, because what was"
+        if self.calls:
+            calls = "1 call" if self.calls == 1 else f"{self.calls} calls"
+            return f"The run {self.run} ended with {calls} in flight. {wait} sent may still arrive."
+        things = "1 thing" if self.made == 1 else f"{self.made} things"
+        unread = f"The run {self.run} made {things} that it could not read back afterwards."
+        return f"{unread} {wait} created may not be readable yet."
+
+
+def find_pending_writes(root: Path, url: str, *, now: datetime, settle_seconds: float) -> PendingWrites | None:
+    """Return the pending writes to the workspace with that url; None if there is nothing to wait for.
+
+    settle_seconds: how long after sending a call may take effect, and how long after its creation a resource may be
+    missing from listings. Raises LmsconfError if a journal cannot be read.
+    """
+    for run in read_runs(root, url):
+        writes = _pending(run, now, settle_seconds)
+        # Each run waits for earlier ones, so runs older than a readable one have nothing pending.
+        if writes is not None or run.opening is not None:
+            return writes
+    return None
+
+
+def wait_for_pending_writes(
+    root: Path,
+    url: str,
+    settle_seconds: float,
+    *,
+    notify: Callable[[PendingWrites], None],
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    sleep: Callable[[float], None] = time.sleep,
+) -> None:
+    """Sleep until no write of an earlier run can be pending any more.
+
+    notify: called before that with how long and why.
+    """
+    writes = find_pending_writes(root, url, now=clock(), settle_seconds=settle_seconds)
+    if writes is not None:
+        notify(writes)
+        sleep(writes.seconds)
+
+
+def _pending(run: RecordedRun, now: datetime, settle: float) -> PendingWrites | None:
+    sent = [call.begun for call in run.in_flight if call.begun is not None]
+    made = [call.ended for call in run.unconfirmed_creations if call.ended is not None]
+    # If the clock was set back, a call seems to lie in the future: never wait longer than `settle`.
+    last = max([*sent, *made], default=None)
+    seconds = min(settle, settle - (now - last).total_seconds()) if last is not None else 0.0
+    return PendingWrites(run=run.name, calls=len(sent), made=len(made), seconds=seconds) if seconds > 0 else None

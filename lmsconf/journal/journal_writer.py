@@ -17,26 +17,26 @@ from msgspec.structs import replace
 
 from lmsconf import __version__
 from lmsconf.documents import report_file, snapshot_file
+from lmsconf.documents.document import object_json, without_keys
 from lmsconf.documents.plan_file import dumps_with_digest
-from lmsconf.documents.snapshot_digest import snapshot_digest, snapshot_digest_json
+from lmsconf.documents.snapshot_file import snapshot_digest
 from lmsconf.errors import LmsconfError, Problem, Severity
 from lmsconf.journal.journal_folder import (
+    FORMAT,
     RUNS,
     SUFFIX,
+    encode_line,
     ensure_folder,
     open_private_file,
     runs_folder,
     unwritable_error,
 )
-from lmsconf.journal.kept_documents import before_path, plan_path, report_path
-from lmsconf.journal.line_codec import FORMAT, chain_json, commit_json, encode_line
-from lmsconf.journal.run_chain import Retention, delete_run, plan_retention
+from lmsconf.journal.kept_runs import Retention, before_path, delete_run, plan_path, plan_retention, report_path
 from lmsconf.model.calls import Call
 from lmsconf.model.canonical_json import Json, sha256_of_bytes
-from lmsconf.model.outcomes import ApplyReport, CallOutcome
+from lmsconf.model.outcomes import ApplyReport, CallOutcome, VerifyMode
 from lmsconf.model.plan import Plan
-from lmsconf.model.recorded_run import CallState, ManifestsCommit, SnapshotDigest
-from lmsconf.model.scope import VerifyMode
+from lmsconf.model.recorded_run import CallState, JournalHeader, ManifestsCommit, SnapshotDigest
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.model.time_formats import format_utc
 from lmsconf.support.atomic_files import os_error_message, write_atomically
@@ -99,12 +99,23 @@ class Journal:
             raise unwritable_error(folder, error) from error
         journal = cls(path, digest, descriptor, clock, sync)
         try:
-            opening = _opening(plan, digest, meta)
-            opening |= {"chain": chain_json(link), "plan_sha256": sha256_of_bytes(text.encode())}
-            opening |= {"before": None if before is None else snapshot_digest_json(snapshot_digest(before))}
-            opening |= {} if commit is None else {"commit": commit_json(commit)}
             earlier = None if pre_image is None else redact_registered_tokens(snapshot_file.dumps(pre_image))
-            opening |= {} if earlier is None else {"pre_image_sha256": sha256_of_bytes(earlier.encode())}
+            header = JournalHeader(
+                digest=digest,
+                workspace=plan.workspace,
+                url=plan.url,
+                started=started,
+                tool=__version__,
+                calls=len(plan.calls),
+                meta=_noted(meta),
+                chain=link,
+                plan_sha256=sha256_of_bytes(text.encode()),
+                before=None if before is None else snapshot_digest(before),
+                commit=commit,
+                pre_image_sha256=None if earlier is None else sha256_of_bytes(earlier.encode()),
+            )
+            absent = [key for key in ("commit", "pre_image_sha256") if getattr(header, key) is None]
+            opening: dict[str, Json] = {"event": "run", "format": FORMAT, **without_keys(object_json(header), *absent)}
             journal._write(opening, started, lasting=True)
             write_atomically(plan_path(path), text)
             if earlier is not None:
@@ -178,15 +189,16 @@ class Journal:
         """Keep the report, and record how the run ended; return a warning for all that could not be written."""
         with self._turn:
             kept = self._keep(report)
-            looked = {
+            # Without verification, the last reading was that of a single write whose response was lost.
+            seen = None if report.verified.scope is VerifyMode.NONE else self._after
+            ending: dict[str, Json] = {
+                "exit": report.exit,
                 "verified": report.verified.scope.value,
                 "converged": report.converged,
                 "seen": report.everything_seen,
+                "report_sha256": kept,
+                "after": None if seen is None else object_json(seen),
             }
-            ending: dict[str, Json] = {"exit": report.exit, **looked, "report_sha256": kept}
-            # Without verification, the last reading was that of a single write whose response was lost.
-            seen = None if report.verified.scope is VerifyMode.NONE else self._after
-            ending["after"] = None if seen is None else snapshot_digest_json(seen)
             self._try({"event": "end", **ending}, lasting=True)
         if self._failure is None:
             return tuple(self._warnings)
@@ -225,19 +237,6 @@ class Journal:
             line = line[os.write(self._descriptor, line) :]
         if lasting:
             self._sync(self._descriptor)
-
-
-def _opening(plan: Plan, digest: str, meta: Mapping[str, str]) -> dict[str, Json]:
-    return {
-        "event": "run",
-        "format": FORMAT,
-        "digest": digest,
-        "workspace": plan.workspace,
-        "url": plan.url,
-        "tool": __version__,
-        "calls": len(plan.calls),
-        "meta": dict(_noted(meta)),
-    }
 
 
 def _noted(meta: Mapping[str, str]) -> dict[str, str]:

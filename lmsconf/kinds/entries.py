@@ -14,9 +14,9 @@ from lmsconf.kinds.custom_field.parse import (
     parse_field,
     parse_replayed_deletion,
 )
-from lmsconf.kinds.manual_group.types import declared_lists, parse_group
+from lmsconf.kinds.manual_group.types import parse_group
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
-from lmsconf.kinds.shared.manifest_entries import NOBODY, delete_entry_by_name, desired_resource_by_name
+from lmsconf.kinds.shared.manifest_entries import declared_lists, delete_entry_by_name, desired_resource_by_name
 from lmsconf.kinds.smart_group.types import find_unknown_choices, parse_smart_group
 from lmsconf.kinds.user.parse import parse_absent_person, parse_person
 from lmsconf.kinds.user.people_directory import people_addresses
@@ -70,12 +70,11 @@ def dependencies(declared: DesiredResource[Any]) -> list[Address]:
     kind, spec = declared.address.kind, declared.spec
     if kind == USER:
         return [Address.of(CUSTOM_FIELD, field) for field in spec.answers]
-    if kind == GROUP:
-        return [address for _, people in declared_lists(spec) for address in people_addresses(people)]
-    if kind == SMART_GROUP:
-        fields = [Address.of(CUSTOM_FIELD, condition.field) for condition in spec.conditions or ()]
-        return [*fields, *people_addresses(spec.managers or NOBODY)]
-    return [spec.audience] if kind == CONTENT_TARGET else []
+    if kind == CONTENT_TARGET:
+        return [spec.audience]
+    conditions = spec.conditions or () if kind == SMART_GROUP else ()
+    fields = [Address.of(CUSTOM_FIELD, condition.field) for condition in conditions]
+    return [*fields, *(address for _, people in declared_lists(spec) for address in people_addresses(people))]
 
 
 def named_emails(entry: DesiredResource[Any] | DeleteEntry[Any]) -> Iterable[str]:
@@ -85,11 +84,9 @@ def named_emails(entry: DesiredResource[Any] | DeleteEntry[Any]) -> Iterable[str
         return people_named(entry)
     if not isinstance(entry, DesiredResource):
         return ()
-    if kind == GROUP:
-        return frozenset[str]().union(*(people.named_emails for _, people in declared_lists(spec)))
-    if kind == SMART_GROUP:
-        return (spec.managers or NOBODY).named_emails
-    return entry.previously if kind == USER else ()
+    if kind == USER:
+        return entry.previously
+    return frozenset[str]().union(*(people.named_emails for _, people in declared_lists(spec)))
 
 
 def needed_listings(kind: str, reading: ReadContext) -> frozenset[str]:
@@ -107,5 +104,5 @@ def needed_listings(kind: str, reading: ReadContext) -> frozenset[str]:
     fields = {CUSTOM_FIELD} if kind == SMART_GROUP else set()
     if reading.may_delete(kind):
         return frozenset({CONTENT_TARGET, GROUP, SMART_GROUP, USER} | fields)
-    people = {USER} if any(spec.declares_people for spec in chosen) else set()
+    people = {USER} if any(lists for spec in chosen for lists in declared_lists(spec)) else set()
     return frozenset(fields | people)

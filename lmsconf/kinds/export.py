@@ -20,7 +20,6 @@ from lmsconf.kinds.content_target.types import (
 )
 from lmsconf.kinds.custom_field.compare import field_types
 from lmsconf.kinds.custom_field.types import FLAGS, TYPES, FieldRow
-from lmsconf.kinds.manual_group.types import LISTS, list_ids
 from lmsconf.kinds.shared.kind_names import (
     CONTENT,
     CONTENT_TARGET,
@@ -31,6 +30,7 @@ from lmsconf.kinds.shared.kind_names import (
     USER,
     choices_registry_kind,
 )
+from lmsconf.kinds.shared.manifest_entries import LISTS
 from lmsconf.kinds.shared.responses import AnswerRow
 from lmsconf.kinds.shared.times import format_shortest_time
 from lmsconf.kinds.smart_group.conditions import conditions_by_name
@@ -42,9 +42,15 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import pin_in
 from lmsconf.model.effects import count_people
 from lmsconf.model.forms import form_to_json
-from lmsconf.model.names import casefold_name, normalize_email, normalize_name
+from lmsconf.model.names import (
+    FORBIDDEN,
+    casefold_name,
+    is_representable,
+    is_valid_name,
+    normalize_email,
+    normalize_name,
+)
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.model.text_limits import FORBIDDEN, is_representable, is_valid_name
 from lmsconf.model.time_formats import parse_response_time
 from lmsconf.planner.context import PlanContext
 from lmsconf.planner.manifest_entries import EntryBody, ExportedEntry, LiveNames, UnexportableRow
@@ -198,7 +204,7 @@ def entry_body(live: LiveNames, kind: str, row: Any) -> EntryBody:
         return field_entry_body(row)
     if kind == SMART_GROUP:
         return smart_group_entry_body(live, row)
-    return people_lists_body(live, {key: list_ids(row, key) for key in LISTS}) if kind == GROUP else EntryBody({})
+    return people_lists_body(live, {key: getattr(row, key) for key in LISTS}) if kind == GROUP else EntryBody({})
 
 
 def team_of(kind: str, body: Mapping[str, Json], field: str, teams: Mapping[Address, str]) -> str | None:

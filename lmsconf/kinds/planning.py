@@ -41,8 +41,9 @@ from lmsconf.kinds.smart_group.compare import (
     record_condition_changes,
     similar_conditions,
     smart_group_before_deletion,
+    smart_group_deletion,
+    smart_group_steps,
 )
-from lmsconf.kinds.smart_group.steps import smart_group_deletion, smart_group_steps
 from lmsconf.kinds.user.compare import diff_person, match_people, person_before_deletion, refuse_admin_lockout
 from lmsconf.kinds.user.steps import person_steps
 from lmsconf.kinds.user.types import PersonRow

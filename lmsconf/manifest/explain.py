@@ -12,11 +12,11 @@ from lmsconf.kinds import all_kinds
 from lmsconf.manifest.schema_check import Schema, properties, required_keys
 from lmsconf.manifest.schemas import ABSENT, manifest_schema
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.explanation import ExplainedKey, KeyExplanation
+from lmsconf.model.forms import ExplainedKey, KeyExplanation
 from lmsconf.model.lints import PREFIX, RULES, LintLevel
 from lmsconf.model.names import did_you_mean, known_names
 from lmsconf.model.problem_codes import MEANINGS, meaning_of
-from lmsconf.support.package_data import read_schema
+from lmsconf.support.folders import read_schema
 
 LINTS: Final = "lint"
 CODES: Final = "codes"
@@ -144,7 +144,8 @@ def _rows(schema: Schema) -> tuple[ExplainedKey, ...]:
 
 @cache
 def _project() -> Schema:
-    return _resolved(cast(Schema, json.loads(read_schema("project.schema.json"))))
+    schema = json.loads(read_schema("project.schema.json"))
+    return cast(Schema, _written_out(schema, schema["$defs"]))
 
 
 def _find(key_path: str) -> Position:
@@ -223,13 +224,8 @@ def _unknown_word(word: str, known: list[str]) -> UsageError:
     return UsageError(f'there is no kind, section or key "{shorten(word)}"', hint=hint)
 
 
-def _resolved(schema: Schema, definitions: Mapping[str, Json] | None = None) -> Schema:
-    """Return a schema with its references to `$defs` written out; what is beside a reference is kept."""
-    known = cast("Mapping[str, Json]", schema.get("$defs", {})) if definitions is None else definitions
-    return cast(Schema, _written_out(dict(schema), known))
-
-
 def _written_out(part: Json, definitions: Mapping[str, Json]) -> Json:
+    """Return a schema with its references to `$defs` written out; what is beside a reference is kept."""
     if isinstance(part, list):
         return [_written_out(item, definitions) for item in part]
     if not isinstance(part, dict):

@@ -20,6 +20,7 @@ from lmsconf.manifest.expand.table_files import FILE, TableFiles
 from lmsconf.manifest.expand.variables import ExpandedEntry, ForEachExpander, Reporter, Variables
 from lmsconf.manifest.file_set import ManifestFileReader, UnreadableFile, find_manifests, read_manifest
 from lmsconf.manifest.nodes import VARIABLE_START, EntrySourceMap, KeyPath, Map, Seq, merge_mappings, plain_texts
+from lmsconf.manifest.overlays import EntryKey, WrittenEntry, entry_key, without_replaced, without_replaced_items
 from lmsconf.manifest.problems import (
     ENOUGH,
     find_conflicts,
@@ -42,14 +43,13 @@ from lmsconf.manifest.schemas import (
     set_validators,
 )
 from lmsconf.manifest.yaml_reader import AliasBudget, Document, ReadingStopped, read_yaml
-from lmsconf.model.access_tests import AccessTest
+from lmsconf.model.access import AccessTest
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, Manifests
 from lmsconf.planner.manifest_entries import ManifestEntry
 
 if TYPE_CHECKING:
-    from lmsconf.manifest.overlays import EntryKey, WrittenEntry
     from lmsconf.manifest.suggestions import PeopleNames
 
 EntryCallback: TypeAlias = Callable[[KeyPath, Json], None]
@@ -144,8 +144,6 @@ class _Loading(Struct):
         except ReadingStopped as exhausted:
             self.problems.append(exhausted.problem)
         if len(folders) > 1:
-            from lmsconf.manifest.overlays import without_replaced, without_replaced_items  # few projects have overlays
-
             self.declared = without_replaced(self.declared, self.layers)
             if self.on_entry is not None:
                 self._written = [*without_replaced_items(self._written, self.declared)]
@@ -192,8 +190,6 @@ class _Loading(Struct):
     def _add_layer(self, layer: int, entries: Iterable[_Checked]) -> None:
         """Add the entries of one folder, each in place of the one that it changes."""
         if layer:
-            from lmsconf.manifest.overlays import entry_key  # few projects have overlays
-
             for number, entry in enumerate(self._sound):
                 self._index.setdefault(entry_key(entry.section, entry.body), number)
             self._index.pop(None, None)
@@ -270,8 +266,6 @@ class _Loading(Struct):
         """Return an entry on top of the one of an earlier folder that it changes, and the index of that one."""
         if not self._index or not isinstance(entry.body, Map):
             return entry, None
-        from lmsconf.manifest.overlays import entry_key  # few projects have overlays
-
         changes = self._index.get(entry_key(section, entry.body))
         if changes is None:
             return entry, None

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, cast
 from lmsconf.errors import SHOWN
 from lmsconf.manifest.nodes import EscapedText, KeyPath, resolve_scalar
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.text_limits import FORBIDDEN
+from lmsconf.model.names import FORBIDDEN
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError

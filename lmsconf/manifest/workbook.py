@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from lmsconf.errors import Problem, SourceLocation, cell_name, shorten
 from lmsconf.manifest.expand.table import Table, TableFault, TableRow, UnusableTable, table_of
-from lmsconf.model.names import did_you_mean, normalize_name
-from lmsconf.model.text_limits import FORBIDDEN
+from lmsconf.model.names import FORBIDDEN, did_you_mean, normalize_name
 
 if TYPE_CHECKING:
     from python_calamine import CalamineSheet, CalamineWorkbook

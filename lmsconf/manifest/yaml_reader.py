@@ -25,7 +25,7 @@ from lmsconf.manifest.nodes import (
     resolve_scalar,
 )
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.text_limits import CONTROLS, FORBIDDEN, LONGEST
+from lmsconf.model.names import CONTROLS, FORBIDDEN, LONGEST
 
 DEPTH: Final = 50
 """Maximum nesting depth of lists and mappings."""

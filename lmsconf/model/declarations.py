@@ -1,15 +1,18 @@
-"""What manifests declare: resources, and resources to delete. None means "not declared", empty means empty."""
+"""What manifests declare: resources, resources to delete, and the graph of what depends on what.
+
+None means "not declared", empty means empty.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import date
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from msgspec import Struct, field
 
 from lmsconf.errors import Problem, SourceLocation
-from lmsconf.model.access_tests import AccessTest
+from lmsconf.model.access import AccessTest
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.canonical_json import Json
 
@@ -97,3 +100,31 @@ class Manifests(Struct, frozen=True, kw_only=True):
     problems: tuple[Problem, ...] = ()
     files: tuple[str, ...] = ()
     digest: str = ""
+
+
+class Edge(Struct, frozen=True, order=True):
+    """`leans` depends on `on`; from content to the audience it is assigned to, with whether it is mandatory."""
+
+    leans: Address
+    on: Address
+    mandatory: bool = False
+
+
+class EdgeType(NamedTuple):
+    """A sort of edge, by display names: noun of the kind that declares it, plural of the kind that it leads to."""
+
+    noun: str
+    plural: str
+
+
+class DependencyGraph(Struct, frozen=True, kw_only=True):
+    """Nodes and their dependencies. declared: the nodes that the manifests declare.
+
+    shapes: node → its shape, in the words of DOT. left_out: the number of edges of relations that are not shown.
+    """
+
+    nodes: tuple[Address, ...]
+    edges: tuple[Edge, ...]
+    declared: frozenset[Address]
+    shapes: Mapping[Address, str]
+    left_out: Mapping[EdgeType, int] = field(default_factory=dict)

@@ -52,7 +52,7 @@ class DriftCause(StrEnum):
     NOT_APPLIED = "not applied yet"
 
 
-class IgnoreRule(Struct, frozen=True, kw_only=True):
+class IgnoreRule(Struct, frozen=True, kw_only=True, rename={"pattern": "address"}):
     """Excludes the differences of addresses that match a shell pattern, before the day `until`; None: always."""
 
     pattern: str
@@ -108,6 +108,8 @@ class DriftFinding(Struct, frozen=True, kw_only=True):
 
     address: Address
     state: DriftState
+    cause: DriftCause | None = None
+    unapplied: tuple[str, ...] = ()
     id: RemoteId | None = None
     about: Mapping[str, Json] | None = None
     source: SourceLocation | None = None
@@ -118,8 +120,6 @@ class DriftFinding(Struct, frozen=True, kw_only=True):
     goes_along: bool = False
     candidates: tuple[RenameCandidate, ...] = ()
     edit: LastEdit | None = None
-    cause: DriftCause | None = None
-    unapplied: tuple[str, ...] = ()
     restore: str | None = None
     accept: str | None = None
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.canonical_json import sha256
-from lmsconf.support.structs import equal_but_for
+from lmsconf.model.forms import equal_but_for
 
 
 def count_people(number: int) -> str:

@@ -1,4 +1,5 @@
-"""Manifest forms: a resource as its manifest would declare it, in types that compare fast.
+"""Manifest forms: a resource as its manifest would declare it, in types that compare fast. Also keys explained, and
+structs that are equal but for some fields.
 
 A form maps a manifest key to a string, a boolean, None, a frozenset (an unordered list), or a value that implements
 Shown. Sets are sorted only when a form is printed.
@@ -7,8 +8,10 @@ Shown. Sets are sorted only when a form is printed.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Protocol, TypeAlias, runtime_checkable
+
+from msgspec import Struct
 
 from lmsconf.model.canonical_json import Json
 
@@ -52,3 +55,27 @@ def sort_items(items: object) -> list[Json]:
 
 def _order(item: Json) -> str:
     return item if isinstance(item, str) else json.dumps(item, sort_keys=True, ensure_ascii=False)
+
+
+class ExplainedKey(Struct, frozen=True, kw_only=True):
+    """One key below the explained one."""
+
+    name: str
+    type: str
+    meaning: str
+    needed: bool
+
+
+class KeyExplanation(Struct, frozen=True, kw_only=True):
+    """One position in a manifest: its path, type and meaning, and the keys below it."""
+
+    path: str
+    type: str
+    meaning: str
+    keys: tuple[ExplainedKey, ...]
+
+
+def equal_but_for(one: Struct, other: object, aside: Collection[str]) -> bool:
+    """Return whether two structs of one type are equal in all fields but those set aside."""
+    names = [name for name in one.__struct_fields__ if name not in aside]
+    return type(one) is type(other) and all(getattr(one, name) == getattr(other, name) for name in names)

@@ -1,4 +1,7 @@
-"""Compare names: equal, visually confusable, or probably a typing error; and match them with shell patterns."""
+"""Compare names: equal, visually confusable, or probably a typing error; and match them with shell patterns.
+
+Also which characters of a name nobody meant to write, and what text a manifest can hold.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,8 @@ from collections.abc import Collection, Iterable
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Final
+
+from lmsconf.model.canonical_json import Json
 
 # Controls (C0, C1, soft hyphen), marks that reorder or hide text, invisible letters and blanks, Unicode line ends, lone
 # surrogates, tags, and noncharacters.
@@ -221,3 +226,75 @@ def matches_pattern(name: str, pattern: str) -> bool:
         closed = match[0] if (match := _CLOSED.match(pattern)) else ""
         pattern = closed + pattern[len(closed) :].replace("[", "[[]")
     return fnmatchcase(name, pattern)
+
+
+_OPENING: Final = "\"'`\u201c\u201d\u201e\u201f\u2018\u2019\u201a\u201b"
+_CLOSING: Final = "\"'`\u00b4\u201c\u201d\u2018\u2019"
+_PASTED: Final = "\u201c\u201d\u201e\u201f"
+_JOINERS: Final = "\u200c\u200d\ufe0e\ufe0f"
+"""Invisible characters that emoji and the scripts of Persian and of India need."""
+_WORD: Final = re.compile(r"[^\W\d_]+")
+
+
+def suspicion(name: str) -> str | None:
+    """Return what is probably wrong with a name, as the rest of a sentence that begins with it; None for nothing."""
+    if _is_quoted(name):
+        return f"includes quotation marks: {quote_name(name)}"
+    unseen = next(filter(_is_hidden, name), None)
+    if unseen is not None:
+        return f"includes {_called(unseen)}, which cannot be seen"
+    for word in _WORD.findall(name):
+        twin = next((char for char in word if ord(char) in TWINS), None)
+        if twin is not None and any(char.isascii() for char in word):
+            return f"includes {_called(twin)}, which looks like {chr(TWINS[ord(twin)])}, among Latin letters"
+    return None
+
+
+def _is_quoted(name: str) -> bool:
+    """Whether the whole name is in quotation marks, or one that a text editor has put there is left over."""
+    if len(name) > 1 and name[0] in _OPENING and name[-1] in _CLOSING:
+        inner = name[1:-1]
+        return not any(char in inner for char in name[0] + name[-1])
+    marks = [place for place, char in enumerate(name) if char in _PASTED]
+    return marks in ([0], [len(name) - 1])
+
+
+def _is_hidden(char: str) -> bool:
+    if char.isascii() or char in _JOINERS:
+        return False
+    # The wide blank is an ordinary one between wide letters.
+    return is_unseen(char) or (unicodedata.category(char) == "Zs" and char != "\u3000")
+
+
+def _called(char: str) -> str:
+    return f"U+{ord(char):04X} {unicodedata.name(char, '')}".strip()
+
+
+FORBIDDEN: Final = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufffe\uffff]"
+)
+"""Control characters but tab, LF and CR; bidirectional controls; line separators, byte order marks, noncharacters."""
+CONTROLS: Final = re.compile(rf"[\t\r\n{FORBIDDEN.pattern[1:]}")
+"""What a text can hold only as an escape in double quotes; a block has line breaks and tabs as they are."""
+LONGEST: Final = 100_000
+"""Maximum length of one text, in characters."""
+_LONGEST_KEY: Final = 500
+"""YAML does not recognize much longer keys."""
+
+
+def is_representable(value: Json) -> bool:
+    """Whether a manifest can contain the value: no overlong text, and no half of a surrogate pair."""
+    if isinstance(value, dict):
+        return all(
+            len(key) <= _LONGEST_KEY and is_representable(key) and is_representable(item) for key, item in value.items()
+        )
+    if isinstance(value, list):
+        return all(map(is_representable, value))
+    if not isinstance(value, str):
+        return True
+    return len(value) <= LONGEST // 2 and not any("\ud800" <= char <= "\udfff" for char in value)
+
+
+def is_valid_name(text: str) -> bool:
+    """Whether the text can be a name in a manifest: not empty, and not too long."""
+    return bool(text) and is_representable(text)

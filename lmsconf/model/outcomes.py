@@ -1,8 +1,9 @@
-"""The result of each call, and of a whole run: CallOutcome and ApplyReport."""
+"""The result of each call, what was verified after a run, and the result of the whole run."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from enum import StrEnum
 
 from msgspec import Struct
 
@@ -10,9 +11,38 @@ from lmsconf.errors import Problem
 from lmsconf.model.address import Address
 from lmsconf.model.calls import CallStatus, is_creation
 from lmsconf.model.effects import PredictedTotals
+from lmsconf.model.forms import equal_but_for
 from lmsconf.model.plan import Action, Change
-from lmsconf.model.scope import VerifiedScope
-from lmsconf.support.structs import equal_but_for
+
+
+class VerifyMode(StrEnum):
+    """What a run verifies at its end: everything its plan covers, the resources it changed, or nothing."""
+
+    ALL = "all"
+    TOUCHED = "touched"
+    NONE = "none"
+
+
+class VerifiedScope(Struct, frozen=True, kw_only=True):
+    """What was verified after a run, so that no report claims more.
+
+    resources: how many resources the plan changes. partial: whether the plan covers a selection of resources only.
+    skipped: how many references to people who are not live were skipped, as the project allows.
+    left_out: how many resources have further changes that `--additive` leaves out.
+    reason: why not everything was verified, as a sentence.
+    """
+
+    scope: VerifyMode = VerifyMode.NONE
+    resources: int = 0
+    partial: bool = False
+    skipped: int = 0
+    left_out: int = 0
+    reason: str | None = None
+
+
+def count_skipped_people(problems: Iterable[Problem]) -> int:
+    """Count the references to people who are not live and were skipped."""
+    return sum(problem.code == "person/unknown" and not problem.is_error for problem in problems)
 
 
 class CallOutcome(Struct, frozen=True, kw_only=True):

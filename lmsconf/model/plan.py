@@ -2,6 +2,7 @@
 
 FieldChange, Change     the difference between a declared and a live resource, for reviewers
 GuardCount, GuardResult what the guards count, and whether a limit is exceeded
+PlanScope               the part of the manifests that a plan covers
 Rehearsal               what the plan's own calls did on a twin of the workspace in memory. A twin is not the service:
                         what it shows holds as far as the service behaves as the dialect assumes
 Plan                    changes, calls, and everything else that a reviewer needs
@@ -19,8 +20,7 @@ from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.calls import Call, CallStatus
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.effects import EFFECTS_OFF, Basis, Effects
-from lmsconf.model.scope import EVERYTHING, PlanScope
-from lmsconf.support.structs import equal_but_for
+from lmsconf.model.forms import equal_but_for
 
 
 class RenameCandidate(Struct, frozen=True, kw_only=True):
@@ -312,6 +312,22 @@ class Rehearsal(Struct, frozen=True, kw_only=True):
     assumptions: tuple[RehearsedAssumption, ...]
     memberships: tuple[RehearsedGroup, ...]
     pace: RehearsalPace
+
+
+class PlanScope(Struct, frozen=True, kw_only=True, rename={"excluded": "except"}):
+    """The part of the manifests that a plan covers: patterns of `--only` and `--except`, and `--additive`."""
+
+    only: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
+    additive: bool = False
+
+    @property
+    def partial(self) -> bool:
+        """Whether patterns leave resources out."""
+        return bool(self.only or self.excluded)
+
+
+EVERYTHING = PlanScope()
 
 
 class Plan(Struct, frozen=True, kw_only=True):

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
+from lmsconf.model.address import Address
 from lmsconf.model.calls import CallStatus, is_creation
-from lmsconf.model.scope import VerifyMode
+from lmsconf.model.outcomes import VerifyMode
 
 
 class CallState(StrEnum):
@@ -23,14 +24,14 @@ class CallState(StrEnum):
     NOT_ATTEMPTED = CallStatus.NOT_ATTEMPTED.value
 
 
-class RecordedCall(Struct, frozen=True, kw_only=True):
+class RecordedCall(Struct, frozen=True, kw_only=True, rename={"state": "status"}):
     """One call recorded in a journal. begun: when it was last sent; None if it never was, or its line is lost.
 
     id: the id of the created resource. people: the e-mails of the people that it adds or removes.
     """
 
     call: str
-    address: str
+    address: Address
     operation: str
     state: CallState
     begun: datetime | None = None
@@ -76,7 +77,7 @@ class ManifestsCommit(Struct, frozen=True, kw_only=True):
     reason: str | None = None
 
 
-class JournalHeader(Struct, frozen=True, kw_only=True):
+class JournalHeader(Struct, frozen=True, kw_only=True, rename={"started": "at"}):
     """The first line of a journal, written before any call. calls: how many the plan has.
 
     pre_image_sha256: that of the part of a snapshot that is kept, too.

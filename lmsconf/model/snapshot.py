@@ -1,4 +1,7 @@
-"""The live state read from a workspace: rows by kind, and whether each listing is complete."""
+"""The live state read from a workspace: rows by kind, and whether each listing is complete; rows ⇄ JSON.
+
+A row is a struct of strings, numbers, booleans, rows, and sets or lists of them.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from msgspec import Struct, field
 
 from lmsconf.model.address import RemoteId
+from lmsconf.model.canonical_json import Json
 
 
 class HasId(Protocol):
@@ -37,6 +41,10 @@ class NamedRow(ListedRow, HasName, Protocol):
 Listed = TypeVar("Listed", bound=ListedRow)
 Row = TypeVar("Row", bound=NamedRow)
 Row_co = TypeVar("Row_co", covariant=True, bound=HasId)
+
+
+class SnapshotRow(Struct, frozen=True, forbid_unknown_fields=True):
+    """A row of a listing, or a part of one. None: it was not read, or is not set; JSON leaves it out."""
 
 
 class Listing(Struct, Generic[Row_co], frozen=True, kw_only=True):
@@ -82,3 +90,23 @@ class Snapshot(Struct, frozen=True, kw_only=True):
 
 
 _NOT_READ: Listing[Any] = Listing(incomplete="it was not read")
+
+
+def row_to_json(value: object, *, in_order: bool = False) -> Json:
+    """Return a row as JSON: fields by name, sets sorted, fields that are None left out.
+
+    Lists of objects (choices, conditions, answers) have no meaningful order and are sorted too. in_order: keep their
+    order in the response.
+    """
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    if isinstance(value, frozenset | tuple):
+        items = [row_to_json(item, in_order=in_order) for item in value]
+        # A tuple of other values is a pair of a key and its value, whose order matters.
+        is_set = isinstance(value, frozenset) or (not in_order and all(isinstance(item, dict) for item in items))
+        return sorted(items, key=str) if is_set else items
+    return {
+        name: row_to_json(item, in_order=in_order)
+        for name in value.__struct_fields__  # type: ignore[attr-defined]  # a row is a struct
+        if (item := getattr(value, name)) is not None
+    }

@@ -8,8 +8,7 @@ from typing import Final
 from lmsconf.errors import LmsconfError, Problem
 from lmsconf.kinds.content_target.effects.query import AccessQuery
 from lmsconf.kinds.content_target.effects.state import WorkspaceAccess
-from lmsconf.model.access import ReportHeader
-from lmsconf.model.access_tests import AccessClaim, AccessTest, AccessTestReport, AccessTestResult
+from lmsconf.model.access import AccessClaim, AccessTest, AccessTestReport, AccessTestResult, ReportHeader
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.declarations import pin_in
 from lmsconf.model.effects import count_people

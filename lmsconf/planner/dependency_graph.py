@@ -12,8 +12,7 @@ from typing import Any
 from lmsconf.kinds.entries import dependencies
 from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET
 from lmsconf.model.address import Address
-from lmsconf.model.declarations import DesiredResource
-from lmsconf.model.dependency_graph import DependencyGraph, Edge, EdgeType
+from lmsconf.model.declarations import DependencyGraph, DesiredResource, Edge, EdgeType
 from lmsconf.planner.kind import BOX, Kind
 
 

@@ -109,7 +109,7 @@ def lint_name(address: Address, name: str, source: SourceLocation, subject: str)
     """Yield a finding about a name that probably holds characters that nobody meant to write. subject: whose name."""
     if not may_be_suspicious(name):
         return
-    from lmsconf.model.suspicious_names import suspicion  # most names are plain
+    from lmsconf.model.names import suspicion  # most names are plain
 
     wrong = suspicion(name)
     if wrong is not None:

@@ -13,10 +13,9 @@ from lmsconf.errors import Problem
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import SourceMap
-from lmsconf.model.names import casefold_name, normalize_name
+from lmsconf.model.names import casefold_name, is_valid_name, normalize_name
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import HasName
-from lmsconf.model.text_limits import is_valid_name
 from lmsconf.planner.context import PlanContext
 
 Trail: TypeAlias = tuple[str, ...]

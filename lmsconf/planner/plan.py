@@ -13,20 +13,19 @@ from lmsconf.errors import Problem, ProblemsFound, SourceLocation
 from lmsconf.kinds.manual_group.compare import with_listed_people
 from lmsconf.kinds.planning import match_kind, plan_steps, settle
 from lmsconf.kinds.shared.kind_names import GROUP
+from lmsconf.kinds.shared.manifest_entries import declared_lists
 from lmsconf.kinds.user.types import declared_row
-from lmsconf.model.access_tests import AccessTest
+from lmsconf.model.access import AccessTest
 from lmsconf.model.address import Address
 from lmsconf.model.blockers import is_blocking
+from lmsconf.model.calls import Call
 from lmsconf.model.canonical_json import sha256
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, Manifests
 from lmsconf.model.lints import LintLevel, is_lint
-from lmsconf.model.plan import Change, Plan, UnmanagedResources
+from lmsconf.model.plan import Action, Assumption, Change, Plan, PlanScope, UnmanagedResources
 from lmsconf.model.policy import Policy
-from lmsconf.model.rows import row_to_json
-from lmsconf.model.scope import PlanScope
-from lmsconf.model.snapshot import Snapshot
+from lmsconf.model.snapshot import Snapshot, row_to_json
 from lmsconf.model.time_formats import format_utc
-from lmsconf.planner.assumptions import with_assumptions
 from lmsconf.planner.calls import order_calls
 from lmsconf.planner.context import CallTemplates, Match, MatchResult, PlanContext
 from lmsconf.planner.effects import PredictedEffects
@@ -48,6 +47,33 @@ from lmsconf.planner.reading import Declarations
 from lmsconf.planner.rename_detection import possible_renames
 from lmsconf.planner.selection import Selection
 from lmsconf.planner.undo.extent import with_undo_limits
+
+
+def calls_by_key(plan: Plan, call_templates: CallTemplates) -> dict[str, list[Call]]:
+    """Return each dialect key that calls of a plan rely on, sorted → those calls, in their order."""
+    created = {change.address for change in plan.changes if change.action is Action.CREATE}
+    resting: dict[str, list[Call]] = {}
+    sent: set[tuple[Address, str]] = set()
+    for call in plan.calls:
+        # The second call of its kind finds what the first one made.
+        finds_nothing = call.address in created and (call.address, call.operation) not in sent
+        sent.add((call.address, call.operation))
+        relied_on = call_templates.assumed_keys(call.operation, call.path, call.body, finds_nothing=finds_nothing)
+        for key in relied_on:
+            resting.setdefault(key, []).append(call)
+    return dict(sorted(resting.items()))
+
+
+def with_assumptions(plan: Plan, call_templates: CallTemplates) -> Plan:
+    """Return a plan with what its calls rest on."""
+    resting = calls_by_key(plan, call_templates)
+    assumptions = tuple(
+        Assumption(key=key, value=call_templates.behaviour(key), known=call_templates.is_known(key), calls=len(calls))
+        for key, calls in resting.items()
+    )
+    assumed = {call.id for one in assumptions if not one.known for call in resting[one.key]}
+    return replace(plan, assumptions=assumptions, assumed_calls=len(assumed))
+
 
 NOT_LIVE = sha256(None)
 """The fingerprint of a resource that is not live."""
@@ -240,7 +266,7 @@ def _fingerprint(kind: Kind, planning: PlanContext, item: PlannedResource) -> st
     if isinstance(subject, Match) and subject.row is not None:
         if kind.is_person:
             row = declared_row(subject.row, subject.declared.spec)
-        elif kind.name == GROUP and subject.declared.spec.declares_people:
+        elif kind.name == GROUP and any(declared_lists(subject.declared.spec)):
             row = with_listed_people(planning, subject.row)
     return NOT_LIVE if row is None else sha256(row_to_json(row))
 

@@ -126,6 +126,7 @@ class ReadContext:
         self._states: dict[type[ReadState], ReadState] = {}
         self._listings: dict[str, Future[Listing[Any]]] = {}
         self._further: dict[str, Listing[Any]] = {}
+        self._matches: dict[str, list[Matched]] = {}
         self._futures: defaultdict[str, list[Future[Any]]] = defaultdict(list)
         self._ended: dict[str, BaseException] = {}
         self._may_request = set(kinds)
@@ -234,10 +235,13 @@ class ReadContext:
         planning = self.plan_context({kind: listing})
         return planning, match_kind(planning, kind, *declarations.of_kind(kind))
 
-    def matches(self, kind: str, listing: Listing[Any] | None = None) -> list[Matched]:
-        """Match each version of the manifests with the listing of a kind, by default the published one."""
-        rows = self.wait_for_listing(kind) if listing is None else listing
-        return [self.match(kind, rows, version) for version in self.versions]
+    def matches(self, kind: str) -> list[Matched]:
+        """Match each version of the manifests with the published listing of a kind, once."""
+        listing = self.wait_for_listing(kind)
+        with self._lock:
+            if kind not in self._matches:
+                self._matches[kind] = [self.match(kind, listing, version) for version in self.versions]
+        return self._matches[kind]
 
     def has_changes(self, kind: str) -> bool:
         """Return whether a resource of a kind is deleted or changed, according to its published listing."""

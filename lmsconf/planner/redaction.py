@@ -18,7 +18,7 @@ from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.names import normalize_email
-from lmsconf.model.snapshot import Listed, Snapshot
+from lmsconf.model.snapshot import Listed, Snapshot, SnapshotRow
 from lmsconf.planner.context import PlanContext
 
 Entry = TypeVar("Entry", DesiredResource[Any], DeleteEntry[Any])
@@ -53,7 +53,7 @@ class LivePerson(Struct, frozen=True):
     is_declared: bool
 
 
-class UnnamedRow(Struct, frozen=True):
+class UnnamedRow(SnapshotRow, frozen=True):
     """The number of undeclared people in one list of a redacted snapshot.
 
     kind: the listing of the list's owner. of: the owner's id, empty for a list of the workspace itself. list: the
@@ -125,9 +125,6 @@ class RedactionContext:
         if isinstance(value, Struct):
             names = (name for name in value.__struct_fields__ if name != "id")
             return replace(value, **{name: self._value(getattr(value, name)) for name in names})
-        if isinstance(value, tuple) and hasattr(value, "_asdict") and hasattr(value, "_replace"):
-            parts = value._asdict().items()
-            return value._replace(**{name: self._value(part) for name, part in parts if name != "id"})
         if isinstance(value, tuple | frozenset):
             return type(value)(map(self._value, value))
         if value is None or isinstance(value, bool | int | float):

@@ -17,9 +17,9 @@ from lmsconf.errors import Problem
 from lmsconf.kinds.content_target.audiences import audience_candidates, resolve_audience
 from lmsconf.kinds.content_target.types import TargetRow, people_named
 from lmsconf.kinds.custom_field.types import FieldRow
-from lmsconf.kinds.manual_group.types import LISTS, GroupRow
+from lmsconf.kinds.manual_group.types import GroupRow
 from lmsconf.kinds.shared.kind_names import ADMIN, CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
-from lmsconf.kinds.shared.manifest_entries import drop_unknown_from_list
+from lmsconf.kinds.shared.manifest_entries import LISTS, declared_lists, drop_unknown_from_list
 from lmsconf.kinds.smart_group.types import SmartGroupRow
 from lmsconf.kinds.user.people_directory import PeopleDirectory
 from lmsconf.kinds.user.types import RIGHTS, AdminRow, HolderRow, PersonRow, PersonSpec
@@ -183,9 +183,8 @@ def without_unknown_people(entry: Entry, new: frozenset[str], report: Report) ->
 
     new: their e-mails.
     """
-    keys = {GROUP: LISTS, SMART_GROUP: ("managers",)}.get(entry.address.kind)
-    if keys is not None and entry.spec is not None:
-        lists = {key: drop_unknown_from_list(entry, key, getattr(entry.spec, key), new, report) for key in keys}
+    lists = {key: drop_unknown_from_list(entry, key, people, new, report) for key, people in declared_lists(entry.spec)}
+    if lists:
         return replace(entry, spec=replace(entry.spec, **lists))
     if unknown := min(new.intersection(_people_of(entry)), default=""):
         report(not_compared_warning(entry.address, unknown, entry.source))

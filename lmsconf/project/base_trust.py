@@ -16,9 +16,9 @@ from msgspec import Struct
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation, UsageError, shorten
 from lmsconf.manifest.nodes import map_texts
 from lmsconf.model.canonical_json import Json
+from lmsconf.model.forms import equal_but_for
 from lmsconf.project.config_file import ENV_WORKSPACE, ProjectFile, expand_pattern
 from lmsconf.project.credentials import files_of_project
-from lmsconf.support.structs import equal_but_for
 
 PARTS: Final = ("url", "token", "command", "dialect")
 """The values of `--trust-project`."""

@@ -30,7 +30,7 @@ from lmsconf.project.config_file import (
     unownable_sections,
 )
 from lmsconf.support import url_rules
-from lmsconf.support.package_data import read_schema
+from lmsconf.support.folders import read_schema
 
 _SANDBOX: Final = "sandbox:"
 _NO_FILE_HINT: Final = "Run `lmsconf init` to create a project, or go to the project (with -C)."

@@ -22,10 +22,9 @@ from msgspec import Struct
 
 from lmsconf.errors import LmsconfError, Problem, Severity, SourceLocation, shorten
 from lmsconf.project.config_file import expand_pattern
+from lmsconf.support.folders import outermost_work_tree, read_own_file, state_folder, write_own_file
 from lmsconf.support.redaction import register_secret
-from lmsconf.support.state_folder import read_own_file, state_folder, write_own_file
 from lmsconf.support.url_rules import strip_final_newline, token_problem
-from lmsconf.support.work_tree import outermost_work_tree
 
 VARIABLE: Final = "LMSCONF_TOKEN_COMMANDS"
 FORMAT: Final = "lmsconf.token-commands/1"
@@ -38,8 +37,8 @@ Ask = Callable[[str], bool]
 """Prompt: shows the command line to the user and returns whether it may run."""
 
 
-class CommandNotApproved(LmsconfError):
-    """A token command was not approved."""
+class TokenSourceForbidden(LmsconfError):
+    """The project file names a token source that the environment does not allow, or a command that nobody approved."""
 
     code = "token/refused"
 
@@ -69,7 +68,7 @@ class CommandAllowlist(Struct, frozen=True):
         """Return if the command is approved; otherwise prompt, and store a yes.
 
         command: its words before variables are expanded; of these, only the program is approved as expanded.
-        Raises CommandNotApproved if the user declines or cannot be asked, LmsconfError for a damaged file of approvals.
+        Raises TokenSourceForbidden if the user declines or cannot be asked, LmsconfError for damaged approvals.
         """
         if self.always:
             return
@@ -83,9 +82,9 @@ class CommandAllowlist(Struct, frozen=True):
         shown = shlex.join(command)
         if self.ask is None:
             hint = f"Run it once on a terminal to allow it, or set {VARIABLE}={_ALLOW} where every change is reviewed."
-            raise CommandNotApproved(f"the token's command is not allowed to run yet: {shown}", hint=hint)
+            raise TokenSourceForbidden(f"the token's command is not allowed to run yet: {shown}", hint=hint)
         if not self.ask(shown):
-            raise CommandNotApproved("declined: the token's command did not run", hint=f"The command is: {shown}")
+            raise TokenSourceForbidden("declined: the token's command did not run", hint=f"The command is: {shown}")
         if self.file is not None:
             write_own_file(self.file, json.dumps({"format": FORMAT, "allowed": [*known, entry]}, indent=2) + "\n")
 
@@ -144,12 +143,6 @@ class TokenUnavailable(LmsconfError):
     """The declared token source has no usable token."""
 
     code = "token/missing"
-
-
-class TokenSourceForbidden(LmsconfError):
-    """The project file names a token source that the environment does not allow."""
-
-    code = "token/refused"
 
 
 class Secret:
@@ -250,7 +243,7 @@ class CommandToken(Struct, frozen=True):
     def secret(self) -> Secret:
         """Run the command (timeout 60 s, no shell) and return the token; its stderr is passed through.
 
-        Raises TokenUnavailable, and CommandNotApproved for a command that is not approved.
+        Raises TokenUnavailable, and TokenSourceForbidden for a command that is not approved.
         """
         import subprocess  # slow to import, and few tokens come from a command
 

@@ -22,8 +22,8 @@ from lmsconf.project.base_trust import RequestDestination, request_destination
 from lmsconf.project.config_file import ENV_WORKSPACE, FILE, ProjectFile, expand_pattern
 from lmsconf.project.config_reader import path_problem, read_project_file, url_problem
 from lmsconf.project.credentials import Ask, FileToken, Token, env_token, token_source_from
+from lmsconf.support.folders import find_work_tree
 from lmsconf.support.url_rules import ALLOWED_HOSTS
-from lmsconf.support.work_tree import find_work_tree
 
 
 class UntrustedProjectFolder(LmsconfError):

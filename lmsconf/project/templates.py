@@ -20,7 +20,7 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
-from lmsconf.support.package_data import read_ci_workflow, read_schema
+from lmsconf.support.folders import read_ci_workflow, read_schema
 
 FOLDER: Final = "schemas"
 MANIFEST_SCHEMA: Final = "manifest.schema.json"

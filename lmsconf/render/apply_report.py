@@ -13,9 +13,8 @@ from lmsconf.kinds.shared.kind_names import resource_title
 from lmsconf.model.address import Address
 from lmsconf.model.calls import CallStatus
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.outcomes import ApplyReport, CallOutcome
+from lmsconf.model.outcomes import ApplyReport, CallOutcome, VerifyMode
 from lmsconf.model.recorded_run import CallState, RecordedCall, RecordedRun, RunEnding, undo_command
-from lmsconf.model.scope import VerifyMode
 from lmsconf.model.time_formats import format_utc
 from lmsconf.render.effects_wording import predicted_line
 from lmsconf.render.escape import escape_terminal

@@ -15,7 +15,7 @@ from lmsconf.model.drift import (
     IgnoredFinding,
     ManagedShare,
 )
-from lmsconf.model.scope import count_skipped_people
+from lmsconf.model.outcomes import count_skipped_people
 from lmsconf.render.change_summary import KeyChange
 from lmsconf.render.plan_wording import escape_base_name, skipped_people_clause, workspace_line
 from lmsconf.render.resource_wording import MAX_SHOWN_ITEMS, count_kind, format_item, format_value

@@ -248,10 +248,10 @@ def _headline(plan: Plan) -> str:
 def _sentences(plan: Plan, places: CausePlaces) -> Iterator[str]:
     yield _headline(plan)
     sentences = first_sentences(plan, places)
-    for sentence in sentences:
-        yield f"  {_phrase(sentence.effect)}"
-        if sentence.causes:
-            yield f"      {_phrase(sentence.causes)}"
+    for effect, causes in sentences:
+        yield f"  {_phrase(effect)}"
+        if causes:
+            yield f"      {_phrase(causes)}"
     more = more_contents(plan, len(sentences))
     if more is not None:
         yield f"  … {more}; the table below lists all of them."

@@ -12,8 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
-from msgspec import Struct
-
 from lmsconf.kinds.shared.kind_names import resource_title, short_title
 from lmsconf.model.address import Address
 from lmsconf.model.effects import (
@@ -227,13 +225,8 @@ class CodeText(str):
 Phrase: TypeAlias = "tuple[str, ...]"
 """The parts of a sentence: ContentName, CodeText and plain text."""
 CausePlaces: TypeAlias = "Mapping[Address, Phrase]"
-
-
-class EffectSentence(Struct, frozen=True, kw_only=True):
-    """What changes for the people of one content. causes: the changes behind it, with their places."""
-
-    effect: Phrase
-    causes: Phrase
+EffectSentence: TypeAlias = "tuple[Phrase, Phrase]"
+"""What changes for the people of one content, and the changes behind it, with their places."""
 
 
 def cause_places(plan: Plan) -> CausePlaces:
@@ -273,7 +266,7 @@ def first_sentences(plan: Plan, places: CausePlaces) -> list[EffectSentence]:
     """Return a sentence for each of the first contents whose access changes, losses first."""
     groups = frozenset(group.address for group in plan.effects.groups)
     contents = sort_contents(plan.effects.contents)[:MOST_SENTENCES]
-    return [EffectSentence(effect=_effect(one, groups), causes=_causes(one, places)) for one in contents]
+    return [(_effect(one, groups), _causes(one, places)) for one in contents]
 
 
 def _effect(content: ContentEffects, groups: frozenset[Address]) -> Phrase:

@@ -12,7 +12,7 @@ from msgspec import Struct
 from lmsconf.kinds.shared.kind_names import resource_title, short_title
 from lmsconf.model.address import Address
 from lmsconf.model.calls import Call
-from lmsconf.model.dependency_graph import DependencyGraph
+from lmsconf.model.declarations import DependencyGraph
 from lmsconf.model.names import escape_invisible
 from lmsconf.model.plan import Plan
 from lmsconf.render.resource_wording import count_kind, count_noun, kind_noun

@@ -13,7 +13,7 @@ import msgspec
 
 from lmsconf.documents.document import TOOL, render_json
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.explanation import ExplainedKey, KeyExplanation
+from lmsconf.model.forms import ExplainedKey, KeyExplanation
 
 NARROWEST: Final = 40
 _CODE: Final = "    "

@@ -21,7 +21,7 @@ from jinja2.environment import TemplateModule
 from jinja2.ext import Extension
 from markupsafe import Markup
 
-from lmsconf.documents.plan_values import request_body_json
+from lmsconf.documents.plan_file import request_body_json
 from lmsconf.kinds.shared import kind_names
 from lmsconf.model import blockers
 from lmsconf.render import (

@@ -5,17 +5,24 @@ from __future__ import annotations
 import json
 from typing import Final
 
-from lmsconf.documents.change_values import change_json, location_json, problem_json
-from lmsconf.documents.document import TOOL, render_json, string_list
+from lmsconf.documents.document import (
+    TOOL,
+    change_json,
+    object_json,
+    render_json,
+    to_json,
+    unmanaged_json,
+    without_keys,
+)
 from lmsconf.documents.fleet_file import index_json
 from lmsconf.documents.plan_file import dumps as plan_json
 from lmsconf.documents.plan_file import plan_digest
-from lmsconf.documents.problems_file import dumps as problems_json
 from lmsconf.documents.report_file import dumps as apply_json
+from lmsconf.documents.reports import problems_json
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.drift import DriftFinding, DriftReport, DriftState, FieldDrift, IgnoredFinding, ManagedShare
+from lmsconf.model.drift import DriftFinding, DriftReport, DriftState, IgnoredFinding, ManagedShare
 from lmsconf.model.fleet import FleetReport, SharedChanges
-from lmsconf.model.plan import Plan, RenameCandidate, UnmanagedResources
+from lmsconf.model.plan import Plan
 
 __all__ = ["apply_json", "drift_json", "fleet_json", "plan_json", "problems_json"]
 
@@ -74,8 +81,8 @@ def drift_json(drift: DriftReport) -> str:
             "not_applied": [finding_json(finding) for finding in drift.not_applied],
             "ignored": [_ignored(ignored_finding) for ignored_finding in drift.ignored],
             "coverage": [_coverage(share) for share in drift.coverage],
-            "unmanaged": [_unmanaged(resource) for resource in drift.unmanaged],
-            "problems": [problem_json(problem) for problem in drift.problems],
+            "unmanaged": unmanaged_json(drift.unmanaged),
+            "problems": to_json(drift.problems),
         }
     )
 
@@ -95,50 +102,21 @@ def drift_summary_json(drift: DriftReport) -> Json:
 
 def finding_json(finding: DriftFinding) -> dict[str, Json]:
     edit = finding.edit
+    values = without_keys(object_json(finding), "edit", "goes_along", "restore", "accept")
     return {
-        "address": str(finding.address),
+        "address": finding.address,
         "kind": finding.address.kind,
         "name": finding.address.name,
-        "state": finding.state.value,
-        "cause": finding.cause.value if finding.cause else None,
-        "unapplied": list(finding.unapplied),
-        "id": finding.id,
-        "about": None if finding.about is None else dict(finding.about),
-        "source": location_json(finding.source),
-        "declared": finding.declared,
-        "live": finding.live,
-        "fields": [_field(field) for field in finding.fields],
-        "reason": finding.reason,
-        "candidates": [_candidate(candidate) for candidate in finding.candidates],
+        **values,
+        "candidates": [without_keys(object_json(candidate), "is_earlier_name") for candidate in finding.candidates],
         "changed_by": edit.by if edit else None,
         "changed_at": edit.at if edit else None,
         "hint": {"restore": finding.restore, "accept": finding.accept},
     }
 
 
-def _candidate(candidate: RenameCandidate) -> Json:
-    return {"address": str(candidate.address), "id": candidate.id, "why": candidate.why, "line": candidate.line}
-
-
-def _field(field: FieldDrift) -> Json:
-    return {
-        "path": field.path,
-        "declared": field.declared,
-        "live": field.live,
-        "missing": list(field.missing),
-        "extra": list(field.extra),
-    }
-
-
 def _ignored(ignored: IgnoredFinding) -> Json:
-    entry = ignored.entry
-    ignored_by: Json = {
-        "address": entry.pattern,
-        "reason": entry.reason,
-        "until": None if entry.until is None else entry.until.isoformat(),
-        "source": location_json(entry.source),
-    }
-    return {**finding_json(ignored.finding), "ignored_by": ignored_by}
+    return {**finding_json(ignored.finding), "ignored_by": to_json(ignored.entry)}
 
 
 def _coverage(coverage: ManagedShare) -> Json:
@@ -149,13 +127,4 @@ def _coverage(coverage: ManagedShare) -> Json:
         "percent": coverage.percent,
         "left_alone": coverage.left_alone,
         "incomplete": coverage.incomplete,
-    }
-
-
-def _unmanaged(group: UnmanagedResources) -> Json:
-    return {
-        "kind": group.kind,
-        "count": len(group.addresses) + group.left_alone,
-        "addresses": string_list(group.addresses),
-        "left_alone": group.left_alone,
     }

@@ -9,14 +9,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from typing import Final, TypeAlias
 
-from msgspec import Struct
-
-from lmsconf.errors import Problem, SourceLocation
+from lmsconf.errors import SourceLocation
 from lmsconf.kinds.shared.kind_names import resource_title
 from lmsconf.model.address import Address
-from lmsconf.model.drift import DriftFinding, DriftReport
+from lmsconf.model.drift import DriftReport
 from lmsconf.render import drift_report
 from lmsconf.render.escape import escape_xml
 from lmsconf.render.plan_wording import format_problem
@@ -26,22 +24,16 @@ REST: Final = "manifests and workspace"
 """The suite of errors that concern no declared resource."""
 
 
-class _Case(Struct, frozen=True, kw_only=True):
-    """One test case. outcome: the element name `failure`, `error` or `skipped`; None: passed."""
-
-    kind: str
-    name: str
-    outcome: str | None = None
-    type: str = ""
-    message: str = ""
-    lines: tuple[str, ...] = ()
+Case: TypeAlias = "tuple[str | None, list[str]]"
+"""The outcome of a case, `failure`, `error` or `skipped`, or None if it passed, and its lines."""
 
 
 def drift_junit(drift: DriftReport) -> str:
     """Return the report as JUnit XML; kinds without cases have no suite."""
-    suites: defaultdict[str, list[_Case]] = defaultdict(list)
-    for case in _cases(drift):
-        suites[case.kind].append(case)
+    suites: defaultdict[str, list[Case]] = defaultdict(list)
+    cases = _cases(drift)
+    for address in sorted(cases):
+        suites[address.kind] += cases[address]
     kinds = enumerate(sorted(suites))
     return junit_document(line for number, kind in kinds for line in _suite(drift, number, kind, suites[kind]))
 
@@ -52,61 +44,44 @@ def junit_document(suites: Iterable[str]) -> str:
     return "\n".join([head, "<testsuites>", *suites, "</testsuites>"]) + "\n"
 
 
-def _cases(drift: DriftReport) -> Iterator[_Case]:
-    """Yield a case for each declared resource, each other finding, and each error."""
-    cases: dict[Address, list[_Case]] = defaultdict(list)
+def _cases(drift: DriftReport) -> Mapping[Address, list[Case]]:
+    """Return a case for each declared resource, each other finding, and each error."""
+    cases: defaultdict[Address, list[Case]] = defaultdict(list)
+
+    def add(address: Address, outcome: str | None, message: str, *details: str, name: str = "", **type: str) -> None:
+        title = name or resource_title(address)
+        about = {"classname": f"{drift.workspace}.{address.kind}", "name": title, "time": "0"}
+        # Keep the line breaks of a hint; those inside names are escaped already.
+        lines = [line for paragraph in details for line in paragraph.split("\n")]
+        cases[address].append((outcome, junit_case(about, outcome, {**type, "message": message}, lines)))
+
     for finding in drift.findings:
-        cases[finding.address].append(_failure(finding))
-    for finding in drift.not_applied:
-        cases[finding.address].append(
-            _skipped(finding, f"{drift_report.NOT_APPLIED}: {drift_report.finding_headline(finding)}")
-        )
+        details = (*_place(finding.source), *drift_report.finding_details(finding))
+        add(finding.address, "failure", drift_report.finding_headline(finding), *details, type=finding.state.value)
+    # The schemas allow no attribute but `message` on `skipped`.
+    for finding, headline in zip(drift.not_applied, drift_report.not_applied_lines(drift), strict=True):
+        add(finding.address, "skipped", f"{drift_report.NOT_APPLIED}: {headline}")
     for ignored in drift.ignored:
-        cases[ignored.finding.address].append(_skipped(ignored.finding, drift_report.ignored_sentence(ignored)))
+        add(ignored.finding.address, "skipped", drift_report.ignored_sentence(ignored))
     declared = {str(managed.address): managed.address for managed in drift.managed}
     for problem in drift.problems:
         if problem.is_error:
-            at = declared.get(problem.address or "")
-            cases[at or Address(REST, "")].append(_error(problem, at))
+            at, name = declared.get(problem.address or "", Address(REST, "")), problem.code
+            details = (*_place(problem.source), *filter(None, [problem.hint]))
+            message = format_problem(problem)
+            add(at, "error", message, *details, name=name if at.kind == REST else "", type=problem.code)
     for managed in drift.managed:
-        cases.setdefault(managed.address, [_Case(kind=managed.address.kind, name=resource_title(managed.address))])
-    for address in sorted(cases):
-        yield from cases[address]
-
-
-def _failure(finding: DriftFinding) -> _Case:
-    return _Case(
-        kind=finding.address.kind,
-        name=resource_title(finding.address),
-        outcome="failure",
-        type=finding.state.value,
-        message=drift_report.finding_headline(finding),
-        lines=(*_place(finding.source), *drift_report.finding_details(finding)),
-    )
-
-
-def _skipped(finding: DriftFinding, message: str) -> _Case:
-    title = resource_title(finding.address)
-    return _Case(kind=finding.address.kind, name=title, outcome="skipped", message=message)
-
-
-def _error(problem: Problem, at: Address | None) -> _Case:
-    return _Case(
-        kind=at.kind if at else REST,
-        name=resource_title(at) if at else problem.code,
-        outcome="error",
-        type=problem.code,
-        message=format_problem(problem),
-        lines=(*_place(problem.source), *([problem.hint] if problem.hint else [])),
-    )
+        if managed.address not in cases:
+            add(managed.address, None, "")
+    return cases
 
 
 def _place(source: SourceLocation | None) -> list[str]:
     return [] if source is None else [str(source)]
 
 
-def _suite(drift: DriftReport, number: int, kind: str, cases: Sequence[_Case]) -> Iterator[str]:
-    outcomes = [case.outcome for case in cases]
+def _suite(drift: DriftReport, number: int, kind: str, cases: Sequence[Case]) -> Iterator[str]:
+    outcomes = [outcome for outcome, _ in cases]
     about = {
         "id": str(number),
         "package": drift.workspace,
@@ -121,20 +96,11 @@ def _suite(drift: DriftReport, number: int, kind: str, cases: Sequence[_Case]) -
     }
     yield f"  <testsuite{xml_attributes(about)}>"
     yield f"    <properties><property{xml_attributes({'name': 'url', 'value': drift.url})}/></properties>"
-    for case in cases:
-        yield from _case(drift, case)
+    for _, lines in cases:
+        yield from lines
     yield "    <system-out/>"
     yield "    <system-err/>"
     yield "  </testsuite>"
-
-
-def _case(drift: DriftReport, case: _Case) -> list[str]:
-    # The schemas allow no attribute but `message` on `skipped`.
-    type = {} if case.outcome == "skipped" else {"type": case.type}
-    about = {"classname": f"{drift.workspace}.{case.kind}", "name": case.name, "time": "0"}
-    # Keep the line breaks of a hint; those inside names are escaped already.
-    lines = [line for paragraph in case.lines for line in paragraph.split("\n")]
-    return junit_case(about, case.outcome, type | {"message": case.message}, lines)
 
 
 def junit_case(

@@ -160,17 +160,10 @@ _PART: Final = 8
 """Sentences on effects, and each list of settings, take at most this part of a comment: deletions need their room."""
 
 
-class _FittedEffects(NamedTuple):
-    """What of the effects has room at the top: (sentence, with its causes?), how many more there are, caveats."""
-
-    sentences: Sequence[tuple[EffectSentence, bool]]
-    more: str | None
-    caveats: Sequence[str]
-
-
-def _fitted_effects(plan: Plan, limit: SizeLimit) -> _FittedEffects:
+def _fitted_effects(plan: Plan, limit: SizeLimit) -> tuple[Sequence[EffectSentence], str | None, Sequence[str]]:
+    """Return what of the effects has room at the top: sentences, how many more there are, caveats."""
     if not tells_effects(plan):
-        return _FittedEffects((), None, ())
+        return (), None, ()
     room = inf if limit.size is None else limit.size // _PART
 
     def takes(text: str) -> bool:
@@ -183,12 +176,12 @@ def _fitted_effects(plan: Plan, limit: SizeLimit) -> _FittedEffects:
     takes(_plan("effects_headline", plan))
     caveats = [caveat for caveat in effects_caveats(plan.effects) if takes(_parts("line", caveat, 960))]
     sentences = [
-        (sentence, has_causes)
-        for sentence in first_sentences(plan, cause_places(plan))
-        for has_causes in [next((one for one in (True, False) if takes(_plan("effect", sentence, one))), None)]
-        if has_causes is not None
+        (effect, room_for)
+        for effect, causes in first_sentences(plan, cause_places(plan))
+        for room_for in [next((one for one in (causes, ()) if takes(_plan("effect", effect, one))), None)]
+        if room_for is not None
     ]
-    return _FittedEffects(sentences, more_contents(plan, len(sentences)), caveats)
+    return sentences, more_contents(plan, len(sentences)), caveats
 
 
 def _fitted_settings(

@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from lmsconf.documents.access_test_file import dumps
+from lmsconf.documents.reports import access_tests_json
 from lmsconf.kinds.shared.kind_names import resource_title
 from lmsconf.model.access import (
     AccessRoute,
+    AccessTestReport,
+    AccessTestResult,
     AnswerState,
     AudienceReport,
     ConditionResult,
@@ -22,7 +24,6 @@ from lmsconf.model.access import (
     ReportHeader,
     RouteSide,
 )
-from lmsconf.model.access_tests import AccessTestReport, AccessTestResult
 from lmsconf.model.effects import PEOPLE_COLUMNS, Basis, Effects, UnknownPeople, count_people
 from lmsconf.model.names import quote_if_ambiguous
 from lmsconf.render.effects_wording import NOT_COUNTED, NOT_KNOWN, access, format_count
@@ -316,4 +317,4 @@ def _test_case(report: AccessTestReport, result: AccessTestResult) -> list[str]:
     return junit_case(case, "failure", {"type": "test/failed", "message": result.reason}, details)
 
 
-TEST_VIEWS = {"text": tests_text, "json": dumps, "junit": tests_junit}
+TEST_VIEWS = {"text": tests_text, "json": access_tests_json, "junit": tests_junit}

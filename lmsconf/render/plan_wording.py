@@ -8,13 +8,14 @@ from collections.abc import Iterator, Sequence
 
 from lmsconf.errors import Problem, Severity
 from lmsconf.kinds.shared.kind_names import resource_title
-from lmsconf.model.access_tests import AccessTest
+from lmsconf.model.access import AccessTest
 from lmsconf.model.address import Address
 from lmsconf.model.blockers import blockers
 from lmsconf.model.calls import CallStatus
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.drift import DriftReport
 from lmsconf.model.lints import is_lint
+from lmsconf.model.outcomes import count_skipped_people
 from lmsconf.model.plan import (
     Action,
     Change,
@@ -30,8 +31,7 @@ from lmsconf.model.plan import (
     SettingChange,
     UndoLevel,
 )
-from lmsconf.model.scope import count_skipped_people
-from lmsconf.model.settings_changes import weaker_than_default
+from lmsconf.model.policy import weaker_than_default
 from lmsconf.model.time_formats import duration_in_words
 from lmsconf.render.resource_wording import count_noun, format_value, name_list, rate_text
 

@@ -112,11 +112,6 @@ _KEYS: Final = Fault.__struct_fields__
 _LONGEST_DELAY: Final = 3600.0
 
 
-def load_fault_script(path: Path) -> FaultScript:
-    """Load the script of a file. Raises as `parse_faults` does."""
-    return FaultScript(*parse_faults(path))
-
-
 def parse_faults(path: Path) -> list[Fault]:
     """Parse the faults of a file. Raises ProblemsFound with every error in it, LmsconfError if it cannot be read."""
     from lmsconf.sandbox.seed_rows import file_problem, read_yaml  # YAML is only needed here

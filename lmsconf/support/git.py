@@ -20,7 +20,7 @@ from typing import Final
 from msgspec import Struct
 
 from lmsconf.errors import LmsconfError
-from lmsconf.support.work_tree import REPOSITORY, find_work_tree
+from lmsconf.support.folders import REPOSITORY, find_work_tree
 
 SECONDS: Final = 120.0
 _GITFILE: Final = "gitdir: "

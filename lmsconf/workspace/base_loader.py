@@ -25,8 +25,8 @@ from lmsconf.project.base_trust import NOWHERE, RequestDestination, refuse_untru
 from lmsconf.project.config_file import ENV_WORKSPACE
 from lmsconf.project.config_reader import read_project_file
 from lmsconf.project.settings import Settings, load_settings
+from lmsconf.support.folders import find_work_tree
 from lmsconf.support.git import GitFailed, GitRepository, open_repository
-from lmsconf.support.work_tree import find_work_tree
 from lmsconf.workspace.plan_with_base import BaseManifests, ManifestsVersion, default_settings_by_path, settings_by_path
 from lmsconf.workspace.project_manifests import load_manifests
 

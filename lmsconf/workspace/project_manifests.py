@@ -22,7 +22,7 @@ from lmsconf.planner.lints import lint_manifests
 from lmsconf.planner.planned_resources import refuse_expired_absent, refuse_left_alone
 from lmsconf.project.config_file import ENV_WORKSPACE
 from lmsconf.project.settings import Settings
-from lmsconf.support.work_tree import find_work_tree
+from lmsconf.support.folders import find_work_tree
 
 if TYPE_CHECKING:
     from lmsconf.support.git import GitRepository

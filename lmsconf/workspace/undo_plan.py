@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from lmsconf.errors import LmsconfError, Problem, ProblemsFound
 from lmsconf.journal.journal_reader import read_runs
-from lmsconf.journal.kept_documents import kept_before, kept_plan
+from lmsconf.journal.kept_runs import kept_before, kept_plan
 from lmsconf.kinds import all_kinds
 from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.entries import parse, parse_absent
@@ -76,7 +76,7 @@ def _creations(later: RecordedRun, undone: RecordedRun) -> Iterator[tuple[Addres
         return
     plan = kept_plan(later)
     if plan.undo_of is not None and plan.undo_of.run == undone.name:
-        yield from ((Address.parse(call.address), RemoteId(call.id) if call.id else None) for call in done)
+        yield from ((call.address, RemoteId(call.id) if call.id else None) for call in done)
 
 
 def plan_undo(reader: WorkspaceReader, run: RunToUndo, policy: Policy, progress: Report | None = None) -> Plan:

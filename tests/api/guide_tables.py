@@ -15,7 +15,7 @@ from lmsconf.api.spec.operations import load_api_description
 from lmsconf.doctor.probe.experiments import EXPERIMENTS
 from lmsconf.kinds import all_kinds
 from lmsconf.sandbox.handlers import find_handler
-from lmsconf.support.package_data import read_schema
+from lmsconf.support.folders import read_schema
 
 from .writer import attribute, snake
 

@@ -280,7 +280,7 @@ def test_the_first_run_of_a_folder_names_an_older_head(folder: Folder) -> None:
 def test_a_broken_chain_is_told_when_the_evidence_is_written(tmp_path: Path) -> None:
     """A journal that was changed after the next run had named it: the page says it, and so does verify."""
     folder = project_with_runs(tmp_path / "project", ("groups: [{name: A}]\n", "groups: [{name: B}]\n"))
-    from lmsconf.journal.line_codec import decode_lines, encode_line
+    from lmsconf.journal.journal_folder import decode_lines, encode_line
 
     path = runs_of(folder.root) / f"{names(folder)[0]}.jsonl"
     opening, *rest = decode_lines(path.read_bytes())

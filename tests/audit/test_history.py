@@ -13,7 +13,7 @@ from json_schemas import schema_validator
 
 from audit.scene import names, project_with_runs
 from lmsconf.errors import ExitCode
-from lmsconf.journal.line_codec import decode_lines, encode_line
+from lmsconf.journal.journal_folder import decode_lines, encode_line
 
 ABOUT = "groups: [{name: Coaches, members: [], about: {ticket: HR-7}}, {name: Trainers, members: []}]\n"
 

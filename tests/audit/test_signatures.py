@@ -34,9 +34,9 @@ from lmsconf.audit.signing import load_public_key
 from lmsconf.audit.verification import verify_evidence
 from lmsconf.documents import report_file
 from lmsconf.errors import ExitCode, Problem, SourceLocation
+from lmsconf.journal.journal_folder import decode_lines, encode_line
 from lmsconf.journal.journal_reader import find_run
-from lmsconf.journal.kept_documents import kept_report_text, report_path
-from lmsconf.journal.line_codec import decode_lines, encode_line
+from lmsconf.journal.kept_runs import kept_report_text, report_path
 from lmsconf.model.calls import CallStatus
 from lmsconf.model.canonical_json import sha256_of_bytes
 

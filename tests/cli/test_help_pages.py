@@ -14,7 +14,7 @@ from lmsconf.cli import COMMANDS, app
 from lmsconf.errors import ExitCode
 from lmsconf.model.effects import PEOPLE_COLUMNS as COLUMNS
 from lmsconf.model.policy import GuardLimits
-from lmsconf.support.package_data import guide_topics, read_guide_page
+from lmsconf.support.folders import guide_topics, read_guide_page
 
 TOPICS = sorted(guide_topics(), key=lambda topic: (topic != "getting-started", topic))
 

@@ -14,9 +14,8 @@ from lmsconf.cli.frame import run_command_line
 from lmsconf.documents import plan_file, report_file
 from lmsconf.documents.document import render_json
 from lmsconf.errors import ExitCode
-from lmsconf.model.outcomes import ApplyReport
+from lmsconf.model.outcomes import ApplyReport, VerifiedScope, VerifyMode
 from lmsconf.model.plan import Plan
-from lmsconf.model.scope import VerifiedScope, VerifyMode
 from lmsconf.render import apply_text, plan_text
 
 PLAN = Plan(

@@ -14,7 +14,7 @@ from lmsconf.api.client import Client, Exchange
 from lmsconf.api.retry import Outage, RateLimiter, RetryPolicy
 from lmsconf.api.worker_pool import WorkerPool
 from lmsconf.errors import ApiError, ExitCode, Unreachable
-from lmsconf.support.package_data import read_guide_page
+from lmsconf.support.folders import read_guide_page
 
 from .network import CANARY, Clock, Network, VirtualThreads, client, said
 

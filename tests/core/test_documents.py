@@ -9,9 +9,9 @@ import pytest
 from fleet.fleet_project import FLEETS
 from msgspec.structs import replace
 
-from lmsconf.documents import fleet_file, problems_file, report_file, snapshot_file
+from lmsconf.documents import fleet_file, report_file, reports, snapshot_file
 from lmsconf.documents.document import JsonObjectReader, add_seal, render_json
-from lmsconf.documents.snapshot_digest import snapshot_digest, snapshot_digest_json
+from lmsconf.documents.snapshot_file import snapshot_digest, snapshot_digest_json
 from lmsconf.errors import InvalidResponse, LmsconfError, Problem, StalePlan
 from lmsconf.kinds.custom_field.types import ChoiceRow, FieldRow
 from lmsconf.kinds.manual_group.read import parse_user_ids
@@ -20,11 +20,10 @@ from lmsconf.kinds.shared.responses import object_list
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.calls import CallStatus
 from lmsconf.model.canonical_json import Json, sha256
-from lmsconf.model.outcomes import ApplyReport, CallOutcome
-from lmsconf.model.scope import VerifiedScope, VerifyMode
+from lmsconf.model.outcomes import ApplyReport, CallOutcome, VerifiedScope, VerifyMode
 from lmsconf.model.snapshot import Listing, Snapshot
 
-FORMAT = json.loads(problems_file.dumps([Problem(code="a/b", message="m")]))["format"]
+FORMAT = json.loads(reports.problems_json([Problem(code="a/b", message="m")]))["format"]
 
 
 def test_a_list_of_texts_holds_nothing_else() -> None:
@@ -36,16 +35,35 @@ def test_a_list_of_texts_holds_nothing_else() -> None:
 
 def test_problems_of_another_format_are_refused() -> None:
     """A document that is no list of problems says so, whatever else is in it."""
-    written = json.loads(problems_file.dumps([Problem(code="a/b", message="m")]))
-    assert [one.code for one in problems_file.loads(json.dumps(written))] == ["a/b"]
+    written = json.loads(reports.problems_json([Problem(code="a/b", message="m")]))
+    assert [one.code for one in reports.load_problems(json.dumps(written))] == ["a/b"]
     with pytest.raises(LmsconfError):
-        problems_file.loads(json.dumps({**written, "format": "lmsconf.other/1"}))
+        reports.load_problems(json.dumps({**written, "format": "lmsconf.other/1"}))
 
 
 def test_problems_that_were_edited_are_refused() -> None:
     """A problem without its parts is no problem that lmsconf wrote."""
     with pytest.raises(StalePlan):
-        problems_file.loads(render_json({"format": FORMAT, "problems": [{"code": 1}]}))
+        reports.load_problems(render_json({"format": FORMAT, "problems": [{"code": 1}]}))
+
+
+@pytest.mark.parametrize("key", ["severity", "hint", "source", "address"])
+def test_a_problem_that_lacks_a_key_is_refused(key: str) -> None:
+    """Also one whose value is often null: what is missing was taken away."""
+    written = json.loads(reports.problems_json([Problem(code="a/b", message="m")]))
+    del written["problems"][0][key]
+    with pytest.raises(StalePlan):
+        reports.load_problems(json.dumps(written))
+
+
+@pytest.mark.parametrize("key", ["digest", "summary", "people", "guards", "blocked", "problems", "file"])
+def test_a_result_in_a_fleet_that_lacks_a_key_is_refused(key: str) -> None:
+    """The error names the place. A key that lmsconf does not know is passed over."""
+    written = json.loads(fleet_file.dumps(next(iter(FLEETS.values())).index))
+    assert fleet_file.loads(json.dumps({**written, "later": 1})) == next(iter(FLEETS.values())).index
+    del written["workspaces"][1][key]
+    with pytest.raises(LmsconfError, match=rf"workspaces\[1\]\.{key} is missing"):
+        fleet_file.loads(json.dumps(written))
 
 
 @pytest.mark.parametrize("name", FLEETS)
@@ -142,7 +160,7 @@ def test_the_digest_of_a_snapshot_file_is_the_sha_256_of_its_text() -> None:
     rows = (GroupRow(RemoteId("g-1"), "Å"),)
     snapshot = Snapshot(workspace="w", url="u", taken_at="t", people=None, listings={"group": Listing(rows=rows)})
     text = snapshot_file.dumps(snapshot)
-    assert snapshot_file.snapshot_digest(snapshot) == hashlib.sha256(text.encode()).hexdigest()
+    assert snapshot_file.file_digest(snapshot) == hashlib.sha256(text.encode()).hexdigest()
 
 
 # An apply report survives the way through a file, and an edited one is refused.

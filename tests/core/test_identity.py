@@ -9,8 +9,7 @@ import pytest
 
 from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.model.address import RemoteId
-from lmsconf.model.names import did_you_mean, quote_name
-from lmsconf.model.suspicious_names import suspicion
+from lmsconf.model.names import did_you_mean, quote_name, suspicion
 from lmsconf.planner.claim_matching import Claim, ClaimMatches, match_claims
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from lmsconf.apply.rehearse import refuse_unrehearsed
-from lmsconf.documents import plan_file, plan_values
+from lmsconf.documents import plan_file
 from lmsconf.documents.document import render_canonical_json
 from lmsconf.errors import ExitCode, LmsconfError, Problem, Severity, SourceLocation, StalePlan
 from lmsconf.model.address import Address, Ref, RemoteId
@@ -25,6 +25,7 @@ from lmsconf.model.plan import (
     GuardCount,
     GuardResult,
     Plan,
+    PlanScope,
     Rehearsal,
     RehearsalOutcome,
     RehearsalPace,
@@ -34,7 +35,6 @@ from lmsconf.model.plan import (
     UndoLevel,
     UnmanagedResources,
 )
-from lmsconf.model.scope import PlanScope
 
 WORDS = st.text(max_size=12)
 NUMBERS = st.integers(0, 10**9)
@@ -395,9 +395,9 @@ def test_a_plan_of_another_version_is_read() -> None:
 def test_bodies_hold_json_and_refs_alone() -> None:
     """What JSON lacks, and a key that would read back as a Ref, is refused when the plan is written."""
     with pytest.raises(TypeError):
-        plan_values.request_body_json({"ids": {"u-1"}})
+        plan_file.request_body_json({"ids": {"u-1"}})
     with pytest.raises(ValueError, match="key \\$ref"):
-        plan_values.request_body_json({"$ref": "group/A"})
+        plan_file.request_body_json({"$ref": "group/A"})
 
 
 @given(st.dictionaries(WORDS, VALUES))

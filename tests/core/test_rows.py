@@ -6,13 +6,14 @@ import json
 import re
 from collections.abc import Callable
 from datetime import date
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import pytest
 from msgspec import Struct
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.errors import InvalidResponse
+from lmsconf.documents import snapshot_file
+from lmsconf.errors import InvalidResponse, LmsconfError
 from lmsconf.kinds import all_kinds
 from lmsconf.kinds.content_target.target_requests import EditRow, last_edits, parse_edit_rows
 from lmsconf.kinds.content_target.types import TargetRow, parse_target_row
@@ -27,8 +28,7 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.drift import LastEdit
 from lmsconf.model.policy import Policy
-from lmsconf.model.rows import row_from_json, row_to_json
-from lmsconf.model.snapshot import Listing, Snapshot
+from lmsconf.model.snapshot import Listing, Snapshot, SnapshotRow
 from lmsconf.planner.context import PlanContext
 from lmsconf.planner.reading import ReadContext
 from lmsconf.planner.redaction import LivePerson, RedactionContext, RestoreContext, UnnamedRow
@@ -46,36 +46,42 @@ SMART = SmartGroupRow(RemoteId("s-1"), "S", (ConditionRow(RemoteId("f-1"), froze
 Edit = Callable[[dict[str, Any]], object]
 
 
+def saved(row: PersonRow | SmartGroupRow) -> str:
+    """A snapshot file with one row."""
+    listings = {row.listing: Listing(rows=(row,))}
+    return snapshot_file.dumps(Snapshot(workspace="w", url="u", taken_at="t", people=1, listings=listings))
+
+
 @pytest.mark.parametrize("row", [PERSON, SMART, SmartGroupRow(RemoteId("s-2"), "T")], ids=lambda row: row.id)
 def test_a_row_comes_back_as_it_was(row: PersonRow | SmartGroupRow) -> None:
     """By way of a file: what is None is left out, and is None again."""
-    kept = json.loads(json.dumps(row_to_json(row, in_order=True)))
-    assert row_from_json(type(row), kept) == row
-    assert None not in kept.values()
+    text = saved(row)
+    assert snapshot_file.loads(text).of(row.listing).rows == (row,)
+    assert None not in json.loads(text)[row.listing][0].values()
 
 
 @pytest.mark.parametrize(
     ("edit", "said"),
     [
-        (lambda row: row.update(id=5), "5 is not of the type str"),
-        (lambda row: row.update(archived=1), "1 is not of the type bool"),
-        (lambda row: row.update(archive_date=True), "True is not of the type int"),
-        (lambda row: row.update(language=None), "None is not of the type str"),
-        (lambda row: row.update(applications="learn"), "a list is missing"),
-        (lambda row: row.update(metadata=[["only"]]), "shorter"),
-        (lambda row: row.update(metadata=[["a", "b", "c"]]), "longer"),
-        (lambda row: row["answers"][0].pop("field"), "a key is missing"),
-        (lambda row: row["answers"].append("x"), "an object is missing"),
-        (lambda row: row.update(nickname="Ann"), "there is no key nickname"),
-        (lambda row: row.pop("id"), "a key is missing"),
+        (lambda row: row.update(id=5), r"user\[0\]\.id: Expected `str`, got `int`"),
+        (lambda row: row.update(archived=1), "Expected `bool`, got `int`"),
+        (lambda row: row.update(archive_date=True), r"user\[0\]\.archive_date: Expected `int.*`, got `bool`"),
+        (lambda row: row.update(language=None), "a value is null"),
+        (lambda row: row.update(applications="learn"), "Expected `array.*`, got `str`"),
+        (lambda row: row.update(metadata=[["only"]]), "Expected `array` of length 2, got 1"),
+        (lambda row: row.update(metadata=[["a", "b", "c"]]), "Expected `array` of length 2, got 3"),
+        (lambda row: row["answers"][0].pop("field"), r"answers\[0\]: Object missing required field `field`"),
+        (lambda row: row["answers"].append("x"), r"answers\[2\]: Expected `object`, got `str`"),
+        (lambda row: row.update(nickname="Ann"), "unknown field `nickname`"),
+        (lambda row: row.pop("id"), "missing required field `id`"),
     ],
 )
 def test_anything_else_is_no_row(edit: Edit, said: str) -> None:
-    """Wrong types, keys too many and too few: none of them is guessed at."""
-    row: Any = row_to_json(PERSON, in_order=True)
-    edit(row)
-    with pytest.raises(ValueError, match=said):
-        row_from_json(PersonRow, row)
+    """Wrong types, keys too many and too few: none of them is guessed at, and the error names the place."""
+    document = json.loads(saved(PERSON))
+    edit(document["user"][0])
+    with pytest.raises(LmsconfError, match=said):
+        snapshot_file.loads(json.dumps(document))
 
 
 @pytest.mark.parametrize(
@@ -209,7 +215,7 @@ def test_equal_answers_of_two_people_are_one_object() -> None:
 TEXT = "ask ada@acme.example or Bob@acme.example"
 
 
-class Part(NamedTuple):
+class Part(SnapshotRow, frozen=True):
     id: str
     note: str | None
 

@@ -23,15 +23,12 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.model.drift import ManagedShare
 from lmsconf.model.effects import Basis
 from lmsconf.model.forms import form_to_json, sort_items
-from lmsconf.model.names import confusable_skeleton, did_you_mean_email, nearest_name, normalize_name
-from lmsconf.model.outcomes import ApplyReport, CallOutcome
+from lmsconf.model.names import confusable_skeleton, did_you_mean_email, is_representable, nearest_name, normalize_name
+from lmsconf.model.outcomes import ApplyReport, CallOutcome, VerifiedScope, VerifyMode
 from lmsconf.model.plan import Action, Change, Plan, RehearsalPace, RehearsedGroup, UndoLevel
-from lmsconf.model.policy import Policy
+from lmsconf.model.policy import IN_USE, Policy, diff_settings
 from lmsconf.model.recorded_run import CallState, RecordedRun
-from lmsconf.model.scope import VerifiedScope, VerifyMode
-from lmsconf.model.settings_changes import IN_USE, diff_settings
 from lmsconf.model.snapshot import Listing, Snapshot
-from lmsconf.model.text_limits import is_representable
 from lmsconf.model.time_formats import date_in_other_order, duration_in_words, local_to_utc, parse_response_time
 from lmsconf.planner.access_reports import nearest_person
 from lmsconf.planner.audiences import AccountEnds, Audience, AudienceAssignment, Terms, Window, compare_access
@@ -39,9 +36,9 @@ from lmsconf.planner.context import CallTemplates, PlanContext
 from lmsconf.planner.missing_references import suggest_name
 from lmsconf.planner.redaction import pseudonym
 from lmsconf.planner.undo.extent import with_undo_limits
-from lmsconf.planner.undo.merge import NoValue, restored
 from lmsconf.planner.undo.names import map_references
 from lmsconf.planner.undo.run import RunToUndo
+from lmsconf.planner.undo.times import NoValue, restored
 
 
 def test_unordered_objects_are_sorted_by_their_values() -> None:

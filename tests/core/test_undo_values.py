@@ -15,9 +15,9 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.model.plan import Action, Change, Plan
 from lmsconf.model.recorded_run import CallState, RecordedRun
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.planner.undo.merge import alike, differing_keys, restored_items
 from lmsconf.planner.undo.names import map_references
 from lmsconf.planner.undo.run import RunToUndo
+from lmsconf.planner.undo.times import alike, differing_keys, restored_items
 
 FIRST: Json = {"field": "F", "choices": ["C", "D"]}
 SECOND: Json = {"field": "G", "choices": []}

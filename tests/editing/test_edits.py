@@ -17,7 +17,7 @@ from laws.random_workspaces import Dice, RandomWorkspace, worlds
 from laws.sandbox_project import SandboxProject, open_stage
 from msgspec.structs import replace
 
-from lmsconf.export.drifted_project import DriftedProject
+from lmsconf.export.accept_drift import DriftedProject
 from lmsconf.export.export import export_snapshot
 from lmsconf.kinds import all_kinds
 from lmsconf.kinds.custom_field.types import ChoiceRow

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 from pictures.terminal import drawn
 
-from lmsconf.support.package_data import guide_topics
+from lmsconf.support.folders import guide_topics
 
 from .conftest import EXAMPLES, REPOSITORY
 from .page import blocks

@@ -23,9 +23,9 @@ from lmsconf.manifest.expand.variables import Reporter, Variables
 from lmsconf.manifest.yaml_reader import read_yaml
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.canonical_json import Json
+from lmsconf.model.names import is_representable
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import Listing, Snapshot
-from lmsconf.model.text_limits import is_representable
 from lmsconf.planner.context import PlanContext
 from lmsconf.planner.manifest_entries import EntryBody, LiveNames, UnexportableRow
 

@@ -16,7 +16,7 @@ from lmsconf.errors import ExitCode
 from lmsconf.kinds import all_kinds
 from lmsconf.model.lints import RULES
 from lmsconf.planner.lints import lint_manifests
-from lmsconf.support.package_data import read_guide_page, read_schema
+from lmsconf.support.folders import read_guide_page, read_schema
 from lmsconf.workspace.project_manifests import load_manifests
 
 from .project import Project, project_file

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from lmsconf.api.spec.value_encoding import PickedChoice, build_answers_body, encode_answer
 from lmsconf.documents.snapshot_file import dumps, loads
-from lmsconf.journal.line_codec import decode_line, encode_line
+from lmsconf.journal.journal_folder import decode_line, encode_line
 from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
 
 from .project import Project

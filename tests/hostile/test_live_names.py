@@ -22,11 +22,10 @@ from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.blockers import Blocker, BlockerType
 from lmsconf.model.calls import Call, CallStatus
 from lmsconf.model.fleet import FleetAction, FleetEntry, FleetIndex, FleetReport, SharedChanges
-from lmsconf.model.outcomes import ApplyReport, CallOutcome
-from lmsconf.model.plan import Action, Change, FieldChange, GuardCount, GuardResult, Plan, UnmanagedResources
+from lmsconf.model.outcomes import ApplyReport, CallOutcome, VerifiedScope, VerifyMode
+from lmsconf.model.plan import Action, Change, FieldChange, GuardCount, GuardResult, Plan, PlanScope, UnmanagedResources
 from lmsconf.model.progress import RunProgress
 from lmsconf.model.recorded_run import CallState, JournalHeader, RecordedCall, RecordedRun, RunEnding
-from lmsconf.model.scope import PlanScope, VerifiedScope, VerifyMode
 from lmsconf.render import APPLY_VIEWS, FLEET_VIEWS, PLAN_PROBLEMS_VIEWS, PLAN_VIEWS, PROBLEMS_VIEWS
 from lmsconf.render.apply_report import RUN_VIEWS, RUNS_VIEWS
 from lmsconf.sandbox.service import Sandbox
@@ -161,7 +160,12 @@ def recorded(names: list[str]) -> list[RecordedRun]:
             ),
             calls=(
                 RecordedCall(
-                    call="c1", address=f"group/{name}", operation=name, state=CallState.FAILED, reason=name, id=name
+                    call="c1",
+                    address=Address("group", name),
+                    operation=name,
+                    state=CallState.FAILED,
+                    reason=name,
+                    id=name,
                 ),
             ),
             ending=RunEnding(at=NOW, exit=5, verified=VerifyMode.NONE, converged=None),

@@ -17,8 +17,7 @@ from lmsconf.api.spec import ApiSpec
 from lmsconf.apply.run import execute
 from lmsconf.errors import ExitCode
 from lmsconf.model.calls import Call, CallStatus
-from lmsconf.model.outcomes import ApplyReport
-from lmsconf.model.scope import VerifyMode
+from lmsconf.model.outcomes import ApplyReport, VerifyMode
 from lmsconf.project.settings import load_settings
 from lmsconf.sandbox.service import Sandbox
 from lmsconf.workspace.project_manifests import load_manifests

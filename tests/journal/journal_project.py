@@ -12,7 +12,7 @@ from laws.sandbox_project import TransportConnection
 
 from lmsconf.apply.run import execute
 from lmsconf.journal.journal_writer import Journal
-from lmsconf.journal.run_chain import Retention
+from lmsconf.journal.kept_runs import Retention
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Plan
 from lmsconf.project.settings import load_settings

@@ -15,11 +15,10 @@ from flow.shell import lmsconf as command
 from journal.journal_project import JournalProject
 from lmsconf.apply.run import execute
 from lmsconf.errors import ExitCode, LmsconfError, Severity
+from lmsconf.journal.journal_folder import encode_line
 from lmsconf.journal.journal_reader import find_run, read_headers
 from lmsconf.journal.journal_writer import Journal
-from lmsconf.journal.kept_documents import kept_report_text, report_path
-from lmsconf.journal.line_codec import encode_line
-from lmsconf.journal.run_chain import Retention, chain_heads, delete_run
+from lmsconf.journal.kept_runs import Retention, chain_heads, delete_run, kept_report_text, report_path
 from lmsconf.model.recorded_run import ManifestsCommit
 
 

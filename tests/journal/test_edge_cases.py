@@ -14,10 +14,9 @@ import pytest
 from journal.journal_project import KEEP_ALL, JournalProject
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import LmsconfError
-from lmsconf.journal.journal_folder import ensure_folder, runs_folder
+from lmsconf.journal.journal_folder import decode_line, encode_line, ensure_folder, runs_folder
 from lmsconf.journal.journal_reader import parse_journal
 from lmsconf.journal.journal_writer import Journal
-from lmsconf.journal.line_codec import decode_line, encode_line
 from lmsconf.journal.workspace_lock import hold_lock
 from lmsconf.model.canonical_json import Json
 

@@ -21,11 +21,10 @@ from journal.journal_project import JournalProject
 from lmsconf.documents import report_file
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound
+from lmsconf.journal.journal_folder import encode_line
 from lmsconf.journal.journal_reader import find_run, run_names
 from lmsconf.journal.journal_writer import Journal
-from lmsconf.journal.kept_documents import kept_plan, kept_report_text
-from lmsconf.journal.line_codec import encode_line
-from lmsconf.journal.run_chain import Retention
+from lmsconf.journal.kept_runs import Retention, kept_plan, kept_report_text
 
 MORE = "default_workspace: sandbox\n"
 

@@ -20,8 +20,8 @@ from waiting import HANGS
 
 from journal.journal_project import BEGAN
 from lmsconf.errors import ExitCode, LmsconfError
-from lmsconf.journal.line_codec import encode_line
-from lmsconf.journal.pending_writes import PendingWrites, find_pending_writes, wait_for_pending_writes
+from lmsconf.journal.journal_folder import encode_line
+from lmsconf.journal.journal_reader import PendingWrites, find_pending_writes, wait_for_pending_writes
 from lmsconf.journal.workspace_lock import WorkspaceLocked, hold_lock
 from lmsconf.model.canonical_json import Json
 

@@ -11,8 +11,8 @@ from journals import runs_of
 
 from journal.journal_project import CALLS, JournalProject
 from lmsconf.errors import LmsconfError
+from lmsconf.journal.journal_folder import encode_line
 from lmsconf.journal.journal_reader import find_run, parse_journal, read_headers, read_runs, run_names
-from lmsconf.journal.line_codec import encode_line
 from lmsconf.model.recorded_run import CallState, RecordedCall, RecordedRun
 
 

@@ -21,7 +21,7 @@ from laws.hypothesis_profile import tried
 from laws.random_manifests import RandomManifests, wishes
 from laws.random_workspaces import Field, Group, RandomWorkspace
 from laws.sandbox_project import SandboxProject, open_stage
-from lmsconf.apply.rehearse import RehearsalOptions, open_twin, rehearse_on
+from lmsconf.apply.rehearse import open_twin, rehearse_on
 from lmsconf.apply.run import execute
 from lmsconf.documents import snapshot_file
 from lmsconf.documents.plan_file import dumps, loads, plan_digest
@@ -64,8 +64,8 @@ def rehearsed(stage: SandboxProject, before: Snapshot) -> tuple[Rehearsal, Any]:
     plan = replace(stage.workspace.plan_offline(manifests, policy, before), offline=False)
     settings = replace(stage.settings, workspace=replace(stage.settings.workspace, url=before.url))
     with open_twin(before, settings, plan.created_at) as twin:
-        rehearsal = rehearse_on(twin, plan, manifests, policy, before, RehearsalOptions())
-        return rehearsal, by_name(before, twin.applier.snapshot(manifests=manifests))
+        rehearsal = rehearse_on(twin, plan, manifests, policy, before)
+        return rehearsal, by_name(before, twin.workspace.snapshot(manifests=manifests))
 
 
 def not_done(report: ApplyReport) -> Mapping[str, CallStatus]:

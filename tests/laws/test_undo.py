@@ -23,7 +23,7 @@ from laws.sandbox_project import Raw, SandboxProject, open_stage
 from lmsconf.apply.replanning import refuse_stale_plan
 from lmsconf.apply.run import execute
 from lmsconf.journal.journal_reader import find_run
-from lmsconf.journal.run_chain import Retention
+from lmsconf.journal.kept_runs import Retention
 from lmsconf.kinds import all_kinds
 from lmsconf.model.calls import CallStatus
 from lmsconf.model.names import normalize_name

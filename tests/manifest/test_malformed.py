@@ -17,7 +17,7 @@ from lmsconf.manifest.schema_check import SchemaValidator
 from lmsconf.manifest.schema_messages import WORDED
 from lmsconf.manifest.schemas import manifest_schema
 from lmsconf.model.canonical_json import Json
-from lmsconf.support.package_data import read_schema
+from lmsconf.support.folders import read_schema
 from lmsconf.workspace.project_manifests import load_manifests
 from manifest.cases import Case, cases, shown
 

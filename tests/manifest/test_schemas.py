@@ -17,7 +17,7 @@ from lmsconf.manifest.schema_check import SchemaValidator, types_of_schema
 from lmsconf.manifest.schemas import manifest_schema, manifest_schema_text
 from lmsconf.model.canonical_json import Json
 from lmsconf.project.config_file import ownership_properties
-from lmsconf.support.package_data import read_schema
+from lmsconf.support.folders import read_schema
 
 
 def test_manifest_schema_is_current() -> None:

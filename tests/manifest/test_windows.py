@@ -51,6 +51,25 @@ def test_a_window_means_its_times(tmp_path: Path) -> None:
     assert times(found) == {"A -> everyone": window, "A -> group/G": window}
 
 
+def test_an_alias_repeats_a_window(tmp_path: Path) -> None:
+    """An audience with a window that aliases repeat has its times in each place."""
+    found = loaded(
+        tmp_path,
+        "content_targets:\n"
+        "  - {content: A, assign_to: [&team {group: G, window: Later}]}\n"
+        "  - {content: B, window: Q1, assign_to: [*team, {group: H}]}\n"
+        "  - {content: C, assign_to: [*team, *team]}\n",
+    )
+    later = ("04-01T08:00:00", "-")
+    assert [problem.code for problem in found.problems] == ["manifest/declared-twice"]
+    assert times(found) == {
+        "A -> group/G": later,
+        "B -> group/G": later,
+        "B -> group/H": ("01-05T00:00:00", "03-31T23:59:59"),
+        "C -> group/G": later,
+    }
+
+
 def test_an_audience_has_a_window_of_its_own(tmp_path: Path) -> None:
     """The window of an audience replaces both times of its entry: an end that it leaves out is open. A time of an
     audience replaces that end alone."""

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import pytest
 from test_imports import MAY_IMPORT
 
-from lmsconf.support.package_data import guide_topics, read_guide_page
+from lmsconf.support.folders import guide_topics, read_guide_page
 
 ROOT = Path(__file__).parent.parent.parent
 

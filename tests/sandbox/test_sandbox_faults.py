@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from lmsconf.errors import LmsconfError, ProblemsFound
-from lmsconf.sandbox.faults import ALWAYS, Fault, FaultScript, load_fault_script, parse_faults
+from lmsconf.sandbox.faults import ALWAYS, Fault, FaultScript, parse_faults
 
 
 def names(api) -> list[str]:
@@ -127,7 +127,7 @@ def test_a_script_is_read_from_a_file(open_workspace, tmp_path, as_json):
     """A file of faults, in YAML or JSON, goes wrong as the same script made by a program does."""
     path = tmp_path / "faults.yaml"
     path.write_text(json.dumps(yaml.safe_load(SCRIPT.replace("0.5", "'0.5'"))) if as_json else SCRIPT, encoding="utf-8")
-    api = open_workspace(faults=load_fault_script(path))
+    api = open_workspace(faults=FaultScript(*parse_faults(path)))
     answers = [api.call("GET", "/groups") for _ in range(3)]
     assert [(one.status_code, one.headers.get("retry-after")) for one in answers] == [
         *((429, "2"), (429, "2")),
@@ -164,7 +164,7 @@ def test_a_wrong_script_is_refused(tmp_path, text, messages):
     path = tmp_path / "faults.yaml"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(ProblemsFound) as found:
-        load_fault_script(path)
+        FaultScript(*parse_faults(path))
     told = [problem.message for problem in found.value.problems]
     assert len(told) == len(messages)
     assert all(one.startswith(message) for one, message in zip(told, messages, strict=True))
@@ -174,9 +174,9 @@ def test_a_wrong_script_is_refused(tmp_path, text, messages):
 def test_a_script_that_is_empty_or_not_there(open_workspace, tmp_path):
     """An empty file is a script of nothing; a missing one is an error that names it."""
     (tmp_path / "faults.yaml").touch()
-    assert statuses(open_workspace(faults=load_fault_script(tmp_path / "faults.yaml")), 1) == [200]
+    assert statuses(open_workspace(faults=FaultScript(*parse_faults(tmp_path / "faults.yaml"))), 1) == [200]
     with pytest.raises(LmsconfError, match=r"missing\.yaml: cannot be read"):
-        load_fault_script(tmp_path / "missing.yaml")
+        FaultScript(*parse_faults(tmp_path / "missing.yaml"))
 
 
 def test_the_shortest_way_to_every_key(tmp_path):

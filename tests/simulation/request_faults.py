@@ -13,7 +13,7 @@ from typing import Final, Protocol
 import httpx
 
 from lmsconf.journal.journal_writer import Journal
-from lmsconf.journal.run_chain import Retention
+from lmsconf.journal.kept_runs import Retention
 from lmsconf.model.calls import Call
 from lmsconf.model.outcomes import CallOutcome
 

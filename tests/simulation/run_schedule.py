@@ -19,7 +19,7 @@ from typing import Final
 
 from lmsconf.apply.run import execute
 from lmsconf.errors import ExitCode, LmsconfError, Problem
-from lmsconf.journal.pending_writes import wait_for_pending_writes
+from lmsconf.journal.journal_reader import wait_for_pending_writes
 from lmsconf.model.outcomes import ApplyReport, CallOutcome
 from lmsconf.model.plan import Plan
 

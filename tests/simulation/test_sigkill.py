@@ -18,7 +18,7 @@ from typing import Final
 import pytest
 
 from lmsconf.apply.run import execute
-from lmsconf.journal.pending_writes import wait_for_pending_writes
+from lmsconf.journal.journal_reader import wait_for_pending_writes
 from lmsconf.project.settings import load_settings
 from lmsconf.sandbox.seed import fill_workspace
 from lmsconf.sandbox.serve import Server

@@ -12,7 +12,7 @@ from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.calls import Call, CallStatus
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.effects import EFFECTS_OFF, NO_EFFECTS
-from lmsconf.model.outcomes import ApplyReport, CallOutcome
+from lmsconf.model.outcomes import ApplyReport, CallOutcome, VerifiedScope, VerifyMode
 from lmsconf.model.plan import (
     FULL_UNDO,
     Action,
@@ -22,13 +22,13 @@ from lmsconf.model.plan import (
     GuardCount,
     GuardResult,
     Plan,
+    PlanScope,
     SettingChange,
     Undo,
     UndoLevel,
     UnmanagedResources,
 )
 from lmsconf.model.policy import GuardLimit, GuardLimits, Policy
-from lmsconf.model.scope import PlanScope, VerifiedScope, VerifyMode
 
 EVERYONE = Address("everyone", "")
 HASH = "5f" * 32

@@ -21,8 +21,9 @@ from lmsconf.cli import app
 from lmsconf.cli.frame import run_command_line
 from lmsconf.errors import ExitCode, Problem, Severity
 from lmsconf.model.address import Address
+from lmsconf.model.outcomes import VerifiedScope, VerifyMode
+from lmsconf.model.plan import PlanScope
 from lmsconf.model.recorded_run import RunEnding
-from lmsconf.model.scope import PlanScope, VerifiedScope, VerifyMode
 from lmsconf.render import drift_report
 from lmsconf.render.apply_report import apply_summary, run_text, verification_result
 from lmsconf.render.plan_wording import plan_summary

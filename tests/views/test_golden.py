@@ -17,13 +17,13 @@ from msgspec.structs import replace
 
 from lmsconf.cli import app
 from lmsconf.cli.frame import run_command_line
-from lmsconf.documents import plan_file, problems_file
+from lmsconf.documents import plan_file, reports
 from lmsconf.errors import ExitCode, Problem, Severity, SourceLocation
-from lmsconf.model.access_tests import AccessClaim, AccessTest, AccessTestReport, AccessTestResult
+from lmsconf.model.access import AccessClaim, AccessTest, AccessTestReport, AccessTestResult
 from lmsconf.model.address import Address
+from lmsconf.model.outcomes import VerifyMode
 from lmsconf.model.plan import Plan
 from lmsconf.model.recorded_run import CallState, JournalHeader, RecordedCall, RecordedRun, RunEnding
-from lmsconf.model.scope import VerifyMode
 from lmsconf.render import (
     APPLY_VIEWS,
     DRIFT_VIEWS,
@@ -200,7 +200,7 @@ def call(number: int, address: Address, operation: str, state: CallState, **more
     blocked = state in (CallState.BLOCKED, CallState.NOT_ATTEMPTED)
     return RecordedCall(
         call=f"c{number}",
-        address=str(address),
+        address=address,
         operation=operation,
         state=state,
         begun=None if blocked else at(number),
@@ -384,7 +384,7 @@ def test_show_renders_saved_problems(format: str, tmp_path: Path, capsys: pytest
     shown = capsys.readouterr().out
     assert "unknown key" in shown
     assert (shown == path.read_text(encoding="utf-8")) is (format == "json")
-    assert problems_file.loads(path.read_text(encoding="utf-8")) == (ANNOTATIONS_HOSTILE, PLAIN)
+    assert reports.load_problems(path.read_text(encoding="utf-8")) == (ANNOTATIONS_HOSTILE, PLAIN)
 
 
 def test_a_format_of_another_document_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

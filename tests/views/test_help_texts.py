@@ -14,7 +14,7 @@ from flow.shell import lmsconf
 from lmsconf.cli import app
 from lmsconf.cli.help import EXAMPLES, OPTION_GROUPS
 from lmsconf.render.help_pages import guide_page_text
-from lmsconf.support.package_data import guide_topics, read_guide_page
+from lmsconf.support.folders import guide_topics, read_guide_page
 
 
 def commands(group: click.Command, *above: str) -> Iterator[tuple[str, ...]]:

@@ -19,7 +19,7 @@ from junitparser import JUnitXml
 from msgspec.structs import replace
 from sarif_pydantic import Sarif
 
-from lmsconf.documents.access_values import access_json, audience_json
+from lmsconf.documents.reports import access_json, audience_json
 from lmsconf.errors import ExitCode, Problem, SourceLocation
 from lmsconf.model.access import (
     AccessRoute,

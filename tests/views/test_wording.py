@@ -17,8 +17,7 @@ import lmsconf
 from lmsconf.kinds.shared.kind_names import resource_title
 from lmsconf.model.address import Address
 from lmsconf.model.names import escape_invisible
-from lmsconf.model.plan import Plan
-from lmsconf.model.scope import PlanScope
+from lmsconf.model.plan import Plan, PlanScope
 from lmsconf.render import APPLY_VIEWS, PLAN_VIEWS, jinja, plan_text, problems_text
 from lmsconf.render.escape import csv_cell, escape_terminal
 from lmsconf.render.resource_wording import format_condition, format_item

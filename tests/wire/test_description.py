@@ -12,7 +12,7 @@ import pytest
 
 from lmsconf.api.spec import ApiSpec, Operation
 from lmsconf.api.spec.operations import load_api_description
-from lmsconf.support.package_data import read_schema
+from lmsconf.support.folders import read_schema
 
 from .second_dialect import FORBIDDING, second_dialect
 

@@ -18,7 +18,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lmsconf.model.api import ListOperation
-from lmsconf.support.package_data import read_schema
+from lmsconf.support.folders import read_schema
 
 Schema: TypeAlias = "Mapping[str, object]"
 """A JSON Schema whose every `$ref` is resolved."""

@@ -32,7 +32,7 @@ from lmsconf.kinds.custom_field.types import FieldRow, parse_field_row
 from lmsconf.kinds.shared.responses import AnswerRow, try_parse_answers
 from lmsconf.model.canonical_json import Json, sha256
 from lmsconf.model.names import normalize_name
-from lmsconf.support.state_folder import read_own_file, write_own_file
+from lmsconf.support.folders import read_own_file, write_own_file
 
 DATE: Final = "users.set-custom-archived-date.date"
 FAR: Final = timedelta(days=3650)

@@ -10,7 +10,7 @@ from lmsconf.kinds.content_target.parse import audience_from
 from lmsconf.kinds.content_target.types import AUDIENCES, contents_of
 from lmsconf.kinds.shared.kind_names import USER
 from lmsconf.kinds.shared.manifest_entries import ABOUT, NAME, ONLY_IN, PIN, entry_schema, parse_about, parse_only_in
-from lmsconf.model.access_tests import AccessClaim, AccessTest
+from lmsconf.model.access import AccessClaim, AccessTest
 from lmsconf.model.address import EVERYBODY, Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_email

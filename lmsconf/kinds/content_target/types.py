@@ -19,13 +19,14 @@ from lmsconf.model.forms import Form
 from lmsconf.model.names import normalize_name
 from lmsconf.model.plan import Change, FieldChange
 from lmsconf.model.policy import Policy
+from lmsconf.model.snapshot import SnapshotRow
 from lmsconf.model.time_formats import parse_response_time
 
 AUDIENCES: Final = {"group": GROUP, "smart_group": SMART_GROUP, "user": USER}
 """Manifest key of an audience → kind."""
 
 
-class ContentRow(Struct, frozen=True):
+class ContentRow(SnapshotRow, frozen=True):
     """A course, program, SCORM package or meetup of the catalog."""
 
     listing = CONTENT
@@ -47,7 +48,7 @@ def unnamed_content(id: str) -> str:
     return f"content {id}"
 
 
-class TargetRow(Struct, frozen=True):
+class TargetRow(SnapshotRow, frozen=True):
     """A live target, with ids and texts as in the response. `start` and `finish` are None for no limit."""
 
     listing = CONTENT_TARGET
@@ -83,7 +84,7 @@ def parse_target_row(content: RemoteId, data: Mapping[str, Json]) -> TargetRow:
     )
 
 
-class InProgressRow(Struct, frozen=True):
+class InProgressRow(SnapshotRow, frozen=True):
     """The people in the audience of a live target who are in progress; unknown: why some of them may be missing."""
 
     listing = IN_PROGRESS

@@ -65,7 +65,8 @@ def copies_answers(reading: ReadContext) -> bool:
 def _creates(reading: ReadContext, rows: ListedRows) -> bool:
     """Return whether a field would be created according to this listing."""
     listing = _parsed(rows)
-    matches = (match for _, matched in reading.matches(CUSTOM_FIELD, listing) for match in matched.matches)
+    versions = (reading.match(CUSTOM_FIELD, listing, version)[1] for version in reading.versions)
+    matches = (match for matched in versions for match in matched.matches)
     return any(match.row is None and reading.chosen(match.address) for match in matches)
 
 

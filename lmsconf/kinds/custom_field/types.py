@@ -12,21 +12,22 @@ from lmsconf.kinds.shared.responses import object_list, require_text
 from lmsconf.model.address import RemoteId
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import SourceMap
-from lmsconf.support.structs import equal_but_for
+from lmsconf.model.forms import equal_but_for
+from lmsconf.model.snapshot import SnapshotRow
 
 MOST_FIELDS: Final = 10
 TYPES: Final = ("CHOICE", "MULTI_SELECT", "TEXT")
 FLAGS: Final = {"hidden": "isHidden", "locked": "isLocked", "optional": "isOptional"}
 
 
-class ChoiceRow(Struct, frozen=True):
+class ChoiceRow(SnapshotRow, frozen=True):
     """A live choice."""
 
     id: RemoteId
     name: str
 
 
-class FieldRow(Struct, frozen=True):
+class FieldRow(SnapshotRow, frozen=True):
     """A live custom field. A flag is None where the response lacks it."""
 
     listing = CUSTOM_FIELD

@@ -7,18 +7,16 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from lmsconf.kinds.manual_group.types import FEWEST_MEMBERS, LISTS, GroupRow, ManualGroupSpec, declared_lists, list_ids
+from lmsconf.kinds.manual_group.types import FEWEST_MEMBERS, GroupRow, ManualGroupSpec
 from lmsconf.kinds.shared.kind_names import GROUP
-from lmsconf.kinds.shared.manifest_entries import PeopleList, refuse_unread_list
+from lmsconf.kinds.shared.manifest_entries import LISTS, PeopleList, declared_lists, refuse_unread_list
 from lmsconf.kinds.shared.steps import free_name_ref, freed_name_ref, joined_group_ref, people_list_steps, rename_steps
 from lmsconf.kinds.user.people_directory import (
-    archived_among,
-    check_managers,
-    count_for_share,
-    note_unlisted_ids,
+    PeopleSides,
+    add_live_list,
+    compare_people_list,
     people_directory,
     people_display_names,
-    refuse_unknown_people,
 )
 from lmsconf.model.address import Ref
 from lmsconf.model.calls import Step
@@ -39,31 +37,15 @@ def match_groups(
 def diff_group(planning: PlanContext, match: Match[ManualGroupSpec, GroupRow]) -> BeforeAfter | None:
     """Compare name, and members and managers where declared; record people who leave a group."""
     declared, row = match.declared, match.row
-    before: Form = {} if row is None else {"name": normalize_name(row.name)}
-    after: Form = {"name": declared.address.name}
-    sizes: dict[str, int] = {}
-    archived: dict[str, frozenset[str]] = {}
+    sides = PeopleSides({} if row is None else {"name": normalize_name(row.name)}, {"name": declared.address.name})
     for key, people in declared_lists(declared.spec):
-        after[key] = wanted = refuse_unknown_people(planning, declared, key, people)
-        if row is None:
-            if key == "managers":
-                check_managers(planning, declared, wanted.include)
-            continue
-        ids = list_ids(row, key)
-        if ids is None:
-            refuse_unread_list(planning, declared.address, key, declared.places.at(key))
+        if not compare_people_list(planning, declared, key, people, row, sides):
             return None
-        note_unlisted_ids(planning, declared, key, ids)
-        before[key] = live = people_directory(planning).live_to_compare(ids, wanted)
-        sizes[key] = count_for_share(planning, ids)
-        archived[key] = people_directory(planning).live_to_compare(archived_among(planning, ids), wanted).include
-        if key == "managers":
-            check_managers(planning, declared, wanted.include, live.include)
-        if key == "members":
-            planning.removed_emails.update(live.include - wanted.include)
     if row is None:
-        return BeforeAfter(before=None, after=after, defaults=tuple(key for key in LISTS if key not in after))
-    return BeforeAfter(before=before, after=after, sizes=sizes, archived=archived)
+        return BeforeAfter(
+            before=None, after=sides.after, defaults=tuple(key for key in LISTS if key not in sides.after)
+        )
+    return sides.compared()
 
 
 def with_listed_people(planning: PlanContext, row: GroupRow) -> GroupRow:
@@ -75,21 +57,14 @@ def with_listed_people(planning: PlanContext, row: GroupRow) -> GroupRow:
 
 def group_before_deletion(planning: PlanContext, deletion: Deletion[GroupRow]) -> BeforeAfter:
     """Return the live name, members and managers of a group to be deleted; record the members as leaving."""
-    row = deletion.row
-    form: Form = {"name": normalize_name(row.name)}
-    sizes: dict[str, int] = {}
-    archived: dict[str, frozenset[str]] = {}
+    sides = PeopleSides({"name": normalize_name(deletion.row.name)}, {})
     for key in LISTS:
-        ids = list_ids(row, key)
+        ids = getattr(deletion.row, key)
         if ids is None:
             refuse_unread_list(planning, deletion.address, key, deletion.absent.source if deletion.absent else None)
-            continue
-        form[key] = people = PeopleList(people_display_names(planning, ids))
-        archived[key] = people_display_names(planning, archived_among(planning, ids))
-        sizes[key] = len(ids) - len(archived[key])
-        if key == "members":
-            planning.removed_emails.update(people.include)
-    return BeforeAfter(before=form, after=None, sizes=sizes, archived=archived)
+        else:
+            add_live_list(planning, key, ids, sides)
+    return sides.compared()
 
 
 def live_group_form(planning: PlanContext, row: GroupRow) -> Form:
@@ -130,7 +105,7 @@ def group_steps(planning: PlanContext, match: Match[ManualGroupSpec, GroupRow], 
         if isinstance(after, PeopleList):
             held = (sides.before or {}).get(key)
             before = held if isinstance(held, PeopleList) else None
-            live = (list_ids(row, key) if row else None) or ()
+            live = (getattr(row, key) if row else None) or ()
             steps.extend(people_list_steps(planning, at, {"groupId": id}, adds, removes, before, after, live))
     return steps
 

@@ -17,6 +17,7 @@ from lmsconf.api.spec.operations import MANUAL_GROUPS
 from lmsconf.errors import ApiError, InvalidResponse
 from lmsconf.kinds.manual_group.types import GroupRow, has_members_to_compare, parse_group_row
 from lmsconf.kinds.shared.kind_names import GROUP, USER
+from lmsconf.kinds.shared.manifest_entries import declared_lists
 from lmsconf.kinds.shared.responses import id_set
 from lmsconf.kinds.user.listings import MANAGER_OF, MEMBER_OF, ExtendedInfoListing, PeopleCount
 from lmsconf.model.address import RemoteId
@@ -60,10 +61,10 @@ def _wanted(reading: ReadContext, listing: Listing[GroupRow]) -> tuple[list[Grou
     rows = {row.id: row for row in listing.rows}
     wanted: dict[RemoteId, GroupRow] = {}
     compared: dict[RemoteId, GroupRow] = {}
-    for _, matched in reading.matches(GROUP, listing):
+    for _, matched in reading.matches(GROUP):
         wanted |= {deletion.row.id: deletion.row for deletion in matched.deletions}
         for match in matched.matches:
-            lists = match.declared.spec.declares_people
+            lists = any(declared_lists(match.declared.spec))
             if match.row and reading.chosen(match.address) and (lists or match.row.name != match.address.name):
                 wanted[match.row.id] = match.row
         compared |= {id: rows[id] for id in reading.rename_candidate_ids(matched, has_members_to_compare)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from msgspec import Struct
@@ -14,14 +14,14 @@ from lmsconf.kinds.shared.responses import optional_text, require_text
 from lmsconf.model.address import RemoteId
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import LOCK_PREFIX
+from lmsconf.model.snapshot import SnapshotRow
 from lmsconf.planner.manifest_entries import ManifestEntry
 
-LISTS: Final = ("members", "managers")
 FEWEST_MEMBERS: Final = 2
 """Groups with fewer members are not compared by them."""
 
 
-class GroupRow(Struct, frozen=True):
+class GroupRow(SnapshotRow, frozen=True):
     """A live manual group. `members` and `managers` are user ids, None where they were not read."""
 
     listing = GROUP
@@ -38,11 +38,6 @@ class ManualGroupSpec(Struct, frozen=True):
     members: PeopleList | None
     managers: PeopleList | None
 
-    @property
-    def declares_people(self) -> bool:
-        """Whether members or managers are declared."""
-        return self.members is not None or self.managers is not None
-
 
 def parse_group_row(data: Mapping[str, Json]) -> GroupRow:
     """Parse a row of the listing, which has neither members nor managers."""
@@ -52,19 +47,6 @@ def parse_group_row(data: Mapping[str, Json]) -> GroupRow:
 def has_members_to_compare(spec: ManualGroupSpec) -> bool:
     """Whether a group to be created declares enough members to be compared by them."""
     return spec.members is not None and len(spec.members.include) >= FEWEST_MEMBERS
-
-
-def declared_lists(spec: ManualGroupSpec) -> Iterator[tuple[str, PeopleList]]:
-    """Yield the key and people of each declared list."""
-    if spec.members is not None:
-        yield "members", spec.members
-    if spec.managers is not None:
-        yield "managers", spec.managers
-
-
-def list_ids(row: GroupRow, key: str) -> frozenset[RemoteId] | None:
-    """Return the user ids in a list of a group; None if it was not read."""
-    return row.members if key == "members" else row.managers
 
 
 def parse_group(entry: ManifestEntry) -> ManualGroupSpec:

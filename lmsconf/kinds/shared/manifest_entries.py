@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from msgspec import Struct
 
@@ -267,6 +267,16 @@ class PeopleList(Struct, frozen=True):
 
 
 NOBODY = PeopleList(frozenset())
+LISTS: Final = ("members", "managers")
+"""The keys of groups and smart groups that hold lists of people; a smart group has no members of its own."""
+
+
+def declared_lists(spec: object) -> Iterator[tuple[str, PeopleList]]:
+    """Yield the key and the people of each list that a group or a smart group declares."""
+    for key in LISTS:
+        people = getattr(spec, key, None)
+        if people is not None:
+            yield key, people
 
 
 def parse_people_list(entry: ManifestEntry, key: str) -> PeopleList | None:
@@ -295,11 +305,9 @@ def _emails(items: list[Json]) -> frozenset[str]:
 
 
 def drop_unknown_from_list(
-    entry: Entry, key: str, people: PeopleList | None, new: frozenset[str], report: Report
-) -> PeopleList | None:
+    entry: Entry, key: str, people: PeopleList, new: frozenset[str], report: Report
+) -> PeopleList:
     """Return a declared list without people that a redacted snapshot does not know, each reported."""
-    if people is None:
-        return None
     from lmsconf.planner.redaction import not_compared_warning
 
     for person in sorted(people.named_emails & new):

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from hashlib import sha256
-from typing import Final, NamedTuple
+from typing import Final
+
+from msgspec.structs import replace
 
 from lmsconf.errors import InvalidResponse
 from lmsconf.model.address import Address, Ref, RemoteId, text_of_id
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_name
+from lmsconf.model.snapshot import SnapshotRow
 
 Object = Mapping[str, Json]
 
@@ -90,12 +93,12 @@ def comparable(text: str) -> str:
     return text if len(text) <= _LONGEST else sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-class AnswerRow(NamedTuple):
+class AnswerRow(SnapshotRow, frozen=True):
     """A live answer: choices, or a text, which may be the name of a choice. `field` is the field's normalized name."""
 
     field: str
     choices: frozenset[str]
-    text: str | None
+    text: str | None = None
 
     def comparable(self) -> AnswerRow:
         """Return the answer with its choices and its text in comparable form."""
@@ -155,7 +158,7 @@ def _object(name: str, body: Mapping[str, Json], depth: int) -> AnswerRow:
     key = next((key for key in _VALUE_KEYS if key in filled), None)
     if key is not None:
         answer = _answer(name, body[key], depth)
-        return answer._replace(choices=answer.picked, text=None) if key in _PICKS else answer
+        return replace(answer, choices=answer.picked, text=None) if key in _PICKS else answer
     choice = _own_name(name, body, filled)
     if choice is not None:
         return AnswerRow(normalize_name(name), _answer(name, body[choice], 0).picked, None)

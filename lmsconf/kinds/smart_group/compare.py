@@ -1,17 +1,26 @@
-"""Which live smart group each declaration means, and what differs: name, conditions and managers where declared."""
+"""Which live smart group each declaration means, what differs, and the calls that change it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
-from lmsconf.kinds.custom_field.compare import refuse_unrenamed_choices
-from lmsconf.kinds.shared.manifest_entries import PeopleList, refuse_missing_key, refuse_unread_list
+from lmsconf.kinds.custom_field.compare import answered_ref, refuse_unrenamed_choices
+from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, SMART_GROUP
+from lmsconf.kinds.shared.manifest_entries import PeopleList, declared_lists, refuse_missing_key, refuse_unread_list
+from lmsconf.kinds.shared.steps import (
+    free_name_ref,
+    freed_name_ref,
+    people_dependencies,
+    people_list_steps,
+    rename_steps,
+)
 from lmsconf.kinds.smart_group.conditions import (
     NumberedCondition,
     SimilarConditions,
     condition_refs,
     condition_set,
+    conditions_by_id,
     conditions_by_name,
     keep_system_conditions,
     ordered_conditions,
@@ -21,16 +30,10 @@ from lmsconf.kinds.smart_group.conditions import (
     record_references,
     refuse_unknown_references,
 )
-from lmsconf.kinds.smart_group.types import SmartGroupRow, SmartGroupSpec
-from lmsconf.kinds.user.people_directory import (
-    archived_among,
-    check_managers,
-    count_for_share,
-    note_unlisted_ids,
-    people_directory,
-    people_display_names,
-    refuse_unknown_people,
-)
+from lmsconf.kinds.smart_group.types import DeclaredCondition, SmartGroupRow, SmartGroupSpec
+from lmsconf.kinds.user.people_directory import PeopleSides, add_live_list, compare_people_list, people_directory
+from lmsconf.model.address import Address, Ref
+from lmsconf.model.calls import Step
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.forms import Form
 from lmsconf.model.names import normalize_name
@@ -59,10 +62,7 @@ def diff_smart_group(planning: PlanContext, match: Match[SmartGroupSpec, SmartGr
     if row is None and spec.conditions is None:
         refuse_missing_key(planning, declared, "conditions")
         return None
-    before: Form = {} if row is None else {"name": normalize_name(row.name)}
-    after: Form = {"name": declared.address.name}
-    sizes: dict[str, int] = {}
-    archived: dict[str, frozenset[str]] = {}
+    sides = PeopleSides({} if row is None else {"name": normalize_name(row.name)}, {"name": declared.address.name})
     if spec.conditions is not None:
         if not refuse_unknown_references(planning, declared, spec.conditions):
             return None
@@ -75,48 +75,31 @@ def diff_smart_group(planning: PlanContext, match: Match[SmartGroupSpec, SmartGr
         live_conditions = conditions_by_name(planning, live or ())
         wanted = keep_system_conditions(spec.conditions, live_conditions)
         record_possible_renames(planning, wanted, live_conditions)
-        after["conditions"] = condition_set(wanted)
+        sides.after["conditions"] = condition_set(wanted)
         if row is not None:
-            before["conditions"] = condition_set(live_conditions)
-            sizes["conditions"] = len(live_conditions)
+            sides.before["conditions"] = condition_set(live_conditions)
+            sides.sizes["conditions"] = len(live_conditions)
             if not planning.policy.additive:
                 record_planned_conditions(planning, row.id, wanted)
-    if spec.managers is not None:
-        after["managers"] = managers = refuse_unknown_people(planning, declared, "managers", spec.managers)
-        if row is not None:
-            if row.managers is None:
-                refuse_unread_list(planning, declared.address, "managers", declared.places.at("managers"))
-                return None
-            note_unlisted_ids(planning, declared, "managers", row.managers)
-            directory, left = people_directory(planning), archived_among(planning, row.managers)
-            before["managers"] = directory.live_to_compare(row.managers, managers)
-            sizes["managers"] = count_for_share(planning, row.managers)
-            archived["managers"] = directory.live_to_compare(left, managers).include
-        held = before.get("managers")
-        kept = held.include if isinstance(held, PeopleList) else frozenset()
-        check_managers(planning, declared, managers.include, kept)
+    for key, people in declared_lists(spec):
+        if not compare_people_list(planning, declared, key, people, row, sides):
+            return None
     if row is None:
-        return BeforeAfter(before=None, after=after, defaults=() if "managers" in after else ("managers",))
-    return BeforeAfter(before=before, after=after, sizes=sizes, archived=archived)
+        return BeforeAfter(before=None, after=sides.after, defaults=() if spec.managers is not None else ("managers",))
+    return sides.compared()
 
 
 def smart_group_before_deletion(planning: PlanContext, deletion: Deletion[SmartGroupRow]) -> BeforeAfter:
     """Return the live name, conditions and managers of a smart group to be deleted; members are computed."""
     row = deletion.row
-    form: Form = {"name": normalize_name(row.name)}
+    sides = PeopleSides({"name": normalize_name(row.name)}, {})
     if row.conditions is None or row.managers is None:
-        refuse_unread_list(
-            planning,
-            deletion.address,
-            "conditions and managers",
-            deletion.absent.source if deletion.absent else None,
-        )
-        return BeforeAfter(before=form, after=None)
-    form["conditions"] = condition_set(conditions_by_name(planning, row.conditions))
-    form["managers"] = PeopleList(people_display_names(planning, row.managers))
-    archived = people_display_names(planning, archived_among(planning, row.managers))
-    sizes = {"managers": len(row.managers) - len(archived)}
-    return BeforeAfter(before=form, after=None, sizes=sizes, archived={"managers": archived})
+        at = deletion.absent.source if deletion.absent else None
+        refuse_unread_list(planning, deletion.address, "conditions and managers", at)
+    else:
+        sides.before["conditions"] = condition_set(conditions_by_name(planning, row.conditions))
+        add_live_list(planning, "managers", row.managers, sides)
+    return sides.compared()
 
 
 def kept_system_condition(sides: BeforeAfter) -> str | None:
@@ -158,3 +141,81 @@ def similar_conditions(planning: PlanContext, form: Form) -> Similarity:
     return Similarity(
         of="conditions", key=SimilarConditions(conditions) if conditions else None, items=frozenset(items)
     )
+
+
+def smart_group_steps(
+    planning: PlanContext, match: Match[SmartGroupSpec, SmartGroupRow], sides: BeforeAfter
+) -> list[Step]:
+    """One create, or rename, replace the conditions, add managers, then remove managers."""
+    at, row = match.address, match.row
+    after, before = sides.after or {}, sides.before or {}
+    if row is None:
+        return [_creation(planning, at, after)]
+    path = {"smartGroupId": row.id}
+    steps = list(rename_steps(planning, "smart-groups.rename", path, match, sides))
+    if "conditions" in after and after["conditions"] != before["conditions"]:
+        steps.append(_replacement(planning, path, before, after))
+    managers = after.get("managers")
+    if isinstance(managers, PeopleList):
+        adds, removes = "smart-groups.add-managers", "smart-groups.remove-manager"
+        held = before["managers"]
+        old = held if isinstance(held, PeopleList) else None
+        steps.extend(people_list_steps(planning, at, path, adds, removes, old, managers, row.managers or ()))
+    return steps
+
+
+def _creation(planning: PlanContext, at: Address, after: Form) -> Step:
+    conditions = ordered_conditions(after)
+    body: dict[str, object] = {"name": at.name, "conditions": conditions_by_id(planning, conditions)}
+    managers = after.get("managers")
+    emails = managers.include if isinstance(managers, PeopleList) else frozenset()
+    if emails:
+        body["managers"] = [people_directory(planning).id(email) for email in sorted(emails)]
+    return Step(
+        operation="smart-groups.create",
+        body=planning.call_templates.body("smart-groups.create", **body),
+        makes=frozenset({Ref(at)}),
+        uses=free_name_ref(at) | condition_refs(conditions) | people_dependencies(planning, emails, manages=True),
+        people=tuple(sorted(emails)),
+    )
+
+
+def _replacement(planning: PlanContext, path: Mapping[str, str], before: Form, after: Form) -> Step:
+    # The service discards all previous conditions, so all of them are sent each time.
+    conditions = ordered_conditions(after)
+    body = planning.call_templates.body(
+        "smart-groups.replace-conditions", conditions=conditions_by_id(planning, conditions)
+    )
+    now, old = condition_refs(conditions), ordered_conditions(before)
+    dropped = condition_refs(old) - now
+    return Step(
+        operation="smart-groups.replace-conditions",
+        path=path,
+        body=body,
+        uses=now.union(_new_answers(old, conditions)),
+        releases=dropped.union(answered_ref(ref.address, ref.part) for ref in dropped),
+    )
+
+
+def _new_answers(before: Sequence[DeclaredCondition], after: Sequence[DeclaredCondition]) -> Iterator[Ref]:
+    """Yield Refs to the answers that conditions start to ask for: nobody leaves before theirs is set."""
+    fields = {condition.field for condition in before}
+    for condition in after:
+        if condition.field not in fields:
+            at = Address.of(CUSTOM_FIELD, condition.field)
+            yield from (answered_ref(at, choice) for choice in condition.choices or (None,))
+
+
+def smart_group_deletion(planning: PlanContext, deletion: Deletion[SmartGroupRow]) -> list[Step]:
+    """Return the DELETE, after the assignments of the group are deleted."""
+    conditions = conditions_by_name(planning, deletion.row.conditions or ())
+    return [
+        Step(
+            operation="smart-groups.delete",
+            path={"smartGroupId": deletion.row.id},
+            makes=freed_name_ref(SMART_GROUP, deletion.row),
+            releases=condition_refs(conditions),
+            ends=frozenset({Ref(deletion.address)}),
+            revokes=True,
+        )
+    ]

@@ -8,6 +8,7 @@ from functools import partial
 from typing import NamedTuple, cast
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lmsconf.errors import shorten
 from lmsconf.kinds.custom_field.compare import choice_has_error, renamed_choice_hint
@@ -272,7 +273,7 @@ def _left(
         if loss is None:
             out.append(condition)
         elif loss.choices is not None:
-            out.append(condition._replace(choices=condition.choices - loss.choices))
+            out.append(replace(condition, choices=condition.choices - loss.choices))
     return tuple(out)
 
 

@@ -50,7 +50,7 @@ def _wanted(reading: ReadContext, listing: Listing[SmartGroupRow]) -> list[Smart
         return list(listing.rows)
     rows = {row.id: row for row in listing.rows}
     wanted: dict[RemoteId, SmartGroupRow] = {}
-    for _, matched in reading.matches(SMART_GROUP, listing):
+    for _, matched in reading.matches(SMART_GROUP):
         chosen = [match.row for match in matched.matches if match.row and reading.chosen(match.address)]
         compared = [rows[id] for id in reading.rename_candidate_ids(matched, lambda spec: spec.conditions is not None)]
         wanted |= {row.id: row for row in (*chosen, *(deletion.row for deletion in matched.deletions), *compared)}

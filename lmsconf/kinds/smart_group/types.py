@@ -24,21 +24,22 @@ from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DesiredResource
 from lmsconf.model.names import did_you_mean, list_names, normalize_name
+from lmsconf.model.snapshot import SnapshotRow
 from lmsconf.planner.manifest_entries import ManifestEntry
 
 ASKING_FOR_CHOICES: Final = (None, "IS_ANY")
 """The system conditions under which an answer with one of the choices meets a condition; None: it has none."""
 
 
-class ConditionRow(NamedTuple):
+class ConditionRow(SnapshotRow, frozen=True):
     """A live condition, by ids."""
 
     field: RemoteId
     choices: frozenset[RemoteId]
-    system_condition: str | None
+    system_condition: str | None = None
 
 
-class SmartGroupRow(Struct, frozen=True):
+class SmartGroupRow(SnapshotRow, frozen=True):
     """A live smart group. Conditions and managers are None where they were not read."""
 
     listing = SMART_GROUP
@@ -71,11 +72,6 @@ class SmartGroupSpec(Struct, frozen=True):
 
     conditions: tuple[DeclaredCondition, ...] | None
     managers: PeopleList | None
-
-    @property
-    def declares_people(self) -> bool:
-        """Whether managers are declared."""
-        return self.managers is not None
 
 
 def parse_condition_row(data: Mapping[str, Json]) -> ConditionRow:

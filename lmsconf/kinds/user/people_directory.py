@@ -11,12 +11,13 @@ from msgspec.structs import replace
 from lmsconf.api.spec.assumed_keys import MANAGED_GROUPS, WHO_CAN_MANAGE
 from lmsconf.errors import Severity
 from lmsconf.kinds.shared.kind_names import USER
-from lmsconf.kinds.shared.manifest_entries import PeopleList
+from lmsconf.kinds.shared.manifest_entries import NOBODY, PeopleList, refuse_unread_list
 from lmsconf.kinds.user.types import RIGHTS, PersonRow, PersonSpec, loses_manager_right, planned_flag
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.declarations import DesiredResource
+from lmsconf.model.forms import Form
 from lmsconf.model.names import did_you_mean_email, normalize_email
-from lmsconf.planner.context import Match, MatchResult, PlanContext
+from lmsconf.planner.context import BeforeAfter, Match, MatchResult, PlanContext
 from lmsconf.planner.guards import SMALL
 from lmsconf.planner.missing_references import hint_on_missing, suggest_name
 
@@ -274,6 +275,52 @@ def note_unlisted_ids(planning: PlanContext, declared: DesiredResource[Any], key
             address=declared.address,
             severity=Severity.NOTE,
         )
+
+
+class PeopleSides(Struct):
+    """The two sides of a group or a smart group, to which its lists of people are added; see BeforeAfter."""
+
+    before: Form
+    after: Form
+    sizes: dict[str, int] = field(default_factory=dict)
+    archived: dict[str, frozenset[str]] = field(default_factory=dict)
+
+    def compared(self) -> BeforeAfter:
+        """Return both sides of a live resource."""
+        return BeforeAfter(before=self.before, after=self.after or None, sizes=self.sizes, archived=self.archived)
+
+
+def compare_people_list(
+    planning: PlanContext, declared: DesiredResource[Any], key: str, people: PeopleList, row: object, sides: PeopleSides
+) -> bool:
+    """Compare a declared list with that of the live row, None for a new one; False, reported, if it was not read."""
+    sides.after[key] = wanted = refuse_unknown_people(planning, declared, key, people)
+    live = NOBODY
+    if row is not None:
+        ids: frozenset[RemoteId] | None = getattr(row, key)
+        if ids is None:
+            refuse_unread_list(planning, declared.address, key, declared.places.at(key))
+            return False
+        note_unlisted_ids(planning, declared, key, ids)
+        directory, left = people_directory(planning), archived_among(planning, ids)
+        sides.before[key] = live = directory.live_to_compare(ids, wanted)
+        sides.sizes[key] = count_for_share(planning, ids)
+        sides.archived[key] = directory.live_to_compare(left, wanted).include
+    if key == "managers":
+        check_managers(planning, declared, wanted.include, live.include)
+    else:
+        planning.removed_emails.update(live.include - wanted.include)
+    return True
+
+
+def add_live_list(planning: PlanContext, key: str, ids: frozenset[RemoteId], sides: PeopleSides) -> None:
+    """Add a list of a resource that is deleted, whose members leave."""
+    names = people_display_names(planning, ids)
+    sides.before[key] = PeopleList(names)
+    sides.archived[key] = people_display_names(planning, archived_among(planning, ids))
+    sides.sizes[key] = len(ids) - len(sides.archived[key])
+    if key == "members":
+        planning.removed_emails.update(names)
 
 
 def people_display_names(planning: PlanContext, ids: Iterable[str]) -> frozenset[str]:

@@ -24,6 +24,7 @@ from lmsconf.model.address import RemoteId
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_email
 from lmsconf.model.plan import Change
+from lmsconf.model.snapshot import SnapshotRow
 
 APPLICATIONS: Final = ("achievements", "analyse", "create", "learn", "follow-up")
 TEXTS: Final = {"first_name": "firstName", "last_name": "lastName", "language": "language"}
@@ -42,7 +43,7 @@ def picked_choices(answer: Answer) -> frozenset[str]:
     return answer if isinstance(answer, frozenset) else frozenset({answer} if answer else ())
 
 
-class PersonRow(Struct, frozen=True):
+class PersonRow(SnapshotRow, frozen=True):
     """A live person. Beyond the first three, a field is None if it was not read or is not set.
 
     archive_date: the custom archive date, in epoch milliseconds. manages: the names of the groups that the person
@@ -76,7 +77,7 @@ class PersonRow(Struct, frozen=True):
         return normalize_email(self.email)
 
 
-class AdminRow(Struct, frozen=True):
+class AdminRow(SnapshotRow, frozen=True):
     """A person with administrator rights, from the extended listing; `name` is the normalized e-mail."""
 
     listing = ADMIN
@@ -85,7 +86,7 @@ class AdminRow(Struct, frozen=True):
     name: str
 
 
-class HolderRow(Struct, frozen=True):
+class HolderRow(SnapshotRow, frozen=True):
     """The number of people who hold a choice; `id` is that of the choice."""
 
     listing = HOLDERS
@@ -94,7 +95,7 @@ class HolderRow(Struct, frozen=True):
     people: int
 
 
-class AnswersRow(Struct, frozen=True):
+class AnswersRow(SnapshotRow, frozen=True):
     """A person's answers, as pairs of field name and answer; None for an answer, or all, that cannot be parsed.
 
     has_answers: whether the row of the listing had `customFields`.
@@ -103,7 +104,7 @@ class AnswersRow(Struct, frozen=True):
     listing = ANSWERS
 
     id: RemoteId
-    answers: tuple[tuple[str, AnswerRow | None], ...] | None
+    answers: tuple[tuple[str, AnswerRow | None], ...] | None = None
     has_answers: bool = True
 
 

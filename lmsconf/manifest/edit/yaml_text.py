@@ -9,7 +9,7 @@ from typing import Final
 
 from lmsconf.manifest.nodes import resolve_scalar
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.text_limits import CONTROLS
+from lmsconf.model.names import CONTROLS
 
 WIDTH: Final = 110
 """Maximum line length before a list or mapping is written over several lines."""

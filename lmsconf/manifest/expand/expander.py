@@ -15,7 +15,7 @@ from lmsconf.manifest.expand.sets import (
     NamedSets,
     PeopleSetExpander,
     UndeclaredNames,
-    WindowExpander,
+    put_windows,
     referenced_names,
 )
 from lmsconf.manifest.expand.table_files import TableFiles, TablePeopleExpander, matching_keys
@@ -195,7 +195,7 @@ class EntryExpander:
         listed = self._files.expand(lists, places)
         whole = self._conditions.expand(body, places) if has_conditions else body
         windows = [found for trail in section.windows for found in matching_keys(body, trail, ())]
-        WindowExpander(self._sets[WINDOWS]).expand(windows, places)
+        put_windows(self._sets[WINDOWS], windows, places)
         return whole if listed and self._reporter.refused == before else None
 
     def unused_set_notes(self) -> Iterator[Problem]:

@@ -264,47 +264,36 @@ def referenced_names(body: Mapping[str, Json], key: str) -> list[tuple[str, KeyP
 WINDOW: Final = "window"
 
 
-class WindowExpander:
-    """Replace `window: NAME` by the times of the window, each located in its definition."""
+def put_windows(windows: NamedSets, named: Iterable[KeyMatch], places: EntrySourceMap) -> None:
+    """Replace each `window: NAME` of an entry by the times of the window, in place, each located in its definition.
 
-    def __init__(self, windows: NamedSets) -> None:
-        self._windows = windows
-        self._times = tuple(properties(windows.shape.schema))
-
-    def expand(self, windows: Iterable[KeyMatch], places: EntrySourceMap) -> None:
-        """Replace every window that an entry names by its times, in place; refuse one that is unknown or invalid."""
-        for node, _, path in windows:
-            if WINDOW in node:  # an alias may have brought it in twice
-                self._put_times(node, path[:-1], places)
-
-    def _put_times(self, node: Map, path: KeyPath, places: EntrySourceMap) -> None:
-        own = next((key for key in self._times if key in node), None)
+    Refuse a window that is unknown or invalid, or used together with a time.
+    """
+    times = properties(windows.shape.schema)
+    for node, _, path in named:
+        if WINDOW not in node:  # an alias has brought it in twice
+            continue
+        own = next((key for key in times if key in node), None)
         if own is not None:
-            message, where = f"{WINDOW} and {own} exclude each other", places.key(*path, own)
-            self._windows.reporter.refuse("manifest/together", message, where, "Keep one of them.")
-        window = self._windows.find(str(node[WINDOW]), places.at(*path, WINDOW)) if own is None else None
-        if window is None or not isinstance(window.value, Map):
-            self._windows.reporter.refused += 1
-            return
-        pairs: list[tuple[str, Json, SourceLocation, SourceLocation]] = []
-        for key, value in node.items():
-            if key == WINDOW:
-                pairs += self._times_of(window, places.at(*path, WINDOW), is_entry=not path)
-            else:
-                pairs.append((key, value, places.key(*path, key), places.at(*path, key)))
-        source = CombinedSource([where for _, _, *both in pairs for where in both])
-        node.become(Map(source, {key: value for key, value, *_ in pairs}, range(2 * len(pairs))))
+            message, where = f"{WINDOW} and {own} exclude each other", places.key(*path[:-1], own)
+            windows.reporter.refuse("manifest/together", message, where, "Keep one of them.")
+        elif (window := windows.find(str(node[WINDOW]), places.at(*path))) and isinstance(window.value, Map):
+            _put_times(node, window.places, window.value, [*times], path, places)
+        else:
+            windows.reporter.refused += 1
 
-    def _times_of(
-        self, window: NamedSet, where: SourceLocation, *, is_entry: bool
-    ) -> list[tuple[str, Json, SourceLocation, SourceLocation]]:
-        """Return each time of a window, with the locations of its key and value.
 
-        An end that the window leaves out is open: null in an item, whose entry may have a time for all items.
-        """
-        value = cast(Map, window.value)
-        times = [
-            (key, value[key], window.places.key(key), window.places.at(key)) for key in self._times if key in value
-        ]
-        open_ends = () if is_entry else (key for key in self._times if key not in value)
-        return [*times, *((key, None, where, where) for key in open_ends)]
+def _put_times(
+    node: Map, defined: EntrySourceMap, window: Map, times: Sequence[str], path: KeyPath, places: EntrySourceMap
+) -> None:
+    """Replace the key at the end of `path` by the times of a window, which is at `defined`."""
+    put = [(key, window[key], defined.key(key), defined.at(key)) for key in times if key in window]
+    above, where = path[:-1], places.at(*path)
+    if above:
+        # An end that the window leaves out is open: null in an item, whose entry may have a time for all items.
+        put += [(key, None, where, where) for key in times if key not in window]
+    pairs: list[tuple[str, Json, SourceLocation, SourceLocation]] = []
+    for key, value in node.items():
+        pairs += put if key == WINDOW else [(key, value, places.key(*above, key), places.at(*above, key))]
+    source = CombinedSource([place for _, _, *both in pairs for place in both])
+    node.become(Map(source, {key: value for key, value, *_ in pairs}, range(2 * len(pairs))))

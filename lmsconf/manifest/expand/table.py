@@ -14,8 +14,7 @@ from msgspec.structs import replace
 from lmsconf.errors import Problem, SourceLocation, shorten
 from lmsconf.manifest.nodes import Map, Mark, Source, unpack_mark
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.names import did_you_mean, normalize_name
-from lmsconf.model.text_limits import FORBIDDEN
+from lmsconf.model.names import FORBIDDEN, did_you_mean, normalize_name
 
 CSV: Final = "CSV file"
 TableRow: TypeAlias = "tuple[int, tuple[str, ...]]"

@@ -22,8 +22,7 @@ from lmsconf.manifest.nodes import VARIABLE_START, EntrySourceMap, EscapedText, 
 from lmsconf.manifest.schema_check import SchemaValidator
 from lmsconf.manifest.yaml_reader import ReadingStopped, too_long_problem
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.names import did_you_mean
-from lmsconf.model.text_limits import LONGEST
+from lmsconf.model.names import LONGEST, did_you_mean
 
 WRITTEN_OUT: Final = 50 * 1024 * 1024
 """Maximum total length of texts with variables after substitution, in characters, in all files together."""

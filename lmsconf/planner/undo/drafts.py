@@ -18,18 +18,20 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_name
 from lmsconf.model.plan import Change
 from lmsconf.planner.kind import Kind, required_keys
-from lmsconf.planner.undo.merge import (
+from lmsconf.planner.undo.names import marked_id, renamed_parts
+from lmsconf.planner.undo.times import (
     EXCLUDE,
     INCLUDE,
+    Body,
     NoValue,
+    Times,
     alike,
     differing_keys,
     is_text_list,
+    items_of,
     restored,
     restored_items,
 )
-from lmsconf.planner.undo.names import marked_id, renamed_parts
-from lmsconf.planner.undo.times import Body, Times
 
 _PEOPLE: Final = ("members", "managers")
 """The keys that hold lists of people."""
@@ -119,7 +121,7 @@ class Drafter:
         wanted = made if parts is None else parts[INCLUDE]
         if not isinstance(wanted, list) or not isinstance(live, list):
             return not live
-        unwanted = [item for item in live if item not in wanted] if parts is None else _items(parts, EXCLUDE)
+        unwanted = [item for item in live if item not in wanted] if parts is None else items_of(parts, EXCLUDE)
         late: Body = {key: [*sorted(run.unsure_people(change, key))]}
         people = self._times.mark_made(change, late)[key]
         unsure = [*(people if isinstance(people, list) else ()), *run.unsure_texts(change)]
@@ -270,9 +272,9 @@ class Drafter:
         added = [item for field_change in field_changes for item in field_change.added if is_done(str(item))]
         removed = [item for field_change in field_changes for item in field_change.removed if is_done(str(item))]
         sides = self._times.mark_made(change, {key: {INCLUDE: removed, EXCLUDE: added}})[key]
-        missing: Json = [item for item in _items(sides, INCLUDE) if item not in now]
+        missing: Json = [item for item in items_of(sides, INCLUDE) if item not in now]
         wanted = self._without_missing(change, {key: missing})[key]
-        parts: Body = {INCLUDE: wanted, EXCLUDE: [item for item in _items(sides, EXCLUDE) if item in now]}
+        parts: Body = {INCLUDE: wanted, EXCLUDE: [item for item in items_of(sides, EXCLUDE) if item in now]}
         if any(parts.values()):
             draft.body[key] = {part: items for part, items in parts.items() if items}
 
@@ -368,11 +370,6 @@ def _filled_since(made: Body, live: Body) -> str | None:
 
 def _without_nulls(body: Body) -> Body:
     return {key: value for key, value in body.items() if value is not None}
-
-
-def _items(sides: Json, part: str) -> list[Json]:
-    value = sides.get(part) if isinstance(sides, dict) else None
-    return value if isinstance(value, list) else []
 
 
 def _is_unresolved(kind: Kind, body: Mapping[str, Json]) -> bool:

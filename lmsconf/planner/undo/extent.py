@@ -14,8 +14,7 @@ from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import casefold_name
 from lmsconf.model.plan import Action, Change, Plan, Undo, UndoLevel
-from lmsconf.model.rows import row_to_json
-from lmsconf.model.snapshot import Listing, Snapshot
+from lmsconf.model.snapshot import Listing, Snapshot, row_to_json
 from lmsconf.planner.kind import Kind, is_named
 from lmsconf.planner.undo.names import map_references, renamed_to
 
@@ -52,15 +51,22 @@ def _limited_by_name(kind: Kind, names: _NamesInUse, change: Change) -> Change:
         return change
     name = _address_before({kind.name: kind}, change).name
     if change.action is Action.DELETE and _has_parts_that_look_alike(kind, change):
-        reason = f"two of its {kind.parts_key} look the same, so that it cannot be created again"
-        return replace(change, undo=Undo(level=UndoLevel.NONE, reason=reason))
-    if change.action is Action.DELETE and names.is_of_another(kind, casefold_name, casefold_name(name), change.id):
-        reason = "another resource has its name, or one that looks the same, so that it cannot be created again"
-        return replace(change, undo=Undo(level=UndoLevel.NONE, reason=reason))
-    if renamed_to(kind, change) is not None and names.is_of_another(kind, kind.normalize_name, name, change.id):
-        reason = "another resource has its earlier name, so that it keeps the new one"
-        return replace(change, undo=Undo(level=UndoLevel.PARTIAL, reason=reason))
-    return change
+        undo = Undo(
+            level=UndoLevel.NONE,
+            reason=f"two of its {kind.parts_key} look the same, so that it cannot be created again",
+        )
+    elif change.action is Action.DELETE and names.is_of_another(kind, casefold_name, casefold_name(name), change.id):
+        undo = Undo(
+            level=UndoLevel.NONE,
+            reason="another resource has its name, or one that looks the same, so that it cannot be created again",
+        )
+    elif renamed_to(kind, change) is not None and names.is_of_another(kind, kind.normalize_name, name, change.id):
+        undo = Undo(
+            level=UndoLevel.PARTIAL, reason="another resource has its earlier name, so that it keeps the new one"
+        )
+    else:
+        return change
+    return replace(change, undo=undo)
 
 
 def _has_parts_that_look_alike(kind: Kind, change: Change) -> bool:

@@ -28,10 +28,9 @@ from lmsconf.planner.context import PlanContext
 from lmsconf.planner.kind import Kind
 from lmsconf.planner.manifest_entries import ManifestEntry
 from lmsconf.planner.undo.drafts import ALL, Draft, Drafter, LeftAlone, without_values_of
-from lmsconf.planner.undo.merge import alike
 from lmsconf.planner.undo.names import deleted_id, map_references, marked_id, plain_id, renamed_to
 from lmsconf.planner.undo.run import RunToUndo
-from lmsconf.planner.undo.times import Body, Times
+from lmsconf.planner.undo.times import Body, Times, alike
 
 CONFLICT: Final = "undo/conflict"
 LIMITED: Final = "undo/limited"

@@ -17,7 +17,7 @@ from lmsconf.model.names import normalize_name
 from lmsconf.model.plan import Action, Change
 from lmsconf.planner.context import PlanContext
 from lmsconf.planner.kind import Kind
-from lmsconf.planner.manifest_entries import ANY, KEYS
+from lmsconf.planner.manifest_entries import ANY, KEYS, PartReferences
 from lmsconf.planner.undo.run import RunToUndo
 
 _MARK: Final = "\x00"
@@ -55,54 +55,44 @@ def map_references(kind: Kind, body: Mapping[str, Json], rename: Rename, rename_
     for owner_kind, shapes in kind.part_references.items():
         for shape in shapes:
             if shape.at[:1] == (kind.section,):
-                value = _map_parts(value, shape.at[2:], owner_kind, shape.owner, shape.parts, rename_part)
+                value = _map(value, shape.at[2:], partial(_with_parts, shape, partial(rename_part, owner_kind)))
     for other, trails in kind.references.items():
         for trail in trails:
             if trail[:1] == (kind.section,):
-                value = _map(value, trail[2:], partial(rename, other))
+                value = _map(value, trail[2:], partial(_renamed, partial(rename, other)))
     return value if isinstance(value, dict) else {}
 
 
-def _map(value: Json, trail: Sequence[str], replace: Callable[[str], str]) -> Json:
-    """Return a value with the texts at the end of a trail replaced."""
+def _map(value: Json, trail: Sequence[str], change: Callable[[Json], Json]) -> Json:
+    """Return a value in which what stands at the end of a trail is changed."""
     if not trail:
-        return replace(value) if isinstance(value, str) else value
+        return change(value)
     step, rest = trail[0], trail[1:]
     if step == KEYS:
-        return {replace(key): item for key, item in value.items()} if isinstance(value, dict) else value
+        return {str(change(key)): item for key, item in value.items()} if isinstance(value, dict) else value
     if step == ANY:
         if isinstance(value, list):
-            return [_map(item, rest, replace) for item in value]
-        return {key: _map(item, rest, replace) for key, item in value.items()} if isinstance(value, dict) else value
-    return {**value, step: _map(value[step], rest, replace)} if isinstance(value, dict) and step in value else value
+            return [_map(item, rest, change) for item in value]
+        return {key: _map(item, rest, change) for key, item in value.items()} if isinstance(value, dict) else value
+    return {**value, step: _map(value[step], rest, change)} if isinstance(value, dict) and step in value else value
 
 
-def _map_parts(
-    value: Json,
-    trail: Sequence[str],
-    kind: str,
-    owner: str | None,
-    parts: Sequence[Sequence[str]],
-    rename_part: RenamePart,
-) -> Json:
-    """Return a value with the parts replaced in each mapping at the end of a trail that refers to a resource."""
-    if trail:
-        step, rest = trail[0], trail[1:]
-        if isinstance(value, list) and step == ANY:
-            return [_map_parts(item, rest, kind, owner, parts, rename_part) for item in value]
-        if isinstance(value, dict) and step in value:
-            return {**value, step: _map_parts(value[step], rest, kind, owner, parts, rename_part)}
-        return value
+def _renamed(rename: Callable[[str], str], value: Json) -> Json:
+    return rename(value) if isinstance(value, str) else value
+
+
+def _with_parts(shape: PartReferences, rename: Callable[[str, str], str], value: Json) -> Json:
+    """Return a mapping that refers to a resource, or whose keys do, with the parts replaced."""
     if not isinstance(value, dict):
         return value
-    if owner is None:
-        return {key: _parts_of(item, parts, kind, key, rename_part) for key, item in value.items()}
-    return _parts_of(value, parts, kind, str(value.get(owner)), rename_part)
+    if shape.owner is None:
+        return {key: _parts_of(item, shape.parts, partial(rename, key)) for key, item in value.items()}
+    return _parts_of(value, shape.parts, partial(rename, str(value.get(shape.owner))))
 
 
-def _parts_of(value: Json, parts: Sequence[Sequence[str]], kind: str, owner: str, rename_part: RenamePart) -> Json:
+def _parts_of(value: Json, parts: Sequence[Sequence[str]], rename: Callable[[str], str]) -> Json:
     for trail in parts:
-        value = _map(value, trail, lambda part: rename_part(kind, owner, part))
+        value = _map(value, trail, partial(_renamed, rename))
     return value
 
 

@@ -28,7 +28,7 @@ from lmsconf.planner.reading import ReadContext
 
 
 def predict_effects_of_plan(draft: DraftPlan, reading: ReadContext | None) -> PredictedEffects:
-    """Return what a plan does to people and which tests fail, reading what both rest on; as `Kind.predict_effects`."""
+    """Return what a plan does to people and which tests fail, reading what both rest on."""
     policy, planning = draft.planning.policy, draft.planning
     now = int(datetime.fromisoformat(draft.plan.created_at).timestamp())
     scope = access_scope(planning, draft.items, now)

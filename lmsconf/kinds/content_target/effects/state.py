@@ -34,7 +34,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def read_access_state(draft: DraftPlan, reading: ReadContext | None, query: AccessQuery) -> WorkspaceAccess:
-    """Return the answers to a query, reading what they rest on; as `Kind.access_state`."""
+    """Return the answers to a query, reading what they rest on."""
     planning = draft.planning
     now = int(datetime.fromisoformat(draft.plan.created_at).timestamp())
     scope = access_scope(planning, draft.items, now)
