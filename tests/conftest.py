@@ -11,7 +11,7 @@ from pathlib import Path
 
 import hypothesis
 import pytest
-from sampling import PART, PARTS, THIRD, WHOLE, first_part
+from sampling import GATE, PART, PARTS, WHOLE, is_of_today
 
 # Processes that tests start would compile all of lmsconf anew, each of them.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -53,18 +53,21 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves out the cases of tests marked `sampled` that are not of this run's part, unless a test is named."""
-    if PART is None or any("::" in argument for argument in config.args):
+    """Leaves out the cases of tests marked `sampled` that are not of this run's part, unless a test is named.
+
+    Cases are counted by file; those of a mark with `day` or `gate` by test, so that each has one where it has so many.
+    """
+    if any("::" in argument for argument in config.args):
         return
     cases: Counter[str] = Counter()
     kept, left = [], []
     for item in items:
-        turn = PART
-        if item.get_closest_marker("sampled"):
-            file = item.nodeid.partition("::")[0]
-            turn = (first_part(file) + cases[file]) % PARTS
-            cases[file] += 1
-        (kept if turn == PART else left).append(item)
+        played = True
+        if mark := item.get_closest_marker("sampled"):
+            name = item.nodeid.partition("[" if mark.kwargs else "::")[0]
+            played = is_of_today(cases[name], name, **mark.kwargs)
+            cases[name] += 1
+        (kept if played else left).append(item)
     items[:] = kept
     config.hook.pytest_deselected(items=left)
 
@@ -90,8 +93,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
                     if name == SIMULATED and isinstance(counts, dict):
                         total.update(counts)
     if total:
-        third = " (a third of those with one mishap; SIMULATION=all plays all)" if THIRD is not None else ""
-        which = third if PART is None else f" (part {PART} of 0 to {PARTS - 1}; TESTS=all plays all)"
+        gate = " (a sixth of those with one mishap; SIMULATION=all plays all)" if GATE is not None else ""
+        which = gate if PART is None else f" (part {PART} of 0 to {PARTS - 1}; TESTS=all plays all)"
         terminalreporter.write_line(
             f"simulation: {total['converged']:,} schedules converged, {total['lost']} lost, "
             f"{total['duplicated']} duplicated, {total['foreign']} foreign, {total['stops']} named stops, "

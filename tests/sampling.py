@@ -1,7 +1,7 @@
 """How much is tried in a run: every day a tenth of the examples and of the simulated schedules, with TESTS=all all.
 
 Which tenth it is follows from the number of commits, so that ten commits in a row play all; of schedules of one call
-it is a thirtieth, and with the number of a commit in SIMULATION, as .ci/run sets it, a third. SIMULATION=all plays all.
+it is a sixtieth, and with the number of a commit in SIMULATION, as .ci/run sets it, a sixth. SIMULATION=all plays all.
 TESTS=0 to TESTS=9 chooses one tenth.
 """
 
@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 PARTS: Final = 10
-THIRDS: Final = 3
+GATES: Final = 6
+"""So many runs of .ci/run in a row play all schedules."""
 _CHOSEN: Final = os.environ.get("TESTS", "")
 _SIMULATION: Final = os.environ.get("SIMULATION", "")
 T = TypeVar("T")
@@ -48,7 +49,8 @@ def _git(folder: Path, *arguments: str) -> str:
 WHOLE: Final = _CHOSEN == "all" or _SIMULATION == "all"
 NUMBER: Final = int(_CHOSEN) if _CHOSEN.isdecimal() else 0 if WHOLE else number_of(Path(__file__).parent)
 PART: Final = None if WHOLE else NUMBER % PARTS
-THIRD: Final = int(_SIMULATION) % THIRDS if _SIMULATION.isdecimal() else None
+GATE: Final = int(_SIMULATION) if _SIMULATION.isdecimal() else None
+"""The number of the commit in .ci/run."""
 
 
 def examples(number: int) -> int:
@@ -64,14 +66,21 @@ def of_today(cases: Iterable[T], parts: int = PARTS, name: str = "") -> list[T]:
     return list(cases) if WHOLE else _turn(list(cases), NUMBER, parts, name)
 
 
-def schedules_of_today(cases: Sequence[T], name: str, parts: int = THIRDS) -> list[T]:
-    """The same of schedules: every day a thirtieth, in .ci/run a third, which SIMULATION chooses by its remainder.
+def schedules_of_today(cases: Sequence[T], name: str, parts: int = GATES) -> list[T]:
+    """The same of schedules: every day a tenth of what .ci/run plays of them.
 
-    parts: how many commits in a row play all of them in .ci/run, if not three.
+    parts: how many commits in a row play all of them in .ci/run.
     """
-    if THIRD is not None:
-        return _turn(cases, int(_SIMULATION) % parts, parts, name)
-    return of_today(cases, THIRDS * PARTS, name)
+    if GATE is not None:
+        return _turn(cases, GATE, parts, name)
+    return of_today(cases, parts * PARTS, name)
+
+
+def is_of_today(position: int, name: str, day: int = PARTS, gate: int = 1) -> bool:
+    """Whether the case at that position of a list is played: every day one of `day`, in .ci/run one of `gate`."""
+    if WHOLE:
+        return GATE is None or position % gate == (GATE - first_part(name, gate)) % gate
+    return position % day == (NUMBER - first_part(name, day)) % day
 
 
 def _turn(cases: Sequence[T], number: int, parts: int, name: str) -> list[T]:

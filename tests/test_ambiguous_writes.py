@@ -9,7 +9,7 @@ from threading import Event
 import pytest
 from msgspec.structs import replace
 
-from lmsconf.apply.ambiguous_writes import LIVE_TWICE, AmbiguousWriteResolver, IssuedRequest, WaitClock
+from lmsconf.apply.ambiguous_writes import LIVE_TWICE, AmbiguousWriteResolver, IssuedRequest
 from lmsconf.errors import (
     ApiError,
     DuplicateResource,
@@ -24,6 +24,7 @@ from lmsconf.model.address import Address, Ref
 from lmsconf.model.calls import Call
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.plan import Action, Change, Plan
+from lmsconf.workspace.reader import WaitClock
 
 EMPTY = Plan(
     workspace="here",

@@ -1,4 +1,4 @@
-"""How tests wait: for an event, never for a time. Only a program that hangs takes as long as `HANGS`."""
+"""How tests wait: for an event, never for a time, and not for a socket. Only a program that hangs takes `HANGS`."""
 
 from __future__ import annotations
 
@@ -6,15 +6,20 @@ import os
 import signal
 import threading
 from collections.abc import Callable
+from email.utils import formatdate
 from functools import partial
 from types import FrameType
 from typing import Final
+from urllib.parse import SplitResult, urlsplit
 
+import httpx
 import pytest
 
+from lmsconf.api import transport
 from lmsconf.api.retry import RetryPolicy
 from lmsconf.journal.journal_reader import wait_for_pending_writes
-from lmsconf.sandbox.service import LoggedRequest
+from lmsconf.sandbox.serve import Server, serve
+from lmsconf.sandbox.service import LoggedRequest, Sandbox
 from lmsconf.workspace.reader import WaitClock
 
 HANGS: Final = 60.0
@@ -111,3 +116,27 @@ def nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
         "lmsconf.apply.safe_apply.wait_for_pending_writes", partial(wait_for_pending_writes, sleep=clock.sleep)
     )
     monkeypatch.setattr("lmsconf.apply.safe_apply.WaitClock", partial(WaitClock, now=clock.now, sleep=clock.sleep))
+
+
+class _Direct(httpx.BaseTransport):
+    """The way to a service of this process, which gives its responses the date as a server does."""
+
+    def __init__(self, service: Sandbox) -> None:
+        self._service = service
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        response = self._service.handle_request(request)
+        response.headers["Date"] = formatdate(usegmt=True)
+        return response
+
+
+def served(service: Sandbox, monkeypatch: pytest.MonkeyPatch) -> Server:
+    """The service behind a port. Commands of this process reach it without the socket, which takes half their time."""
+    server = serve(service)
+    opened, direct = transport._open_client, _Direct(service)
+
+    def client(parts: SplitResult, given: httpx.BaseTransport | None) -> httpx.Client:
+        return opened(parts, direct if given is None and parts.netloc == urlsplit(server.url).netloc else given)
+
+    monkeypatch.setattr(transport, "_open_client", client)
+    return server

@@ -11,9 +11,14 @@ import pytest
 from lmsconf.api import Service
 from lmsconf.api.client import Client
 from lmsconf.api.spec import ApiSpec
+from lmsconf.api.spec.operations import load_api_description
+from lmsconf.doctor.probe.experiments import EXPERIMENTS
 from lmsconf.model.canonical_json import Json
 from lmsconf.sandbox.seed import fill_workspace
 from lmsconf.sandbox.service import Sandbox
+
+from .guide_tables import GROUPS, GUIDE, guesses, relied_on, shown, tables
+from .writer import TARGET, attribute, snake, written
 
 DEFAULT: dict[str, str | int] = {}
 OTHER: dict[str, str | int] = {
@@ -202,3 +207,41 @@ def _learning(service: Service, anna: str) -> None:
     assert service.content.meetups() == {"meetups": []}
     service.certificates.delete(anna, "c-1")
     assert service.user_certificates.of_user(anna)["certificates"] == []
+
+
+# The typed client is what its writer makes of the description, and holds every operation.
+
+
+def test_the_typed_client_is_up_to_date() -> None:
+    """Every file of `lmsconf/client/api` is what `python -m tests.api.writer` would write."""
+    there = {path.name: path.read_text(encoding="utf-8") for path in TARGET.glob("*.py")}
+    assert there == written()
+
+
+def test_every_operation_has_a_method_of_its_own() -> None:
+    """No two operations share an attribute and a name, so none hides another."""
+    places = [(attribute(one), snake(one.partition(".")[2])) for one in ApiSpec.default().operations]
+    assert len(set(places)) == len(places) == 60
+
+
+# What the guide says of the API is so: its tables are counted, its script is short and runs.
+
+
+TABLES = tables()
+
+
+@pytest.mark.parametrize(("page", "head"), TABLES)
+def test_the_tables_of_the_guide_are_current(page: str, head: str) -> None:
+    """They are what `python -m tests.api.guide_tables` would write."""
+    assert shown((GUIDE / f"{page}.md").read_text(encoding="utf-8"), head) == TABLES[page, head]
+
+
+def test_all_of_the_api_is_in_client_and_sandbox() -> None:
+    """60 of 60, in both."""
+    assert TABLES["client-library", GROUPS].splitlines()[-1].startswith("| all |  | 60 | 60 | 60 |")
+
+
+def test_every_point_has_an_experiment() -> None:
+    """The probe tries all that manifests rest on; and what a wrong guess would do is said, and the question."""
+    assert EXPERIMENTS.keys() == set(relied_on()) == guesses().keys()
+    assert all(key in load_api_description().behaviours or guesses()[key]["question"] for key in relied_on())

@@ -16,8 +16,7 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
-from measuring import seconds, tell, verdict
-from serving import TOKEN, served
+from measuring import TOKEN, seconds, served, tell, verdict
 from workload import Size, make_project, values_of
 
 from lmsconf.project.settings import load_settings

@@ -15,8 +15,7 @@ import json
 import tempfile
 from pathlib import Path
 
-from measuring import LMSCONF, Run, in_turn, middle, process, ratio, tell, verdict
-from serving import TOKEN, served
+from measuring import LMSCONF, TOKEN, Run, in_turn, middle, process, ratio, served, tell, verdict
 from workload import Size, make_project, values_of
 
 RESOURCES = 10_000

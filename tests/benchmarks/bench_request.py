@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import cast
 
 import httpx
-from measuring import tell, verdict
-from serving import TOKEN, served
+from measuring import TOKEN, served, tell, verdict
 
 from lmsconf.api.client import Client
 from lmsconf.sandbox.seed import fill_workspace

@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import yaml
-from measuring import LMSCONF, process, tell
-from serving import TOKEN, RunningServer, served
+from measuring import LMSCONF, TOKEN, RunningServer, process, served, tell
 from workload import plant_into
 
 from lmsconf.api.spec import ApiSpec

@@ -17,8 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple, cast
 
-from measuring import LMSCONF, Run, process, tell, verdict
-from serving import TOKEN, RunningServer, served
+from measuring import LMSCONF, TOKEN, Run, RunningServer, process, served, tell, verdict
 from workload import FIELDS, PROJECT, Entry, Values, change_some, plant_into, write_manifests
 
 from lmsconf.sandbox.synthetic_seed import generate_seed

@@ -6,10 +6,11 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from command_reference import MEANINGS, PAGE, command_page
 from flow.shell import lmsconf
 from on_terminal import at_terminal
 
-from lmsconf.cli import app
+from lmsconf.cli import COMMANDS, app
 from lmsconf.errors import ExitCode
 from lmsconf.model.effects import PEOPLE_COLUMNS as COLUMNS
 from lmsconf.model.policy import GuardLimits
@@ -140,3 +141,19 @@ def test_the_page_about_effects_says_what_holds() -> None:
 def _options(command: str) -> list[str]:
     found = app.get_command(None, command)  # type: ignore[arg-type,attr-defined]  # the table needs no context
     return [name for parameter in found.params for name in parameter.opts]
+
+
+# The page `commands` of the guide: all commands, options and exit codes, as the program has them.
+
+
+def test_the_command_reference_is_current() -> None:
+    """It is what `python -m tests.cli.command_reference` would write."""
+    assert PAGE.read_text(encoding="utf-8") == command_page()
+
+
+def test_the_command_reference_is_whole() -> None:
+    """Each command has a section, each exit code a row."""
+    page = command_page()
+    assert [name for name in COMMANDS if f"\n## lmsconf {name}\n" not in page] == []
+    assert list(MEANINGS) == list(ExitCode)
+    assert [code for code in ExitCode if f"\n| {code.value} | {MEANINGS[code]} |\n" not in page] == []

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
+import subprocess
+import sys
 from html.parser import HTMLParser
 from itertools import product
 from pathlib import Path
@@ -13,12 +16,13 @@ from flow.project import Project
 from json_schemas import schema_validator
 
 from lmsconf.cli import app
-from lmsconf.cli.frame import run_command_line
+from lmsconf.cli.frame import report_crash, run_command_line
+from lmsconf.cli.output_streams import report_problems, write_redacted
+from lmsconf.errors import Problem
 from lmsconf.sandbox.faults import Fault, FaultScript
 from lmsconf.sandbox.serve import serve
 from lmsconf.sandbox.service import Sandbox
-
-pytestmark = pytest.mark.sampled
+from lmsconf.support.redaction import register_secret
 
 SEED = """
 people:
@@ -121,6 +125,7 @@ def told(capsys: pytest.CaptureFixture[str]) -> CommandOutput:
     return CommandOutput(capsys)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("command", "format"), [pair for one in ("plan", "drift") for pair in product([one], FORMATS[one])]
 )
@@ -132,12 +137,14 @@ def test_a_view_shows_nobody(project: Project, told: CommandOutput, command: str
     assert len(told.out) > 500
 
 
+@pytest.mark.sampled
 def test_a_file_shows_nobody(project: Project, told: CommandOutput) -> None:
     """`--output` writes what stdout would show."""
     assert told("--mask-people", "plan", "--format", "html", "--output", "plan.html") == 0
     assert not NAMES.search((project.root / "plan.html").read_text())
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("format", FORMATS["show"])
 def test_a_saved_plan_and_report_show_nobody(project: Project, told: CommandOutput, format: str) -> None:
     """`show` masks what was saved whole; `apply` masks the plan that it asks about, its progress and its report."""
@@ -152,6 +159,7 @@ def test_a_saved_plan_and_report_show_nobody(project: Project, told: CommandOutp
         told.shows_nobody()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("format", ["text", "json", "markdown", "html"])
 def test_a_report_shows_nobody(project: Project, told: CommandOutput, format: str) -> None:
     """What an apply did, and what every run did that is written down here."""
@@ -162,6 +170,7 @@ def test_a_report_shows_nobody(project: Project, told: CommandOutput, format: st
     told.shows_nobody()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("command", "format"), [("plan", "text"), ("plan", "json"), ("validate", "json"), ("drift", "sarif")]
 )
@@ -173,12 +182,14 @@ def test_a_problem_shows_nobody(project: Project, told: CommandOutput, command: 
     assert "manifests/all.yaml" in told.err
 
 
+@pytest.mark.sampled
 def test_an_address_of_the_command_line_shows_nobody(project: Project, told: CommandOutput) -> None:
     """An address that is not there is told without the person in it."""
     assert told("--mask-people", "plan", "--only", "user/eve.canary@canary.example") == 1
     told.shows_nobody()
 
 
+@pytest.mark.sampled
 def test_a_label_is_the_same_person_everywhere(project: Project, told: CommandOutput) -> None:
     """In all of one output, in spite of case; and different people have different labels."""
     told("plan", "--format", "json")
@@ -194,6 +205,7 @@ def test_a_label_is_the_same_person_everywhere(project: Project, told: CommandOu
     assert hidden["summary"] == whole["summary"]
 
 
+@pytest.mark.sampled
 def test_calls_and_problems_about_a_person_keep_their_form(project: Project, told: CommandOutput) -> None:
     """A path about a person that the plan creates stays a path; a problem's address has the label of its change."""
     project.write_options(OPTIONS.replace("min_admins: 1", "min_admins: 2") + "people: {create: true}\n")
@@ -211,6 +223,7 @@ def test_calls_and_problems_about_a_person_keep_their_form(project: Project, tol
     assert [problem["address"] for problem in change["problems"]] == [change["address"]] == ["user/person 1"]
 
 
+@pytest.mark.sampled
 def test_a_masked_page_has_every_tag_that_it_closes(project: Project, told: CommandOutput) -> None:
     """A path in front of a closing tag leaves the tag whole."""
 
@@ -228,6 +241,7 @@ def test_a_masked_page_has_every_tag_that_it_closes(project: Project, told: Comm
     assert tags() == whole
 
 
+@pytest.mark.sampled
 def test_a_masked_plan_cannot_be_applied(project: Project, told: CommandOutput) -> None:
     """It has no seal and says so; --out is refused, and so is the JSON of a snapshot."""
     assert told("--mask-people", "plan", "--out", "plan.json") == 64
@@ -245,6 +259,7 @@ def test_a_masked_plan_cannot_be_applied(project: Project, told: CommandOutput) 
     assert told("--mask-people", "show", "all.json") == 0
 
 
+@pytest.mark.sampled
 def test_the_environment_masks_too(project: Project, told: CommandOutput, monkeypatch: pytest.MonkeyPatch) -> None:
     """LMSCONF_MASK_PEOPLE=1 is the flag for every command of a pipeline; 0 and nothing are none."""
     monkeypatch.setenv("LMSCONF_MASK_PEOPLE", "1")
@@ -256,6 +271,7 @@ def test_the_environment_masks_too(project: Project, told: CommandOutput, monkey
         assert "di.canary@canary.example" in told.out
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("format", ["text", "markdown", "html"])
 def test_what_is_about_nobody_stays_as_it_is(
     tmp_path: Path, told: CommandOutput, monkeypatch: pytest.MonkeyPatch, format: str
@@ -271,6 +287,7 @@ def test_what_is_about_nobody_stays_as_it_is(
     assert moment.sub("", told.out) == moment.sub("", plain)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("format", ["text", "json", "html"])
 def test_a_quoted_answer_is_hidden_and_nothing_else_of_the_document(
     project: Project, told: CommandOutput, monkeypatch: pytest.MonkeyPatch, format: str
@@ -297,6 +314,7 @@ def test_a_quoted_answer_is_hidden_and_nothing_else_of_the_document(
         assert told.out.rstrip().endswith("</html>")
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("command", [("plan",), ("drift",), ("apply", "--auto-approve", "--allow", "deletes=1")])
 def test_events_show_nobody(project: Project, told: CommandOutput, command: tuple[str, ...]) -> None:
     """Neither a change, a finding, a call nor a problem names anybody, and every line is JSON."""
@@ -309,3 +327,57 @@ def test_events_show_nobody(project: Project, told: CommandOutput, command: tupl
     told("--mask-people", *command, "--events", "-")
     told.shows_nobody()
     assert json.loads(told.out.splitlines()[-1])["type"] == "end"
+
+
+# Nothing that lmsconf says of a failure holds a key.
+
+
+TOKEN = "token-canary-0815"  # it is of no service
+LINK = "https://files.example/canary/x?X-Amz-Signature=canary"
+
+
+def test_problems_are_told_without_keys(capsys: pytest.CaptureFixture[str]) -> None:
+    """A problem's words and its hint lose tokens and links, and keep the rest."""
+    register_secret(TOKEN)
+    report_problems([Problem(code="api/rejected", message=f"refused {TOKEN} at {LINK}", hint=f"ask Bearer {TOKEN}")])
+    said = capsys.readouterr().err
+    assert "canary" not in said
+    assert "refused *** at https://files.example/***" in said
+
+
+def test_a_mistake_of_our_own_is_told_without_keys(capsys: pytest.CaptureFixture[str]) -> None:
+    """A traceback names the place, and neither its message nor that of its cause holds a key."""
+    register_secret(TOKEN)
+    try:
+        try:
+            raise ValueError(f"at {LINK}")
+        except ValueError as cause:
+            raise RuntimeError(f"with {TOKEN}") from cause
+    except RuntimeError as error:
+        report_crash(type(error), error, error.__traceback__)
+    said = capsys.readouterr().err
+    assert "canary" not in said
+    assert "test_masking.py" in said
+    assert "RuntimeError: with ***" in said
+
+
+def test_the_command_line_uses_it() -> None:
+    """A program that crashes prints its traceback through the same door."""
+    code = (
+        "import sys, lmsconf.cli, lmsconf.cli.frame as frame\n"
+        f"def run(*_): raise RuntimeError({LINK!r})\n"
+        "frame.run_command_line = run\n"
+        "lmsconf.cli.main([])\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert ran.returncode == 1
+    assert "RuntimeError: https://files.example/***" in ran.stderr
+
+
+def test_what_is_asked_for_by_hand_stays_whole() -> None:
+    """Every stream loses the token, but the answer to `lmsconf api`, which is the caller's own."""
+    register_secret(TOKEN)
+    usual, whole = io.StringIO(), io.StringIO()
+    write_redacted(f"it is {TOKEN}", usual)
+    write_redacted(f"it is {TOKEN}", whole, whole=True)
+    assert (usual.getvalue(), whole.getvalue()) == ("it is ***", f"it is {TOKEN}")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner, Result
 
 from lmsconf.cli import app
 from lmsconf.cli.frame import run_command_line
@@ -103,3 +105,153 @@ def test_says_what_a_file_holds_instead(
     path.write_text(text)
     assert run_command_line(app, ["show", str(path)]) == code
     assert message in capsys.readouterr().err
+
+
+# `--format markdown` and `--format html`, from the command line to the file.
+
+
+PROJECT = "workspaces: {sandbox: {url: 'sandbox:workspace.db'}}\ndefault_workspace: sandbox\n"
+MANIFEST = "groups:\n" + "".join(f"  - name: Team {n:03}\n" for n in range(120))
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A project that wants 120 groups."""
+    (tmp_path / "lmsconf.yaml").write_text(PROJECT)
+    (tmp_path / "manifests").mkdir()
+    (tmp_path / "manifests" / "groups.yaml").write_text(MANIFEST)
+    return tmp_path
+
+
+def test_plan_show_and_apply_in_people_s_formats(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Plan, saved plan and report come as a comment or a page; to a file, stdout stays empty."""
+    at = ["-C", str(project)]
+    saved, page = project / "plan.json", project / "plan.html"
+    assert (
+        run_command_line(app, [*at, "plan", "--out", str(saved), "--format", "html", "--output", str(page)])
+        == ExitCode.OK
+    )
+    assert capsys.readouterr().out == ""
+    assert page.read_text().startswith("<!doctype html>")
+    assert run_command_line(app, [*at, "show", str(saved), "--format", "markdown", "--limit", "none"]) == ExitCode.OK
+    comment = capsys.readouterr().out
+    assert comment.startswith("<!-- lmsconf:plan:sandbox -->\n")
+    assert comment.count("Will be created") == 120
+    assert run_command_line(app, [*at, "apply", str(saved), "--format", "markdown"]) == ExitCode.OK
+    assert "**Apply complete! 120 resources changed (120 API calls).**" in capsys.readouterr().out
+    assert run_command_line(app, [*at, "snapshot", str(project / "snapshot.json")]) == ExitCode.OK
+    capsys.readouterr()
+    for format_ in ("markdown", "html"):
+        assert run_command_line(app, [*at, "show", str(project / "snapshot.json"), "--format", format_]) == ExitCode.OK
+        assert "120 groups" in capsys.readouterr().out
+
+
+def test_a_stopped_apply_is_a_report_too(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where a run stops before its first call, the comment says so; the reason is on stderr as well."""
+    arguments = ["-C", str(project), "apply", "--auto-approve", "--expect-digest", "0" * 64, "--format", "markdown"]
+    assert run_command_line(app, arguments) == ExitCode.STALE
+    told = capsys.readouterr()
+    assert "**Apply stopped before any change. 0 of 120 API calls done.**" in told.out
+    assert "digest" in told.err
+
+
+def test_limit_shortens(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A comment is as long as its place allows: GitHub's limit unless another is named."""
+    sizes = []
+    for limit in ([], ["--limit", "github"], ["--limit", "bitbucket"], ["--limit", "9000"], ["--limit", "none"]):
+        assert run_command_line(app, ["-C", str(project), "plan", "--format", "markdown", *limit]) == ExitCode.OK
+        sizes.append(len(capsys.readouterr().out.encode()))
+    assert sizes[0] == sizes[1] == sizes[4]
+    assert sizes[2] <= 32_767
+    assert sizes[3] <= 9_000 < sizes[2]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--format", "markdown", "--limit", "nowhere"], "'nowhere' is neither a number of bytes nor one of github"),
+        (["--format", "markdown", "--limit", "100"], "too few"),
+        (["--limit", "github"], "--limit is for --format markdown"),
+        (["--format", "html", "--limit", "github"], "--limit is for --format markdown"),
+    ],
+)
+def test_limits_that_make_no_sense(
+    arguments: list[str], said: str, project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A place that is not known, or a limit where nothing is shortened, is a wrong command line."""
+    assert run_command_line(app, ["-C", str(project), "plan", *arguments]) == ExitCode.USAGE
+    assert said in capsys.readouterr().err
+
+
+# `lmsconf graph`: what leans on what, for Mermaid and for Graphviz.
+
+
+GRAPH_MANIFEST = """\
+custom_fields: [{name: Site, type: CHOICE, choices: [Oslo]}]
+groups: [{name: Coaches, members: [anna@acme.example]}]
+users: [{email: anna@acme.example, language: sv}]
+smart_groups: [{name: Norway, conditions: [{field: Site, choices: [Oslo]}, {field: Country, choices: ["NO"]}]}]
+content_targets:
+- {content: GDPR, mandatory: true, assign_to: [{smart_group: Norway}, {group: Elsewhere, mandatory: false}, everyone]}
+- {content: GDPR, assign_to: [{user: bo@acme.example}]}
+"""
+MERMAID = """\
+flowchart LR
+  n0[["GDPR (content)"]]
+  n1[/"Country (custom field)"/]:::elsewhere
+  n2[/"Site (custom field)"/]
+  n3["everyone"]
+  n4["Coaches (group)"]
+  n5["Elsewhere (group)"]:::elsewhere
+  n6(["Norway (smart group)"])
+  n0 ==> n3
+  n0 --> n5
+  n0 ==> n6
+  n6 --> n1
+  n6 --> n2
+  classDef elsewhere stroke-dasharray: 4 3
+  %% 1 assignment to single people left out
+"""
+
+
+def graph(root: Path, manifest: str, *options: str) -> Result:
+    (root / "manifests").mkdir(exist_ok=True)
+    (root / "manifests" / "all.yaml").write_text(manifest, encoding="utf-8")
+    (root / "lmsconf.yaml").write_text('workspaces: {sandbox: {url: "sandbox:"}}\n', encoding="utf-8")
+    return CliRunner().invoke(app, ["-C", str(root), "graph", *options])
+
+
+def test_the_picture(tmp_path: Path) -> None:
+    """Content points to whom it is for, smart groups to their fields; what is declared elsewhere is dashed."""
+    assert graph(tmp_path, GRAPH_MANIFEST).output == MERMAID
+    dot = graph(tmp_path, GRAPH_MANIFEST, "--format", "dot").output
+    assert '  n1 [label="Country (custom field)", shape=parallelogram, style=dashed];\n' in dot
+    assert "  n0 -> n6 [penwidth=2];\n" in dot
+    assert dot.count("->") == 5
+
+
+def test_a_part_of_the_picture(tmp_path: Path) -> None:
+    """--only takes what is named and what it needs; an address that fits nothing is an error."""
+    part = graph(tmp_path, GRAPH_MANIFEST, "--only", "smart_group/Norway").output
+    assert "GDPR" not in part
+    assert "Site (custom field)" in part
+    assert run_command_line(app, ["-C", str(tmp_path), "graph", "--only", "group/Nobody"]) == 1
+
+
+@pytest.mark.parametrize("name", ['a"b', "x] --> y", "<b>bold</b>", "`code`", "a#35;b", "back\\\\slash"])
+def test_names_do_nothing_in_a_picture(tmp_path: Path, name: str) -> None:
+    """A name stays inside its quotes in both formats, and is no HTML."""
+    manifest = f'groups: [{{name: "{name}"}}]\n' if '"' not in name else f"groups: [{{name: '{name}'}}]\n"
+    mermaid = graph(tmp_path, manifest).output.splitlines()
+    assert len(mermaid) == 3
+    assert re.fullmatch(r'  n0\["[^"<>`\[\]]*"\]', mermaid[1])
+    dot = graph(tmp_path, manifest, "--format", "dot").output.splitlines()
+    assert len(dot) == 5
+    assert re.fullmatch(r'  n0 \[label="(?:[^"\\]|\\["\\])*", shape=box\];', dot[3])
+
+
+def test_manifests_with_errors_have_no_picture(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """The errors are told instead."""
+    graph(tmp_path, "groups: [{nam: x}]\n")
+    assert run_command_line(app, ["-C", str(tmp_path), "graph"]) == 1
+    assert "all.yaml:1:" in capfd.readouterr().err

@@ -16,8 +16,7 @@ from lmsconf.api.worker_pool import WorkerPool
 from lmsconf.errors import ApiError, ExitCode, Unreachable
 from lmsconf.support.folders import read_guide_page
 
-from .network import CANARY, Clock, Network, client, said
-from .virtual_threads import VirtualThreads
+from .network import CANARY, Clock, Network, VirtualThreads, client, said
 
 MINUTES_2 = 120.0
 Dead = Callable[[httpx.Request], httpx.Response]

@@ -13,8 +13,7 @@ import pytest
 from lmsconf.api.client import Client
 from lmsconf.api.retry import Outage, RateLimiter
 
-from .network import CANARY, Network, said
-from .virtual_threads import VirtualThreads
+from .network import CANARY, Network, VirtualThreads, said
 
 CALLS = 300
 Limiter = Callable[[], bool]

@@ -14,8 +14,7 @@ from lmsconf.api.client import Client
 from lmsconf.api.retry import RateLimiter
 from lmsconf.errors import ApiError
 
-from .network import CANARY, Clock, Network, client, said
-from .virtual_threads import VirtualThreads
+from .network import CANARY, Clock, Network, VirtualThreads, client, said
 
 FINE = said(200, {"userIds": []})
 

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 
 import httpx
 import pytest
 
 from lmsconf.api.client import Client
 from lmsconf.api.retry import RetryPolicy, seconds_of
-from lmsconf.errors import ApiError, LmsconfError, Unreachable
+from lmsconf.api.transport import FAILURES, NEVER_SENT, NOT_SENT
+from lmsconf.errors import ApiError, LmsconfError, ProblemsFound, Unreachable, WriteOutcomeUnknown
+from lmsconf.project.config_reader import read_project_file
+from lmsconf.project.credentials import Secret, TokenUnavailable, env_token
+from lmsconf.support.url_rules import host_problem, token_problem
 
-from .network import CANARY, Clock, Network, client, raw, said
+from .network import CANARY, Clock, Network, client, one_call, raw, said
 
 FINE = said(200, {"userIds": []})
 
@@ -228,3 +234,182 @@ def test_before_a_call_goes_out_after_a_long_wait_it_can_be_stopped(asked: str, 
             by.send("DELETE", deletes.fill_path({"groupId": "g"}), operation=deletes.id, on_resume=resume)
         assert len(asked_again) == checks
         assert len(network.requests) == (1 if stops and checks else 2)
+
+
+# What an error of httpx means for a request: not sent, final, or open.
+
+
+BEFORE_THE_FIRST_BYTE = {"ConnectError", "ConnectTimeout", "PoolTimeout", "ProxyError"}
+NEVER = {"UnsupportedProtocol"}
+OPEN = {
+    *("HTTPError", "RequestError", "TransportError", "TimeoutException", "ReadTimeout", "WriteTimeout"),
+    *("NetworkError", "ReadError", "WriteError", "CloseError"),
+    *("ProtocolError", "LocalProtocolError", "RemoteProtocolError", "DecodingError", "TooManyRedirects"),
+    *("HTTPStatusError", "CookieConflict", "InvalidURL"),  # an invalid URL, of where a response redirects to
+    *("StreamError", "StreamConsumed", "StreamClosed", "ResponseNotRead", "RequestNotRead"),
+}
+"""After these the service may have carried the request out."""
+
+
+def below(kind: type[Exception]) -> Iterator[type[Exception]]:
+    """An exception class and all that derive from it, of httpx alone."""
+    if kind.__module__.startswith("httpx"):
+        yield kind
+    for child in kind.__subclasses__():
+        yield from below(child)
+
+
+def all_of_httpx() -> list[type[Exception]]:
+    """Every exception class of httpx, exported or derived from one that is."""
+    named = [kind for kind in vars(httpx).values() if isinstance(kind, type) and issubclass(kind, Exception)]
+    return sorted({child for kind in named for child in below(kind)}, key=lambda kind: kind.__name__)
+
+
+def made(kind: type[Exception]) -> Exception:
+    """An instance; some of httpx's take no text, and some want a request."""
+    error = kind.__new__(kind)
+    Exception.__init__(error, "gone")
+    if isinstance(error, httpx.HTTPError):
+        error._request = None
+    return error
+
+
+def sent(what: str, error: Exception) -> tuple[ApiError, int]:
+    """The error that a read or a write ends in, and how often it was sent."""
+    network = Network(error)
+    with pytest.raises(ApiError) as caught:
+        one_call(client(network=network), writes=what == "write")
+    return caught.value, len(network.requests)
+
+
+def test_every_error_of_httpx_is_looked_at() -> None:
+    """Each of httpx's exception classes is listed here, so that a new one is looked at by somebody."""
+    assert {kind.__name__ for kind in all_of_httpx()} == BEFORE_THE_FIRST_BYTE | NEVER | OPEN
+    assert {kind.__name__ for kind in NOT_SENT} == BEFORE_THE_FIRST_BYTE
+    assert {kind.__name__ for kind in NEVER_SENT} == NEVER
+    assert all(issubclass(kind, FAILURES) for kind in all_of_httpx())
+
+
+@pytest.mark.parametrize("kind", [*all_of_httpx(), OSError, ConnectionResetError], ids=lambda kind: kind.__name__)
+def test_no_error_of_a_transport_slips_by(kind: type[Exception]) -> None:
+    """A write is repeated only where it was surely not sent; elsewhere it is WriteOutcomeUnknown. The cause is kept."""
+    (read, reads), (write, writes) = sent("read", made(kind)), sent("write", made(kind))
+    ambiguous = kind.__name__ not in BEFORE_THE_FIRST_BYTE | NEVER
+    assert type(read) is Unreachable
+    assert type(write) is (WriteOutcomeUnknown if ambiguous else Unreachable)
+    assert (reads, writes) == (1 if kind.__name__ in NEVER else 4, 4 if kind.__name__ in BEFORE_THE_FIRST_BYTE else 1)
+    assert type(write.__cause__) is kind
+    assert "POST /groups at sandbox: gone" in write.message
+
+
+def test_an_error_that_is_not_listed_is_open() -> None:
+    """An error of a later httpx may mean that the request was carried out, whatever it derives from."""
+
+    class NewConnectError(httpx.ConnectError):
+        pass
+
+    error, times = sent("write", NewConnectError("new"))
+    assert (type(error), times) == (WriteOutcomeUnknown, 1)
+
+
+def test_a_certificate_is_final() -> None:
+    """A certificate that does not fit will not fit the next time either."""
+    error, times = sent("write", httpx.ConnectError("certificate verify failed: self-signed certificate"))
+    assert (type(error), times) == (Unreachable, 1)
+
+
+# One rule for URLs and one for tokens: the project file and the client never disagree.
+
+
+GOOD = [
+    "https://h",
+    "https://h:1/api/",
+    "http://127.0.0.2",
+    "http://127.1.2.3:80",
+    "http://[::1]:9",
+    "http://LOCALHOST",
+]
+BAD = [
+    "https://h:0",
+    "https://h/a b",
+    "https://h/ä",
+    "https://h/a@b",
+    "http://h",
+    "https://h?",
+    "https://h\\x",
+    "ftp://h",
+]
+
+
+def accepted(url: str) -> bool:
+    """Whether a client takes the URL."""
+    try:
+        Client(url, CANARY, transport=httpx.MockTransport(lambda _: httpx.Response(200))).close()
+    except LmsconfError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("url", GOOD + BAD)
+def test_project_file_and_client_agree_on_urls(tmp_path: Path, url: str) -> None:
+    """What one of them refuses, the other does; the file's line is named, and both give the same reason."""
+    quoted = url.replace("\\", "\\\\")
+    (tmp_path / "lmsconf.yaml").write_text(f'workspaces:\n  w: {{url: "{quoted}"}}\n')
+    if url in GOOD:
+        read_project_file(tmp_path)
+        assert accepted(url)
+        return
+    with pytest.raises(ProblemsFound) as found:
+        read_project_file(tmp_path)
+    (problem,) = found.value.problems
+    assert (problem.code, str(problem.source)) == ("project/url", "lmsconf.yaml:2:12")
+    with pytest.raises(LmsconfError) as refused:
+        Client(url, CANARY)
+    assert problem.message.removeprefix("workspaces.w: ") in refused.value.message
+    assert problem.hint == refused.value.hint
+
+
+@pytest.mark.parametrize("token", ["\n", "a b", "tok\ten", "tokén", "a\x7f", "two\nlines", "fine", "fine\r\n"])
+def test_credential_and_client_agree_on_tokens(token: str) -> None:
+    """The same texts can be a token, and neither shows what cannot."""
+    found = env_token("T", {"T": token})
+    if token.startswith("fine"):
+        assert found.secret().reveal() == "fine"
+        Client("https://h", token).close()
+        return
+    with pytest.raises(TokenUnavailable) as missing:
+        found.secret()
+    with pytest.raises(LmsconfError) as refused:
+        Client("https://h", token)
+    assert (
+        missing.value.message.partition("does not hold a valid token: ")[2]
+        == refused.value.message.partition("used: ")[2]
+        != ""
+    )
+
+
+@pytest.mark.parametrize("token", ["Bearer abc", "bearer abc"])
+def test_the_word_before_a_token_is_no_part_of_it(token: str) -> None:
+    """It is told, and not the token."""
+    reason = token_problem(token)
+    assert reason == "it begins with the word Bearer, which is not a part of the token"
+    assert token_problem(token.partition(" ")[2]) is None
+
+
+def test_the_hosts_that_may_receive_a_token_are_listed_where_another_is_refused() -> None:
+    """With their ports, if they have some; the host that was refused is named as well."""
+    assert host_problem("https://lms.example/api", ["other.example", "lms.example"]) is None
+    refused = host_problem("https://lms.example", ["a.example", "b.example:8443"])
+    assert refused is not None
+    assert refused[0] == "lms.example must not receive the token"
+    assert refused[1].endswith(" lists the allowed hosts: a.example, b.example:8443.")
+    nobody = host_problem("https://lms.example", [])
+    assert nobody is not None
+    assert nobody[1].endswith(" lists the allowed hosts: none.")
+
+
+def test_tokens_are_compared_by_what_they_hold() -> None:
+    """Two readings of one token are equal, so that settings can be compared; a text is never a token."""
+    assert env_token("T", {"T": CANARY}) == env_token("T", {"T": CANARY})
+    assert env_token("T", {"T": CANARY}) != env_token("T", {"T": f"{CANARY}-2"})
+    assert Secret(CANARY) != CANARY

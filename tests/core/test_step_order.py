@@ -12,7 +12,7 @@ from lmsconf.model.address import Address, Ref
 from lmsconf.model.calls import Call, Step
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.planner.calls import order_calls, refs_in
+from lmsconf.planner.calls import DependencyCycle, order_calls, refs_in, step_dependencies, topological_order
 from lmsconf.planner.context import PlanContext
 
 A, B, C, D = (Address.of("group", name) for name in "ABCD")
@@ -122,3 +122,69 @@ def test_what_only_follows_another_call_does_not_wait_for_it_in_a_circle(plannin
     assert [(call.address, call.needs, call.may_be_refused) for call in calls] == [(A, (), False), (B, ("c1",), False)]
     assert on(order_calls(planning, [(A, [first]), (B, [step(releases=b)])], KINDS)) == [B, A]
     assert planning.problems == []
+
+
+# Orders: what is made before it is used, what is left before it is ended, and which calls form a circle.
+
+
+GRAPH_A, GRAPH_B, GRAPH_C = (frozenset({Ref(Address.of("group", name))}) for name in "ABC")
+
+
+def graph_step(**more: frozenset[Ref]) -> Step:
+    return Step(operation="manual-groups.rename", **more)
+
+
+def test_a_step_needs_who_makes_what_it_uses_and_who_leaves_what_it_ends() -> None:
+    """All of them, wherever they stand; and never itself."""
+    made = [
+        graph_step(uses=GRAPH_A | GRAPH_B),
+        graph_step(makes=GRAPH_A),
+        graph_step(makes=GRAPH_B),
+        graph_step(makes=GRAPH_A, uses=GRAPH_A),
+    ]
+    assert step_dependencies([*made, graph_step(ends=GRAPH_C, releases=GRAPH_C), graph_step(releases=GRAPH_C)]) == [
+        {1, 2, 3},
+        set(),
+        set(),
+        {1},
+        {5},
+        set(),
+    ]
+
+
+def test_making_and_ending_are_not_mixed_up() -> None:
+    """Who uses what another one frees, or ends what another one makes, need not wait."""
+    assert step_dependencies(
+        [graph_step(uses=GRAPH_A), graph_step(releases=GRAPH_A), graph_step(ends=GRAPH_B), graph_step(makes=GRAPH_B)]
+    ) == [
+        set(),
+        set(),
+        set(),
+        set(),
+    ]
+
+
+def test_the_lowest_rank_that_may_go_goes_first() -> None:
+    """Whatever the positions; what waits goes as soon as all that it waits for has gone."""
+    assert topological_order([set(), set(), set()], [(2,), (0,), (1,)]) == [1, 2, 0]
+    assert topological_order([{1, 2}, set(), {1}, set()], [(0,), (5,), (9,), (7,)]) == [1, 3, 2, 0]
+    assert topological_order([], []) == []
+
+
+def test_of_equal_ranks_the_first_goes_first() -> None:
+    """So that an order depends on nothing but what is ordered."""
+    assert topological_order([set(), set(), {0}], [(1,), (1,), (1,)]) == [0, 1, 2]
+
+
+def test_a_circle_names_those_in_it_and_no_others() -> None:
+    """Who only waits for a circle is no part of it."""
+    with pytest.raises(DependencyCycle, match="2 calls wait") as found:
+        topological_order([{3}, set(), {1}, {4}, {3, 1}], [(0,)] * 5)
+    assert sorted(found.value.members) == [3, 4]
+
+
+def test_a_call_that_waits_for_itself_is_a_circle() -> None:
+    """The smallest there is."""
+    with pytest.raises(DependencyCycle) as found:
+        topological_order([set(), {1}], [(0,), (0,)])
+    assert found.value.members == (1,)

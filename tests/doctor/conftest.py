@@ -7,11 +7,10 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from waiting import nobody_waits
+from waiting import nobody_waits, served
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.sandbox.faults import FaultScript
-from lmsconf.sandbox.serve import serve
 from lmsconf.sandbox.service import LoggedRequest, Sandbox
 
 from .served_project import MANIFEST, PROJECT, ServedProject, planted
@@ -35,7 +34,7 @@ def open_clinic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.
         ) -> ServedProject:
             service = planted(made(spec=ApiSpec(dialect), faults=faults, on_log=on_log), more)
             opened.callback(service.close_workspace)
-            server = opened.enter_context(serve(service))
+            server = opened.enter_context(served(service, monkeypatch))
             monkeypatch.setenv("LMSCONF_URL", server.url)
             monkeypatch.setenv("LMSCONF_TOKEN", "sandbox")
             monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))

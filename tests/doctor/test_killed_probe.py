@@ -17,7 +17,8 @@ from random_services.points import drawn
 from random_services.scenario import BO as RANDOM_BO
 from random_services.scenario import FIRST, P0, opened, photo
 from random_services.scenario import Project as RandomProject
-from sampling import THIRD, of_today, schedules_of_today
+from sampling import GATE, of_today, schedules_of_today
+from sampling import WHOLE as ALL_CASES
 from waiting import HANGS
 from wire.second_dialect import second_dialect
 
@@ -114,8 +115,8 @@ CASES: Mapping[str, tuple[Mapping[str, str | int], Mapping[str, object], type[Sa
 
 
 def chosen(cases: Sequence[tuple[str, int]], name: str) -> list[tuple[str, int]]:
-    """Every day a few of the cases, in .ci/run a third, with TESTS=all alone all."""
-    return of_today(cases, 70, name) if THIRD is None else schedules_of_today(cases, name)
+    """Every day a few of the cases, in .ci/run a sixth, with TESTS=all alone all."""
+    return of_today(cases, 70, name) if GATE is None else schedules_of_today(cases, name)
 
 
 @pytest.mark.parametrize(("case", "part"), chosen([(case, part) for part in range(PARTS) for case in CASES], "killed"))
@@ -166,7 +167,7 @@ def test_after_a_kill_at_any_moment_the_next_probe_restores_all(open_clinic: Ope
 def test_a_probe_that_was_killed_is_cleaned_up_on_services_of_any_kind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
-    """After a kill at ten calls of each of ten random services."""
+    """After a kill at ten calls of each of ten random services; every day and in .ci/run at three of one and of ten."""
     dice = random.Random(seed)  # noqa: S311
     subjects = ("--user", RANDOM_BO, "--user", P0, "--content", "GDPR basics")
     with opened(drawn(seed), seed, tmp_path, monkeypatch) as it:
@@ -180,7 +181,7 @@ def test_a_probe_that_was_killed_is_cleaned_up_on_services_of_any_kind(
         assert _probed(it, project, subjects)[0] == 0
         moments.service = None
         names = [*moments.kept]
-        for name in dice.sample(names, min(10, len(names))):
+        for name in dice.sample(names, min(10 if ALL_CASES and GATE is None else 3, len(names))):
             moments.back_to(it.service, name)
             code, out = _probed(it, project, subjects)
             assert code == 0, name + out

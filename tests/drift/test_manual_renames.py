@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 from integrity.served_project import ServedProject, staged
-from sampling import of_today
+from sampling import of_today, schedules_of_today
 
 from lmsconf.api.client import Client
 
@@ -367,7 +367,7 @@ def innocent(seed: int) -> tuple[str, str, str]:
     return seed_file, manifests, options
 
 
-@pytest.mark.parametrize("number", of_today(range(INNOCENT)))
+@pytest.mark.parametrize("number", schedules_of_today(range(INNOCENT), "innocent", parts=4))
 def test_an_innocent_creation_does_not_stop(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody in it, one person, other content, declared or left alone: it is created, whatever it looks like."""
     seed, manifests, options = innocent(number)

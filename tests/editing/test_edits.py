@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, cast
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from integrity.served_project import ServedProject
+from laws.hypothesis_profile import tried
+from laws.random_manifests import RandomManifests
+from laws.random_workspaces import Dice, RandomWorkspace, worlds
+from laws.sandbox_project import SandboxProject, open_stage
+from msgspec.structs import replace
+
+from lmsconf.export.accept_drift import DriftedProject
+from lmsconf.export.export import export_snapshot
+from lmsconf.kinds import all_kinds
+from lmsconf.kinds.custom_field.types import ChoiceRow
+from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP
+from lmsconf.model.address import RemoteId
+from lmsconf.model.names import exact_pattern
+from lmsconf.model.snapshot import Snapshot
+from lmsconf.workspace.project_manifests import load_manifests
 
 EDITS: Final = Path(__file__).with_name("edits.txt").read_text(encoding="utf-8")
 
@@ -74,3 +92,151 @@ def test_a_pasted_address_is_accepted_alone(stage: ServedProject, typed: str) ->
     assert ("Zebra 1" in kept, "Zebra *" in kept) == (True, False)
     again = stage("drift", "--accept", "group/Zebra 2")
     assert (again.code, "Did you mean --accept 'group/Zebra 1'?" in again.err) == (1, True)
+
+
+# Whatever is edited by hand in a workspace: accepted, it is in the manifests, and nothing else of them has changed.
+
+
+TIMES: Final = (None, "2025-06-01T12:30:00Z", "2027-12-31T22:59:59Z", "2028-02-29T23:00:00Z")
+
+
+@st.composite
+def hands(draw: st.DrawFn) -> tuple[RandomWorkspace, Dice]:
+    """A workspace, and the choices of whoever edits it by hand."""
+    return draw(worlds()), Dice(draw)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("by-hand")
+
+
+@tried(60)
+@given(hands())
+def test_what_is_edited_by_hand_can_be_accepted(folder: Path, both: tuple[RandomWorkspace, Dice]) -> None:
+    """With every line commented, in any line breaks: no drift is left, no plan, and the other entries are as before."""
+    world, dice = both
+    stage = open_stage(folder, world, RandomManifests())
+    try:
+        files = commented(stage, dice)
+        snapshot = edited(stage.workspace.snapshot(), dice)
+        manifests = stage.manifests()
+        before = stage.workspace.drift_from_snapshot(snapshot, manifests)
+        patterns = [exact_pattern(str(finding.address)) for finding in before.findings]
+        if not patterns or any(problem.is_error for problem in before.problems):
+            return  # an id that is pinned and gone cannot be compared, and so not be accepted
+
+        project = DriftedProject(
+            drift=before,
+            manifests=manifests,
+            root=stage.folder,
+            timezone=stage.settings.policy.timezone,
+            kinds=all_kinds(),
+            parse_manifests=lambda drafts: load_manifests(stage.settings, drafts=drafts),
+            compute_drift=lambda drafted: stage.workspace.drift_from_snapshot(snapshot, drafted),
+        )
+        assert project.without_refused_edits() == before
+        draft = project.accept(patterns)
+        after = load_manifests(stage.settings, drafts=draft.after)
+        drift = stage.workspace.drift_from_snapshot(snapshot, after)
+        assert drift.findings == ()
+        assert stage.workspace.plan_offline(after, stage.settings.policy, snapshot).changes == ()
+        for name, text in files.items():
+            new = draft.after.get(f"manifests/{name}", text.encode()).decode()
+            untouched(text, new, {one.source.line for one in before.findings if one.source.file.endswith(f"/{name}")})
+    finally:
+        stage.sandbox.close_workspace()
+
+
+def commented(stage: SandboxProject, dice: Dice) -> dict[str, str]:
+    """The workspace as manifests, on disk, with a comment in every line, and in the line breaks of one system."""
+    found = export_snapshot(
+        stage.workspace.snapshot(), all_kinds(), stage.settings.policy, stage.workspace.call_templates
+    )
+    end, last = dice.pick((("\n", "\n"), ("\r\n", "\r\n"), ("\n", "")))
+    files = {}
+    for section, text in found.files.items():
+        lines = [
+            line if not line or line.lstrip().startswith("#") else f"{line}   # note {number} é"
+            for number, line in enumerate(text.split("\n"))
+        ]
+        files[f"{section}.yaml"] = end.join(lines).rstrip() + last
+    # A workspace that holds nothing gives comments only, and those are no manifests.
+    files["groups_none.yaml"] = "groups: []\n"
+    for old in stage.settings.manifests.iterdir():
+        old.unlink()
+    for name, text in files.items():
+        (stage.settings.manifests / name).write_bytes(text.encode())
+    return files
+
+
+def untouched(old: str, new: str, changed: set[int]) -> None:
+    """Every entry of which nothing was accepted stands in the new text as in the old one, and in the same order."""
+    at = 0
+    for first, lines in entries(old):
+        if not any(first <= line < first + len(lines) for line in changed):
+            found = new.find("".join(lines).rstrip("\r\n"), at)
+            assert found >= 0, "".join(lines)
+            at = found
+
+
+def entries(text: str) -> Iterator[tuple[int, list[str]]]:
+    """Each entry of a section, from its dash on, without the blank lines and comments before the next one."""
+    lines = text.splitlines(keepends=True)
+    starts = [number for number, line in enumerate(lines) if line.startswith("  - ")]
+    for start, end in zip(starts, [*starts, len(lines)][1:], strict=True):
+        entry = lines[start:end]
+        while not entry[-1].strip() or entry[-1].lstrip().startswith("#"):
+            entry.pop()
+        yield start + 1, entry
+
+
+def edited(snapshot: Snapshot, dice: Dice) -> Snapshot:
+    """The workspace after somebody was at it: things changed, and things gone."""
+    people = [row.id for row in snapshot.of("user").rows]
+    lists = ("members", "managers")
+    changes = {
+        GROUP: lambda row: replace(row, **{key: some(people, getattr(row, key), dice) for key in lists}),
+        SMART_GROUP: lambda row: replace(
+            row, managers=some(people, row.managers, dice), conditions=narrowed(row, dice)
+        ),
+        CUSTOM_FIELD: lambda row: other_field(row, dice),
+        CONTENT_TARGET: lambda row: replace(row, mandatory=dice.chance(2), **window(dice)),
+    }
+    listings = dict(snapshot.listings)
+    for kind, change in changes.items():
+        rows = [change(row) if dice.chance(3) else row for row in cast("tuple[Any, ...]", snapshot.of(kind).rows)]
+        kept = [row for row in rows if kind == CUSTOM_FIELD or not dice.chance(5)]
+        listings[kind] = replace(listings[kind], rows=tuple(kept))
+    audiences = {row.id for kind in (GROUP, SMART_GROUP) for row in snapshot.of(kind).rows}
+    live = {row.id for kind in (GROUP, SMART_GROUP) for row in listings[kind].rows}
+    targets = cast("tuple[Any, ...]", listings[CONTENT_TARGET].rows)
+    still = tuple(row for row in targets if row.target not in audiences - live)
+    listings[CONTENT_TARGET] = replace(listings[CONTENT_TARGET], rows=still)
+    return replace(snapshot, listings=listings)
+
+
+def some(people: list[str], held: frozenset[str], dice: Dice) -> frozenset[RemoteId]:
+    """Somebody comes or goes, or several do."""
+    return frozenset(cast("set[RemoteId]", set(held) ^ set(dice.some(people, most=2))))
+
+
+def narrowed(row: Any, dice: Dice) -> Any:
+    """A condition is gone, or asks for something else."""
+    conditions = list(row.conditions)
+    if len(conditions) > 1 and dice.chance(2):
+        conditions.pop(dice.number(0, len(conditions) - 1))
+    elif conditions and len(conditions[0].choices) > 1:
+        conditions[0] = conditions[0]._replace(choices=frozenset(dice.some(sorted(conditions[0].choices), least=1)))
+    return tuple(conditions)
+
+
+def other_field(row: Any, dice: Dice) -> Any:
+    """A field says something else of itself, and has one more choice."""
+    more = (ChoiceRow(RemoteId(f"{row.id}-more"), f"more {dice.name()}"),) if row.type != "TEXT" else ()
+    flags: Mapping[str, bool] = {key: dice.chance(2) for key in ("hidden", "locked", "optional")}
+    return replace(row, description=dice.pick((None, "words", 'a "b": c')), choices=(*row.choices, *more), **flags)
+
+
+def window(dice: Dice) -> dict[str, str | None]:
+    return {"start": dice.pick((None, "2024-02-29T00:00:00Z")), "finish": dice.pick(TIMES)}

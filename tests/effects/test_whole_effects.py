@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
-from flow.altered_service import Edit, connected, plan_altered
+from flow.altered_service import Edit, connected, plan_against, plan_altered
 from flow.project import Project
 from manifest.cases import Case, cases
 from msgspec.structs import replace
 
+from lmsconf.errors import ProblemsFound
+from lmsconf.model.plan import Plan
 from lmsconf.workspace.project_manifests import load_manifests
 from lmsconf.workspace.reader import WorkspaceReader
 
@@ -199,3 +201,265 @@ def test_what_a_plan_cannot_do_is_known_where_not_everything_was_read(
     totals = {guard.name: guard.total for guard in made.guards}
     assert (made.effects.people.lose, made.effects.people.gain) == (None if takes else 0, None)
     assert (totals["people"], totals["mandatory"]) == (None if takes else 0, None if requires else 0)
+
+
+# How far the people who lose content have come, from results as services may list them.
+
+
+ANN, BO = "u-1", "u-2"
+STATES = ("not_started", "in_progress", "approved", "failed", "expired")
+
+
+def result(person: str, state: str, revision: int | None = None, expires: int | None = None, **more: str) -> object:
+    """A result for the content A. expires: in how many days its certificate ends."""
+    row: dict[str, object] = {"userId": person, "contentId": "c-1", "state": state, **more}
+    row |= {} if revision is None else {"contentRevision": revision}
+    return (
+        row
+        if expires is None
+        else {**row, "certificateExpiresAt": int((datetime.now(UTC) + timedelta(days=expires)).timestamp()) * 1000}
+    )
+
+
+def lost(tmp_path: Path, edit: Edit) -> Any:
+    """The effects on A, which Ann and Bo lose, and the reasons why something is not known."""
+    it = Project(tmp_path, SEED, "guards: off\n")
+    effects = plan_altered(
+        it, "absent: {content_targets: [{content: A, assign_to: [{group: Team}]}]}", {"/analyse/results": edit}
+    ).effects
+    [found] = effects.contents
+    return found, effects.reasons
+
+
+@pytest.mark.parametrize(
+    ("rows", "states"),
+    [
+        ([], "not_started not_started"),
+        ([result(ANN, "FAILED")], "failed not_started"),
+        ([result(ANN, "FAILED", 2), result(ANN, "APPROVED", 1)], "failed not_started"),
+        ([result(ANN, "APPROVED", 1), result(ANN, "FAILED", 2)], "failed not_started"),
+        ([result(ANN, "APPROVED", 1), result(ANN, "FAILED", 1)], "failed not_started"),
+        ([result(ANN, "APPROVED"), result(ANN, "FAILED", 0)], "failed not_started"),
+        ([result(ANN, "APPROVED", 0), result(ANN, "FAILED")], "failed not_started"),
+        ([result(ANN, "FAILED", 1), result(ANN, "APPROVED")], "failed not_started"),
+        ([result(ANN, "FAILED", 1), result(BO, "EXPIRED", 2)], "failed expired"),
+        ([result(ANN, "FAILED", contentId="c-2"), result("u-3", "FAILED")], "not_started not_started"),
+        ([result(ANN, "FAILED", 1), result(ANN, "APPROVED", 2, contentId="c-2")], "failed not_started"),
+    ],
+)
+def test_the_latest_result_for_the_lost_content_counts(tmp_path: Path, rows: list[object], states: str) -> None:
+    """A result without a revision is the oldest; results of other people and for other contents do not count."""
+    found, reasons = lost(tmp_path, lambda said: said.update(list=rows))
+    assert found.progress == {state: states.split().count(state) for state in STATES}
+    assert reasons == ()
+
+
+def test_a_result_in_an_unknown_state_makes_the_progress_unknown(tmp_path: Path) -> None:
+    """The numbers of people rest on no result."""
+    found, _ = lost(tmp_path, lambda said: said.update(list=[result(ANN, "RETIRED")]))
+    assert (found.progress, found.counts.lose) == (None, 2)
+
+
+def test_results_without_a_list_are_not_taken_for_none(tmp_path: Path) -> None:
+    """The plan says why the progress is not known."""
+    found, reasons = lost(tmp_path, lambda said: said.pop("list"))
+    assert (found.progress, found.certificates_expiring, found.counts.lose) == (None, None, 2)
+    assert reasons == (
+        "the progress of those who lose content was not read: a response is missing its list of results",
+    )
+
+
+@pytest.mark.parametrize(
+    ("days", "expiring"),
+    [
+        (-1, (0, 0, 0)),
+        (29, (1, 1, 1)),
+        (31, (0, 1, 1)),
+        (59, (0, 1, 1)),
+        (61, (0, 0, 1)),
+        (89, (0, 0, 1)),
+        (91, (0, 0, 0)),
+    ],
+)
+def test_certificates_that_end_soon_are_counted(tmp_path: Path, days: int, expiring: tuple[int, ...]) -> None:
+    """Those that end in the next 30, 60 and 90 days, and not those that have ended."""
+    rows = [result(ANN, "APPROVED", 1, days), result(BO, "APPROVED", 1)]
+    found, _ = lost(tmp_path, lambda said: said.update(list=rows))
+    assert found.certificates_expiring == dict(zip((30, 60, 90), expiring, strict=True))
+
+
+# What a plan does to people as far as a snapshot file tells, and why the rest is not known.
+
+
+SNAPSHOT_FEWER = "groups: [{name: Team, members: [ann@x.example, old@x.example]}]"
+NARROWED = "smart_groups: [{name: Nordics, conditions: [{field: Country, choices: [SE]}]}]"
+TAKEN = """
+absent:
+  content_targets:
+    - {content: B, assign_to: [{smart_group: Nordics}]}
+    - {content: A, assign_to: [{group: Team}]}
+"""
+
+
+def planned(tmp_path: Path, change: str, edit: Edit = lambda _: None) -> Plan:
+    """The plan of a change against a snapshot of the workspace that was edited."""
+    return plan_against(Project(tmp_path, SEED, "guards: off\n"), change, edit)
+
+
+def numbers(plan: Plan) -> dict[str, tuple[int | None, int | None]]:
+    """People before and after, by content and by group."""
+    effects = plan.effects
+    contents = {one.content: (one.before, one.after) for one in effects.contents}
+    return contents | {str(one.address): (one.before, one.after) for one in effects.groups}
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        (SNAPSHOT_FEWER, {"A": (2, 1), "group/Team": (2, 1)}),
+        (NARROWED, {"B": (3, 2), "smart_group/Nordics": (3, 2)}),
+        (TAKEN, {"A": (2, 0), "B": (3, 0)}),
+    ],
+)
+def test_a_whole_snapshot_tells_who_loses_what(tmp_path: Path, change: str, found: dict[str, tuple[int, int]]) -> None:
+    """The members of smart groups follow from the answers in it."""
+    plan = planned(tmp_path, change)
+    assert (numbers(plan), plan.effects.reasons, plan.effects.basis.value) == (found, (), "exact")
+
+
+@pytest.mark.parametrize(
+    ("listing", "change"),
+    [
+        ("user", SNAPSHOT_FEWER),
+        ("content", SNAPSHOT_FEWER),
+        ("group", NARROWED),
+        ("smart_group", SNAPSHOT_FEWER),
+        ("custom_field", SNAPSHOT_FEWER),
+        ("content_target", SNAPSHOT_FEWER),
+    ],
+)
+def test_an_incomplete_listing_in_a_snapshot_makes_everything_unknown(
+    tmp_path: Path, listing: str, change: str
+) -> None:
+    """The reason names the listing, and why it is not complete."""
+    plan = planned(tmp_path, change, lambda said: said["incomplete"].update({listing: "1 of 2 came"}))
+    assert (numbers(plan), plan.effects.people.lose, plan.effects.basis.value) == ({}, None, "unknown")
+    assert plan.effects.reasons == (
+        f"the snapshot has no complete listing of {listing.replace('_', ' ')}s: 1 of 2 came",
+    )
+
+
+@pytest.mark.parametrize(
+    ("lacks", "change", "found", "reason"),
+    [
+        (("user", "answers"), NARROWED, {"B": None, "smart_group/Nordics": None}, "an unknown format"),
+        (("group", "members"), TAKEN, {"A": None, "B": (3, 0)}, "the members of group/Team were not read"),
+        (("smart_group", "conditions"), TAKEN, {"A": (2, 0), "B": None}, "Nordics: its conditions were not read"),
+    ],
+)
+def test_what_a_snapshot_lacks_of_one_resource_makes_what_rests_on_it_unknown(
+    tmp_path: Path, lacks: tuple[str, str], change: str, found: dict[str, tuple[int, int] | None], reason: str
+) -> None:
+    """Nobody is taken to be in a group whose members or conditions the file does not hold, nor to be in none."""
+    kind, key = lacks
+    plan = planned(tmp_path, change, lambda said: said[kind][0].pop(key))
+    assert numbers(plan) == {name: sizes or (None, None) for name, sizes in found.items()}
+    assert reason in " ".join(plan.effects.reasons)
+
+
+# Whose a live assignment is where groups, smart groups and people share an id: plan, effects and `keep` agree.
+
+
+EVERYBODY = ("ann", "bo", "dan", "eve", "fay", "gus")
+SHARED_SEED = f"""
+custom_fields: [{{name: Country, type: CHOICE, choices: [SE, NO]}}]
+people:
+  - {{email: ann@x.example}}
+  - {{email: bo@x.example}}
+  - {{email: dan@x.example, answers: {{Country: SE}}}}
+  - {{email: eve@x.example, id: x-1}}
+  - {{email: fay@x.example, answers: {{Country: NO}}}}
+  - {{email: gus@x.example}}
+groups:
+  - {{name: Sales, id: x-1, members: [ann@x.example, bo@x.example]}}
+  - {{name: Other group, members: [gus@x.example]}}
+smart_groups:
+  - {{name: Nordics, id: s-1, conditions: [{{field: Country, choices: [SE]}}]}}
+  - {{name: Other smart group, conditions: [{{field: Country, choices: ["NO"]}}]}}
+content: [{{name: Old}}, {{name: New}}]
+participations: [{", ".join(f"{{user: {who}@x.example, content: Old, state: IN_PROGRESS}}" for who in EVERYBODY)}]
+content_targets: [{{content: Old, assign_to: [OTHER, AUDIENCE]}}]
+"""
+AUDIENCES = {
+    "group": ("{group: Sales}", "Sales", "{group: Other group}", ["ann", "bo"]),
+    "smart_group": ("{smart_group: Nordics}", "Nordics", "{smart_group: Other smart group}", ["dan"]),
+    "user": ("{user: eve@x.example}", "eve@x.example", "{user: gus@x.example}", ["eve"]),
+}
+WORDS = {"group": "GROUP", "smart_group": "smartGroup", "user": "Users"}
+TOLD = ("words", "like others", "label", "label without types")
+REPLACING = "content_targets: [{content: New, assign_to: [AUDIENCE], replaces: {content: Old, then: remove}KEEP}]"
+KEEP = ", keep: {in_progress: true, until: 2090-12-31}"
+
+
+def _shown(kind: str, told: str) -> dict[str, Edit]:
+    """A service whose smart group has the id of a group and of a person; nobody has that of the other assignment."""
+
+    def targets(said: dict[str, Any]) -> None:
+        for target in said["targets"]:
+            target["targetId"] = target["targetId"].replace("s-1", "x-1")
+            is_shared = target["targetId"] == "x-1"
+            target["targetType"] = (
+                WORDS[kind] if told == "words" else "new" if is_shared or told == "like others" else "T"
+            )
+            target["name"] = AUDIENCES[kind][1] if is_shared and told.startswith("label") else ""
+            if told == "label without types":
+                del target["targetType"]
+
+    def smart_groups(said: dict[str, Any]) -> None:
+        for group in said["smartGroups"]:
+            group["smartGroupId"] = group["smartGroupId"].replace("s-1", "x-1")
+
+    return {"/content/targets": targets, "/smart-groups": smart_groups}
+
+
+PATHS = {"/smart-groups/x-1": "/smart-groups/s-1"}
+
+
+def _made(root: Path, kind: str, keep: str) -> tuple[Project, str]:
+    to, _, other, _ = AUDIENCES[kind]
+    it = Project(root, SHARED_SEED.replace("OTHER", other).replace("AUDIENCE", to), "timezone: UTC\n")
+    return it, REPLACING.replace("AUDIENCE", to).replace("KEEP", keep)
+
+
+@pytest.mark.parametrize("told", TOLD)
+@pytest.mark.parametrize("kind", AUDIENCES)
+def test_an_assignment_is_for_one_audience_in_every_part_of_a_plan(tmp_path: Path, kind: str, told: str) -> None:
+    """Whose it is follows from words in its type, from others of its type, or from its label.
+
+    The plan deletes that assignment, those of its people who are in progress keep the content, and without `keep` it
+    is they who lose it.
+    """
+    people = AUDIENCES[kind][3]
+    it, manifests = _made(tmp_path, kind, KEEP)
+    plan = plan_altered(it, manifests, _shown(kind, told), PATHS)
+    assert not [one.message for one in plan.all_problems if one.is_error]
+    addresses = {one.address.name: one.action.value for one in plan.changes}
+    name = f"{kind}/{AUDIENCES[kind][1]}"
+    kept = {f"Old -> user/{who}@x.example": "update" if kind == "user" else "create" for who in people}
+    assert addresses == {f"New -> {name}": "create", f"Old -> {name}": "delete"} | kept
+    plan = plan_altered(it, manifests.replace(KEEP, ""), _shown(kind, told), PATHS)
+    assert plan.effects is not None
+    lost = {one.content: (one.counts.lose, one.basis.value) for one in plan.effects.contents}
+    assert lost == {"Old": (len(people), "exact"), "New": (0, "exact")}
+
+
+@pytest.mark.parametrize("kind", AUDIENCES)
+def test_an_assignment_that_nothing_tells_apart_is_left_alone(tmp_path: Path, kind: str) -> None:
+    """It has no label, and its type is that of no other: the plan names all that it may be for, and sends nothing."""
+    it, _ = _made(tmp_path, kind, "")
+    manifests = f"content_targets: [{{content: Old, mandatory: true, assign_to: [{AUDIENCES[kind][0]}]}}]"
+    with pytest.raises(ProblemsFound) as raised:
+        plan_altered(it, manifests, _shown(kind, "nothing"), PATHS)
+    [problem] = [one for one in raised.value.problems if one.is_error]
+    assert problem.code == "content-target/audience"
+    assert "group/Sales and smart_group/Nordics and user/eve@x.example" in problem.message

@@ -14,17 +14,19 @@ import pytest
 from json_schemas import schema_validator
 from on_terminal import at_terminal
 
-from fleet.fleet_project import PROJECT, Fleet
+from fleet.fleet_project import PROJECT, Fleet, large_fleet
 from lmsconf.fleet.fleet_run import parse_selector
 from lmsconf.fleet.tasks import FleetTask, task_json
 from lmsconf.fleet.worker import BOUND
 from lmsconf.model.fleet import FleetAction
-
-pytestmark = pytest.mark.sampled
+from lmsconf.render.fleet_report import fleet_text
+from lmsconf.render.markdown import fleet_markdown
+from lmsconf.render.size_limit import parse_size_limit
 
 LABELS = {"ring": "canary", "region": "eu"}
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("selector", "selected"),
     [
@@ -38,6 +40,7 @@ def test_selectors_are_those_of_kubectl(selector: str, selected: bool) -> None:
     assert parse_selector(selector, "--select").fits("alpha", LABELS) is selected
 
 
+@pytest.mark.sampled
 def test_a_plan_of_all_shows_what_is_the_same_once(fleet: Fleet) -> None:
     """A change that several workspaces share is in one block, and an index and a plan file of each are saved."""
     index = fleet.plan()
@@ -62,6 +65,7 @@ def test_a_plan_of_all_shows_what_is_the_same_once(fleet: Fleet) -> None:
     assert all(path.stat().st_mode & 0o077 == 0 for path in (fleet.root / "out").iterdir())
 
 
+@pytest.mark.sampled
 def test_apply_goes_in_waves_and_does_what_is_left(fleet: Fleet) -> None:
     """All plans are applied; a second apply sends nothing; the next plan is empty."""
     fleet.write("lmsconf.yaml", "workspaces: {file: workspaces.csv}\nwaves: [ring=canary, '*']\n")
@@ -77,6 +81,7 @@ def test_apply_goes_in_waves_and_does_what_is_left(fleet: Fleet) -> None:
     assert (code, text) == (0, "3 workspaces: 0 with changes, 3 without.\n")
 
 
+@pytest.mark.sampled
 def test_a_wave_with_failures_stops_those_after_it(fleet: Fleet) -> None:
     """A canary that changed since its plan is stale: nothing else is applied, and each workspace says why."""
     fleet.write("lmsconf.yaml", "workspaces: {file: workspaces.csv}\nwaves: [ring=canary, '*']\n")
@@ -95,6 +100,7 @@ def test_a_wave_with_failures_stops_those_after_it(fleet: Fleet) -> None:
     assert [one["exit"] for one in fleet.index("out", "apply.json")["workspaces"]] == [3, 0, 0]
 
 
+@pytest.mark.sampled
 def test_a_broken_workspace_does_not_hold_up_the_others(fleet: Fleet) -> None:
     """An unreachable service, a missing token and a guard are each the result of one workspace."""
     epsilon = "{url: 'https://lms.invalid', token: {env: LMSCONF_NOT_SET}, labels: {region: eu}}"
@@ -106,6 +112,7 @@ def test_a_broken_workspace_does_not_hold_up_the_others(fleet: Fleet) -> None:
     assert "3 with changes, 0 without, 1 failed." in out
 
 
+@pytest.mark.sampled
 def test_one_variable_does_not_hold_the_token_of_two_hosts(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
     """Unless LMSCONF_ALLOWED_HOSTS lists both; LMSCONF_TOKEN alone is no token of a fleet."""
     fleet.write("lmsconf.yaml", "workspaces: {file: workspaces.csv, token: {env: LMSCONF_ALL}}\n")
@@ -132,6 +139,7 @@ content_targets: [{content: GDPR, assign_to: [{group: Team}, {smart_group: Odd}]
 SEEDED = "workspaces: {one: {url: 'sandbox:1.db', seed: seed.yaml}, two: {url: 'sandbox:2.db', seed: seed.yaml}}\n"
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("manifest", "options", "effects"),
     [
@@ -159,6 +167,7 @@ def test_the_plans_of_a_fleet_tell_what_they_do_to_people(
         assert f"Effects on people in {effects}" in out.replace("\\", "").replace("&#39;", "'")
 
 
+@pytest.mark.sampled
 def test_the_plans_of_a_fleet_tell_what_they_rest_on(fleet: Fleet) -> None:
     """Calls on what is assumed are counted over all plans, in one line of each view; what is known is left out."""
     fleet.plan()
@@ -181,6 +190,7 @@ def test_the_plans_of_a_fleet_tell_what_they_rest_on(fleet: Fleet) -> None:
     assert not any("assumed_keys" in one for one in fleet.plan()["workspaces"])
 
 
+@pytest.mark.sampled
 def test_the_plans_of_a_fleet_tell_weaker_settings(fleet: Fleet) -> None:
     """Each with the workspaces that have it, in every view."""
     fleet.write("lmsconf.yaml", PROJECT + "guards: {deletes: off}\nsettle: 0s\n")
@@ -193,6 +203,7 @@ def test_the_plans_of_a_fleet_tell_weaker_settings(fleet: Fleet) -> None:
     assert "Settings weaker than the default:\n" in out
 
 
+@pytest.mark.sampled
 def test_guards_count_over_the_fleet(fleet: Fleet) -> None:
     """The totals of all plans together stop before the first call, unless --allow names exactly that number."""
     fleet.plan()
@@ -212,6 +223,7 @@ def test_guards_count_over_the_fleet(fleet: Fleet) -> None:
     assert fleet.run(*arguments, "--allow", "deletes=3")[0] == 0
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -229,6 +241,7 @@ def test_wrong_options(fleet: Fleet, arguments: tuple[str, ...]) -> None:
     assert ("with I from 1 to N, and N at most 9,999" in err) is ("--shard" in arguments)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("selector", "hint"),
     [
@@ -244,6 +257,7 @@ def test_a_selector_without_workspaces_has_a_way_out(fleet: Fleet, selector: str
     assert (code, hint in err) == (64, True), err
 
 
+@pytest.mark.sampled
 def test_drift_of_one_workspace_is_in_the_singular(fleet: Fleet) -> None:
     """One differs and one does not."""
     out = str(fleet.root / "out")
@@ -253,6 +267,7 @@ def test_drift_of_one_workspace_is_in_the_singular(fleet: Fleet) -> None:
     assert (code, said.splitlines()[0]) == (2, "2 workspaces: 1 differs from its manifests, 1 does not.")
 
 
+@pytest.mark.sampled
 def test_a_folder_made_by_somebody_else_is_refused(fleet: Fleet) -> None:
     """An index that names a file outside its folder, or a plan that is not the index's, is refused."""
     fleet.plan()
@@ -264,6 +279,7 @@ def test_a_folder_made_by_somebody_else_is_refused(fleet: Fleet) -> None:
     assert "names a file that is not of this fleet" in err
 
 
+@pytest.mark.sampled
 def test_a_plan_in_place_of_the_reviewed_one_is_stale(fleet: Fleet) -> None:
     """The index has the digest of each reviewed plan, so another valid plan in its file is not applied."""
     fleet.plan()
@@ -276,6 +292,7 @@ def test_a_plan_in_place_of_the_reviewed_one_is_stale(fleet: Fleet) -> None:
     assert "expected the digest" in text
 
 
+@pytest.mark.sampled
 def test_a_worker_that_dies_loses_one_task(fleet: Fleet, tmp_path: Path) -> None:
     """A process killed in the middle of a workspace is that workspace's result; another process goes on."""
     fleet.write(
@@ -294,6 +311,7 @@ def test_a_worker_that_dies_loses_one_task(fleet: Fleet, tmp_path: Path) -> None
     assert "3 with changes, 0 without, 1 failed." in out
 
 
+@pytest.mark.sampled
 def test_a_bound_worker_ends_with_its_stdin(fleet: Fleet) -> None:
     """A process of a Dask worker that dies stops in the middle of its work."""
     task = FleetTask(workspace="alpha", action=FleetAction.VALIDATE)
@@ -309,6 +327,7 @@ def test_a_bound_worker_ends_with_its_stdin(fleet: Fleet) -> None:
     assert (worker.returncode, others < 199) == (-signal.SIGKILL, True)
 
 
+@pytest.mark.sampled
 def test_tests_are_named_and_workspaces_without_tests_are_counted(fleet: Fleet) -> None:
     """A failed test is shown by its name; a workspace that has no test is not counted as one that passes."""
     code, out, _ = fleet.run("fleet", "test", "--processes", "1")
@@ -321,6 +340,7 @@ def test_tests_are_named_and_workspaces_without_tests_are_counted(fleet: Fleet) 
     assert 'manifests/t.yaml:2:5: error: test "has people" fails: group/Team eu is empty [test/failed]\n' in out
 
 
+@pytest.mark.sampled
 def test_errors_that_are_not_shown_are_counted(fleet: Fleet) -> None:
     """Text and Markdown say how many errors there are beyond the first three, and a file or command that shows them."""
     fleet.write("manifests/b.yaml", "groups:\n" + "".join(f"  - {{name: G{number}, typ: x}}\n" for number in range(5)))
@@ -331,6 +351,7 @@ def test_errors_that_are_not_shown_are_counted(fleet: Fleet) -> None:
     assert out.endswith("\n  … and 2 more errors in alpha.problems.json\n")
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("action", ["plan", "drift"])
 def test_no_file_is_named_without_a_folder(fleet: Fleet, action: str) -> None:
     """What is not saved has no file in the JSON document."""
@@ -338,6 +359,7 @@ def test_no_file_is_named_without_a_folder(fleet: Fleet, action: str) -> None:
     assert [one["file"] for one in document["workspaces"]] == [None, None, None]
 
 
+@pytest.mark.sampled
 def test_the_question_says_what_was_applied_before(fleet: Fleet) -> None:
     """Plans that an earlier apply has carried out are counted before the question."""
     fleet.plan()
@@ -349,15 +371,85 @@ def test_the_question_says_what_was_applied_before(fleet: Fleet) -> None:
     assert question.format("Applied before: 2 workspaces.\n") in shown
 
 
+@pytest.mark.sampled
 def test_a_workspace_as_an_argument_is_a_selection(fleet: Fleet) -> None:
     """The hint names the option of fleets, not --workspace, which they refuse."""
     code, _, err = fleet.run("fleet", "plan", "alpha")
     assert (code, "If alpha is a workspace, write --select workspace=alpha." in err) == (64, True), err
 
 
+@pytest.mark.sampled
 def test_the_same_failure_of_embedded_workspaces_is_shown_once(fleet: Fleet) -> None:
     """The file of a workspace is its own, as its URL is, so it does not keep failures apart."""
     for name in ("alpha", "beta", "gamma"):
         (fleet.root / f"{name}.db").mkdir()
     code, out, _ = fleet.run("fleet", "plan", "--processes", "1")
     assert (code, "\n3 workspaces: failed with errors\n  alpha, beta, gamma\n" in out) == (1, True), out
+
+
+# Plans of five hundred workspaces, most of which need the same changes.
+
+
+def test_what_many_share_is_said_once() -> None:
+    """Ids differ and do not count; changes that differ in a name alone are one list; failures alike are one."""
+    text = fleet_text(large_fleet())
+    assert text.startswith(
+        "500 workspaces: 432 with changes, 65 without, 3 failed.\n\n"
+        "3 workspaces: unreachable or timed out\n  site-432, site-433, site-434\n  error: "
+    )
+    assert "These 3 changes in 412 of 500 workspaces: site-000, site-001, site-002, " in text
+    assert "These 20 changes, one in each of 20 of 500 workspaces, equal but for their names:\n" in text
+    assert text.count("will be changed") == 4
+
+
+def test_it_fits_a_comment() -> None:
+    """The Markdown is complete within the size of a comment on GitHub, failures first, and names every workspace."""
+    comment = fleet_markdown(large_fleet(), limit=parse_size_limit("github"))
+    assert len(comment.encode()) < 10_000
+    assert "Shortened" not in comment
+    assert comment.index("cannot be reached") < comment.index("#### These 3 changes in 412 of 500 workspaces\n")
+    assert all(f"`site-{number:03}`" in comment for number in range(435))
+    assert "\\\\" not in comment  # nothing is escaped twice
+
+
+def test_changes_come_before_long_lists_of_workspaces() -> None:
+    """In a small comment of a large fleet, all changes are in full, and the first workspaces stand for the others."""
+    comment = fleet_markdown(large_fleet(5_000, 4_900, 60), limit=parse_size_limit("20000"))
+    assert len(comment.encode()) <= 20_000
+    assert comment.count("choices: 1 added") == 4
+    assert "`site-009`, … and 4,890 more\n" in comment
+    assert "Shortened to fit 20,000 bytes" in comment
+
+
+# The options of `--engine dask`, which refuse before anything is connected.
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--scheduler", "tcp://10.0.0.5:8786"), "plans would travel unencrypted to tcp://10.0.0.5:8786"),
+        (("--scheduler", "dask.example:8786"), "plans would travel unencrypted to tcp://dask.example:8786"),
+        (("--scheduler", "ws://127.0.0.1:8786"), "plans would travel unencrypted to ws://127.0.0.1:8786"),
+    ],
+)
+def test_a_scheduler_elsewhere_needs_tls(fleet: Fleet, options: tuple[str, ...], message: str) -> None:
+    """A plan has e-mails in it: without TLS it does not leave this machine, unless an option says so."""
+    code, _, err = fleet.run("fleet", "plan", "--engine", "dask", *options)
+    assert code == 64
+    assert message in err
+
+
+def test_options_of_dask_need_the_engine(fleet: Fleet) -> None:
+    """`--scheduler` alone would otherwise run everything on this machine without a word."""
+    code, _, err = fleet.run("fleet", "plan", "--scheduler", "tls://dask.example:8786")
+    assert code == 64
+    assert "Add --engine dask" in err
+
+
+def test_the_extra_is_named_where_it_is_missing(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dask is no dependency of lmsconf: the message says how to install it."""
+    monkeypatch.setitem(sys.modules, "dask", None)
+    monkeypatch.setitem(sys.modules, "dask.config", None)
+    code, _, err = fleet.run("fleet", "plan", "--engine", "dask", "--scheduler", "tls://dask.example:8786")
+    assert code == 1
+    assert "pip install 'lmsconf[dask]'" in err

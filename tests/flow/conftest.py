@@ -1,4 +1,4 @@
-"""Runs every test of a project on the sandbox as lmsconf assumes the service, and sampled with every key otherwise."""
+"""Runs every test of a project on the sandbox as lmsconf assumes the service, and a share in a second dialect."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from wire.second_dialect import known_dialect, second_dialect
 from . import project
 
 DIALECTS: dict[str, Mapping[str, str | int]] = {"assumed": {}, "second": {**known_dialect(), **second_dialect()}}
-SPOKEN = ("assumed", pytest.param("second", marks=pytest.mark.sampled))
+SPOKEN = ("assumed", pytest.param("second", marks=pytest.mark.sampled(gate=3)))
 OF_ITS_OWN = "independent_server"
 """In the names of modules of tests on a server that is not ours, which has dialects of its own."""
 

@@ -11,7 +11,7 @@ import pytest
 from lmsconf.errors import ExitCode, ProblemsFound
 from lmsconf.model.plan import GuardResult, Plan
 
-from .edited_snapshot import plan_against
+from .altered_service import plan_against
 from .project import Project
 from .shell import lmsconf
 

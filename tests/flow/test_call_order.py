@@ -8,7 +8,7 @@ import pytest
 
 from lmsconf.kinds.grant_verification import revokes_access
 
-from .edited_snapshot import plan_against
+from .altered_service import plan_against
 from .project import Project
 
 

@@ -18,7 +18,7 @@ from json_schemas import schema_validator
 from msgspec.structs import replace
 from waiting import HANGS, HeldResponse
 
-from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, WaitClock
+from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver
 from lmsconf.apply.executor import CallExecutor
 from lmsconf.apply.first_calls import FirstCalls
 from lmsconf.apply.scheduler import Learnt
@@ -31,6 +31,7 @@ from lmsconf.model.calls import Call
 from lmsconf.sandbox.serve import Server, serve
 from lmsconf.sandbox.service import Sandbox
 from lmsconf.workspace.connection import Connection
+from lmsconf.workspace.reader import WaitClock
 
 from .project import Project
 

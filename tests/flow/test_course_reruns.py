@@ -16,7 +16,7 @@ from lmsconf.model.policy import Consent
 from lmsconf.sandbox.faults import ALWAYS, Fault
 
 from . import project
-from .edited_snapshot import apply_under, plan_against, plan_under
+from .altered_service import apply_under, plan_against, plan_under
 from .project import Project
 from .shell import lmsconf
 

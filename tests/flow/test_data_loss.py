@@ -13,8 +13,7 @@ from lmsconf.api.spec.value_encoding import build_answers_body, encode_answer
 from lmsconf.errors import ExitCode
 from lmsconf.model.plan import GuardResult, Plan
 
-from .altered_listing import Edit, planned
-from .edited_snapshot import plan_against
+from .altered_service import Edit, plan_against, planned
 from .project import Project
 from .shell import lmsconf
 

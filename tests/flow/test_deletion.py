@@ -13,7 +13,7 @@ import pytest
 from lmsconf.errors import ProblemsFound, Severity
 from lmsconf.model.plan import Plan
 
-from .edited_snapshot import plan_against
+from .altered_service import plan_against
 from .project import Project
 from .shell import lmsconf
 

@@ -13,7 +13,7 @@ from lmsconf.errors import ExitCode
 from lmsconf.model.effects import AccessCounts
 from lmsconf.model.plan import GuardResult, Plan
 
-from .edited_snapshot import plan_against
+from .altered_service import plan_against
 from .project import Project
 from .shell import lmsconf
 

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
 from lmsconf.errors import ProblemsFound
 from lmsconf.model.plan import Plan
+from lmsconf.sandbox.serve import serve
+from lmsconf.sandbox.service import Sandbox, SandboxResponse, json_response
 
+from .altered_service import planned
 from .project import Project
-from .shell import lmsconf
+from .shell import Ran, lmsconf
 
 PEOPLE = 240
 SEED = (
@@ -168,3 +172,292 @@ def test_drift_names_the_last_editor_who_is_a_person(tmp_path: Path) -> None:
         ran = lmsconf(root, "drift", "--format", "json")
         (finding,) = [one for one in json.loads(ran.out)["findings"] if one["state"] == "changed"]
         assert str(finding["changed_by"]).startswith(shown)
+
+
+# Members and managers from the listing of people with their groups, believed only where it fits the others.
+
+
+LISTING_SEED = """
+people:
+  - {email: ann@x.se}
+  - {email: bo@x.se}
+groups:
+  - {name: A, members: [ann@x.se], managers: [bo@x.se]}
+  - {name: B, members: [ann@x.se, bo@x.se], managers: [bo@x.se]}
+"""
+Row = dict[str, object]
+_SMART = {"groupId": "g-1", "name": "A smart group"}
+
+
+def unchanged(rows: list[Row]) -> None:
+    """As the service lists them."""
+
+
+def another_person(rows: list[Row]) -> None:
+    """Somebody else is listed in place of a person."""
+    rows[0]["userId"] = "u-9"
+
+
+def without_groups(rows: list[Row]) -> None:
+    """A person is listed without groups."""
+    del rows[0]["memberOfGroups"]
+
+
+def without_ids(rows: list[Row]) -> None:
+    """A group of a person has no id."""
+    rows[0]["memberOfGroups"] = [{"name": "A"}, {"groupId": "g-2", "name": "B"}]
+
+
+def of_another_name(rows: list[Row]) -> None:
+    """A group has the id of another one, and its own name."""
+    rows[1]["memberOfGroups"] = [_SMART, {"groupId": "g-2", "name": "B"}]
+
+
+def managed_by_another_name(rows: list[Row]) -> None:
+    """So has one that a person manages."""
+    rows[0]["managerOfGroups"] = [_SMART]
+
+
+def without_names(rows: list[Row]) -> None:
+    """Groups are listed by id alone."""
+    for row in rows:
+        for key in ("memberOfGroups", "managerOfGroups"):
+            groups = row[key]
+            assert isinstance(groups, list)
+            row[key] = [{"groupId": group["groupId"]} for group in groups]
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        unchanged,
+        without_names,
+        another_person,
+        without_groups,
+        without_ids,
+        of_another_name,
+        managed_by_another_name,
+    ],
+)
+def test_a_listing_that_does_not_fit_hides_and_invents_no_member(
+    tmp_path: Path, edit: Callable[[list[Row]], None]
+) -> None:
+    """Where people, groups or ids are missing, or an id is that of another group, each group is asked."""
+    it = Project(tmp_path, LISTING_SEED)
+    it.write(LISTING_SEED[LISTING_SEED.index("groups:") :])
+    assert planned(it, edit, ("GET", "/users/extended-info")).changes == ()
+
+
+# A service may list the group that stands for all users among the manual groups; it is none of them.
+
+
+RESERVED_SEED = """
+people:
+  - {{email: anna@acme.example, admin: true}}
+  - {{email: bo@acme.example}}
+  - {{email: root@acme.example, admin: true}}
+groups:
+  - {{name: Everyone, id: {everyone}}}
+  - {{name: Coaches, members: [anna@acme.example], managers: [bo@acme.example]}}
+  - {{name: Old}}
+content: [{{name: GDPR}}, {{name: Safety}}]
+content_targets: [{{content: GDPR, assign_to: [everyone, {{group: Coaches}}]}}]
+"""
+OPTIONS = "ownership: {groups: all, content_targets: declared_content}\nguards: off\n"
+MANIFESTS = """
+groups: [{name: Coaches, members: [bo@acme.example], managers: [bo@acme.example]}]
+content_targets: [{content: GDPR, mandatory: true, assign_to: [everyone]}]
+"""
+
+
+class ListsEveryone(Sandbox):
+    """A service that lists the reserved group, also as a group of each person, and refuses to be asked about it."""
+
+    asked: list[str]
+
+    def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
+        id = self.spec.behaviour("content-targets.everyone")
+        if path.startswith(f"/groups/{id}"):
+            self.asked.append(f"{method} {path}")
+            return json_response(400, {"error": "no"})
+        given = super().answer(method, path, query, headers, body)
+        if given.status != 200 or path != "/users/extended-info":
+            return given
+        said = json.loads(given.body)
+        for user in said["users"]:
+            user["memberOfGroups"].append({"groupId": id, "name": "Everyone", "groupType": "GROUP"})
+        return json_response(200, said)
+
+
+@pytest.fixture
+def it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Project, ListsEveryone]]:
+    everyone = Project(tmp_path, "", OPTIONS).spec.behaviour("content-targets.everyone")
+    project = Project(tmp_path, RESERVED_SEED.format(everyone=everyone), OPTIONS)
+    service = ListsEveryone(":memory:", spec=project.spec, seed=project.settings.workspace.seed)
+    service.asked = []
+    with serve(service) as server:
+        text = (tmp_path / "lmsconf.yaml").read_text(encoding="utf-8")
+        served = text.replace("url: 'sandbox:workspace.db', seed: workspace.yaml", f"url: '{server.url}'")
+        (tmp_path / "lmsconf.yaml").write_text(
+            served.replace(server.url + "'", server.url + "', token: {env: LMSCONF_KEY}"), encoding="utf-8"
+        )
+        monkeypatch.setenv("LMSCONF_KEY", "sandbox")
+        yield project, service
+    service.close_workspace()
+
+
+def run(project: Project, *arguments: str) -> Ran:
+    return lmsconf(project.root, *arguments, env={"LMSCONF_KEY": "sandbox"})
+
+
+def test_every_command_leaves_the_reserved_group_alone(it: tuple[Project, ListsEveryone]) -> None:
+    """It is neither planned, deleted by ownership, drifted, exported nor asked for; effects and undo are as ever."""
+    project, service = it
+    project.write(MANIFESTS)
+    planned = run(project, "plan", "--format", "json")
+    document = json.loads(planned.out)
+    assert {one["address"] for one in document["changes"] if one["action"] == "delete"} == {
+        "group/Old",
+        "content_target/GDPR -> group/Coaches",
+    }
+    assert document["effects"]["basis"] == "exact"
+    applied = run(project, "apply", "--auto-approve")
+    assert applied.code == 0, applied
+    assert run(project, "plan", "--detailed-exitcode").code == 0
+    assert run(project, "drift").code == 0
+    undone = run(project, "plan", "--undo", "latest", "--format", "json")
+    assert "group/Coaches" in {one["address"] for one in json.loads(undone.out)["changes"]}
+    exported = run(project, "export", "out", "--kind", "groups")
+    assert exported.code == 0, exported
+    assert not any("Everyone" in file.read_text(encoding="utf-8") for file in (project.root / "out").rglob("*.yaml"))
+    assert run(project, "snapshot", "now.json").code == 0
+    taken = json.loads((project.root / "now.json").read_text(encoding="utf-8"))
+    assert [one["name"] for one in taken["group"]] == ["Coaches"]
+    assert run(project, "audience", "everyone").code == 0
+    assert service.asked == []
+
+
+def test_a_manual_group_of_its_name_is_another_group(it: tuple[Project, ListsEveryone]) -> None:
+    """A declared group that has the name of the reserved one is created; the next plan is empty."""
+    project, service = it
+    project.write("groups: [{name: Coaches}, {name: Old}, {name: Everyone, members: [bo@acme.example]}]")
+    assert run(project, "apply", "--auto-approve").code == 0
+    assert run(project, "plan", "--detailed-exitcode").code == 0
+    assert service.asked == []
+
+
+# How many requests a few declared resources cost in a large workspace: no more where there is more of all else.
+
+
+COUNTS_PAGES = "dialect: {paging.limit: 20}\n"
+FIVE = """\
+custom_fields: [{name: Country}]
+groups:
+- {name: G1, members: [p1@acme.example, p100@acme.example]}
+- {name: G2, managers: [p2@acme.example]}
+smart_groups: [{name: S1, managers: [p200@acme.example]}]
+content_targets: [{content: C1, assign_to: [{group: G1}]}]
+"""
+
+
+def workspace(people: int, groups: int, smart_groups: int, contents: int) -> str:
+    """The five declared resources as they are declared, and many others."""
+    lists = {1: "members: [p1@acme.example, p100@acme.example]", 2: "managers: [p2@acme.example]"}
+    managed = {1: ", managers: [p200@acme.example]"}
+    condition = "conditions: [{field: Country, choices: [SE]}]"
+    return "\n".join(
+        [
+            "people: [" + ", ".join(f"{{email: p{n}@acme.example, id: u-{n:05}}}" for n in range(people)) + "]",
+            "custom_fields: [{name: Country, type: CHOICE, choices: [SE, NO]}]",
+            "groups:",
+            *(f"- {{name: G{n}, {lists.get(n, f'members: [p{n}@acme.example]')}}}" for n in range(groups)),
+            "smart_groups:",
+            *(f"- {{name: S{n}, {condition}{managed.get(n, '')}}}" for n in range(smart_groups)),
+            "content: [" + ", ".join(f"{{name: C{n}}}" for n in range(contents)) + "]",
+            "content_targets: [{content: C1, assign_to: [{group: G1}]}, {content: C2, assign_to: [everyone]}]",
+        ]
+    )
+
+
+@pytest.mark.parametrize("declared", [FIVE, "content_targets: [{content: C1, assign_to: [{group: G1}]}]\n"])
+def test_only_pages_of_listings_grow_with_what_is_not_declared(tmp_path: Path, declared: str) -> None:
+    """With ten times as much of all else, each listing has more pages, people excepted, and nothing else is asked."""
+    counts = []
+    for name, size in (("small", (420, 20, 20, 20)), ("large", (4_200, 200, 200, 200))):
+        project = Project(tmp_path / name, workspace(*size), COUNTS_PAGES)
+        assert project.plan(declared).changes == ()
+        counts.append(Counter(call.operation or "" for call in project.calls))
+    small, large = counts
+    pages = {"manual-groups.list", "smart-groups.list", "content.list"}
+    assert {name for name in small | large if small[name] != large[name]} == pages & large.keys()
+    assert all(large[name] <= 200 // 20 + 2 for name in pages)
+    assert large["users.list"] == 1
+
+
+def test_a_plan_of_five_resources_asks_for_these(tmp_path: Path) -> None:
+    """Pages of names, and the details of the five; people who are in their lists, by id."""
+    project = Project(tmp_path, workspace(4_200, 40, 40, 40), COUNTS_PAGES)
+    project.plan(FIVE)
+    asked = Counter(call.operation or "" for call in project.calls)
+    assert {name: asked[name] for name in sorted(asked) if not name.endswith(".list")} == {
+        "manual-groups.managers": 2,
+        "manual-groups.members": 2,
+        "smart-groups.get": 1,
+        "users.get": 2,
+    }
+    assert asked["content-targets.list"] == 1
+
+
+@pytest.mark.parametrize(("only", "contents"), [("content_target/C1 -> *", 1), ("smart_group/S1", 0)])
+def test_a_selection_asks_for_the_targets_of_its_own_contents(tmp_path: Path, only: str, contents: int) -> None:
+    """Also where a pattern stands for several assignments; a selection without any asks for none."""
+    project = Project(tmp_path, workspace(420, 20, 20, 20), COUNTS_PAGES)
+    project.plan(FIVE, only=(only,))
+    assert [call.operation for call in project.calls].count("content-targets.list") == contents
+
+
+@pytest.mark.parametrize(
+    ("groups", "leaving", "read"), [(4, (3,), 2), (3, (0, 2), 2), (3, (0, 1, 2), 3), (2, (3, 4), 2)]
+)
+def test_the_groups_of_archived_people_are_read_by_person_or_all_of_them(
+    tmp_path: Path, groups: int, leaving: tuple[int, ...], read: int
+) -> None:
+    """By person where these are fewer than all groups; the assigned group G1 is read, too."""
+    seed = workspace(40, groups, 2, 3).replace(", p100@acme.example", "").replace(", managers: [p200@acme.example]", "")
+    project = Project(tmp_path, seed, "guards: off\n")
+    people = ", ".join(f"{{email: p{n}@acme.example, archived: true}}" for n in leaving)
+    plan = project.plan(f"users: [{people}]")
+    assert [call.operation for call in project.calls].count("manual-groups.members") == read
+    left = [str(group.address) for group in plan.effects.groups if group.address.kind == "group"]
+    assert left == [f"group/G{n}" for n in leaving if n < groups and n != 2]
+
+
+def test_assignments_that_are_only_created_are_no_share_of_the_others(tmp_path: Path) -> None:
+    """No other content is read to tell how small the share is; its own is read again before it is assigned."""
+    project = Project(tmp_path, workspace(210, 20, 2, 20), COUNTS_PAGES)
+    groups = ", ".join(f"{{group: G{n}}}" for n in range(1, 16))
+    project.plan(f"content_targets: [{{content: C1, assign_to: [{groups}]}}]")
+    assert [call.operation for call in project.calls].count("content-targets.list") == 2
+
+
+@pytest.mark.parametrize(("going", "others"), [(2, 32), (5, 64)])
+def test_contents_are_read_until_the_share_that_goes_is_small_enough(tmp_path: Path, going: int, others: int) -> None:
+    """A tenth may go: 32 contents are asked for at a time until ten times as many assignments as go are known."""
+    contents = ", ".join(f"{{name: C{n}}}" for n in range(80))
+    assigned = ", ".join(f"{{content: C{n}, assign_to: [everyone]}}" for n in range(80))
+    project = Project(tmp_path, f"content: [{contents}]\ncontent_targets: [{assigned}]\n")
+    gone = ", ".join(f"C{n}" for n in range(going))
+    project.plan(f"absent: {{content_targets: [{{content: [{gone}], assign_to: [everyone]}}]}}", effects=False)
+    assert [call.operation for call in project.calls].count("content-targets.list") == going + others
+
+
+@pytest.mark.parametrize("content", ["C1", "{name: content c-9, id: c-9}"])
+@pytest.mark.parametrize(("audience", "times"), [("everyone", 1), ("{group: G1}", 2)])
+def test_a_content_is_read_again_before_it_is_assigned(tmp_path: Path, content: str, audience: str, times: int) -> None:
+    """Also one that is found by its id alone; one that has its assignment is read once."""
+    seed = (
+        "groups: [{name: G1}]\ncontent: [{name: C1, id: c-9}]\ncontent_targets: [{content: C1, assign_to: [everyone]}]"
+    )
+    project = Project(tmp_path, seed)
+    project.plan(f"content_targets: [{{content: {content}, assign_to: [{audience}]}}]", effects=False)
+    assert [call.operation for call in project.calls].count("content-targets.list") == times

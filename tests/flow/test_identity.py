@@ -11,7 +11,7 @@ import pytest
 from lmsconf.errors import Problem, ProblemsFound, Severity
 from lmsconf.model.plan import Change, Plan
 
-from .edited_snapshot import plan_against
+from .altered_service import plan_against
 from .project import Project
 
 PEOPLE = """

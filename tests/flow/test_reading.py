@@ -23,8 +23,7 @@ from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.project_manifests import load_manifests
 from lmsconf.workspace.reader import WorkspaceReader, reads_needed
 
-from .altered_service import Edit, plan_altered
-from .edited_snapshot import apply_under, plan_under
+from .altered_service import Edit, apply_under, plan_altered, plan_under
 from .project import Project
 from .shell import lmsconf
 

@@ -11,7 +11,7 @@ import pytest
 from lmsconf.errors import Problem, ProblemsFound
 from lmsconf.workspace.project_manifests import load_manifests
 
-from .edited_snapshot import plan_against
+from .altered_service import plan_against
 from .project import Project
 
 SEED = """

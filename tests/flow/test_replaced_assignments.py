@@ -14,8 +14,7 @@ from msgspec.structs import replace
 from lmsconf.errors import ExitCode, Problem, ProblemsFound
 from lmsconf.model.plan import Plan
 
-from .altered_service import Edit, plan_altered
-from .edited_snapshot import plan_against
+from .altered_service import Edit, plan_against, plan_altered
 from .project import Project
 from .shell import lmsconf
 

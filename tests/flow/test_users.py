@@ -12,7 +12,7 @@ from lmsconf.documents.plan_file import dumps, loads
 from lmsconf.errors import ProblemsFound
 from lmsconf.model.plan import Action, Plan
 
-from .edited_snapshot import plan_against
+from .altered_service import plan_against
 from .project import Project
 from .shell import lmsconf
 

@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+import json
+import resource
+import stat
+import subprocess
+import sys
 import unicodedata
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
 from flow.project import Project
+from flow.shell import lmsconf
 
-from lmsconf.errors import ProblemsFound
+from lmsconf.cli import app
+from lmsconf.cli.frame import run_command_line
+from lmsconf.errors import SHOWN, ExitCode, ProblemsFound
 from lmsconf.manifest.load import load_folder
+from lmsconf.sandbox.serve import Server
+from lmsconf.sandbox.service import Sandbox, SandboxResponse
+
+from . import active_content
 
 NFC = "Försäljning Å"
 NFD = unicodedata.normalize("NFD", NFC)
@@ -75,3 +88,222 @@ def test_a_live_name_that_looks_alike(live: str, wanted: str, tmp_path: Path) ->
     assert problem.hint
     assert "previously" in problem.hint
     assert "id:" in problem.hint
+
+
+# Values that errors repeat are cut: what is wrong is told without handing on a text that may be somebody's secret.
+
+
+LONG = "k" * SHOWN + "S3cret" * 10
+PROJECT = "workspaces: {p: {url: 'sandbox:'}}\n"
+MANIFESTS = {
+    "a type": f"groups: {LONG}",
+    "a list": f"groups: [{{name: A, members: {LONG}}}]",
+    "a boolean": f"custom_fields: [{{name: A, type: TEXT, hidden: {LONG}}}]",
+    "a value of few": f"custom_fields: [{{name: A, type: {LONG}}}]",
+    "a key": f"{LONG}: []",
+    "a key twice": f"x-{LONG}: 1\nx-{LONG}: 2",
+    "a key that is a number": f"groups: [{{1{LONG[SHOWN:].replace('S3cret', '3')}{'7' * 99}: a}}]",
+    "a tag": f"groups: !{LONG} []",
+    "a time": f"content_targets: [{{content: A, visible_from: {LONG}, assign_to: [everyone]}}]",
+    "a colon": f"groups:\n  - name: A: {LONG}",
+    "an open quote": f'groups:\n  - name: "{LONG}',
+    "a sign": f"groups:\n  - name: @{LONG}",
+    "a missing blank": f"groups:\n  - name:{LONG}",
+    "a file": f"groups: [{{name: A, members: {{file: ../../{LONG}, column: email}}}}]",
+    "an address": "groups: [{name: A, members: {file: a.csv, column: email}}]",
+    "a column": f"groups: [{{name: A, members: {{file: b.csv, column: {LONG}}}}}]",
+    "a day": f"absent: {{groups: [{{name: A, until: {LONG}}}]}}",
+    "a workspace": f"groups: [{{name: A, only_in: [{LONG}]}}]",
+    "a choice": "custom_fields: [{name: F, type: CHOICE, choices: [A]}]\n"
+    f"smart_groups: [{{name: G, conditions: [{{field: F, choices: [{LONG}]}}]}}]",
+}
+PROJECTS = {
+    "a url": f"workspaces: {{p: {{url: 'ftp://{LONG}'}}}}\n",
+    "a zone": PROJECT + f"timezone: {LONG}\n",
+    "a pattern": PROJECT + f"leave_alone: ['{LONG}']\n",
+    "a default": PROJECT + f"default_workspace: {LONG}\n",
+    "a date": PROJECT + f"allow: [{{removals: 1, until: {LONG}}}]\n",
+    "a text": LONG,
+    "a unit": PROJECT + f"settle: {LONG}\n",
+    "a file": f"workspaces: {{p: {{url: 'sandbox:../{LONG}'}}}}\n",
+}
+CASES = [(PROJECT, text) for text in MANIFESTS.values()] + [(text, "") for text in PROJECTS.values()]
+
+
+@pytest.mark.parametrize(("project", "manifest"), CASES, ids=[*MANIFESTS, *PROJECTS])
+def test_a_long_value_is_cut(project: str, manifest: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Of any value, 60 characters stand in message and hint at most."""
+    (tmp_path / "manifests").mkdir()
+    (tmp_path / "lmsconf.yaml").write_text(project)
+    (tmp_path / "manifests" / "all.yaml").write_text(manifest or "groups: []\n")
+    (tmp_path / "manifests" / "a.csv").write_text(f"email\n{LONG}\n")
+    (tmp_path / "manifests" / "b.csv").write_text("email\na@x.example\n")
+    assert run_command_line(app, ["-C", str(tmp_path), "validate"]) == (
+        0 if "only_in" in manifest else 1
+    )  # a workspace that is not there is a warning
+    told = capfd.readouterr()
+    assert "S3cretS3cret" not in told.out + told.err
+    assert told.err
+
+
+# Ids of a service that cannot stand in a path: nothing is sent with them, and every command ends with a sentence.
+
+
+SEED = """
+people: [{email: a@x.example}]
+groups: [{name: Mentors}, {name: Coaches, members: [a@x.example]}]
+"""
+UNUSABLE = ["..", ".", "a\u0000", "\x1b[2J", "../..\n"]
+
+
+class Altering(Sandbox):
+    """A workspace whose responses are altered on their way."""
+
+    alter: Callable[[str, str], str] = staticmethod(lambda method, text: text)
+
+    def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
+        right = super().answer(method, path, query, headers, body)
+        altered = self.alter(method, right.body.decode()).encode()
+        length = {name: str(len(altered)) for name in right.headers if name.lower() == "content-length"}
+        return SandboxResponse(right.status, {**right.headers, **length}, altered)
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Altering]:
+    (tmp_path / "seed.yaml").write_text(SEED)
+    made = Altering(token="sandbox-token", seed=tmp_path / "seed.yaml")
+    yield made
+    made.close_workspace()
+
+
+@pytest.fixture
+def ran(tmp_path: Path, service: Altering) -> Iterator[Callable[..., tuple[int, str]]]:
+    """Runs a command in a project with one manifest."""
+    root = tmp_path / "lms"
+    (root / "manifests").mkdir(parents=True)
+    with Server(service) as server:
+        project = f"workspaces: {{p: {{url: '{server.url}', token: {{env: LMSCONF_KEY}}}}}}\nsettle: 0s\n"
+        (root / "lmsconf.yaml").write_text(project)
+
+        def run(manifest: str, *arguments: str) -> tuple[int, str]:
+            (root / "manifests" / "all.yaml").write_text(manifest)
+            done = lmsconf(root, *arguments, env={"LMSCONF_KEY": "sandbox-token"})
+            return done.code, done.out + done.err
+
+        yield run
+
+
+@pytest.mark.parametrize("id", UNUSABLE)
+def test_a_listing_with_an_unusable_id_is_incomplete(
+    id: str, service: Altering, ran: Callable[..., tuple[int, str]]
+) -> None:
+    """It is an error with the reason where a change needs it, and no request has the id."""
+    service.alter = lambda method, text: text.replace('"g-2"', json.dumps(id))
+    code, text = ran("groups: [{name: Coaches, members: []}]", "plan")
+    assert (code, "has an unusable groupId" in text, "Traceback" in text) == (ExitCode.ERROR, True, False)
+    assert not {"\x1b", "\0"} & set(text)
+    assert {request.method for request in service.log} == {"GET"}
+
+
+@pytest.mark.parametrize("id", UNUSABLE)
+def test_a_creation_with_an_unusable_id_is_not_built_upon(
+    id: str, service: Altering, ran: Callable[..., tuple[int, str]]
+) -> None:
+    """The apply goes on to its end and reports the call as one whose result is not known; later calls are not sent."""
+
+    def created(method: str, text: str) -> str:
+        return text.replace('"g-3"', json.dumps(id)) if method == "POST" else text
+
+    service.alter = created
+    code, text = ran("groups: [{name: New, members: [a@x.example]}]", "apply", "--auto-approve")
+    assert (code, "Traceback" in text) == (ExitCode.PARTIAL, False)
+    assert "group/New" in text
+    assert [request.method for request in service.log if request.writes] == ["POST"]
+
+
+@pytest.mark.parametrize("id", ["", True, {}])
+def test_a_creation_whose_id_is_no_text_is_looked_up(
+    id: object, service: Altering, ran: Callable[..., tuple[int, str]]
+) -> None:
+    """It says as little as a response without an id."""
+    service.alter = lambda method, text: text.replace('"g-3"', json.dumps(id)) if method == "POST" else text
+    code, text = ran("groups: [{name: New, members: [a@x.example]}]", "apply", "--auto-approve")
+    assert code == ExitCode.OK, text
+
+
+# What commands save: whole or not there, for its owner only, and never through a link.
+
+
+SAVED_SEED = "people: [{email: anna@acme.example}]\ngroups: [{name: Coaches, members: [anna@acme.example]}]\n"
+COMMANDS = {
+    "plan": ["plan", "--out"],
+    "plan document": ["plan", "--format", "json", "--output"],
+    "plan text": ["plan", "--output"],
+    "snapshot": ["snapshot"],
+    "report": ["apply", "--auto-approve", "--format", "json", "--output"],
+    "doctor": ["doctor", "--output"],
+}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "manifests").mkdir()
+    (tmp_path / "manifests" / "a.yaml").write_text("groups: [{name: Coaches, members: []}]\n")
+    (tmp_path / "workspace.yaml").write_text(SAVED_SEED)
+    (tmp_path / "lmsconf.yaml").write_text(
+        "workspaces: {s: {url: 'sandbox:', seed: workspace.yaml}}\nguards: {removals: off}\n"
+    )
+    return tmp_path
+
+
+def saved_ran(
+    folder: Path, *arguments: str, limit: Callable[[], None] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """One command in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-B", "-m", "lmsconf", *arguments],
+        cwd=folder, capture_output=True, text=True, timeout=60, check=False, preexec_fn=limit,
+    )  # fmt: skip
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("command", COMMANDS)
+def test_saved_for_its_owner(command: str, project: Path) -> None:
+    """A saved file is 0600, in the place of one that others could read, and of a link, whose target stays."""
+    other, link = project / "other", project / "out"
+    other.write_text("precious")
+    other.chmod(0o644)
+    link.symlink_to(other)
+    done = saved_ran(project, *COMMANDS[command], "out")
+    assert done.returncode == 0, done.stderr
+    assert (other.read_text(), stat.S_IMODE(other.stat().st_mode)) == ("precious", 0o644)
+    assert not link.is_symlink()
+    link.chmod(0o644)
+    assert saved_ran(project, *COMMANDS[command], "out").returncode == 0
+    assert stat.S_IMODE(link.stat().st_mode) == 0o600
+    assert not list(project.glob(".out*"))
+
+
+@pytest.mark.parametrize("command", ["plan", "snapshot"])
+def test_no_room(command: str, project: Path) -> None:
+    """Where there is no room, the old file stays whole, nothing is left beside it, and the reason is said."""
+    (project / "out").write_text("old")
+
+    def little() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+
+    done = saved_ran(project, *COMMANDS[command], "out", limit=little)
+    assert done.returncode == 1
+    assert "cannot be written: File too large" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert (project / "out").read_text() == "old"
+    assert not list(project.glob(".out*"))
+
+
+def test_the_time_of_an_edited_snapshot_acts_nowhere(project: Path) -> None:
+    """Whatever a snapshot file says of its time, `show` writes it on one line, without controls."""
+    assert saved_ran(project, "snapshot", "out").returncode == 0
+    edited = {**json.loads((project / "out").read_text()), "taken_at": "\x1b[2J\n::error::x"}
+    (project / "out").write_text(json.dumps(edited))
+    done = saved_ran(project, "show", "out")
+    assert (done.returncode, active_content.text(done.stdout)) == (0, [])

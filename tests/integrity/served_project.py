@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from waiting import served
 
 from lmsconf.api.client import Client
 from lmsconf.api.spec import ApiSpec
@@ -18,7 +19,6 @@ from lmsconf.cli import app
 from lmsconf.cli.frame import run_command_line
 from lmsconf.model.canonical_json import Json
 from lmsconf.sandbox.faults import FaultScript
-from lmsconf.sandbox.serve import serve
 from lmsconf.sandbox.service import LoggedRequest, Sandbox
 
 
@@ -88,7 +88,7 @@ def staged(
     (root / "seed.yaml").write_text(seed, encoding="utf-8")
     sandbox = Sandbox(":memory:", spec=ApiSpec(dialect), seed=root / "seed.yaml", on_log=on_log, faults=faults)
     try:
-        with serve(sandbox) as server:
+        with served(sandbox, patch) as server:
             stage = ServedProject(root, sandbox, server.url)
             stage.options(options)
             yield stage

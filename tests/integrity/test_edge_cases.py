@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from waiting import HANGS
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, WaitClock
+from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver
 from lmsconf.apply.executor import CallExecutor
 from lmsconf.apply.first_calls import FirstCalls
 from lmsconf.apply.run import execute
@@ -30,7 +30,7 @@ from lmsconf.model.policy import GuardLimits
 from lmsconf.project.settings import Settings, load_settings
 from lmsconf.sandbox.service import Sandbox
 from lmsconf.workspace.project_manifests import load_manifests
-from lmsconf.workspace.reader import WorkspaceReader
+from lmsconf.workspace.reader import WaitClock, WorkspaceReader
 
 from .served_project import ServedProject, staged
 

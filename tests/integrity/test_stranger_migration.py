@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from stranger.choices import Choices
 from stranger.project import Case, Open, opening
+from stranger.state import Choices
 
 pytestmark = pytest.mark.sampled
 

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from random import Random
 from typing import cast
 
-from hypothesis import event, given
+import pytest
+from hypothesis import assume, event, given
+from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from laws.conftest import Open
 from laws.hypothesis_profile import tried
 from laws.random_manifests import ALL, RandomManifests, wishes
 from laws.random_workspaces import RandomWorkspace
-from laws.sandbox_project import Raw, SandboxProject
+from laws.sandbox_project import Raw, SandboxProject, Shuffled, document_of, open_stage, yaml_text
 from lmsconf.apply.replanning import refuse_stale_plan
-from lmsconf.errors import ExitCode
+from lmsconf.documents.plan_file import dumps
+from lmsconf.errors import ExitCode, ProblemsFound
+from lmsconf.kinds.entries import dependencies
 from lmsconf.model.calls import CallStatus
-from lmsconf.model.plan import Plan
+from lmsconf.model.plan import Action, Plan
+from lmsconf.sandbox.faults import Fault, FaultScript
 
 Both = tuple[RandomWorkspace, RandomManifests]
 
@@ -106,3 +118,189 @@ def test_planning_writes_nothing(opened: Open, both: Both) -> None:
         refuse_stale_plan(stage.workspace, stage.consented(plan))
     assert stage.sandbox.log
     assert stage.writes() == 0
+
+
+# What holds for every run that goes wrong: run again, and it converges with no duplicates.
+
+
+MISHAPS = st.sampled_from(
+    [
+        Fault(status=500),
+        Fault(status=403),
+        Fault(status=401),
+        Fault(status=409),
+        Fault(status=503),
+        Fault(status=503, times=2, headers={"retry-after": "0"}),
+        Fault(cut=True),
+        Fault(lose_answer=True),
+    ]
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("interruption")
+
+
+@tried(80)
+@given(wishes(), MISHAPS, st.integers(0, 60))
+def test_a_run_cut_short_is_finished_by_the_next(
+    folder: Path, both: tuple[RandomWorkspace, RandomManifests], mishap: Fault, place: int
+) -> None:
+    """Whichever call is refused, cut, or done without an answer: the next run ends where the first one would have."""
+    stage = open_stage(folder, *both)
+    plan = stage.plan()
+    assume(plan.calls and not any(call.may_be_refused for call in plan.calls))
+    stage.apply(plan)
+    wanted = _shape(stage.look())
+    stage.sandbox.close_workspace()
+
+    struck = plan.calls[place % len(plan.calls)]
+    earlier = [call for call in plan.calls[: place % len(plan.calls)] if call.operation == struck.operation]
+    fault = replace(mishap, operation=struck.operation, after=len(earlier))
+    stage = open_stage(folder, *both, faults=FaultScript(fault))
+    report = stage.apply(stage.plan())
+    event("failed" if any(one.status is CallStatus.FAILED for one in report.outcomes) else "recovered")
+    again = stage.plan()
+    if again.calls:
+        assert stage.apply(again).converged is True
+    assert stage.plan().changes == ()
+    assert _shape(stage.look()) == wanted
+    stage.sandbox.close_workspace()
+
+
+def _shape(raw: Raw) -> Counter[tuple[str, object]]:
+    """How often each name is live in each kind; how many assignments there are."""
+    return Counter((kind, said.get("name")) for (kind, _), said in raw.items())
+
+
+# What holds for every order: neither that of files and entries nor that of rows in answers shows in a plan.
+
+
+ORDERS = st.randoms(use_true_random=False)
+
+
+@tried(80)
+@given(wishes(), st.integers(0, 999))
+def test_the_order_of_rows_does_not_show(opened: Open, both: Both, seed: int) -> None:
+    """Plans of one workspace are byte-equal, in whatever order it lists its things and their people."""
+    stage = opened(both)
+    assert dumps(stage.seen_through(Shuffled(stage.sandbox, seed)).plan()) == dumps(stage.plan())
+
+
+@tried(80)
+@given(wishes(), ORDERS)
+def test_the_order_of_files_and_entries_does_not_show(opened: Open, both: Both, order: Random) -> None:
+    """Manifests spread over files and shuffled give the same plan, but for where it says that things stand."""
+    stage = opened(both)
+    before = document_of(stage.plan())
+    stage.rewrite(_spread(both[1].document(), order))
+    after = document_of(stage.plan())
+    assert after["digest"] == before["digest"]
+    assert _text(after) == _text(before)
+
+
+def _spread(document: dict[str, object], order: Random) -> dict[str, str]:
+    """The same entries in other files, in another order."""
+    parts: dict[str, list[dict[str, object]]] = {"b.yaml": [], "a.yml": [], "deep é.yaml": []}
+    for section, entries in document.items():
+        absent = section == "absent"
+        for key, items in (cast("dict[str, object]", entries) if absent else {section: entries}).items():
+            mixed = list(cast("list[object]", items))
+            order.shuffle(mixed)
+            for item in mixed or [None]:
+                part: dict[str, object] = {key: [] if item is None else [item]}
+                parts[order.choice(list(parts))].append({"absent": part} if absent else part)
+    for documents in parts.values():
+        order.shuffle(documents)
+    return {name: "---\n".join(map(yaml_text, documents)) for name, documents in parts.items()}
+
+
+_PLACE = re.compile(r"manifests/[^:]*\.ya?ml:\d+:\d+")
+
+
+def _text(document: dict[str, object]) -> str:
+    """The plan without the places of its manifests."""
+    lasting = {key: value for key, value in document.items() if key not in ("manifests", "seal")}
+    return json.dumps(_placeless(lasting), sort_keys=True)
+
+
+def _placeless(value: object) -> object:
+    if isinstance(value, dict):
+        return {key: _placeless(item) for key, item in value.items() if key != "source"}
+    if isinstance(value, str):
+        return _PLACE.sub("PLACE", value)
+    return [_placeless(item) for item in value] if isinstance(value, list) else value
+
+
+# What holds for every part of a plan: `--additive` only adds, `--only` touches what it names and what that needs.
+
+
+LISTS = ("members", "managers", "choices")
+
+
+@tried(80)
+@given(wishes())
+def test_additive_only_adds(opened: Open, both: Both) -> None:
+    """After an additive run everything is there under its name and as it was; only lists may have grown."""
+    stage = opened(both)
+    # A name that is left as it is cannot be told from outside by what refers to it under its new one.
+    paths = [field.path for change in stage.plan().changes for field in change.fields]
+    assume("name" not in paths)
+    before = stage.look()
+    additive = replace(stage.settings.policy, additive=True)
+    try:
+        plan = stage.workspace.plan(stage.manifests(), additive)
+    except ProblemsFound as refused:
+        assume({one.code for one in refused.problems if one.is_error} != {"reference/not-renamed"})
+        raise
+    assert not any(guard.total for guard in plan.guards if guard.name in ("deletes", "removals"))
+    if plan.calls:
+        stage.apply(plan)
+    after = stage.look()
+    for at, said in before.items():
+        for key, value in said.items():
+            now = after[at][key]
+            if key in LISTS:
+                assert _items(value) <= _items(now), (at, key)
+            else:
+                assert now == value, (at, key)
+
+
+def _items(value: object) -> set[str]:
+    return {str(one) for one in cast("Iterable[object]", value)}
+
+
+@tried(80)
+@given(wishes(), st.integers(0, 99))
+def test_only_touches_what_it_names_and_needs(opened: Open, both: Both, place: int) -> None:
+    """A plan of one address has changes of that one, of what it needs, and of what goes with it; so has its apply."""
+    stage = opened(both)
+    whole = stage.plan()
+    declared = {one.address: one for one in stage.manifests().declared}
+    chosen = [change for change in whole.changes if change.address in declared and "*" not in str(change.address)]
+    chosen = [change for change in chosen if not set("?[") & set(str(change.address))]
+    assume(chosen)
+    address = chosen[place % len(chosen)].address
+    needed = {address}
+    for _ in range(3):  # an assignment needs a group, which needs fields
+        needed |= {one for at in needed & declared.keys() for one in dependencies(declared[at])}
+    # A name that another thing gives up can only be taken together with that one.
+    given_up = {
+        (one.address.kind, field.before) for one in whole.changes for field in one.fields if field.path == "name"
+    }
+    assume(not any((one.kind, one.name) in given_up for one in needed))
+    plan = stage.plan(replace(stage.settings.policy, only=(str(address),)))
+    assert plan.partial
+    assert address in {change.address for change in plan.changes}
+    assert {change.address for change in plan.changes} <= needed
+    assert not any(change.action is Action.DELETE for change in plan.changes)
+    assume(not any(problem.is_error for problem in plan.all_problems))  # a full workspace may lack a deletion now
+    before = stage.look()
+    stage.apply(plan)
+    touched = {(change.address.kind, change.id) for change in plan.changes}
+    after = stage.look()
+    for at, said in before.items():
+        if at not in touched and at[0] != "content_target":
+            assert after[at] == said
+    assert len(after) == len(before) + sum(change.action is Action.CREATE for change in plan.changes)

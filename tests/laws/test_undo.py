@@ -12,8 +12,7 @@ from typing import Any, cast
 import pytest
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
-from simulation.crashing_journal import MortalJournal
-from simulation.request_faults import Killed
+from simulation.request_faults import Killed, MortalJournal
 
 from laws.conftest import Open
 from laws.hand_edits import EDITS, HandEdits

@@ -28,7 +28,7 @@ from lmsconf.sandbox.service import Sandbox
 from lmsconf.workspace.project_manifests import load_manifests
 from lmsconf.workspace.reader import WaitClock, WorkspaceReader
 
-from .interleaving import ScheduledConnection, project
+from .test_interleavings import ScheduledConnection, project
 
 TERMS = LockSettings(lease=900.0, owner="CI run 7")
 CALL = Call(id="c1", address=Address("group", "x"), operation="", method="", path="", query={}, body=None)

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Final
 from lmsconf.cli import app
 from lmsconf.cli.frame import run_command_line
 from lmsconf.errors import ExitCode
-from tests.pictures.comment import page
-from tests.pictures.terminal import drawn
+from tests.pictures.terminal import drawn, page
 from tests.views.browser import browser
 
 if TYPE_CHECKING:

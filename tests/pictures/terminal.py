@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Final
 from xml.sax.saxutils import escape
 
+from markdown_it import MarkdownIt
+
 _CHARACTER: Final = 8.4
 _LINE: Final = 19
 _MARGIN: Final = 20
@@ -39,3 +41,37 @@ def _colour(line: str) -> str:
     """As on a terminal: green comes, yellow changes, red goes."""
     colour = _COLOURS.get(line.strip()[:1])
     return f' fill="{colour}"' if colour else ""
+
+
+# A comment in Markdown as it looks on a pull request.
+
+
+_COMMENT_STYLE: Final = """
+body { margin: 0; padding: 24px; background: #fff; color: #1f2328; font: 14px/1.5 system-ui, "DejaVu Sans", sans-serif }
+main { border: 1px solid #d1d9e0; border-radius: 6px; overflow: hidden }
+header { padding: 8px 16px; background: #f6f8fa; border-bottom: 1px solid #d1d9e0; color: #59636e }
+header b, header a { color: #1f2328; text-decoration: none }
+article { padding: 0 16px 8px }
+h3 { font-size: 1.25em } h4 { font-size: 1em }
+table { border-collapse: collapse } th, td { padding: 4px 13px; border: 1px solid #d1d9e0 }
+code { background: #eff1f3; border-radius: 6px; padding: .15em .4em; font: 85% "DejaVu Sans Mono", monospace }
+pre { background: #f6f8fa; border-radius: 6px; padding: 12px } pre code { background: none; padding: 0 }
+details { margin: 6px 0 }
+"""
+_OPENED: Final = 2
+_NO_ENTRY: Final = (
+    '<svg width="14" height="14" viewBox="0 0 14 14" style="vertical-align: -2px"><circle cx="7" cy="7" r="7" '
+    'fill="#cf222e"/><rect x="3" y="6" width="8" height="2" fill="#fff"/></svg>'
+)
+"""The sign as GitHub draws it: the machine that takes the picture may have no font for it."""
+
+
+def page(markdown: str) -> str:
+    """A page with the comment on it; the first details are open, as if somebody had just looked into them."""
+    body = MarkdownIt("commonmark").enable("table").render(markdown).replace("<details>", "<details open>", _OPENED)
+    body = body.replace("⛔", _NO_ENTRY)
+    return (
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>A comment</title><style>{_COMMENT_STYLE}</style>'
+        '<body><main id="main"><header><b>lms-bot</b> commented <a href="#main">just now</a></header>'
+        f"<article>{body}</article></main></body></html>"
+    )

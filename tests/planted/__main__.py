@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
-from .faults import Fault, faults
-from .source_copy import Outcome, RunResult, grounds
+from .source_copy import Fault, Outcome, RunResult, faults, grounds
 
 _WIDTH: Final = 2
 _SECONDS: Final = 240.0

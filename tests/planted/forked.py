@@ -22,8 +22,7 @@ import pytest
 
 import lmsconf
 
-from .faults import ROOT
-from .source_copy import Outcome, RunResult, temp_root
+from .source_copy import ROOT, Outcome, RunResult, temp_root
 
 _READ: Final = 4096
 _ENDING: Final = 30.0

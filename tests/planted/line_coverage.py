@@ -24,7 +24,7 @@ from typing import Final
 
 import pytest
 
-from .faults import ROOT
+from .source_copy import ROOT
 
 _FOLDER: Final = ROOT / "build" / "planted"
 # What plays thousands of schedules, starts whole pipelines, or reads the sources themselves is no test near the code.

@@ -20,10 +20,9 @@ from random import Random
 from types import CodeType
 from typing import Final
 
-from .faults import ROOT
 from .forked import Forks, other_codes, with_forks
 from .line_coverage import everyday, reached
-from .source_copy import Outcome, RunResult, Try, grounds
+from .source_copy import ROOT, Outcome, RunResult, Try, grounds
 
 _SECONDS: Final = 45.0
 _TIMES_SLOWER: Final = 8

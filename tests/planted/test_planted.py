@@ -12,11 +12,10 @@ from random import Random
 
 import pytest
 
-from .faults import ROOT, Fault, faults
 from .forked import other_codes
 from .line_coverage import Reached, everyday, moved
 from .mutants import explained, modules, mutants, sample
-from .source_copy import Outcome, SourceCopy
+from .source_copy import ROOT, Fault, Outcome, SourceCopy, faults
 
 FAULTS = faults()
 SEED = os.environ.get("PLANTED_SEED", "1")

@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from waiting import nobody_waits
+from waiting import nobody_waits, served
 
 from lmsconf.api.spec.operations import load_api_description
 from lmsconf.cli import main
 from lmsconf.sandbox.seed import fill_workspace
-from lmsconf.sandbox.serve import serve
 
 from .points import Points
 from .service import RandomService
@@ -290,7 +289,7 @@ def opened(points: Points, seed: int, folder: Path, patch: pytest.MonkeyPatch) -
     service = RandomService(points, seed)
     with service.store.write_transaction() as repository:
         fill_workspace(repository, COMPANY, spec=service.spec)
-    with serve(service) as server:
+    with served(service, patch) as server:
         yield Project(folder, service, server.url)
     service.close_workspace()
 

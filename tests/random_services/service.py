@@ -21,8 +21,7 @@ from lmsconf.api.spec import ApiSpec
 from lmsconf.sandbox.service import Sandbox, SandboxResponse
 from lmsconf.sandbox.store import Repository
 
-from .answers import Field, Unreadable, read_answer, shown_answers
-from .points import NAMES, Points
+from .points import NAMES, Field, Points, Unreadable, read_answer, shown_answers
 
 Row = dict[str, Any]
 MISSING: Final = 0

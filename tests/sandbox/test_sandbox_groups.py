@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from .test_sandbox_cascades import groups_of
+from .test_sandbox_rules import groups_of
 from .unspecified import chosen
 
 SALES, ENGINEERING, LEGAL, PYTHON, SQL = ("ch-1", "ch-2", "ch-3", "ch-4", "ch-5")

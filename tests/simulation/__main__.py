@@ -7,7 +7,7 @@ import sys
 from .network import told
 from .references import REFERENCES
 from .request_faults import KILLED_UNRECORDED, KINDS, MISHAPS
-from .results import PAIRS, STORMS, Schedule
+from .run_schedule import PAIRS, STORMS, Schedule
 
 _KINDS = {**KINDS, **MISHAPS, KILLED_UNRECORDED: (), PAIRS: (), STORMS: ()}
 

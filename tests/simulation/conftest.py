@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from .results import Schedule, ScheduleCounts
+from .run_schedule import Schedule, ScheduleCounts
 
 COUNTS = "simulation"
 

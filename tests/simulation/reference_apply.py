@@ -29,10 +29,9 @@ from lmsconf.workspace.reader import WaitClock as RunClock
 from lmsconf.workspace.reader import WorkspaceReader
 
 from .canaries import TOKEN
-from .clock import BEGIN, Clock
-from .network import Network
+from .network import BEGIN, Clock, Network
 from .references import REFERENCES, seed, yaml_lines
-from .schedules import Calm, Script
+from .request_faults import Calm, Script
 from .workspace_state import Portrait, ids, portrait
 
 _PROJECT: Final = """

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Final
+from random import Random
+from typing import Final, Protocol
 
 import httpx
+
+from lmsconf.journal.journal_writer import Journal
+from lmsconf.journal.kept_runs import Retention
+from lmsconf.model.calls import Call
+from lmsconf.model.outcomes import CallOutcome
 
 from .canaries import SAID
 
@@ -169,3 +176,87 @@ def at_call(kind: str, call: int) -> RequestFault:
     """The way in which that kind comes at that call; a single way always comes as it is."""
     ways = KINDS.get(kind) or (MISHAPS[kind],)
     return ways[call % len(ways)]
+
+
+# A journal whose process dies.
+
+
+KEPT = Retention(keep=50, settle=30.0)
+
+
+class MortalJournal(Journal):
+    """Everything is written down until the outcome of that number: then the process dies instead.
+
+    unsent: it dies before that call is sent, with its intent written down.
+    """
+
+    dies_at: int | None = None
+    unsent: bool = False
+
+    def record_intent(self, call: Call) -> None:
+        super().record_intent(call)
+        if self.unsent and self.dies_at == 1:
+            raise Killed
+
+    def record_outcome(self, outcome: CallOutcome) -> None:
+        if self.dies_at is not None:
+            self.dies_at -= 1
+            if not self.dies_at:
+                raise Killed
+        super().record_outcome(outcome)
+
+
+# Which request meets which mishap.
+
+
+_IN_STORMS: Final = sorted(KINDS)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A request among all of a schedule: `write` counts those that write, from 1; None for one that reads."""
+
+    write: int | None
+    what: str
+
+
+class Script(Protocol):
+    """What strikes a request, if anything does."""
+
+    def strike(self, place: Place) -> RequestFault | None: ...
+
+
+class Calm:
+    """Nothing goes wrong."""
+
+    def strike(self, place: Place) -> RequestFault | None:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptedFaults:
+    """Mishaps by the number of the write that they strike."""
+
+    at: Mapping[int, RequestFault]
+
+    def strike(self, place: Place) -> RequestFault | None:
+        return None if place.write is None else self.at.get(place.write)
+
+
+@dataclass(slots=True)
+class Storm:
+    """Every request may be struck, by anything. The dice know only the request itself and how often it was made.
+
+    So the order in which reads are sent side by side decides nothing, and the same seed gives the same storm.
+    """
+
+    seed: int
+    chance: float
+    _seen: Counter[str] = field(default_factory=Counter)
+
+    def strike(self, place: Place) -> RequestFault | None:
+        self._seen[place.what] += 1
+        dice = Random(f"{self.seed} {self._seen[place.what]} {place.what}")  # noqa: S311  weather is no secret
+        if dice.random() >= self.chance:
+            return None
+        return dice.choice(KINDS[dice.choice(_IN_STORMS)])

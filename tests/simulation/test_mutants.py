@@ -15,7 +15,7 @@ from lmsconf.errors import ApiError
 from lmsconf.model.canonical_json import Json
 
 from .reference_apply import scene
-from .results import Schedule, ScheduleCounts
+from .run_schedule import Schedule, ScheduleCounts
 
 pytestmark = pytest.mark.slow
 

@@ -6,10 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .choices import Choices, Row
-from .people import People
-from .responses import DONE, Handler, Made, Query, Refused, one_of, out, page
-from .state import Kept, WorkspaceState
+from .people import DONE, Handler, Made, People, Query, Refused, one_of, out, page
+from .state import Choices, Kept, Row, WorkspaceState
 
 
 class Service:

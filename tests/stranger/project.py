@@ -13,8 +13,8 @@ from waiting import nobody_waits
 
 from lmsconf.cli import main
 
-from .choices import Choices
 from .server import TOKEN, IndependentServer, serving
+from .state import Choices
 
 FIRST = """
 custom_fields:

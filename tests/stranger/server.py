@@ -12,9 +12,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from .choices import Choices
 from .endpoints import Service
-from .responses import DONE, Made, Refused
+from .people import DONE, Made, Refused
+from .state import Choices
 
 Garble = Callable[[str, Any], object]
 TOKEN = "stranger-token-0815"  # opens nothing but this server

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import date
 
 import effect_samples
-import rehearsal_samples
 from msgspec.structs import replace
 
 from lmsconf.errors import Problem, Severity, SourceLocation
@@ -482,10 +481,10 @@ OFF = replace(NOT_KNOWN, effects=EFFECTS_OFF)
 
 REHEARSED = replace(
     UPDATE,
-    rehearsal=rehearsal_samples.refused(COACHES, UPDATE.changes[1:2], "409 conflict: the name is taken"),
+    rehearsal=effect_samples.refused(COACHES, UPDATE.changes[1:2], "409 conflict: the name is taken"),
 )
 HOSTILE_REHEARSAL = replace(
-    HOSTILE, rehearsal=rehearsal_samples.refused(Address.of("group", EVIL), HOSTILE.changes[:1], EVIL)
+    HOSTILE, rehearsal=effect_samples.refused(Address.of("group", EVIL), HOSTILE.changes[:1], EVIL)
 )
 
 PLANS = {

@@ -14,7 +14,7 @@ from browser import CHROMIUM, Browser, browser
 from document_samples import MIXED, PEOPLE, PLANS, REPORTS, change
 from drift_samples import DRIFTS
 from effect_samples import LOSSES, NAMES
-from fleet.fleet_samples import large_fleet
+from fleet.fleet_project import large_fleet
 from large_plans import large
 from msgspec.structs import replace
 

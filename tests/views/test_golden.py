@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from document_samples import BASICS, COACHES, DEPARTMENT, EVIL, HASH, NORDICS, PLANS, REPORTS
 from drift_samples import DRIFTS
-from fleet.fleet_samples import FLEETS
+from fleet.fleet_project import FLEETS
 from json_schemas import schema_validator
 from msgspec.structs import replace
 

@@ -12,7 +12,7 @@ from html.parser import HTMLParser
 import pytest
 from document_samples import COMPLETE, CREATE, DELETE, EMPTY, MIXED, PLANS, REPORTS, UPDATE, call, change, outcome
 from drift_samples import ALL, DRIFTS
-from fleet.fleet_samples import large_fleet
+from fleet.fleet_project import large_fleet
 from hostile.active_content import html_words
 from large_plans import large
 from msgspec.structs import replace

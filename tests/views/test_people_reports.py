@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
+import re
+import xml.etree.ElementTree as ET
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from document_samples import EVIL
+from drift_samples import ALL, BASED, BROKEN, DRIFTS, HOSTILE, NONE
 from json_schemas import schema_validator
+from jsonschema import Draft4Validator
+from junitparser import JUnitXml
 from msgspec.structs import replace
+from sarif_pydantic import Sarif
 
 from lmsconf.documents.reports import access_json, audience_json
-from lmsconf.errors import Problem, SourceLocation
+from lmsconf.errors import ExitCode, Problem, SourceLocation
 from lmsconf.model.access import (
     AccessRoute,
     AnswerCount,
@@ -26,7 +35,9 @@ from lmsconf.model.access import (
     RouteSide,
 )
 from lmsconf.model.address import Address, RemoteId
+from lmsconf.model.drift import DriftState, ManagedShare
 from lmsconf.model.effects import Basis
+from lmsconf.render import DRIFT_VIEWS
 from lmsconf.render.people_reports import access_csv, access_text, audience_csv, audience_text
 
 Compare = Callable[[str, str], None]
@@ -43,7 +54,7 @@ HEADER = ReportHeader(
 UNKNOWN = replace(
     HEADER, basis=Basis.UNKNOWN, reasons=("smart_group/Odd: the effect of the system condition IS_ODD is not known",)
 )
-BROKEN = replace(
+BROKEN_HEADER = replace(
     HEADER,
     planned=False,
     people=None,
@@ -109,7 +120,7 @@ PEOPLE = {
     "one": replace(PERSON, content="Old intro", contents=(OVER,)),
     "broken": replace(
         PERSON,
-        header=BROKEN,
+        header=BROKEN_HEADER,
         stays=None,
         contents=(content("GDPR basics", None, "mandatory", None, route(NORDICS, side(True), None)),),
     ),
@@ -150,7 +161,7 @@ AUDIENCES = {
     "unknown": replace(
         GROUP, header=UNKNOWN, after=None, join=None, leave=None, by="Country", answers=(count("SE", 9, None),)
     ),
-    "broken": replace(COUNTED, header=BROKEN, stays=None, after=None, join=None, leave=None),
+    "broken": replace(COUNTED, header=BROKEN_HEADER, stays=None, after=None, join=None, leave=None),
     "new": replace(GROUP, is_live=False, before=0, after=1, join=1, leave=0),
     "deleted": replace(GROUP, stays=False, after=0, join=0, leave=1047),
     "hostile": replace(
@@ -196,3 +207,173 @@ def _stable(text: str) -> str:
     """The text without the version of lmsconf."""
     lines = text.splitlines(keepends=True)
     return "".join('  "tool": …,\n' if line.startswith('  "tool"') else line for line in lines)
+
+
+# Every view of every sample of a drift report, as it was read and found good, and as machines read them.
+
+
+FILES = {"text": "txt", "json": "json", "junit": "xml", "sarif": "sarif"}
+
+
+@pytest.mark.parametrize("name", DRIFTS)
+@pytest.mark.parametrize("view", FILES)
+def test_reports_read_as_they_did(name: str, view: str, golden: Compare) -> None:
+    """Each report reads in each format as its golden file does."""
+    golden(f"drift_{name}.{FILES[view]}", _drift_stable(DRIFT_VIEWS[view](DRIFTS[name])))
+
+
+@pytest.mark.parametrize("name", ["none", "all", "broken"])
+def test_reports_fit_their_schema(name: str) -> None:
+    """The document is what its JSON Schema says, and one with an unknown key is not."""
+    validator = schema_validator("drift")
+    document = json.loads(DRIFT_VIEWS["json"](DRIFTS[name]))
+    assert [error.message for error in validator.iter_errors(document)] == []
+    assert not validator.is_valid({**document, "extra": 1})
+
+
+@pytest.mark.parametrize("name", DRIFTS)
+def test_the_summary_counts_what_stands_there(name: str) -> None:
+    """Each number of the summary is the length of what it counts."""
+    document = json.loads(DRIFT_VIEWS["json"](DRIFTS[name]))
+    states = [finding["state"] for finding in document["findings"]]
+    summary = document["summary"]
+    assert summary["findings"] == len(states)
+    assert {state: summary[state] for state in DriftState if state is not DriftState.UNMANAGED} == {
+        state: states.count(state) for state in DriftState if state is not DriftState.UNMANAGED
+    }
+    assert summary["ignored"] == len(document["ignored"])
+    assert summary["not_applied"] == len(document["not_applied"])
+    assert summary["unmanaged"] == sum(len(group["addresses"]) for group in document["unmanaged"])
+
+
+def test_what_a_report_comes_to() -> None:
+    """Drift is 2, none is 0, and an error is 1 whatever else there is; what is ignored counts for nothing."""
+    assert (NONE.exit, ALL.exit, BROKEN.exit) == (ExitCode.OK, ExitCode.CHANGES, ExitCode.ERROR)
+    assert replace(ALL, problems=BROKEN.problems).exit == ExitCode.ERROR
+    assert replace(NONE, ignored=ALL.ignored).exit == ExitCode.OK
+    assert replace(BASED, findings=()).exit == ExitCode.OK
+
+
+@pytest.mark.parametrize(
+    ("managed", "live", "percent"), [(0, 0, None), (0, 3, 0.0), (1, 3, 33.3), (9999, 10000, 99.9), (7, 7, 100.0)]
+)
+def test_only_all_is_a_hundred_percent(managed: int, live: int, percent: float | None) -> None:
+    """A share is rounded to a tenth, but never up to all; of nothing there is none."""
+    assert ManagedShare(kind="group", managed=managed, live=live).percent == percent
+
+
+@pytest.mark.parametrize("name", DRIFTS)
+def test_a_real_consumer_reads_the_junit_file(name: str) -> None:
+    """junitparser finds a suite for each kind, a case for each resource, and counts as the suites say."""
+    drift = DRIFTS[name]
+    found = JUnitXml.fromroot(ET.fromstring(DRIFT_VIEWS["junit"](drift)))
+    results = [(type(result).__name__, result.type) for suite in found for case in suite for result in case.result]
+    assert sorted(kind for name, kind in results if name == "Failure") == sorted(one.state for one in drift.findings)
+    assert sum(name == "Skipped" for name, _ in results) == len(drift.ignored) + len(drift.not_applied)
+    assert sum(name == "Error" for name, _ in results) == sum(problem.is_error for problem in drift.problems)
+    said = {suite.name: (suite.tests, suite.failures, suite.errors, suite.skipped) for suite in found}
+    for suite in found:
+        suite.update_statistics()
+    assert said == {suite.name: (suite.tests, suite.failures, suite.errors, suite.skipped) for suite in found}
+
+
+def test_what_is_as_declared_passes() -> None:
+    """A resource without a finding is a case that passes, and one with a finding is one case only."""
+    found = JUnitXml.fromroot(ET.fromstring(DRIFT_VIEWS["junit"](replace(ALL, findings=ALL.findings[1:]))))
+    cases = {case.name: case for suite in found for case in suite}
+    passing = "assignment of GDPR basics to smart_group/Sales Nordics"
+    assert cases[passing].is_passed
+    assert sum(not case.is_passed for case in cases.values()) == len(ALL.findings) - 1 + len(ALL.ignored)
+    assert sum(suite.tests for suite in found) == len(cases)
+
+
+@pytest.mark.parametrize("name", DRIFTS)
+def test_a_model_of_the_standard_reads_the_sarif_file(name: str) -> None:
+    """It is a SARIF log with one run, whose results name rules that are there."""
+    log = Sarif.model_validate_json(DRIFT_VIEWS["sarif"](DRIFTS[name]))
+    (run,) = log.runs
+    rules = [rule.id for rule in run.tool.driver.rules or []]
+    results = run.results or []
+    drift = DRIFTS[name]
+    assert len(results) == len(drift.findings) + len(drift.not_applied) + len(drift.ignored)
+    assert all(rules[result.rule_index or 0] == result.rule_id for result in results)
+
+
+def test_each_result_points_at_the_line_of_its_resource() -> None:
+    """File, line and column are those of the manifest; where there is none it is the project file."""
+    for finding, result in zip(ALL.findings, _results(ALL), strict=False):
+        place = result["locations"][0]["physicalLocation"]
+        where = finding.source or SourceLocation("lmsconf.yaml", 1, 1)
+        assert place["artifactLocation"] == {"uri": where.file, "uriBaseId": "%SRCROOT%"}
+        assert place["region"] == {"startLine": where.line, "startColumn": where.column}
+
+
+def test_fingerprints_stay_where_lines_and_values_change() -> None:
+    """A finding is known again by workspace, address and state; all of a report differ."""
+    moved = tuple(
+        replace(one, source=SourceLocation("elsewhere.yaml", 99, 9), live={"x": 1}, fields=(), id=None)
+        for one in ALL.findings
+    )
+    assert _prints(ALL) == _prints(replace(ALL, findings=moved))
+    assert len(set(_prints(ALL))) == len(_prints(ALL))
+    assert not set(_prints(ALL)) & set(_prints(replace(ALL, workspace="staging")))
+
+
+def test_what_is_ignored_is_suppressed() -> None:
+    """It stands in the log with the reason, so that a reader sees it and need not act."""
+    suppressed = [result for result in _results(ALL) if "suppressions" in result]
+    assert [result["suppressions"][0]["justification"] for result in suppressed] == [
+        "HR is moving fields over (until 2027-01-01)"
+    ]
+
+
+def test_hostile_names_do_nothing() -> None:
+    """No control reaches the text; XML and JSON can be read, and say the name as it can be seen; no link is made."""
+    for view in ("text", "junit", "sarif"):
+        text = DRIFT_VIEWS[view](HOSTILE)
+        assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e\u2028\ud800-\udfff]", text)
+        text.encode()
+    root = ET.fromstring(DRIFT_VIEWS["junit"](HOSTILE))
+    assert {node.tag for node in root.iter()} <= {
+        *("testsuites", "testsuite", "properties", "property", "testcase", "failure", "skipped", "error"),
+        *("system-out", "system-err"),
+    }
+    assert not any(line.lstrip().startswith("::") for line in DRIFT_VIEWS["text"](HOSTILE).splitlines())
+    assert "](" not in DRIFT_VIEWS["sarif"](HOSTILE)
+    assert EVIL not in DRIFT_VIEWS["sarif"](HOSTILE)
+
+
+@pytest.mark.skipif("LMSCONF_SARIF_SCHEMA" not in os.environ, reason="LMSCONF_SARIF_SCHEMA names no schema file")
+@pytest.mark.parametrize("name", DRIFTS)
+def test_the_sarif_schema_takes_it(name: str) -> None:
+    """The log is what the JSON Schema of SARIF 2.1.0 says."""
+    rules = json.loads(Path(os.environ["LMSCONF_SARIF_SCHEMA"]).read_text(encoding="utf-8"))
+    Draft4Validator.check_schema(rules)
+    errors = Draft4Validator(rules).iter_errors(json.loads(DRIFT_VIEWS["sarif"](DRIFTS[name])))
+    assert [error.message for error in errors] == []
+
+
+@pytest.mark.skipif("LMSCONF_JUNIT_XSD" not in os.environ, reason="LMSCONF_JUNIT_XSD names no schema files")
+@pytest.mark.parametrize("name", DRIFTS)
+def test_the_junit_schemas_take_it(name: str) -> None:
+    """The file is what the XML Schemas say: that of Ant, that of Jenkins, whichever are named."""
+    etree = pytest.importorskip("lxml.etree")
+    for path in os.environ["LMSCONF_JUNIT_XSD"].split(os.pathsep):
+        schema = etree.XMLSchema(etree.parse(path))
+        schema.assertValid(etree.parse(io.BytesIO(DRIFT_VIEWS["junit"](DRIFTS[name]).encode())))
+
+
+def _results(drift: object) -> list[dict[str, object]]:
+    found = json.loads(DRIFT_VIEWS["sarif"](drift))["runs"][0]["results"]
+    assert isinstance(found, list)
+    return found
+
+
+def _prints(drift: object) -> list[str]:
+    return [result["partialFingerprints"]["lmsconfAddress/v1"] for result in _results(drift)]
+
+
+def _drift_stable(text: str) -> str:
+    """The text without the version that wrote it, which a release changes."""
+    lines = text.splitlines(keepends=True)
+    return "".join(re.sub(r'^(  "tool": |  +"version": "0)\S.*', r"\1…", line) for line in lines)

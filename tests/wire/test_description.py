@@ -11,7 +11,10 @@ import jsonschema
 import pytest
 
 from lmsconf.api.spec import ApiSpec, Operation
+from lmsconf.api.spec.operations import load_api_description
 from lmsconf.support.folders import read_schema
+
+from .second_dialect import FORBIDDING, second_dialect
 
 DOCUMENT = json.loads(read_schema("openapi.json"))
 OPERATIONS = list(ApiSpec.default().operations.values())
@@ -203,3 +206,22 @@ def test_the_catalog_documents_its_cap() -> None:
     for operation in OPERATIONS:
         if "skip" in operation.query:
             assert (operation.query["skip"]["default"], operation.query["limit"]["default"]) == (0, 100)
+
+
+# The second dialect: nothing in it is as lmsconf assumes.
+
+
+def test_every_assumed_key_differs():
+    """Each key of the description, behaviours and names alike, has a legal value that is not the assumed one."""
+    known, assumed, second = load_api_description(), ApiSpec.default(), ApiSpec(second_dialect())
+    keys = (known.behaviours.keys() | known.names.keys()) - FORBIDDING
+    assert second_dialect().keys() == keys
+    assert [key for key in sorted(keys) if second.behaviour(key) == assumed.behaviour(key)] == []
+
+
+def test_no_assumed_name_is_left_on_the_wire():
+    """A body in the second dialect has none of the names that were assumed for it."""
+    second = ApiSpec(second_dialect())
+    for id, operation in ApiSpec.default().operations.items():
+        assumed = {name for name in operation.names if f"{id}.{name}" in load_api_description().names}
+        assert not assumed & set(second[id].names.values()), id
