@@ -46,7 +46,7 @@ from lmsconf.errors import ExitCode, LmsconfError, StalePlan, Terminated
 from lmsconf.journal.journal_reader import wait_for_pending_writes
 from lmsconf.journal.journal_writer import Journal
 from lmsconf.journal.kept_runs import Retention
-from lmsconf.journal.workspace_lock import hold_lock
+from lmsconf.journal.local_lock import hold_lock
 from lmsconf.kinds import all_kinds
 from lmsconf.kinds.custom_field.lost_answers import MOST_KEPT
 from lmsconf.model.blockers import refuse_blocked

@@ -102,8 +102,8 @@ def app() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run one command and exit with its exit code."""
-    from lmsconf.cli.frame import report_crash, run_command_line
     from lmsconf.cli.output_streams import secure_standard_streams
+    from lmsconf.cli.run_command import report_crash, run_command_line
 
     secure_standard_streams()
     sys.excepthook = report_crash

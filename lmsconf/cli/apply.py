@@ -18,7 +18,6 @@ from lmsconf.apply.replanning import reevaluate_guards
 from lmsconf.apply.safe_apply import ApplyOptions, PlanSource, PreparedPlan, apply_safely
 from lmsconf.cli.command import Command
 from lmsconf.cli.events import CommandEvents, events_option
-from lmsconf.cli.frame import CommandContext, pass_context, report_interrupt
 from lmsconf.cli.output import Output, output_options
 from lmsconf.cli.output_streams import (
     confirm,
@@ -43,6 +42,7 @@ from lmsconf.cli.planning import (
     show_reading_progress,
     split_pairs,
 )
+from lmsconf.cli.run_command import CommandContext, pass_context, report_interrupt
 from lmsconf.documents.plan_file import loads
 from lmsconf.errors import ExitCode, LmsconfError, Problem, ProblemsFound, UsageError
 from lmsconf.journal.journal_reader import PendingWrites

@@ -106,7 +106,7 @@ class _GlobalOptionsMixin(click.Command):
 
             mask_people(True)
         if ctx.obj is None or after[:2] != before[:2]:
-            from lmsconf.cli.frame import set_command_context
+            from lmsconf.cli.run_command import set_command_context
 
             set_command_context(ctx, after)
         return rest

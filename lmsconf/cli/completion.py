@@ -19,12 +19,12 @@ from click.shell_completion import (
 )
 
 from lmsconf.cli.command import Command
-from lmsconf.cli.frame import CommandContext
 from lmsconf.cli.output_streams import write_redacted
+from lmsconf.cli.run_command import CommandContext
 from lmsconf.errors import ExitCode, LmsconfError
 
 if TYPE_CHECKING:
-    from lmsconf.cli.frame import CommandContext
+    from lmsconf.cli.run_command import CommandContext
     from lmsconf.model.address import Address
     from lmsconf.model.declarations import Manifests
 

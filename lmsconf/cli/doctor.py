@@ -10,10 +10,10 @@ import click
 from msgspec.structs import replace
 
 from lmsconf.cli.command import Command
-from lmsconf.cli.frame import CommandContext, pass_context
 from lmsconf.cli.output import Output, output_options
 from lmsconf.cli.output_streams import confirm, refuse_without_terminal, report_problems, write_stderr
 from lmsconf.cli.planning import load_context_settings, max_rate, on_request, parallelism
+from lmsconf.cli.run_command import CommandContext, pass_context
 from lmsconf.errors import ExitCode, LmsconfError, UsageError
 from lmsconf.model.names import normalize_email
 from lmsconf.support.folders import state_folder

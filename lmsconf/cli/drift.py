@@ -8,7 +8,6 @@ import click
 
 from lmsconf.cli.command import Command, completes
 from lmsconf.cli.events import CommandEvents, events_option
-from lmsconf.cli.frame import CommandContext, pass_context
 from lmsconf.cli.output import Output, output_options
 from lmsconf.cli.output_streams import write_stderr
 from lmsconf.cli.planning import (
@@ -20,6 +19,7 @@ from lmsconf.cli.planning import (
     trust_project,
     trusted_parts,
 )
+from lmsconf.cli.run_command import CommandContext, pass_context
 from lmsconf.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:

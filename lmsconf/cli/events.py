@@ -118,7 +118,7 @@ def _recorded(events: CommandEvents, command: Callable[[], ExitCode | None]) -> 
 
 def _ending(error: BaseException) -> tuple[ExitCode, Sequence[Problem]]:
     """Return the exit code of a command that ends with an exception, and the problems to show."""
-    from lmsconf.cli.frame import abort_cause, interrupt_exit_code
+    from lmsconf.cli.run_command import abort_cause, interrupt_exit_code
 
     if isinstance(error, LmsconfError):
         return error.exit, error.problems

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import click
 
 from lmsconf.cli.command import Command, completes
-from lmsconf.cli.frame import CommandContext, pass_context
 from lmsconf.cli.output import Output, output_options
 from lmsconf.cli.output_streams import report_problems
 from lmsconf.cli.planning import (
@@ -20,11 +19,12 @@ from lmsconf.cli.planning import (
     parallelism,
     show_reading_progress,
 )
+from lmsconf.cli.run_command import CommandContext, pass_context
 from lmsconf.errors import ExitCode, ProblemsFound, UsageError
 
 if TYPE_CHECKING:
-    from lmsconf.kinds.content_target.effects.query import AccessQuery
     from lmsconf.model.access import ReportHeader
+    from lmsconf.planner.audience.query import AccessQuery
     from lmsconf.workspace.reader import PeopleView
 
 
@@ -54,10 +54,10 @@ def access(
     """
     from lmsconf.documents.reports import access_json
     from lmsconf.kinds import all_kinds
-    from lmsconf.kinds.content_target.effects.query import AccessQuery
     from lmsconf.model.names import normalize_name
-    from lmsconf.planner.access_reports import person_access
     from lmsconf.planner.address_patterns import typed_name
+    from lmsconf.planner.audience.access_reports import person_access
+    from lmsconf.planner.audience.query import AccessQuery
     from lmsconf.render.people_reports import access_csv, access_text
 
     email = typed_name(email, (kind for kind in all_kinds().values() if kind.is_person))
@@ -97,9 +97,9 @@ def audience(
     """
     from lmsconf.documents.reports import audience_json
     from lmsconf.kinds import all_kinds
-    from lmsconf.kinds.content_target.effects.query import AccessQuery
     from lmsconf.model.names import normalize_name
-    from lmsconf.planner.access_reports import audience_report, find_audience, parse_audience
+    from lmsconf.planner.audience.access_reports import audience_report, find_audience, parse_audience
+    from lmsconf.planner.audience.query import AccessQuery
     from lmsconf.render.people_reports import audience_csv, audience_text
 
     if by is not None and members and output.format == "csv":
@@ -156,7 +156,7 @@ def test(context: CommandContext, *, live: bool, parallelism: int, max_rate: flo
     Test only reads the workspace. A test of an empty audience fails, and so does one whose result is not known. Exits
     1 if a test fails. `lmsconf plan` shows failing tests, and they stop `lmsconf apply`.
     """
-    from lmsconf.planner.access_tests import judge_report, query_of
+    from lmsconf.planner.audience.access_tests import judge_report, query_of
     from lmsconf.render.people_reports import TEST_VIEWS
     from lmsconf.workspace.reader import read_people_view
 

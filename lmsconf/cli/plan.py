@@ -13,7 +13,6 @@ from msgspec.structs import replace
 
 from lmsconf.cli.command import Command, completes
 from lmsconf.cli.events import CommandEvents, events_option
-from lmsconf.cli.frame import CommandContext, pass_context
 from lmsconf.cli.output import Output, output_options, refuse_unwritable
 from lmsconf.cli.output_streams import masks_people, show_progress
 from lmsconf.cli.planning import (
@@ -32,6 +31,7 @@ from lmsconf.cli.planning import (
     trust_project,
     trusted_parts,
 )
+from lmsconf.cli.run_command import CommandContext, pass_context
 from lmsconf.errors import ExitCode, Problem, Severity, UsageError
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from lmsconf.cli.command import completes, global_options
 from lmsconf.cli.events import NO_EVENTS, CommandEvents
-from lmsconf.cli.frame import CommandContext
 from lmsconf.cli.output_streams import can_ask, masks_people, show_progress, write_stderr
+from lmsconf.cli.run_command import CommandContext
 from lmsconf.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:

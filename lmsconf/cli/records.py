@@ -13,10 +13,10 @@ import click
 from msgspec.structs import replace
 
 from lmsconf.cli.command import Command, completes
-from lmsconf.cli.frame import CommandContext, pass_context
 from lmsconf.cli.output import Output, output_options
 from lmsconf.cli.output_streams import masks_people, report_problems, write_redacted, write_stderr
 from lmsconf.cli.planning import lmsconf_command_prefix, load_saved
+from lmsconf.cli.run_command import CommandContext, pass_context
 from lmsconf.documents import plan_file, report_file, reports, snapshot_file
 from lmsconf.documents.document import parse_document
 from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound, UsageError

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import click
 
 from lmsconf.cli.command import Command
-from lmsconf.cli.frame import CommandContext, pass_context
 from lmsconf.cli.output import refuse_unwritable
 from lmsconf.cli.output_streams import can_ask, confirm, masks_people, write_redacted, write_stderr
 from lmsconf.cli.planning import (
@@ -23,6 +22,7 @@ from lmsconf.cli.planning import (
     show_reading_progress,
     split_pairs,
 )
+from lmsconf.cli.run_command import CommandContext, pass_context
 from lmsconf.errors import ExitCode, LmsconfError, UsageError
 
 if TYPE_CHECKING:

@@ -25,14 +25,14 @@ from lmsconf.documents.document import object_json
 from lmsconf.documents.plan_file import dumps, loads, plan_digest
 from lmsconf.errors import ExitCode, LmsconfError, Problem, ProblemsFound, StalePlan
 from lmsconf.journal.journal_reader import read_headers
-from lmsconf.journal.workspace_lock import WorkspaceLocked
+from lmsconf.journal.local_lock import WorkspaceLocked
 from lmsconf.model.blockers import blockers, refuse_blocked
 from lmsconf.model.calls import CallStatus
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.fleet import FleetAction, FleetEntry
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Plan
-from lmsconf.planner.access_tests import failed_problems, judge_report, query_of
+from lmsconf.planner.audience.access_tests import failed_problems, judge_report, query_of
 from lmsconf.project.config_file import ProjectFile
 from lmsconf.project.config_reader import read_project_file
 from lmsconf.project.settings import Settings, settings_of

@@ -4,7 +4,7 @@
     journal_writer  Journal: an intent before each call, an outcome after it
     journal_reader  journals → recorded runs; calls of an interrupted run that may still take effect
     kept_runs       the plan and the report of a run, beside its journal; which runs are kept, and their chain
-    workspace_lock  one run at a time
+    local_lock      one run at a time
 
 It is not state: no plan depends on it, and everything works without it.
 """

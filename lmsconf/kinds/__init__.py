@@ -12,6 +12,6 @@ if TYPE_CHECKING:
 
 def all_kinds() -> Mapping[str, Kind]:
     """Return the five kinds by name, in the order in which they are planned."""
-    from lmsconf.kinds.table import KINDS  # it imports the modules of this package
+    from lmsconf.kinds.kind_table import KINDS  # it imports the modules of this package
 
     return KINDS

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from lmsconf.errors import Problem, Severity
-from lmsconf.kinds.content_target.audiences import resolve_audience
 from lmsconf.kinds.content_target.parse import audience_from
+from lmsconf.kinds.content_target.target_ids import resolve_audience
 from lmsconf.kinds.content_target.types import (
     AssignmentSpec,
     ContentRow,

@@ -7,12 +7,9 @@ claim_matching, matching     which live resource each declaration refers to, and
 missing_references           references to what will not exist
 plan, planned_resources, diff
                              declared and live state → changes
-calls                        changes → calls in dependency order
+call_order                   changes → calls in dependency order
 rename_detection             creations that may be live resources under a new name
-audiences, effects
-                             who has which content, before and after; what a plan changes in that, and who is affected
-access_reports, access_tests
-                             what one person has and why, who is in an audience, and the tests of manifests
+audience                     who has which content, before and after a plan; reports and tests of that
 lints                        what is valid and probably not meant: the lints of all kinds, at their levels
 guard_counts, guards         what a plan deletes and revokes, and which limits that exceeds
 drift                        a plan of all manifests → drift

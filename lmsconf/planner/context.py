@@ -21,7 +21,7 @@ Spec = TypeVar("Spec")
 Row = TypeVar("Row", bound=HasName)
 
 if TYPE_CHECKING:
-    from lmsconf.kinds.content_target.audiences import Audiences
+    from lmsconf.kinds.content_target.target_ids import Audiences
     from lmsconf.kinds.content_target.types import AssignmentSpec, Replacement, TargetRow
     from lmsconf.kinds.custom_field.lost_answers import FieldOrChoiceDeletion
     from lmsconf.kinds.custom_field.parse import ActiveMigration

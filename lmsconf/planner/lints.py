@@ -19,7 +19,7 @@ from lmsconf.model.policy import Policy
 from lmsconf.planner.context import MatchResult, PlanContext
 
 if TYPE_CHECKING:
-    from lmsconf.planner.audiences import AudienceSize
+    from lmsconf.planner.audience.people_sets import AudienceSize
     from lmsconf.planner.kind import Kind
     from lmsconf.planner.plan import DraftPlan
 

@@ -26,9 +26,9 @@ from lmsconf.model.plan import Action, Assumption, Change, Plan, PlanScope, Unma
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import Snapshot, row_to_json
 from lmsconf.model.time_formats import format_utc
-from lmsconf.planner.calls import order_calls
+from lmsconf.planner.audience.effects import PredictedEffects
+from lmsconf.planner.call_order import order_calls
 from lmsconf.planner.context import CallTemplates, Match, MatchResult, PlanContext
-from lmsconf.planner.effects import PredictedEffects
 from lmsconf.planner.guard_counts import count_for_guards
 from lmsconf.planner.guards import evaluate_guards, refuse_protected_changes
 from lmsconf.planner.kind import Kind

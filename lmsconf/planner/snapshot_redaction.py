@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.errors import Problem
-from lmsconf.kinds.content_target.audiences import audience_candidates, resolve_audience
+from lmsconf.kinds.content_target.target_ids import audience_candidates, resolve_audience
 from lmsconf.kinds.content_target.types import TargetRow, people_named
 from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.manual_group.types import GroupRow

@@ -37,8 +37,8 @@ from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.project_manifests import add_previous_names, refuse_errors, without_entries
 
 if TYPE_CHECKING:
-    from lmsconf.kinds.content_target.effects.query import AccessQuery
-    from lmsconf.kinds.content_target.effects.state import WorkspaceAccess
+    from lmsconf.planner.audience.query import AccessQuery
+    from lmsconf.planner.audience.state import WorkspaceAccess
     from lmsconf.planner.drift import AppliedBase
     from lmsconf.workspace.plan_with_base import BaseManifests, ManifestsVersion
 
@@ -144,7 +144,7 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
 
         Lints look at what the plan and its effects have read.
         """
-        from lmsconf.kinds.content_target.effects.prediction import predict_effects_of_plan
+        from lmsconf.planner.audience.prediction import predict_effects_of_plan
 
         predicted = predict_effects_of_plan(draft, reading)
         requests = 0 if reading is None else reading.api.requests
@@ -329,7 +329,7 @@ def read_people_view(
     workspace: WorkspaceReader, manifests: Manifests, query: AccessQuery, progress: Report | None = None
 ) -> PeopleView:
     """Read what a query asks for, before and after the plan; only before where no plan can be made."""
-    from lmsconf.kinds.content_target.effects.state import read_access_state
+    from lmsconf.planner.audience.state import read_access_state
 
     problems = tuple(problem for problem in manifests.problems if problem.is_error)
     usable = Manifests() if problems else manifests

@@ -13,15 +13,6 @@ from collections.abc import Mapping
 from random import Random
 from time import process_time
 
-from lmsconf.kinds.content_target.effects.facts import AccessFacts, LiveSmartGroup
-from lmsconf.kinds.content_target.effects.prediction import predict_access
-from lmsconf.kinds.content_target.effects.scope import (
-    AccessScope,
-    ChangedAssignment,
-    ChangedGroup,
-    ChangedSmartGroup,
-    Condition,
-)
 from lmsconf.kinds.content_target.types import TargetRow
 from lmsconf.kinds.custom_field.types import ChoiceRow, FieldRow
 from lmsconf.kinds.manual_group.types import GroupRow
@@ -29,7 +20,16 @@ from lmsconf.kinds.shared.responses import AnswerRow
 from lmsconf.kinds.smart_group.types import ConditionRow, SmartGroupRow
 from lmsconf.kinds.user.answer_index import AnswerIndex, IndexedPerson
 from lmsconf.model.address import Address, RemoteId
-from lmsconf.planner.audiences import Terms, Window
+from lmsconf.planner.audience.facts import AccessFacts, LiveSmartGroup
+from lmsconf.planner.audience.people_sets import Terms, Window
+from lmsconf.planner.audience.prediction import predict_access
+from lmsconf.planner.audience.scope import (
+    AccessScope,
+    ChangedAssignment,
+    ChangedGroup,
+    ChangedSmartGroup,
+    Condition,
+)
 
 NOW = 1_780_000_000
 SECONDS, MEBIBYTES = 5.0, 500

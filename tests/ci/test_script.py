@@ -12,7 +12,7 @@ import junitparser
 import pytest
 
 from lmsconf.cli import app
-from lmsconf.cli.frame import run_command_line
+from lmsconf.cli.run_command import run_command_line
 from lmsconf.errors import ExitCode
 
 from .actions import git

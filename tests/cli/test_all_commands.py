@@ -21,9 +21,9 @@ import pytest
 
 from lmsconf.cli import COMMANDS, app
 from lmsconf.cli.command import Group
-from lmsconf.cli.frame import CommandContext, pass_context, run_command_line
 from lmsconf.cli.output import Output, output_options
 from lmsconf.cli.output_streams import show_progress, write_redacted
+from lmsconf.cli.run_command import CommandContext, pass_context, run_command_line
 from lmsconf.cli.wrong_usage import COMMANDS_ELSEWHERE
 from lmsconf.errors import (
     ExitCode,
@@ -187,7 +187,7 @@ def test_an_impossible_output_is_found_first(tmp_path: Path, capsys: pytest.Capt
 def test_a_reader_that_went_away_does_not_end_the_run() -> None:
     """`lmsconf … | head -0` ends with the command's own code and without a traceback."""
     program = (
-        "import sys; from test_all_commands import tool; from lmsconf.cli.frame import run_command_line; "
+        "import sys; from test_all_commands import tool; from lmsconf.cli.run_command import run_command_line; "
         "sys.exit(run_command_line(tool, ['work']))"
     )
     reader, writer = os.pipe()
@@ -233,7 +233,7 @@ def terminal(environ: dict[str, str], program: str) -> str:
 
 
 FAILING = (
-    "from test_all_commands import tool; from lmsconf.cli.frame import run_command_line; "
+    "from test_all_commands import tool; from lmsconf.cli.run_command import run_command_line; "
     "run_command_line(tool, ['fail', 'kind'])"
 )
 

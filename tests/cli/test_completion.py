@@ -19,7 +19,7 @@ import pytest
 from flow.shell import lmsconf
 
 from lmsconf.cli import app
-from lmsconf.cli.frame import run_command_line
+from lmsconf.cli.run_command import run_command_line
 from lmsconf.model.policy import GUARDS
 
 PROJECT = """

@@ -16,8 +16,8 @@ from flow.project import Project
 from json_schemas import schema_validator
 
 from lmsconf.cli import app
-from lmsconf.cli.frame import report_crash, run_command_line
 from lmsconf.cli.output_streams import report_problems, write_redacted
+from lmsconf.cli.run_command import report_crash, run_command_line
 from lmsconf.errors import Problem
 from lmsconf.sandbox.faults import Fault, FaultScript
 from lmsconf.sandbox.serve import serve
@@ -364,7 +364,7 @@ def test_a_mistake_of_our_own_is_told_without_keys(capsys: pytest.CaptureFixture
 def test_the_command_line_uses_it() -> None:
     """A program that crashes prints its traceback through the same door."""
     code = (
-        "import sys, lmsconf.cli, lmsconf.cli.frame as frame\n"
+        "import sys, lmsconf.cli, lmsconf.cli.run_command as frame\n"
         f"def run(*_): raise RuntimeError({LINK!r})\n"
         "frame.run_command_line = run\n"
         "lmsconf.cli.main([])\n"

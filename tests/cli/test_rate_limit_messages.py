@@ -12,7 +12,7 @@ from rate_limited import NOON, IdleClock, RateLimitFaults, bucket, limit_sandbox
 
 import lmsconf
 from lmsconf.cli import app
-from lmsconf.cli.frame import run_command_line
+from lmsconf.cli.run_command import run_command_line
 from lmsconf.errors import ExitCode
 from lmsconf.model.progress import RunProgress
 from lmsconf.sandbox.faults import Fault, FaultScript

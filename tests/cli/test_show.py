@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from lmsconf.cli import app
-from lmsconf.cli.frame import run_command_line
+from lmsconf.cli.run_command import run_command_line
 from lmsconf.documents import plan_file, report_file
 from lmsconf.documents.document import render_json
 from lmsconf.errors import ExitCode

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lmsconf.cli import app
-from lmsconf.cli.frame import run_command_line
+from lmsconf.cli.run_command import run_command_line
 from lmsconf.errors import ExitCode
 
 PROJECT = """

@@ -15,7 +15,7 @@ from jsonschema import Draft4Validator
 from sarif_pydantic import Sarif
 
 from lmsconf.cli import app
-from lmsconf.cli.frame import run_command_line
+from lmsconf.cli.run_command import run_command_line
 from lmsconf.errors import ExitCode
 
 PROJECT = 'workspaces: {production: {url: "https://lms.invalid", token: {env: LMSCONF_NOT_SET}}}\n'

@@ -21,7 +21,7 @@ from lmsconf.kinds.content_target.types import (
 from lmsconf.kinds.export import content_id_of_target
 from lmsconf.kinds.shared.kind_names import EVERYONE, GROUP, SMART_GROUP, USER, split_address
 from lmsconf.model.address import Address, RemoteId
-from lmsconf.planner.audiences import (
+from lmsconf.planner.audience.people_sets import (
     HORIZON,
     AccountEnds,
     Audience,

@@ -9,12 +9,12 @@ from msgspec.structs import replace
 
 from lmsconf.errors import ProblemsFound
 from lmsconf.kinds import all_kinds
-from lmsconf.kinds.content_target.effects.state import FieldAnswers, NamedField, PlacedAssignment, WorkspaceAccess
 from lmsconf.model.access import AnswerCount, AnswerState, AudienceMember, AudienceReport, ConditionResult, ReportHeader
 from lmsconf.model.address import EVERYBODY, Address, RemoteId
 from lmsconf.model.effects import Basis
-from lmsconf.planner.access_reports import audience_report, find_audience, parse_audience
-from lmsconf.planner.audiences import Audience
+from lmsconf.planner.audience.access_reports import audience_report, find_audience, parse_audience
+from lmsconf.planner.audience.people_sets import Audience
+from lmsconf.planner.audience.state import FieldAnswers, NamedField, PlacedAssignment, WorkspaceAccess
 
 HEADER = ReportHeader(
     workspace="w", url="", people=5, created_at="", planned=True, basis=Basis.EXACT, reasons=(), requests=0

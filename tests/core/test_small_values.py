@@ -30,8 +30,15 @@ from lmsconf.model.policy import IN_USE, Policy, diff_settings
 from lmsconf.model.recorded_run import CallState, RecordedRun
 from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.model.time_formats import date_in_other_order, duration_in_words, local_to_utc, parse_response_time
-from lmsconf.planner.access_reports import nearest_person
-from lmsconf.planner.audiences import AccountEnds, Audience, AudienceAssignment, Terms, Window, compare_access
+from lmsconf.planner.audience.access_reports import nearest_person
+from lmsconf.planner.audience.people_sets import (
+    AccountEnds,
+    Audience,
+    AudienceAssignment,
+    Terms,
+    Window,
+    compare_access,
+)
 from lmsconf.planner.context import CallTemplates, PlanContext
 from lmsconf.planner.missing_references import suggest_name
 from lmsconf.planner.redaction import pseudonym

@@ -12,7 +12,7 @@ from lmsconf.model.address import Address, Ref
 from lmsconf.model.calls import Call, Step
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.planner.calls import DependencyCycle, order_calls, refs_in, step_dependencies, topological_order
+from lmsconf.planner.call_order import DependencyCycle, order_calls, refs_in, step_dependencies, topological_order
 from lmsconf.planner.context import PlanContext
 
 A, B, C, D = (Address.of("group", name) for name in "ABCD")

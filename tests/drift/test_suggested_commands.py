@@ -16,7 +16,7 @@ from flow.project import Project
 from integrity.served_project import ServedProject
 
 from lmsconf.cli import app
-from lmsconf.cli.frame import run_command_line
+from lmsconf.cli.run_command import run_command_line
 from lmsconf.errors import ExitCode
 
 from .drifted_project import MANIFESTS, only, states

@@ -19,7 +19,7 @@ from lmsconf.api.client import Exchange
 from lmsconf.api.spec.operations import CATALOG, SMART_GROUPS, USERS
 from lmsconf.apply.run import execute
 from lmsconf.cli import app
-from lmsconf.cli.frame import run_command_line
+from lmsconf.cli.run_command import run_command_line
 from lmsconf.errors import ExitCode
 from lmsconf.model.plan import Plan
 from lmsconf.model.policy import Policy

@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from lmsconf.cli import app
-from lmsconf.cli.frame import run_command_line
+from lmsconf.cli.run_command import run_command_line
 from lmsconf.errors import ExitCode, Problem
 from lmsconf.fleet.collect import group_changes
 from lmsconf.model.address import Address

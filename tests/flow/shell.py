@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lmsconf.cli import app
-from lmsconf.cli.frame import run_command_line
+from lmsconf.cli.run_command import run_command_line
 
 
 class Ran(NamedTuple):

@@ -16,7 +16,7 @@ from integrity.served_project import ServedProject, staged
 from wire.second_dialect import known_dialect
 
 from lmsconf.cli import app
-from lmsconf.cli.frame import run_command_line
+from lmsconf.cli.run_command import run_command_line
 from lmsconf.errors import ExitCode
 from lmsconf.model.canonical_json import Json
 from lmsconf.sandbox.faults import ALWAYS, Fault, FaultScript

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from manifest.cases import Case, cases
 
-from lmsconf.kinds.content_target.effects.query import AccessQuery
-from lmsconf.planner.access_reports import person_access
+from lmsconf.planner.audience.access_reports import person_access
+from lmsconf.planner.audience.query import AccessQuery
 from lmsconf.render.people_reports import access_text
 from lmsconf.workspace.project_manifests import load_manifests
 from lmsconf.workspace.reader import WorkspaceReader, read_people_view

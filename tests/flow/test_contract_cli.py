@@ -24,7 +24,7 @@ from lmsconf.apply.first_calls import FirstCalls
 from lmsconf.apply.scheduler import Learnt
 from lmsconf.apply.scheduler import run_calls as send
 from lmsconf.cli import app
-from lmsconf.cli.frame import run_command_line
+from lmsconf.cli.run_command import run_command_line
 from lmsconf.documents.plan_file import dumps, loads
 from lmsconf.kinds import all_kinds
 from lmsconf.model.calls import Call

@@ -13,11 +13,11 @@ import pytest
 from json_schemas import schema_validator
 
 from lmsconf.errors import ExitCode, ProblemsFound
-from lmsconf.kinds.content_target.effects.query import AccessQuery
 from lmsconf.model.address import Address
 from lmsconf.model.effects import Basis
-from lmsconf.planner.access_reports import audience_report, person_access
-from lmsconf.planner.access_tests import judge_tests
+from lmsconf.planner.audience.access_reports import audience_report, person_access
+from lmsconf.planner.audience.access_tests import judge_tests
+from lmsconf.planner.audience.query import AccessQuery
 from lmsconf.sandbox.faults import Fault, FaultScript
 from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.project_manifests import load_manifests

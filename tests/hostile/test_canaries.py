@@ -14,7 +14,7 @@ from waiting import nobody_waits
 from lmsconf.api.client import Client
 from lmsconf.api.retry import RetryPolicy
 from lmsconf.cli import app
-from lmsconf.cli.frame import run_command_line
+from lmsconf.cli.run_command import run_command_line
 from lmsconf.sandbox.serve import Server
 from lmsconf.sandbox.service import Sandbox, SandboxResponse, json_response
 

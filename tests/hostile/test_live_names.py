@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 import lmsconf.render
 from lmsconf.cli import app
-from lmsconf.cli.frame import run_command_line
 from lmsconf.cli.output_streams import report_problems
 from lmsconf.cli.progress import progress_lines
+from lmsconf.cli.run_command import run_command_line
 from lmsconf.errors import ExitCode, Problem, Severity, SourceLocation
 from lmsconf.kinds import all_kinds
 from lmsconf.model.address import Address, RemoteId

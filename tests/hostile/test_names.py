@@ -16,7 +16,7 @@ from flow.project import Project
 from flow.shell import lmsconf
 
 from lmsconf.cli import app
-from lmsconf.cli.frame import run_command_line
+from lmsconf.cli.run_command import run_command_line
 from lmsconf.errors import SHOWN, ExitCode, ProblemsFound
 from lmsconf.manifest.load import load_folder
 from lmsconf.sandbox.serve import Server

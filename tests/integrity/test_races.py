@@ -12,7 +12,7 @@ from waiting import VirtualClock, nobody_waits
 
 import lmsconf
 from lmsconf.cli import app
-from lmsconf.cli.frame import run_command_line
+from lmsconf.cli.run_command import run_command_line
 from lmsconf.errors import ExitCode, StalePlan
 from lmsconf.model.plan import Plan
 from lmsconf.workspace.reader import WaitClock

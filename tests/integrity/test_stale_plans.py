@@ -13,7 +13,7 @@ import pytest
 from wire.second_dialect import known_dialect
 
 from lmsconf.cli import app
-from lmsconf.cli.frame import run_command_line
+from lmsconf.cli.run_command import run_command_line
 from lmsconf.model.canonical_json import Json
 
 from .served_project import ServedProject, staged

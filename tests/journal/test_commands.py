@@ -14,10 +14,10 @@ from json_schemas import schema_validator
 
 from journal.journal_project import CALLS, MANIFEST
 from lmsconf.cli import app
-from lmsconf.cli.frame import run_command_line
+from lmsconf.cli.run_command import run_command_line
 from lmsconf.errors import ExitCode
 from lmsconf.journal.journal_folder import encode_line
-from lmsconf.journal.workspace_lock import hold_lock
+from lmsconf.journal.local_lock import hold_lock
 from lmsconf.sandbox.serve import Server, serve
 from lmsconf.sandbox.service import Sandbox
 

@@ -17,7 +17,7 @@ from lmsconf.errors import LmsconfError
 from lmsconf.journal.journal_folder import decode_line, encode_line, ensure_folder, runs_folder
 from lmsconf.journal.journal_reader import parse_journal
 from lmsconf.journal.journal_writer import Journal
-from lmsconf.journal.workspace_lock import hold_lock
+from lmsconf.journal.local_lock import hold_lock
 from lmsconf.model.canonical_json import Json
 
 

@@ -22,10 +22,10 @@ from journal.journal_project import BEGAN
 from lmsconf.errors import ExitCode, LmsconfError
 from lmsconf.journal.journal_folder import encode_line
 from lmsconf.journal.journal_reader import PendingWrites, find_pending_writes, wait_for_pending_writes
-from lmsconf.journal.workspace_lock import WorkspaceLocked, hold_lock
+from lmsconf.journal.local_lock import WorkspaceLocked, hold_lock
 from lmsconf.model.canonical_json import Json
 
-HOLD = "import sys; from pathlib import Path; from lmsconf.journal.workspace_lock import hold_lock\n" \
+HOLD = "import sys; from pathlib import Path; from lmsconf.journal.local_lock import hold_lock\n" \
        "with hold_lock(Path(sys.argv[1]), sys.argv[2]): print('held', flush=True); sys.stdin.read()"  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from lmsconf.api import Service
 from lmsconf.api.client import Client
 from lmsconf.api.spec import ApiSpec
 from lmsconf.cli import app
-from lmsconf.cli.frame import run_command_line
+from lmsconf.cli.run_command import run_command_line
 from lmsconf.errors import ExitCode
 from lmsconf.sandbox.seed import fill_workspace
 from lmsconf.sandbox.service import Sandbox, SandboxResponse

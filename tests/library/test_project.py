@@ -19,7 +19,7 @@ import lmsconf
 from lmsconf.apply.python_api import Project
 from lmsconf.documents.snapshot_file import dumps
 from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound, StalePlan, UsageError
-from lmsconf.journal.workspace_lock import hold_lock
+from lmsconf.journal.local_lock import hold_lock
 from lmsconf.model.calls import CallStatus
 from lmsconf.model.plan import ChangeOrigin, Plan
 

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from lmsconf.cli import app
-from lmsconf.cli.frame import run_command_line
+from lmsconf.cli.run_command import run_command_line
 from lmsconf.errors import ExitCode, SourceLocation
 from lmsconf.kinds.content_target.types import AssignmentSpec
 from lmsconf.manifest.load import load_folder

@@ -14,7 +14,7 @@ from typing import Final
 import pytest
 
 from lmsconf.cli import app
-from lmsconf.cli.frame import run_command_line
+from lmsconf.cli.run_command import run_command_line
 from lmsconf.errors import ExitCode, SourceLocation
 from lmsconf.kinds.manual_group.types import ManualGroupSpec
 from lmsconf.manifest import workbook

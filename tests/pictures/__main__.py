@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from lmsconf.cli import app
-from lmsconf.cli.frame import run_command_line
+from lmsconf.cli.run_command import run_command_line
 from lmsconf.errors import ExitCode
 from tests.pictures.terminal import drawn, page
 from tests.views.browser import browser

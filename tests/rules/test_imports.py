@@ -16,7 +16,7 @@ MAY_IMPORT = {
     "support": {"errors"},
     "model": {"errors"},
     "api": {"errors", "support", "model"},
-    "planner": {"errors", "model", "kinds"},
+    "planner": {"errors", "model", "api.spec", "kinds"},
     "kinds": {"errors", "model", "api.spec", "planner"},
     "manifest": {"errors", "support", "model", "planner", "kinds"},
     "documents": {"errors", "model", "planner", "kinds"},

@@ -14,7 +14,7 @@ import pytest
 from waiting import HANGS
 
 from lmsconf.cli import app
-from lmsconf.cli.frame import run_command_line
+from lmsconf.cli.run_command import run_command_line
 from lmsconf.sandbox.faults import Fault, parse_faults
 from lmsconf.sandbox.store import Store
 from lmsconf.sandbox.synthetic_seed import dump_seed, generate_seed

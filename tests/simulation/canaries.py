@@ -14,8 +14,8 @@ from itertools import cycle
 from pathlib import Path
 from typing import Final
 
-from lmsconf.cli.frame import report_crash
 from lmsconf.cli.output_streams import report_problems
+from lmsconf.cli.run_command import report_crash
 from lmsconf.documents.plan_file import dumps
 from lmsconf.errors import Problem
 from lmsconf.model.outcomes import ApplyReport

@@ -18,7 +18,7 @@ from test_golden import BEGAN
 from test_golden import COMPLETE as RUN
 
 from lmsconf.cli import app
-from lmsconf.cli.frame import run_command_line
+from lmsconf.cli.run_command import run_command_line
 from lmsconf.errors import ExitCode, Problem, Severity
 from lmsconf.model.address import Address
 from lmsconf.model.outcomes import VerifiedScope, VerifyMode

@@ -16,7 +16,7 @@ from json_schemas import schema_validator
 from msgspec.structs import replace
 
 from lmsconf.cli import app
-from lmsconf.cli.frame import run_command_line
+from lmsconf.cli.run_command import run_command_line
 from lmsconf.documents import plan_file, reports
 from lmsconf.errors import ExitCode, Problem, Severity, SourceLocation
 from lmsconf.model.access import AccessClaim, AccessTest, AccessTestReport, AccessTestResult

@@ -10,9 +10,9 @@ from typing import Any, TypeAlias
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from lmsconf.kinds.content_target.audiences import audience_candidates, live_audiences, live_entry, resolve_audience
 from lmsconf.kinds.content_target.content_resolver import ContentResolver, Identity
 from lmsconf.kinds.content_target.steps import parse_live_window
+from lmsconf.kinds.content_target.target_ids import audience_candidates, live_audiences, live_entry, resolve_audience
 from lmsconf.kinds.content_target.types import (
     AssignmentSpec,
     TargetRow,

@@ -13,8 +13,8 @@ from typing import Any
 from msgspec import Struct
 
 from lmsconf.api.spec.operations import CATALOG
-from lmsconf.kinds.content_target.audiences import Audiences, live_audiences
 from lmsconf.kinds.content_target.parse import named_contents
+from lmsconf.kinds.content_target.target_ids import Audiences, live_audiences
 from lmsconf.kinds.content_target.target_requests import (
     AnswersById,
     parse_edit_rows,
@@ -147,7 +147,7 @@ def _read_in_progress(
     )
     if not replaces or (reading.everything and not reading.edits) or reading.policy.additive:
         return frozenset()
-    from lmsconf.kinds.content_target.effects.results import read_in_progress
+    from lmsconf.planner.audience.progress import read_in_progress
 
     # Few people are looked up after the ids in this listing are known: of a target that may be for a person, progress
     # is read whether or not it is replaced.

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Final
 
 from lmsconf.api.spec.value_encoding import encode_cleared_time
-from lmsconf.kinds.content_target.audiences import resolve_audience
+from lmsconf.kinds.content_target.target_ids import resolve_audience
 from lmsconf.kinds.content_target.types import (
     AssignmentSpec,
     TargetRow,

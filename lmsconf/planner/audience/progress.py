@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from lmsconf.errors import InvalidResponse, Rejected, Unauthorized
-from lmsconf.kinds.content_target.audiences import EVERYONE_KEY, Audiences
+from lmsconf.kinds.content_target.target_ids import EVERYONE_KEY, Audiences
 from lmsconf.kinds.content_target.types import InProgressRow, TargetRow
 from lmsconf.kinds.manual_group.read import parse_user_ids
 from lmsconf.kinds.shared.kind_names import GROUP, USER
@@ -16,7 +16,7 @@ from lmsconf.model.address import RemoteId
 from lmsconf.model.api import Api
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.snapshot import Listing
-from lmsconf.planner.effects import LossDetails, Losses
+from lmsconf.planner.audience.effects import LossDetails, Losses
 from lmsconf.planner.reading import ReadContext, sorted_listing
 
 _STATES: Final = {

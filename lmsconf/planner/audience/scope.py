@@ -8,8 +8,8 @@ from typing import NamedTuple, TypeAlias, cast
 
 from msgspec import Struct, field
 
-from lmsconf.kinds.content_target.audiences import EVERYONE_KEY
 from lmsconf.kinds.content_target.content_resolver import ContentResolver
+from lmsconf.kinds.content_target.target_ids import EVERYONE_KEY
 from lmsconf.kinds.content_target.types import AssignmentSpec, TargetRow
 from lmsconf.kinds.custom_field.compare import field_types
 from lmsconf.kinds.custom_field.lost_answers import FieldOrChoiceDeletion
@@ -28,7 +28,7 @@ from lmsconf.kinds.user.types import Answer, PersonRow, PersonSpec, picked_choic
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.forms import Form
 from lmsconf.model.time_formats import parse_response_time
-from lmsconf.planner.audiences import HORIZON, Terms, Window
+from lmsconf.planner.audience.people_sets import HORIZON, Terms, Window
 from lmsconf.planner.context import Deletion, Match, PlanContext
 from lmsconf.planner.planned_resources import PlannedResource
 

@@ -16,10 +16,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lmsconf.api.spec.operations import CATALOG, CUSTOM_FIELDS, MANUAL_GROUPS, SMART_GROUPS
-from lmsconf.kinds.content_target.audiences import Audiences, audiences_among
-from lmsconf.kinds.content_target.effects.query import ResolvedQuery
-from lmsconf.kinds.content_target.effects.scope import AccessScope, AudienceKey
 from lmsconf.kinds.content_target.read import TargetsRead
+from lmsconf.kinds.content_target.target_ids import Audiences, audiences_among
 from lmsconf.kinds.content_target.target_requests import read_targets
 from lmsconf.kinds.content_target.types import ContentRow, TargetRow, parse_content_row
 from lmsconf.kinds.custom_field.types import FieldRow, parse_field_row
@@ -34,6 +32,8 @@ from lmsconf.model.address import RemoteId
 from lmsconf.model.api import ListOperation
 from lmsconf.model.names import LOCK_PREFIX, normalize_name
 from lmsconf.model.snapshot import Listing, Snapshot
+from lmsconf.planner.audience.query import ResolvedQuery
+from lmsconf.planner.audience.scope import AccessScope, AudienceKey
 from lmsconf.planner.reading import ReadContext, keep_keys, sorted_listing
 
 

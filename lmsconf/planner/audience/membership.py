@@ -15,8 +15,13 @@ from typing import Final
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from lmsconf.kinds.content_target.audiences import EVERYONE_KEY
-from lmsconf.kinds.content_target.effects.answers import (
+from lmsconf.kinds.content_target.target_ids import EVERYONE_KEY
+from lmsconf.kinds.content_target.types import TargetRow, unresolved_audience_label
+from lmsconf.kinds.shared.kind_names import GROUP, SMART_GROUP
+from lmsconf.model.address import Address, Ref, RemoteId
+from lmsconf.model.effects import Basis
+from lmsconf.model.names import normalize_email, normalize_name
+from lmsconf.planner.audience.answers import (
     AnswerSets,
     FieldHolders,
     Meaning,
@@ -26,21 +31,8 @@ from lmsconf.kinds.content_target.effects.answers import (
     use_of,
     uses_of,
 )
-from lmsconf.kinds.content_target.effects.facts import AccessFacts, LiveSmartGroup, moved_audiences
-from lmsconf.kinds.content_target.effects.scope import (
-    AccessScope,
-    AudienceKey,
-    ChangedAssignment,
-    ChangedPerson,
-    Condition,
-    live_terms,
-)
-from lmsconf.kinds.content_target.types import TargetRow, unresolved_audience_label
-from lmsconf.kinds.shared.kind_names import GROUP, SMART_GROUP
-from lmsconf.model.address import Address, Ref, RemoteId
-from lmsconf.model.effects import Basis
-from lmsconf.model.names import normalize_email, normalize_name
-from lmsconf.planner.audiences import (
+from lmsconf.planner.audience.facts import AccessFacts, LiveSmartGroup, moved_audiences
+from lmsconf.planner.audience.people_sets import (
     AccountEnds,
     Audience,
     AudienceAssignment,
@@ -49,6 +41,14 @@ from lmsconf.planner.audiences import (
     Terms,
     to_bits,
     weakest_basis,
+)
+from lmsconf.planner.audience.scope import (
+    AccessScope,
+    AudienceKey,
+    ChangedAssignment,
+    ChangedPerson,
+    Condition,
+    live_terms,
 )
 
 _WITH_CHOICES: Final = ("CHOICE", "MULTI_SELECT")

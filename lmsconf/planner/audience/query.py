@@ -17,8 +17,8 @@ from lmsconf.planner.context import NameRegistry, PlanContext
 from lmsconf.planner.matching import claim_of
 
 if TYPE_CHECKING:
-    from lmsconf.kinds.content_target.effects.facts import AccessFacts
-    from lmsconf.kinds.content_target.effects.scope import AudienceKey
+    from lmsconf.planner.audience.facts import AccessFacts
+    from lmsconf.planner.audience.scope import AudienceKey
 
 
 class AccessQuery(Struct, frozen=True, kw_only=True):

@@ -8,7 +8,6 @@ from typing import Final
 from msgspec.structs import replace
 
 from lmsconf.errors import Problem, ProblemsFound
-from lmsconf.kinds.content_target.effects.state import FieldAnswers, PlacedAssignment, PlacedSide, WorkspaceAccess
 from lmsconf.kinds.shared.kind_names import split_address
 from lmsconf.model.access import (
     AccessRoute,
@@ -34,7 +33,8 @@ from lmsconf.model.names import (
     normalize_name,
 )
 from lmsconf.planner.address_patterns import AMBIGUOUS, canonical_pattern
-from lmsconf.planner.audiences import Audience, Bits, access_of, positions_of, weakest_basis
+from lmsconf.planner.audience.people_sets import Audience, Bits, access_of, positions_of, weakest_basis
+from lmsconf.planner.audience.state import FieldAnswers, PlacedAssignment, PlacedSide, WorkspaceAccess
 from lmsconf.planner.kind import Kind
 
 KEEP: Final = "keep"

@@ -11,7 +11,6 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lmsconf.errors import Problem, Severity
-from lmsconf.kinds.content_target.effects.membership import Memberships, assignments_of, content_name
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.effects import (
     AccessChange,
@@ -28,7 +27,8 @@ from lmsconf.model.effects import (
 )
 from lmsconf.model.plan import GuardCount
 from lmsconf.model.time_formats import format_utc
-from lmsconf.planner.audiences import (
+from lmsconf.planner.audience.membership import Memberships, assignments_of, content_name
+from lmsconf.planner.audience.people_sets import (
     Access,
     Audience,
     AudienceAssignment,

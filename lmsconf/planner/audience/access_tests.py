@@ -6,14 +6,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from lmsconf.errors import LmsconfError, Problem
-from lmsconf.kinds.content_target.effects.query import AccessQuery
-from lmsconf.kinds.content_target.effects.state import WorkspaceAccess
 from lmsconf.model.access import AccessClaim, AccessTest, AccessTestReport, AccessTestResult, ReportHeader
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.declarations import pin_in
 from lmsconf.model.effects import count_people
 from lmsconf.model.names import did_you_mean
-from lmsconf.planner.audiences import Access, Bits, Terms, access_of
+from lmsconf.planner.audience.people_sets import Access, Bits, Terms, access_of
+from lmsconf.planner.audience.query import AccessQuery
+from lmsconf.planner.audience.state import WorkspaceAccess
 
 FAILED: Final = "test/failed"
 NOT_JUDGED: Final = "test/not-judged"

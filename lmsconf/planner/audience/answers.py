@@ -17,13 +17,13 @@ from typing import Final, NamedTuple, TypeAlias
 
 from msgspec import Struct, field
 
-from lmsconf.kinds.content_target.effects.facts import AccessFacts
-from lmsconf.kinds.content_target.effects.scope import AccessScope, ChangedPerson, Condition
 from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.shared.responses import comparable
 from lmsconf.model.address import Ref, RemoteId
 from lmsconf.model.names import normalize_name
-from lmsconf.planner.audiences import Bits, to_bits
+from lmsconf.planner.audience.facts import AccessFacts
+from lmsconf.planner.audience.people_sets import Bits, to_bits
+from lmsconf.planner.audience.scope import AccessScope, ChangedPerson, Condition
 
 _MOST: Final = 3**6
 """How many combinations of readings are tried: of six words at once."""

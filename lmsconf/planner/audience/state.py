@@ -8,16 +8,7 @@ from typing import Final, NamedTuple, cast
 
 from msgspec import Struct
 
-from lmsconf.kinds.content_target.audiences import EVERYONE_KEY
-from lmsconf.kinds.content_target.effects.answers import FieldHolders
-from lmsconf.kinds.content_target.effects.facts import (
-    AccessFacts,
-    facts_from_snapshot,
-    read_access_facts,
-)
-from lmsconf.kinds.content_target.effects.membership import Memberships, assignments_of, content_name
-from lmsconf.kinds.content_target.effects.query import AccessQuery, ResolvedQuery, resolve_query
-from lmsconf.kinds.content_target.effects.scope import AccessScope, AudienceKey, Condition, access_scope
+from lmsconf.kinds.content_target.target_ids import EVERYONE_KEY
 from lmsconf.kinds.content_target.types import ContentRow, TargetRow, assignment_address, unresolved_audience_label
 from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, EVERYONE, GROUP, SMART_GROUP, USER
@@ -25,7 +16,16 @@ from lmsconf.kinds.shared.times import format_time
 from lmsconf.model.access import ConditionResult
 from lmsconf.model.address import Address, Ref, RemoteId, escape
 from lmsconf.model.names import normalize_name
-from lmsconf.planner.audiences import Audience, AudienceAssignment, Bits, Terms
+from lmsconf.planner.audience.answers import FieldHolders
+from lmsconf.planner.audience.facts import (
+    AccessFacts,
+    facts_from_snapshot,
+    read_access_facts,
+)
+from lmsconf.planner.audience.membership import Memberships, assignments_of, content_name
+from lmsconf.planner.audience.people_sets import Audience, AudienceAssignment, Bits, Terms
+from lmsconf.planner.audience.query import AccessQuery, ResolvedQuery, resolve_query
+from lmsconf.planner.audience.scope import AccessScope, AudienceKey, Condition, access_scope
 from lmsconf.planner.context import PlanContext
 from lmsconf.planner.plan import DraftPlan
 from lmsconf.planner.reading import ReadContext

@@ -8,21 +8,21 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from lmsconf.errors import InvalidResponse, Rejected
-from lmsconf.kinds.content_target.effects.facts import AccessFacts
-from lmsconf.kinds.content_target.effects.membership import Memberships
-from lmsconf.kinds.content_target.effects.query import resolve_query
-from lmsconf.kinds.content_target.effects.results import read_loss_details
-from lmsconf.kinds.content_target.effects.scope import AccessScope, access_scope
-from lmsconf.kinds.content_target.effects.state import WorkspaceAccess, facts_for_plan
 from lmsconf.model.effects import EFFECTS_OFF, NO_EFFECTS, Basis, Effects, UnknownPeople
-from lmsconf.planner.access_tests import failed_problems, judge_tests, not_judged_problems, query_of
-from lmsconf.planner.effects import (
+from lmsconf.planner.audience.access_tests import failed_problems, judge_tests, not_judged_problems, query_of
+from lmsconf.planner.audience.effects import (
     PredictedEffects,
     predict_effects,
     unknown_counts,
     unknown_measures,
     with_progress,
 )
+from lmsconf.planner.audience.facts import AccessFacts
+from lmsconf.planner.audience.membership import Memberships
+from lmsconf.planner.audience.progress import read_loss_details
+from lmsconf.planner.audience.query import resolve_query
+from lmsconf.planner.audience.scope import AccessScope, access_scope
+from lmsconf.planner.audience.state import WorkspaceAccess, facts_for_plan
 from lmsconf.planner.plan import DraftPlan
 from lmsconf.planner.reading import ReadContext
 
