@@ -394,16 +394,21 @@ def test_a_worker_that_dies_in_a_batch_of_applies(fleet: DaskFleet, cluster: Das
 
 
 def kill_worker(cluster: DaskCluster, dice: Random) -> bool:
-    """Kill the process of one Dask worker, which its nanny starts again."""
+    """Kill the process of one Dask worker, which its nanny starts again; wait for one while none is running."""
+    _until(_workers)
+    workers = _workers()
+    if workers:
+        dice.choice(sorted(workers, key=lambda process: process.pid)).kill()
+    return bool(workers)
+
+
+def _workers() -> list[psutil.Process]:
     workers = []
     for process in psutil.Process().children(recursive=True):
         with suppress(psutil.Error):  # it has ended meanwhile
             if "spawn_main" in " ".join(process.cmdline()):
                 workers.append(process)
-    if not workers:
-        return False
-    dice.choice(sorted(workers, key=lambda process: process.pid)).kill()
-    return True
+    return workers
 
 
 def _until(condition: object, seconds: float = 60) -> None:
