@@ -64,10 +64,10 @@ class Kind(Struct, frozen=True, kw_only=True, eq=False):
     graph_shape: str = BOX
     limit: int | None = None
 
-    @property
-    def row_type(self) -> type[Any]:
-        """The row type of its resources."""
-        return next(row_type for row_type in self.row_types if row_type.listing == self.name)
+
+def row_type_of(kind: Kind) -> type[Any]:
+    """Return the row type of a kind's resources."""
+    return next(row_type for row_type in kind.row_types if row_type.listing == kind.name)
 
 
 def in_snapshot_order(kinds: Iterable[Kind]) -> list[Kind]:

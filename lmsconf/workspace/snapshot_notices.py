@@ -13,7 +13,7 @@ from lmsconf.kinds import all_kinds
 from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET
 from lmsconf.model.plan import Plan
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.planner.kind import in_snapshot_order
+from lmsconf.planner.kind import in_snapshot_order, row_type_of
 
 _OLD: Final = timedelta(days=2)
 """Age from which it is a warning: most workspaces change every night."""
@@ -58,7 +58,7 @@ def _nouns() -> dict[str, tuple[str, str]]:
     for kind in in_snapshot_order(all_kinds().values()):
         if kind.name == CONTENT_TARGET:
             nouns[CONTENT] = kind.listing_nouns[CONTENT]
-        nouns[kind.row_type.listing] = kind.noun, kind.plural
+        nouns[row_type_of(kind).listing] = kind.noun, kind.plural
     return nouns
 
 

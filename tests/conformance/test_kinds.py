@@ -22,7 +22,7 @@ from lmsconf.kinds import all_kinds
 from lmsconf.kinds.shared.call_placeholders import fill_refs_in_path
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.plan import Action, Plan
-from lmsconf.planner.kind import Kind
+from lmsconf.planner.kind import Kind, row_type_of
 from lmsconf.planner.plan_as_manifests import plan_to_manifests
 from lmsconf.sandbox.faults import ALWAYS, Fault, FaultScript
 from lmsconf.sandbox.serve import serve
@@ -163,7 +163,7 @@ def test_every_listing_is_of_one_kind() -> None:
     """Snapshot files hold each row type under its own key, and a kind has rows of its own type among them."""
     listings = [row_type.listing for kind in KINDS for row_type in kind.row_types]
     assert len(set(listings)) == len(listings)
-    assert all(kind.row_type in kind.row_types and kind.row_type.listing == kind.name for kind in KINDS)
+    assert all(row_type_of(kind) in kind.row_types and row_type_of(kind).listing == kind.name for kind in KINDS)
 
 
 # The sandbox has two doors, in process and a loopback port, and the same is behind both.

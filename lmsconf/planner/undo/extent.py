@@ -15,7 +15,7 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import casefold_name
 from lmsconf.model.plan import Action, Change, Plan, Undo, UndoLevel
 from lmsconf.model.snapshot import Listing, Snapshot, row_to_json
-from lmsconf.planner.kind import Kind, is_named
+from lmsconf.planner.kind import Kind, is_named, row_type_of
 from lmsconf.planner.undo.names import map_references, renamed_to
 
 
@@ -40,7 +40,7 @@ class _NamesInUse:
         key = (kind.name, normalize)
         if key not in self._ids:
             ids: defaultdict[str, list[str]] = defaultdict(list)
-            for row in self._snapshot.rows(kind.row_type):
+            for row in self._snapshot.rows(row_type_of(kind)):
                 ids[normalize(row.name)].append(row.id)
             self._ids[key] = ids
         return any(other != id for other in self._ids[key].get(name, ()))
@@ -119,7 +119,7 @@ def pre_image(kinds: Mapping[str, Kind], plan: Plan, snapshot: Snapshot) -> Snap
     texts = {part for call in plan.calls for part in call.path.split("/")}
     texts.update(_texts([_json(call.body) for call in plan.calls]))
     for kind in kinds.values():
-        for row in snapshot.rows(kind.row_type):
+        for row in snapshot.rows(row_type_of(kind)):
             if row.id in ids:
                 texts.update(_texts(row_to_json(row)))
     kept: dict[str, dict[str, Any]] = {}
@@ -129,7 +129,7 @@ def pre_image(kinds: Mapping[str, Kind], plan: Plan, snapshot: Snapshot) -> Snap
             wanted = (row for row in rows if is_named(kind) or row.id in ids or row.id in texts)
             kept[row_type.listing] = {row.id: row for row in wanted}
         if kind.is_person:
-            people = kept[kind.row_type.listing]
+            people = kept[row_type_of(kind).listing]
             people |= {id: _joined(people[id], row) if id in people else row for id, row in destroyed.items()}
     listings = {
         name: Listing(rows=tuple(rows[id] for id in sorted(rows)), incomplete=_PART) for name, rows in kept.items()

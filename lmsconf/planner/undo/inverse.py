@@ -25,7 +25,7 @@ from lmsconf.model.declarations import DeleteEntry, DesiredResource, FixedSource
 from lmsconf.model.names import normalize_name
 from lmsconf.model.plan import Action, Change, UndoLevel
 from lmsconf.planner.context import PlanContext
-from lmsconf.planner.kind import Kind
+from lmsconf.planner.kind import Kind, row_type_of
 from lmsconf.planner.manifest_entries import ManifestEntry
 from lmsconf.planner.undo.drafts import ALL, Draft, Drafter, LeftAlone, without_values_of
 from lmsconf.planner.undo.names import deleted_id, map_references, marked_id, plain_id, renamed_to
@@ -286,8 +286,8 @@ def name_claims(
     kind: Kind, run: RunToUndo, live: PlanContext, changes: Sequence[Change]
 ) -> Iterator[NameClaim | Change]:
     """Yield the claims of renamed and deleted resources; a change itself where others have given another name since."""
-    rows = {row.id: row for row in live.snapshot.rows(kind.row_type)}
-    before = {row.id: row for row in run.before.rows(kind.row_type)}
+    rows = {row.id: row for row in live.snapshot.rows(row_type_of(kind))}
+    before = {row.id: row for row in run.before.rows(row_type_of(kind))}
     for change in changes:
         if change.id is None or change.id not in before:
             continue
@@ -320,7 +320,7 @@ def granted(claims: Sequence[NameClaim], live: PlanContext, deleted: Collection[
 
 def holders(claim: NameClaim, live: PlanContext) -> Iterator[Any]:
     """Yield the live resources that have the name of a claim now."""
-    for row in live.snapshot.rows(claim.kind.row_type):
+    for row in live.snapshot.rows(row_type_of(claim.kind)):
         if claim.kind.normalize_name(row.name) == claim.name:
             yield row
 

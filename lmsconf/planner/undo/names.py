@@ -16,7 +16,7 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_name
 from lmsconf.model.plan import Action, Change
 from lmsconf.planner.context import PlanContext
-from lmsconf.planner.kind import Kind
+from lmsconf.planner.kind import Kind, row_type_of
 from lmsconf.planner.manifest_entries import ANY, KEYS, PartReferences
 from lmsconf.planner.undo.run import RunToUndo
 
@@ -174,7 +174,7 @@ class Vocabulary:
 def _rows(kinds: Kinds, planning: PlanContext) -> Iterator[tuple[Kind, Any]]:
     for kind in kinds.values():
         if not kind.is_relation:
-            yield from ((kind, row) for row in planning.snapshot.rows(kind.row_type))
+            yield from ((kind, row) for row in planning.snapshot.rows(row_type_of(kind)))
 
 
 def shown_name(kind: Kind, planning: PlanContext, row: Any) -> str:

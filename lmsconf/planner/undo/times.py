@@ -23,7 +23,7 @@ from lmsconf.model.plan import Action, Change
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.context import CallTemplates, Deletion, PlanContext
-from lmsconf.planner.kind import Kind
+from lmsconf.planner.kind import Kind, row_type_of
 from lmsconf.planner.undo.names import Kinds, Vocabulary, plain_id
 from lmsconf.planner.undo.run import RunToUndo
 
@@ -84,7 +84,7 @@ class Times:
         """Return the resources of a kind by id, live ones or those of before the run."""
         key = (kind.name, live)
         if key not in self._rows:
-            rows = (self.live if live else self.before).snapshot.rows(kind.row_type)
+            rows = (self.live if live else self.before).snapshot.rows(row_type_of(kind))
             self._rows[key] = {row.id: row for row in rows}
         return self._rows[key]
 
