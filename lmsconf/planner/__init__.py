@@ -2,7 +2,7 @@
 
 kind, context                what there is to say about a kind, and PlanContext, the state of one planning run
 manifest_entries             entries as kinds parse and describe them; names of live resources as manifests use them
-selection                    which resources are planned: `--only`, `--except`, `--additive`
+selection, address_patterns  which resources are planned: `--only`, `--except`, `--additive`, and the patterns they take
 claim_matching, matching     which live resource each declaration refers to, and which are deleted
 missing_references           references to what will not exist
 plan, planned_resources, diff
@@ -18,4 +18,5 @@ reading                      which listings a plan needs, and what the jobs that
 redaction, snapshot_redaction
                              snapshots without the people that no manifest names
 dependency_graph             declarations → the graph of what they depend on
+undo                         a recorded run → the plan that undoes it
 """

@@ -62,7 +62,7 @@ class _UnorderedLists:
 
     def give_up_diffing(self, level: DiffLevel, diff_instance: DeepDiff) -> bool:
         if level.t1 != level.t2:
-            diff_instance.custom_report_result(_UNORDERED, level)  # type: ignore[no-untyped-call]
+            diff_instance.custom_report_result(_UNORDERED, level)  # type: ignore[no-untyped-call]  # deepdiff has no types there
         return True
 
 

@@ -97,7 +97,7 @@ def _environment(escape: Callable[[str], str], **options: object) -> Environment
         undefined=StrictUndefined,
         finalize=finalize,
         keep_trailing_newline=True,
-        **options,  # type: ignore[arg-type]
+        **options,  # type: ignore[arg-type]  # texts and flags of one mapping
     )
     made.globals |= {module.__name__.rpartition(".")[2]: module for module in _WORDING}
     made.globals |= {"blockers": blockers, "request_body_json": request_body_json}

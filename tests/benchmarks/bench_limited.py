@@ -23,7 +23,7 @@ from workload import Size, make_project, values_of
 import lmsconf
 from lmsconf.cli.progress import LimitWording
 from lmsconf.model.progress import RunProgress
-from lmsconf.sandbox import transport
+from lmsconf.sandbox import service
 from lmsconf.sandbox.faults import Fault, FaultScript
 
 _LEFT = re.compile(r"left, about (?:(\d+) hours?)? ?(?:(\d+) minutes?)? ?(?:(\d+) seconds?)?")
@@ -65,8 +65,8 @@ def main() -> None:
 def _measure(project: Path, rate: float) -> None:
     faults, words = RefusalsBeyondRate(rate), LimitWording()
     lines: list[tuple[float, int, str]] = []
-    opened = transport.Sandbox
-    transport.Sandbox = partial(opened, faults=faults)  # type: ignore[misc,assignment]  # the server makes its service by this name
+    opened = service.Sandbox
+    service.Sandbox = partial(opened, faults=faults)  # type: ignore[misc,assignment]  # the server makes its service by this name
     start = time.monotonic()
 
     def progress(now: RunProgress) -> None:
@@ -77,7 +77,7 @@ def _measure(project: Path, rate: float) -> None:
     try:
         lmsconf.open(project).plan(progress=progress)
     finally:
-        transport.Sandbox = opened  # type: ignore[misc]  # as it was
+        service.Sandbox = opened  # type: ignore[misc]  # as it was
     took, least = time.monotonic() - start, faults.answered / rate
     tell(f"{faults.answered:,} requests at {rate:g} a second, {faults.refused} refused")
     tell(f"  {took:.1f} s, least {least:.1f} s  ratio {took / least:.3f}  {verdict(took / least, 1.1)}")

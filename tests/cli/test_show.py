@@ -222,7 +222,7 @@ def graph(root: Path, manifest: str, *options: str) -> Result:
 
 
 def test_the_picture(tmp_path: Path) -> None:
-    """Content points to whom it is for, smart groups to their fields; what is declared elsewhere is dashed."""
+    """Content points to its audiences, smart groups to their fields; what is declared elsewhere is dashed."""
     assert graph(tmp_path, GRAPH_MANIFEST).output == MERMAID
     dot = graph(tmp_path, GRAPH_MANIFEST, "--format", "dot").output
     assert '  n1 [label="Country (custom field)", shape=parallelogram, style=dashed];\n' in dot

@@ -120,7 +120,7 @@ def pages(key: str, id: str, ids: Iterable[str], *, total: str | None = None, ca
 
 
 class VirtualThreads:
-    """A clock for several threads. Who sleeps hands over to whoever wakes first, so every run goes the same way."""
+    """A clock for several threads: the one that sleeps hands over to the one that wakes first, alike in each run."""
 
     def __init__(self, seed: int = 1) -> None:
         self.time = 1_000.0

@@ -269,7 +269,7 @@ def test_people_who_are_not_shown_are_counted() -> None:
 
 
 def test_people_who_are_only_counted_come_back_as_that_many() -> None:
-    """Each becomes an unnamed person of one list only; nothing is known of people whom no listing contains."""
+    """Each becomes an unnamed person of one list only; nothing is known of people that no listing contains."""
     rows = (
         UnnamedRow("toy", RemoteId("1"), "crew", active=2, archived=1, unknown=2),
         UnnamedRow("toy", RemoteId("2"), "crew", active=1, archived=0, unknown=0),

@@ -151,7 +151,7 @@ def test_after_a_kill_at_any_moment_the_next_probe_restores_all(open_clinic: Ope
     before = held(clinic.service)
     asked = len(clinic.service.log)
     clinic.probe(*SUBJECTS)
-    number = random.Random(f"{case} {moment}").randrange(1, len(clinic.service.log) - asked)  # noqa: S311
+    number = random.Random(f"{case} {moment}").randrange(1, len(clinic.service.log) - asked)  # noqa: S311  no secret
     (clinic.folder / "lmsconf.yaml").write_text(project, encoding="utf-8")
     words = [sys.executable, "-m", "lmsconf", "-C", str(clinic.folder), "doctor", "--probe", "--yes", *SUBJECTS]
     with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
@@ -168,7 +168,7 @@ def test_a_probe_that_was_killed_is_cleaned_up_on_services_of_any_kind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     """After a kill at ten calls of each of ten random services; every day and in .ci/run at three of one and of ten."""
-    dice = random.Random(seed)  # noqa: S311
+    dice = random.Random(seed)  # noqa: S311  no secret
     subjects = ("--user", RANDOM_BO, "--user", P0, "--content", "GDPR basics")
     with opened(drawn(seed), seed, tmp_path, monkeypatch) as it:
         it.write(FIRST)

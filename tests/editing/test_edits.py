@@ -102,7 +102,7 @@ TIMES: Final = (None, "2025-06-01T12:30:00Z", "2027-12-31T22:59:59Z", "2028-02-2
 
 @st.composite
 def hands(draw: st.DrawFn) -> tuple[RandomWorkspace, Dice]:
-    """A workspace, and the choices of whoever edits it by hand."""
+    """A workspace, and the choices of somebody who edits it by hand."""
     return draw(worlds()), Dice(draw)
 
 

@@ -274,7 +274,7 @@ def _items(value: object) -> set[str]:
 @tried(80)
 @given(wishes(), st.integers(0, 99))
 def test_only_touches_what_it_names_and_needs(opened: Open, both: Both, place: int) -> None:
-    """A plan of one address has changes of that one, of what it needs, and of what goes with it; so has its apply."""
+    """A plan of one address changes that resource, what it needs, and what goes with it; so does its apply."""
     stage = opened(both)
     whole = stage.plan()
     declared = {one.address: one for one in stage.manifests().declared}

@@ -261,7 +261,7 @@ class RandomService(Sandbox):
         if self.points.order == "reversed":
             return rows[::-1]
         if self.points.order == "shuffled":
-            return sorted(rows, key=lambda row: random.Random(f"{self._seed}{row[id] if id else row}").random())  # noqa: S311
+            return sorted(rows, key=lambda row: random.Random(f"{self._seed}{row[id] if id else row}").random())  # noqa: S311  no secret
         return rows
 
     def _unset(self, kind: str, row: Row) -> Row:
@@ -381,7 +381,7 @@ class RandomService(Sandbox):
             raise Refused(REFUSED, f"a name has at most {self.points.longest} characters")
         of_kind = f" AND kind = '{kind}'" if kind else ""
         with self.store.read_transaction() as repository:
-            others = repository.column(f"SELECT name FROM {table} WHERE id != ?{of_kind}", own)  # noqa: S608
+            others = repository.column(f"SELECT name FROM {table} WHERE id != ?{of_kind}", own)  # noqa: S608  names of this module
         cased = str.casefold if self.points.unique == "case" else str
         if self.points.unique != "no" and cased(name) in map(cased, others):
             raise Refused(REFUSED, "that name is taken")
@@ -425,7 +425,7 @@ class RandomService(Sandbox):
             value = self._within("DELETE", asked["path"])
             if self.points.deleting == "stay":
                 with self.store.write_transaction() as repository:
-                    repository.execute_many(f"INSERT INTO targets VALUES ({','.join('?' * 10)})", targets)  # noqa: S608
+                    repository.execute_many(f"INSERT INTO targets VALUES ({','.join('?' * 10)})", targets)  # noqa: S608  names of this module
             return value
 
         return delete
@@ -453,7 +453,7 @@ class RandomService(Sandbox):
                 raise Refused(REFUSED, "the call names nobody")
             group = asked.get("groupId") or asked["smartGroupId"]
             with self.store.read_transaction() as repository:
-                there = set(repository.column(f"SELECT person FROM {table} WHERE grp = ?", group))  # noqa: S608
+                there = set(repository.column(f"SELECT person FROM {table} WHERE grp = ?", group))  # noqa: S608  names of this module
             if self.points.listed == "refused" and self.points.add == "adds" and there & set(ids):
                 raise Refused(REFUSED, "somebody is in the list already")
             number = len(set(ids) if self.points.counted == "distinct" else ids)
@@ -500,7 +500,7 @@ class RandomService(Sandbox):
         def remove(asked: Row, wanted: Row, told: Row) -> object:
             group = asked.get("groupId") or asked["smartGroupId"]
             with self.store.read_transaction() as repository:
-                there = set(repository.column(f"SELECT person FROM {table} WHERE grp = ?", group))  # noqa: S608
+                there = set(repository.column(f"SELECT person FROM {table} WHERE grp = ?", group))  # noqa: S608  names of this module
             if asked["userId"] not in there and self.points.removing == "missing":
                 raise Refused(MISSING, "nobody of that id is in the list")
             return self._within("DELETE", asked["path"])

@@ -27,7 +27,7 @@ class Choices:
                     `text`
     no_rows         a page behind the last row is `empty` or `null`
     shuffle         seed of the order in which it lists things; None: as they were made; -1: another one every time
-    users           whom /users lists: `all` or `active`; extended: `all`, `active` or `lacking` one person
+    users           the people that /users lists: `all` or `active`; extended: `all`, `active` or `lacking` one person
     names           the wire names of what the specification does not show
     time            how targets show times: `z`, `ms+0000`, `msz`, `+02:00`, `+0000`, `local`, `epoch`, `number` (which
                     is no text); takes: `any`, `epoch` or `iso`

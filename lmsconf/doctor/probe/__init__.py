@@ -4,8 +4,7 @@ trial_client
             makes sequential calls with candidate names and values
 scratch_objects
             creates objects for a probe, and deletes them
-candidate_values
-            the names and values that are tried for each key
+experiments the table of experiments: what is sent and read to learn each key
 group_lessons, assignment_lessons, field_lessons, account_lessons, person_lessons
             the lessons, one for each key: try, read back, record
 person_backup

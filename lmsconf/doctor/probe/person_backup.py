@@ -149,8 +149,8 @@ class PersonBackup(Struct, frozen=True):
         for field in fields:
             keys = [clear_answer_key(field.type), WRAPPER, *map(answer_value_key, self.answered_types)]
             tries = islice(candidate_combinations(keys, client.likely_value), _MOST_TRIES)
-            attempts = (lambda trying=trying: self._send_cleared(client, field, trying) for trying in tries)  # noqa: B023
-            self._until(client, attempts, lambda live: field.name not in _answered(live))  # noqa: B023
+            attempts = (lambda trying=trying: self._send_cleared(client, field, trying) for trying in tries)  # noqa: B023  used up within this round
+            self._until(client, attempts, lambda live: field.name not in _answered(live))  # noqa: B023  used within this round
         return bool(fields)
 
     def lacks_answers_of(self, before: PersonBackup) -> bool:
