@@ -343,7 +343,7 @@ def test_help_lists_every_command_and_imports_none() -> None:
     shown = subprocess.run(
         [sys.executable, "-I", "-S", "-c", _with_path(program)], capture_output=True, text=True, check=True
     )
-    expected = [f"lmsconf.cli.{name}" for name in ("command", "frame", "help", "output_streams")]
+    expected = [f"lmsconf.cli.{name}" for name in ("command", "help", "output_streams", "run_command")]
     assert shown.stderr == f"{expected}\n"
     assert all(f"  {name} " in shown.stdout for name, entry in COMMANDS.items())
 

@@ -227,7 +227,8 @@ def narrowed(row: Any, dice: Dice) -> Any:
     if len(conditions) > 1 and dice.chance(2):
         conditions.pop(dice.number(0, len(conditions) - 1))
     elif conditions and len(conditions[0].choices) > 1:
-        conditions[0] = conditions[0]._replace(choices=frozenset(dice.some(sorted(conditions[0].choices), least=1)))
+        some = dice.some(sorted(conditions[0].choices), least=1)
+        conditions[0] = replace(conditions[0], choices=frozenset(some))
     return tuple(conditions)
 
 

@@ -281,7 +281,7 @@ def test_the_window_is_closed_and_stays_closed(tmp_path: Path) -> None:
     _, change = changed(it.plan(CLOSE))[ADDRESS]
     [field] = change.fields
     assert (field.path, field.after) == ("visible_until", "2026-12-31T23:59:59+01:00")
-    assert change.replaced_by == (("content_target", "GDPR 2026 -> group/Sales"),)
+    assert change.replaced_by == ("content_target/GDPR 2026 -> group/Sales",)
     it.settled(CLOSE)
     assert it.plan(CLOSE.replace("2026-12-31", "2027-01-31")).changes == ()
 
