@@ -20,10 +20,9 @@ from lmsconf.kinds.shared.responses import require_object
 from lmsconf.kinds.smart_group.types import SmartGroupSpec
 from lmsconf.kinds.user.answer_index import PeopleWithAnswers
 from lmsconf.kinds.user.compare import has_enough_declared_admins
-from lmsconf.kinds.user.listings import ExtendedInfoListing, PeopleCount, WholePeople, read_needed_people
+from lmsconf.kinds.user.listings import ExtendedInfoListing, PeopleCount, read_needed_people
 from lmsconf.kinds.user.types import (
     AdminRow,
-    AnswersRow,
     HolderRow,
     PersonRow,
     PersonSpec,
@@ -71,8 +70,8 @@ def read_people(reading: ReadContext) -> Listing[PersonRow] | None:
         if not may_lose_answers(reading):
             return None
     index = reading.shared_state(PeopleWithAnswers)
-    collects = reading.effects or (reading.covers(CUSTOM_FIELD) and not reading.everything)
-    index.keeps_texts = may_delete_fields(reading)
+    collects = reading.effects or reading.everything or reading.covers(CUSTOM_FIELD)
+    index.keeps_texts = reading.everything or may_delete_fields(reading)
     keep = index.collecting(_kept(reading)) if collects else _kept(reading)
     rows = read_needed_people(reading, keep, may_look_up=lambda: needed and _only_in_lists(reading))
     looked_up = rows.incomplete is None and rows.total is not None and len(rows.rows) < rows.total
@@ -83,10 +82,11 @@ def read_people(reading: ReadContext) -> Listing[PersonRow] | None:
     reading.people = len(rows.rows) if rows.total is None and rows.incomplete is None else rows.total
     listing = reading.publish_listing(USER, _parsed(rows))
     if not needed or may_lose_answers(reading):
-        reading.add_listing(ANSWERS, _answers(reading, rows))
+        kept = (index.answers_of(RemoteId(str(row["userId"]))) for row in rows.rows)
+        reading.add_listing(ANSWERS, sorted_listing(kept, rows.incomplete))
     extended = reading.shared_state(ExtendedInfoListing)
     if reading.everything:
-        listing, admin = read_everybody(listing, rows, extended.rows(), reading.shared_state(WholePeople))
+        listing, admin = read_everybody(listing, rows, extended.rows(), index)
         reading.add_listing(HOLDERS, Listing(rows=count_choice_holders(listing.rows), incomplete=rows.incomplete))
         reading.add_listing(ADMIN, admin)
         matched = reading.match(USER, listing, reading.declarations)[1]
@@ -125,20 +125,12 @@ def _all_known(reading: ReadContext) -> bool:
 def _kept(reading: ReadContext) -> Callable[[dict[str, Json]], dict[str, Json]]:
     """Return the filter of user rows: whole rows only for declared people, to bound memory with 200,000 people."""
     if reading.everything:
-        return reading.shared_state(WholePeople).keep
+        return keep_keys("userId", "email", "archivedAt", "firstName", "lastName", "metadata", "customArchiveDate")
     people = reading.declarations.of_kind(USER)[0]
     emails = {name for one in people for name in (one.address.name, *one.previously)}
     pinned = {one.pin(reading.policy.workspace) for one in people}
     few = keep_keys("userId", "email", "archivedAt")
     return lambda row: row if row["userId"] in pinned or normalize_email(str(row.get("email"))) in emails else few(row)
-
-
-def _answers(reading: ReadContext, rows: ListedRows) -> Listing[AnswersRow]:
-    """Return the answers of all people, as they were kept while their listing was read."""
-    if reading.everything:
-        return sorted_listing(map(reading.shared_state(WholePeople).answers_row, rows.rows), rows.incomplete)
-    kept = reading.shared_state(PeopleWithAnswers)
-    return sorted_listing((kept.answers_of(RemoteId(str(row["userId"]))) for row in rows.rows), rows.incomplete)
 
 
 def read_declared(
@@ -188,7 +180,7 @@ def read_declared(
 
 
 def read_everybody(
-    listing: Listing[PersonRow], rows: ListedRows, everybody: ListedRows, whole: WholePeople
+    listing: Listing[PersonRow], rows: ListedRows, everybody: ListedRows, index: PeopleWithAnswers
 ) -> tuple[Listing[PersonRow], Listing[AdminRow]]:
     """Return the listing with all attributes from both listings, and the listing of admins.
 
@@ -197,7 +189,7 @@ def read_everybody(
     raw = {str(row["userId"]): row for row in rows.rows}
     held = {str(row["userId"]): parse_rights(row) for row in everybody.rows}
     people = listing.rows
-    detailed = (_with(row, _all_listed(raw[row.id], whole) | held.get(row.id, {})) for row in people)
+    detailed = (_with(row, _all_listed(raw[row.id], index) | held.get(row.id, {})) for row in people)
     return Listing(rows=tuple(detailed), incomplete=listing.incomplete), admin_listing(everybody, people)
 
 
@@ -246,8 +238,9 @@ def read_managed_groups(
     return replace(listing, rows=tuple(_with(row, held.get(row.id, {})) for row in listing.rows))
 
 
-def _all_listed(data: Data, whole: WholePeople) -> dict[str, object]:
-    return {**parse_listed_values(data, _LISTED - {"answers"}), "answers": whole.answers(data)}
+def _all_listed(data: Data, index: PeopleWithAnswers) -> dict[str, object]:
+    answers = index.answers_of(RemoteId(str(data["userId"]))).all_answers
+    return {**parse_listed_values(data, _LISTED - {"answers"}), "answers": answers}
 
 
 def admin_listing(everybody: ListedRows, people: Sequence[PersonRow]) -> Listing[AdminRow]:

@@ -26,8 +26,8 @@ from lmsconf.kinds.manual_group.types import GroupRow, parse_group_row
 from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
 from lmsconf.kinds.shared.responses import id_set, require_object
 from lmsconf.kinds.smart_group.types import SmartGroupRow, parse_detail_row, parse_listed_row
-from lmsconf.kinds.user.answer_index import AnswerIndex, IndexedPerson, read_answer_index
-from lmsconf.kinds.user.types import PersonRow
+from lmsconf.kinds.user.answer_index import AnswerIndex, read_answer_index
+from lmsconf.kinds.user.types import PersonRow, answers_of
 from lmsconf.model.address import RemoteId
 from lmsconf.model.api import ListOperation
 from lmsconf.model.names import LOCK_PREFIX, normalize_name
@@ -116,15 +116,7 @@ def facts_from_snapshot(snapshot: Snapshot, scope: AccessScope, everyone: str) -
     for name in (USER, CONTENT, GROUP, SMART_GROUP, CUSTOM_FIELD, CONTENT_TARGET):
         if (reason := snapshot.of(name).incomplete) is not None:
             incomplete.append(f"the snapshot has no complete listing of {name.replace('_', ' ')}s: {reason}")
-    people = tuple(
-        IndexedPerson(
-            row.id,
-            row.email,
-            row.archived,
-            None if row.answers is None else tuple((answer.field, answer) for answer in row.answers),
-        )
-        for row in snapshot.rows(PersonRow)
-    )
+    people = tuple(map(answers_of, snapshot.rows(PersonRow)))
     targets: dict[RemoteId, list[TargetRow]] = {row.id: [] for row in snapshot.rows(ContentRow)}
     for row in snapshot.rows(TargetRow):
         targets.setdefault(row.content, []).append(row)
