@@ -19,7 +19,7 @@ from lmsconf.kinds.user.types import AnswersRow
 from lmsconf.model.address import RemoteId
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_name
-from lmsconf.planner.reading import ReadContext, ReadState, keep_keys
+from lmsconf.planner.reading import ReadContext, keep_keys
 
 Answer: TypeAlias = tuple[str, AnswerRow | None]
 Row: TypeAlias = dict[str, Json]
@@ -40,7 +40,7 @@ class AnswerIndex(Struct, frozen=True, dict=True):
         return {person.id: position for position, person in enumerate(self.people)}
 
 
-class PeopleWithAnswers(ReadState):
+class PeopleWithAnswers:
     """Collects the rows of the listing of people while one reading reads it.
 
     keeps_texts: whether long texts are kept as they are, and not only in the form in which they are compared, since
@@ -48,7 +48,6 @@ class PeopleWithAnswers(ReadState):
     """
 
     def __init__(self, reading: ReadContext) -> None:
-        super().__init__(reading)
         # Few people pick from few choices in many different ways: equal parts are kept once.
         self._people: dict[RemoteId, AnswersRow] = {}
         self._shared: dict[tuple[str, str, bool], Answer | None] = {}

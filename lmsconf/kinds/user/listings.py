@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import Future
 from contextlib import suppress
 from functools import cached_property
 from operator import itemgetter
@@ -12,44 +11,27 @@ from typing import Final, TypeAlias, cast
 
 from lmsconf.api.spec.operations import EXTENDED_INFO, USERS
 from lmsconf.errors import InvalidResponse, Rejected
-from lmsconf.kinds.shared.kind_names import GROUP, USER
+from lmsconf.kinds.shared.kind_names import GROUP
 from lmsconf.kinds.shared.responses import require_object
 from lmsconf.kinds.user.types import RIGHTS
 from lmsconf.model.api import ListedRows
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_email
-from lmsconf.planner.reading import ReadContext, ReadState
+from lmsconf.planner.reading import ReadContext
 
 MEMBER_OF: Final = "memberOfGroups"
 MANAGER_OF: Final = "managerOfGroups"
 _GROUP_ID: Final = cast("Callable[[Json], object]", itemgetter("groupId"))
 
 
-class PeopleCount(ReadState):
-    """first_page: the number of people, None if not counted, and of rows on the first page, 0 if they are not listed.
-
-    The job of this kind sets it once the first page has arrived.
-    """
-
-    def __init__(self, reading: ReadContext) -> None:
-        super().__init__(reading)
-        self.first_page: Future[tuple[int | None, int]] = Future()
-        reading.fail_with_job(USER, self.first_page)
-
-    def set(self, total: int | None, rows: int) -> None:
-        """Set both numbers, unless they are set."""
-        if not self.first_page.done():
-            self.first_page.set_result((total, rows))
-
-
-class ExtendedInfoListing(ReadState):
+class ExtendedInfoListing:
     """The extended listing, shared by the jobs of one reading (API specification, Users).
 
     Of the groups of a person, only manual ones are kept: most are smart groups, of which one person can be in hundreds.
     """
 
     def __init__(self, reading: ReadContext) -> None:
-        super().__init__(reading)
+        self.reading = reading
         self._lock = threading.Lock()
         self._rows: ListedRows | None = None
         self._groups: dict[tuple[str, str], Json] = {}
@@ -106,23 +88,22 @@ _EDITORS: Final = 5
 def read_needed_people(
     reading: ReadContext, keep: Callable[[Row], Row], *, may_look_up: Callable[[], bool]
 ) -> ListedRows:
-    """Return the rows of all people, or only of those that the plan shows, and set the PeopleCount.
+    """Return the rows of all people, or only of those that the plan shows, and count them.
 
     may_look_up: whether only ids and e-mails of the people in lists matter; called once the first page is read.
     """
-    count = reading.shared_state(PeopleCount)
     first: dict[str, Row] = {}
     people: list[Row] | None = None
 
     def kept(row: Row) -> Row:
         small = keep(row)
-        if not count.first_page.done():
+        if not reading.first_page.done():
             first[str(row["userId"])] = small
         return small
 
     def reads_on(total: int | None, rows: int) -> bool:
         nonlocal people
-        count.set(total, rows)
+        reading.count_people(total, rows)
         people = _looked_up(reading, first, total, keep) if may_look_up() else None
         return people is None
 

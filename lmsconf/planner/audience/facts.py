@@ -16,7 +16,6 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lmsconf.api.spec.operations import CATALOG, CUSTOM_FIELDS, MANUAL_GROUPS, SMART_GROUPS
-from lmsconf.kinds.content_target.read import TargetsRead
 from lmsconf.kinds.content_target.target_ids import Audiences, audiences_among
 from lmsconf.kinds.content_target.target_requests import read_targets
 from lmsconf.kinds.content_target.types import ContentRow, TargetRow, parse_content_row
@@ -221,7 +220,7 @@ def _targets(
     live = any(isinstance(key, str) for key in (*scope.groups, *scope.smart_groups))
     if live or scope.changes_accounts or scope.changes_answers:
         wanted |= contents.keys()
-    known = reading.shared_state(TargetsRead).rows
+    known = reading.targets
     rest = [contents[id] for id in sorted(wanted - known.keys()) if id in contents]
     read = read_targets(reading.api, rest)
     return {id: known[id] for id in wanted & known.keys()} | {id: rows for id, (_, rows) in read.items()}
