@@ -299,17 +299,17 @@ def admin_changes(
     planning: PlanContext, matched: MatchResult[PersonSpec, PersonRow]
 ) -> tuple[list[Match[PersonSpec, PersonRow]], list[Match[PersonSpec, PersonRow]]]:
     """Return the people who are administrators after the plan for certain, and those who lose the right."""
-    planned = [match for match in matched.matches if planning.chosen(match.address)]
+    planned = [(match, match.declared.spec, match.row) for match in matched.matches if planning.chosen(match.address)]
     return (
         [
-            one
-            for one in planned
-            if one.declared.spec.flag("admin") is True and not planned_flag(one.declared.spec, one.row, "archived")
+            match
+            for match, spec, row in planned
+            if spec.flag("admin") is True and not planned_flag(spec, row, "archived")
         ],
         [
-            one
-            for one in planned
-            if one.declared.spec.flag("admin") is False and one.row and one.row.admin and not one.row.archived
+            match
+            for match, spec, row in planned
+            if spec.flag("admin") is False and row and row.admin and not row.archived
         ],
     )
 
