@@ -247,7 +247,7 @@ class PlanContext:
     freed_slots     field to be created → the deletion that frees its slot
     people          the directory as it will be after the plan; None until it is asked for
     archived_ids    ids of people who are archived before the plan; None until they are asked for
-    planned_people  e-mail → the person, for all whom the plan may change
+    planned_people  e-mail → the match of people that the plan may change
     planned_conditions
                     id of a live smart group → its conditions after the plan
     moved_conditions
