@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from lmsconf.kinds.content_target.target_ids import Audiences
     from lmsconf.kinds.content_target.types import AssignmentSpec, Replacement, TargetRow
     from lmsconf.kinds.custom_field.lost_answers import FieldOrChoiceDeletion
-    from lmsconf.kinds.custom_field.parse import ActiveMigration
+    from lmsconf.kinds.custom_field.planned_migration import ActiveMigration
     from lmsconf.kinds.smart_group.types import DeclaredCondition
     from lmsconf.kinds.user.people_directory import PeopleDirectory
     from lmsconf.kinds.user.types import PersonRow, PersonSpec

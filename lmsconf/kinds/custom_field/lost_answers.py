@@ -161,7 +161,7 @@ def _answering(
     """The ids of people who lose no answer: they get another from the plan, or theirs is moved to another field."""
     if loss.choices is None:
         migration = planning.migrations.get(loss.address)
-        return frozenset() if migration is None else migration.settled
+        return frozenset(() if migration is None else migration.settled)
     return frozenset(
         match.row.id
         for match in people.matches
