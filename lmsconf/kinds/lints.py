@@ -51,9 +51,11 @@ def lint_managers(
     managers = None if people is None else _managers(context, people, live)
     if managers is None or managers - archived_people(context):
         return
-    message = "all its managers are archived" if managers else "nobody manages it"
     yield lint_problem(
-        "lint/no-active-manager", message, source=declared.places.at("managers"), address=declared.address
+        "lint/no-active-manager",
+        "all its managers are archived" if managers else "nobody manages it",
+        source=declared.places.at("managers"),
+        address=declared.address,
     )
 
 
@@ -291,8 +293,12 @@ def _closed(declared: _Assignment, zone: tzinfo | None) -> Problem:
 
 def _archived(declared: _Assignment, archived: frozenset[str]) -> Iterator[Problem]:
     if declared.spec.audience.name in archived:
-        message = f"{declared.spec.audience.name} is archived"
-        yield lint_problem("lint/archived-assignee", message, source=declared.source, address=declared.address)
+        yield lint_problem(
+            "lint/archived-assignee",
+            f"{declared.spec.audience.name} is archived",
+            source=declared.source,
+            address=declared.address,
+        )
 
 
 def _is_empty(

@@ -69,15 +69,25 @@ def _other_name(planning: PlanContext, entry: DeleteEntry[Any], pinned: HasName,
     name = entry.address.name
     message = f'the id "{pinned.id}" is that of "{pinned.name}", {_live_as(name, named)}'
     otherwise = f"To delete {quote_name(name)}, correct the id." if named else "Or remove the entry."
-    hint = f"To delete that one, write {quote_name(pinned.name)} as its name. {otherwise}"
-    _report(planning, entry, "absent/other-name", message, hint)
+    _report(
+        planning,
+        entry,
+        "absent/other-name",
+        message,
+        f"To delete that one, write {quote_name(pinned.name)} as its name. {otherwise}",
+    )
 
 
 def _other_id(planning: PlanContext, entry: DeleteEntry[Any], pin: str, named: Sequence[HasName]) -> None:
     """Warn of an id that is not live. Not an error: the entry of a duplicate that was deleted by id looks like this."""
-    message = f'nothing with the id "{pin}" is live, {_live_as(entry.address.name, named)}'
-    hint = "If the deletion is applied, remove the entry. If you mean that one, correct the id."
-    _report(planning, entry, "absent/other-id", message, hint, Severity.WARNING)
+    _report(
+        planning,
+        entry,
+        "absent/other-id",
+        f'nothing with the id "{pin}" is live, {_live_as(entry.address.name, named)}',
+        "If the deletion is applied, remove the entry. If you mean that one, correct the id.",
+        Severity.WARNING,
+    )
 
 
 def _live_as(name: str, named: Sequence[HasName]) -> str:
@@ -168,8 +178,9 @@ def match_declared(
     planning: PlanContext, kind: str, noun: str, declared: Sequence[DesiredResource[Spec]], rows: Sequence[Row]
 ) -> tuple[MatchResult[Spec, Row], ClaimMatches[Row]]:
     """Match declarations with live rows, record problems, and register the declared names."""
-    incomplete = planning.snapshot.of(kind).incomplete
-    matched = match_claims([claim_of(planning, one) for one in declared], rows, incomplete=incomplete, noun=noun)
+    matched = match_claims(
+        [claim_of(planning, one) for one in declared], rows, incomplete=planning.snapshot.of(kind).incomplete, noun=noun
+    )
     planning.problems.extend(matched.problems)
     out: MatchResult[Spec, Row] = MatchResult(live=len(rows))
     for position, (declaration, row) in enumerate(zip(declared, matched.live, strict=True)):

@@ -269,7 +269,11 @@ def _choice_line(new: Json, old: Json) -> str:
 
 
 def _choice_problem(change: Change, code: str, summary: str, hint: str, severity: Severity) -> Problem:
-    message = f"{change.address}: {summary}"
     return Problem(
-        code=code, severity=severity, message=message, hint=hint, source=change.source, address=str(change.address)
+        code=code,
+        severity=severity,
+        message=f"{change.address}: {summary}",
+        hint=hint,
+        source=change.source,
+        address=str(change.address),
     )

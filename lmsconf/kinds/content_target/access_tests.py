@@ -113,8 +113,14 @@ def parse_test(entry: ManifestEntry) -> AccessTest | None:
 
 
 def _report(entry: ManifestEntry, message: str, *at: str) -> None:
-    hint = "Correct it, or write two tests."
-    entry.report(Problem(code="manifest/test", message=f"tests: {message}", hint=hint, source=entry.places.at(*at)))
+    entry.report(
+        Problem(
+            code="manifest/test",
+            message=f"tests: {message}",
+            hint="Correct it, or write two tests.",
+            source=entry.places.at(*at),
+        )
+    )
 
 
 def _claim(body: Mapping[str, Json]) -> tuple[AccessClaim, tuple[Address, ...]]:

@@ -89,8 +89,13 @@ class ContentResolver:
             return rows[0].id
         if rows:
             ids = ", ".join(sorted(row.id for row in rows))
-            hint = f"Select one with `content: {{name: {quote_name(spec.content)}, id: ...}}`."
-            self._problem(at, address, "content/twice", f'"{spec.content}" is in the catalog with the ids {ids}', hint)
+            self._problem(
+                at,
+                address,
+                "content/twice",
+                f'"{spec.content}" is in the catalog with the ids {ids}',
+                f"Select one with `content: {{name: {quote_name(spec.content)}, id: ...}}`.",
+            )
         elif must:
             similar = suggest_name(self._planning, spec.content, self._by_name)
             near = hint_on_missing(self._planning, CONTENT, similar, _CATALOG)

@@ -81,8 +81,12 @@ def report_self_replacement(
     """Report a content that replaces itself; two contents may share a name if their ids differ."""
     for old in replaced:
         if old.content == content and (old.content_pins == pins or not (old.content_pins and pins)):
-            message = f"{content}: it cannot replace itself"
-            _report(entry, (*old.path, "content"), message, "Name the earlier content, or remove `replaces`.")
+            _report(
+                entry,
+                (*old.path, "content"),
+                f"{content}: it cannot replace itself",
+                "Name the earlier content, or remove `replaces`.",
+            )
 
 
 def report_gap(entry: ManifestEntry, spec: AssignmentSpec, replaced: Sequence[Replacement]) -> None:

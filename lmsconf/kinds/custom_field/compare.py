@@ -155,10 +155,9 @@ def renamed_choice_hint(planning: PlanContext, field: Address, name: str) -> str
 
 
 def _claim(planning: PlanContext, declared: DesiredResource[CustomFieldSpec], choice: DeclaredChoice) -> Claim:
-    pin = pin_in(choice.pins, planning.policy.workspace)
     return Claim(
         name=choice.name,
-        pin=pin,
+        pin=pin_in(choice.pins, planning.policy.workspace),
         previously=choice.previously,
         label=f'{declared.address}: choice "{choice.name}"',
         find_source=partial(declared.places.at, *choice.at),
@@ -228,8 +227,9 @@ def _new(
     if spec.description is not None:
         after["description"] = spec.description or None
     after.update({key: getattr(spec, key) for key in FLAGS if getattr(spec, key) is not None})
-    defaults = tuple(key for key in ("description", *FLAGS) if key not in after)
-    return BeforeAfter(before=None, after=after, defaults=defaults)
+    return BeforeAfter(
+        before=None, after=after, defaults=tuple(key for key in ("description", *FLAGS) if key not in after)
+    )
 
 
 def live_field_form(field: FieldRow) -> Form:

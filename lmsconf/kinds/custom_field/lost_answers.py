@@ -103,9 +103,14 @@ def count_lost_answers(planning: PlanContext, people: MatchResult[PersonSpec, Pe
         if not isinstance(known, str):
             planning.lost_answers[loss.address] = None if unread else len(lost)
     if everybody or unknown:
-        taken = None if unknown else len(everybody)
-        size = len(planning.snapshot.of(USER).rows) if isinstance(known, str) else len(known)
-        planning.measures.append(GuardCount(guard="answers", of="all people", taken=taken, size=size))
+        planning.measures.append(
+            GuardCount(
+                guard="answers",
+                of="all people",
+                taken=None if unknown else len(everybody),
+                size=len(planning.snapshot.of(USER).rows) if isinstance(known, str) else len(known),
+            )
+        )
 
 
 def field_undo(planning: PlanContext, address: Address) -> Undo:

@@ -43,11 +43,10 @@ def add_copied_answers(planning: PlanContext, declared: Sequence[Person]) -> Seq
         added = {} if id is None else copies.pop(id, {})
         out.append(_with_answers(resource, added) if added else resource)
     for id, answers in copies.items():
-        spec = PersonSpec(declared_keys=frozenset({_ANSWERS}), answers=answers)
         out.append(
             DesiredResource(
                 address=Address.of(USER, people[id].name),
-                spec=spec,
+                spec=PersonSpec(declared_keys=frozenset({_ANSWERS}), answers=answers),
                 places=migration_of[id].migration.places,
                 pins={planning.policy.workspace: id},
             )
@@ -88,8 +87,11 @@ def complete_copies(planning: PlanContext, matched: MatchResult[PersonSpec, Pers
         if row is not None and row.answers is None and row.id in wanted:
             answers, places = tuple(_held(known[row.id])), match.declared.places
             moves = [f"{one.deletion.address} to {one.target}" for one in active if one.migration.places is places]
-            reason = f"its answer is copied from {' and '.join(moves)}" if moves else None
-            matched.matches[position] = replace(match, row=replace(row, answers=answers), reason=reason)
+            matched.matches[position] = replace(
+                match,
+                row=replace(row, answers=answers),
+                reason=f"its answer is copied from {' and '.join(moves)}" if moves else None,
+            )
 
 
 def _held(row: AnswersRow) -> Iterator[AnswerRow]:
@@ -133,8 +135,11 @@ def give_reasons(planning: PlanContext, matched: MatchResult[SmartGroupSpec, Sma
     for position, match in enumerate(matched.matches if migrations else ()):
         for migration in migrations:
             if match.declared.places is migration.migration.places:
-                reason = f"its conditions name {migration.deletion.address}, whose answers move to {migration.target}"
-                matched.matches[position] = replace(match, reason=reason)
+                matched.matches[position] = replace(
+                    match,
+                    reason=f"its conditions name {migration.deletion.address}, "
+                    f"whose answers move to {migration.target}",
+                )
 
 
 def _is_of(one: Group, row: SmartGroupRow, workspace: str) -> bool:

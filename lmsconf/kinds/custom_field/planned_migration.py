@@ -108,8 +108,9 @@ def plan_migrations(planning: PlanContext, matched: Fields) -> None:
         if active.is_held:
             _keep(planning, matched, deletion)
         else:
-            reason = f"its answers are copied to {target}"
-            matched.deletions[matched.deletions.index(deletion)] = replace(deletion, reason=reason)
+            matched.deletions[matched.deletions.index(deletion)] = replace(
+                deletion, reason=f"its answers are copied to {target}"
+            )
 
 
 def _live_row(planning: PlanContext, target: Address) -> FieldRow | None:
@@ -229,8 +230,12 @@ class ActiveMigration(Struct):
             if self.target.name in answers and self.planning.chosen(resource.address):
                 pin, picked = resource.pin(workspace), picked_choices(answers[self.target.name])
                 names = (resource.address.name, *resource.previously)
-                ids = {pin} if pin is not None else {by_name[name] for name in names if name in by_name}
-                found.update(dict.fromkeys(ids, picked or None))
+                found.update(
+                    dict.fromkeys(
+                        {pin} if pin is not None else {by_name[name] for name in names if name in by_name},
+                        picked or None,
+                    )
+                )
         return found
 
     def _add(

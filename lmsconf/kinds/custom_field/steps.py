@@ -240,9 +240,14 @@ def _replacement(
     ends: frozenset[Ref] = frozenset(),
     avoids: frozenset[Ref] = frozenset(),
 ) -> Step:
-    path = {"customFieldId": row.id}
     return Step(
-        operation="custom-fields.replace", path=path, body=body, makes=makes, uses=uses, ends=ends, avoids=avoids
+        operation="custom-fields.replace",
+        path={"customFieldId": row.id},
+        body=body,
+        makes=makes,
+        uses=uses,
+        ends=ends,
+        avoids=avoids,
     )
 
 

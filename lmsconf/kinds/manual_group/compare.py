@@ -96,8 +96,14 @@ def group_steps(planning: PlanContext, match: Match[ManualGroupSpec, GroupRow], 
     id = me if row is None else row.id
     steps: list[Step] = []
     if row is None:
-        body = planning.call_templates.body("manual-groups.create", name=at.name)
-        steps.append(Step(operation="manual-groups.create", body=body, makes=frozenset({me}), uses=free_name_ref(at)))
+        steps.append(
+            Step(
+                operation="manual-groups.create",
+                body=planning.call_templates.body("manual-groups.create", name=at.name),
+                makes=frozenset({me}),
+                uses=free_name_ref(at),
+            )
+        )
     else:
         steps.extend(rename_steps(planning, "manual-groups.rename", {"groupId": row.id}, match, sides))
     for key, adds, removes in LIST_OPERATIONS:

@@ -99,8 +99,13 @@ def diff_person(planning: PlanContext, match: Match[PersonSpec, PersonRow]) -> B
         record_choice_changes(planning, cast("Mapping[str, Answer]", before.get("answers", {})), answers)
     _refuse_merge(planning, declared, row)
     _refuse_clearing(planning, declared, held, answers)
-    sizes = {"applications": len(row.applications or ())}
-    return BeforeAfter(before=before, after=after, sizes=sizes, taken=_taken(before, after), is_archived=row.archived)
+    return BeforeAfter(
+        before=before,
+        after=after,
+        sizes={"applications": len(row.applications or ())},
+        taken=_taken(before, after),
+        is_archived=row.archived,
+    )
 
 
 def _may_come(planning: PlanContext, declared: DesiredResource[PersonSpec], spec: PersonSpec) -> bool:

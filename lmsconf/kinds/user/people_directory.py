@@ -139,11 +139,16 @@ def check_managers(
             _person(planning, declared, "managers", person, "person/given-right", given, None, Severity.NOTE)
         else:
             why = "cannot be made manager, because the service requires the manager right"
-            hint = (
+            _person(
+                planning,
+                declared,
+                "managers",
+                person,
+                "refusal/manager-right",
+                why,
                 "Set `manager: true` for the person under `users:`, grant the right by hand, or remove the "
-                f"person. The dialect key for who can manage is {WHO_CAN_MANAGE}."
+                f"person. The dialect key for who can manage is {WHO_CAN_MANAGE}.",
             )
-            _person(planning, declared, "managers", person, "refusal/manager-right", why, hint)
 
 
 def _refuse_manager(planning: PlanContext, declared: DesiredResource[Any], person: str, why: str, key: str) -> None:
