@@ -122,9 +122,6 @@ CHAPTERS: Mapping[str, Chapter] = {
 }
 EXPLAINED: Mapping[str, str] = {
     "init": "getting-started.md#import-your-workspace",
-    "validate": "manifests.md#validate",
-    "fmt": "manifests.md#format",
-    "export": "manifests.md#import-an-existing-workspace",
     "plan": "review.md",
     "show": "review.md#publish-a-plan",
     "apply": "runs-and-recovery.md",
