@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from lmsconf.errors import Problem
 from lmsconf.kinds.content_target.types import AssignmentSpec
-from lmsconf.kinds.custom_field.compare import field_types
 from lmsconf.kinds.custom_field.types import MOST_FIELDS, CustomFieldSpec
 from lmsconf.kinds.manual_group.types import FEWEST_MEMBERS, GroupRow, ManualGroupSpec
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, EVERYONE, GROUP, SMART_GROUP, USER
@@ -196,7 +195,7 @@ def lint_smart_groups(context: LintContext) -> Iterator[Problem]:
 def _known_field_types(context: LintContext) -> Mapping[str, str]:
     """Return the type of each field by name, as far as it is known."""
     if context.plan is not None:
-        return field_types(context.plan.planning)
+        return context.plan.planning.field_types
     return {one.address.name: one.spec.type for one in context.of(CUSTOM_FIELD) if one.spec.type is not None}
 
 

@@ -240,7 +240,7 @@ class PlanContext:
     field_types     name of a field after the plan → its type, where that is known
     field_choices   field → its choices before and after the plan
     doubtful_choices
-                    declared choices with an error of their own
+                    declared choices with an error of their own, so that references to them report no further problem
     migrations      address of an old field that is live → how its answers move
     losses          fields and choices that are deleted
     lost_answers    fields whose answers were read → of how many people they are; None if some could not be read

@@ -279,9 +279,15 @@ class PeopleSides(Struct):
     sizes: dict[str, int] = field(default_factory=dict)
     archived: dict[str, frozenset[str]] = field(default_factory=dict)
 
-    def compared(self) -> BeforeAfter:
-        """Return both sides of a live resource."""
-        return BeforeAfter(before=self.before, after=self.after or None, sizes=self.sizes, archived=self.archived)
+    def compared(self, row: object, keys: Iterable[str] = ()) -> BeforeAfter:
+        """Return both sides of a live resource; for a new one, whose row is None, what it leaves out of `keys`."""
+        return BeforeAfter(
+            before=None if row is None else self.before,
+            after=self.after or None,
+            sizes=self.sizes,
+            archived=self.archived,
+            defaults=tuple(key for key in keys if key not in self.after) if row is None else (),
+        )
 
 
 def compare_people_list(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Final, TypeAlias
 
 from msgspec import Struct, field
@@ -75,6 +75,11 @@ class PersonRow(SnapshotRow, frozen=True):
     def name(self) -> str:
         """The e-mail, normalized for comparison."""
         return normalize_email(self.email)
+
+    @property
+    def archives_at(self) -> datetime | None:
+        """The custom archive date, to the second."""
+        return None if self.archive_date is None else datetime.fromtimestamp(self.archive_date // 1000, UTC)
 
 
 class AdminRow(SnapshotRow, frozen=True):
