@@ -164,7 +164,6 @@ def _live_managers(context: LintContext) -> dict[Address, frozenset[RemoteId] | 
     return {address: frozenset() if row is None else row.managers for address, row in rows}
 
 
-_SINGLE: Final = "CHOICE"
 _FEWEST: Final = 2
 """In a workspace of one person every smart group has nobody or everybody."""
 
@@ -228,7 +227,7 @@ def _impossible(
 
 
 def _names_single_choices(condition: DeclaredCondition, types: Mapping[str, str]) -> bool:
-    single = types.get(condition.field) == _SINGLE
+    single = types.get(condition.field) == "CHOICE"
     return single and bool(condition.choices) and condition.system_condition in ASKING_FOR_CHOICES
 
 

@@ -21,8 +21,6 @@ from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.context import BeforeAfter, PlanContext
 from lmsconf.planner.undo.names import marked_id
 
-_SEVERAL: Final = "MULTI_SELECT"
-
 
 def field_form(row: FieldRow) -> Form:
     """Return every key of a live field; a flag that the response lacks is left out."""
@@ -90,7 +88,7 @@ def _value(answer: AnswerRow, field: FieldRow, choices: frozenset[str] | None) -
     if field.type == "TEXT":
         return answer.as_text
     names = _picked(answer, field, choices)
-    return [*names] if field.type == _SEVERAL else (names[0] if names else None)
+    return [*names] if field.type == "MULTI_SELECT" else (names[0] if names else None)
 
 
 def answered_since(live: PlanContext, row: FieldRow, plan: Plan) -> str | None:

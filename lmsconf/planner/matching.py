@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from lmsconf.errors import Severity
 from lmsconf.model.address import Address
@@ -14,8 +14,6 @@ from lmsconf.model.names import confusable_skeleton, matches_pattern, matches_pa
 from lmsconf.model.snapshot import HasName, NamedRow
 from lmsconf.planner.claim_matching import Claim, ClaimMatches, match_claims
 from lmsconf.planner.context import Deletion, Match, MatchResult, PlanContext, Row, Spec, UndeclaredResource
-
-_WILDCARDS: Final = frozenset("*?[")
 
 
 def match_absent(
@@ -115,7 +113,7 @@ class SimilarNames:
     def find(self, name: str) -> str | None:
         """Return another name that may be meant: the first that is drawn alike, or that `name` matches as a pattern."""
         alike = self._by_look.get(confusable_skeleton(name), ())
-        if _WILDCARDS.isdisjoint(name):
+        if frozenset("*?[").isdisjoint(name):
             return next((one for one in alike if one != name), None)
         return next((one for one in self._known if one != name and (one in alike or matches_pattern(one, name))), None)
 

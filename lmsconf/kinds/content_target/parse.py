@@ -26,7 +26,6 @@ from lmsconf.planner.manifest_entries import ManifestEntry
 _REPLACED_BY: Final = "(replaced by)"
 _AFTER: Final = "(after)"
 """Keys of entries that are made from a plan's changes; no schema of a manifest has them."""
-_OPTIONAL: Final = "optional"
 
 
 def parse_replacements(entry: ManifestEntry) -> tuple[Replacement, ...]:
@@ -56,7 +55,9 @@ def _replacement(entry: ManifestEntry, item: Json, path: tuple[str | int, ...]) 
     closes = None
     if isinstance(then, dict):
         closes = parse_time(entry, then["visible_until"], (*path, "then", "visible_until"), end_of_day=True)
-    return Replacement(content=content, content_pins=pins, becomes_optional=then == _OPTIONAL, closes=closes, path=path)
+    return Replacement(
+        content=content, content_pins=pins, becomes_optional=then == "optional", closes=closes, path=path
+    )
 
 
 def _keep_until(entry: ManifestEntry) -> datetime | None:

@@ -23,7 +23,6 @@ from lmsconf.model.plan import FULL_UNDO, GuardCount, Undo, UndoLevel
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.context import MatchResult, PlanContext
 
-_UNREADABLE: Final = "answers have an unknown format"
 Answers: TypeAlias = "Mapping[RemoteId, AnswersRow]"
 
 MOST_KEPT: Final = 20_000
@@ -193,7 +192,7 @@ def _holders_of(
                 held[row.id] = frozenset()
             else:
                 held[row.id] = frozenset(map(comparable, answer.picked))
-    unknown = _UNREADABLE if unreadable else None
+    unknown = "answers have an unknown format" if unreadable else None
     if choice is None:
         return _Holders(frozenset(held), unknown)
     called = {one.id: frozenset({comparable(one.id), comparable(one.name)}) for one in loss.field.choices}

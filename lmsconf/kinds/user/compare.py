@@ -38,7 +38,6 @@ from lmsconf.planner.matching import match_declared, refuse_taken_names
 from lmsconf.planner.missing_references import hint_on_missing, suggest_name
 
 _DATE: Final = "custom_archive_date"
-_BY_DEFAULT: Final = ("admin", "manager", "applications")
 
 
 def match_people(
@@ -93,7 +92,11 @@ def diff_person(planning: PlanContext, match: Match[PersonSpec, PersonRow]) -> B
     after = declared_form(planning, declared, answers)
     if row is None:
         refuse_unrenamed_choices(planning, declared, choice_refs_in_answers(planning, answers))
-        return BeforeAfter(before=None, after=after, defaults=tuple(key for key in _BY_DEFAULT if key not in after))
+        return BeforeAfter(
+            before=None,
+            after=after,
+            defaults=tuple(key for key in ("admin", "manager", "applications") if key not in after),
+        )
     held = live_answers(planning, row, answers)
     before = live_form(planning, row, spec, held)
     if not planning.policy.additive:

@@ -77,7 +77,6 @@ class PeopleDirectory(Struct, frozen=True):
         return Ref(Address.of(USER, person)) if person in self.new else self.by_email[person].id
 
 
-UNKNOWN_PERSON: Final = "Correct the e-mail, or create the account first."
 WHICH_PERSON: Final = "Correct one of the e-mails in the product, or archive the duplicate account."
 
 
@@ -225,7 +224,7 @@ def refuse_unknown_people(
     severity = Severity.WARNING if skip else Severity.ERROR
     for person in missing:
         similar = suggest_name(planning, person, people.by_email, did_you_mean_email)
-        near = hint_on_missing(planning, USER, similar, UNKNOWN_PERSON)
+        near = hint_on_missing(planning, USER, similar, "Correct the e-mail, or create the account first.")
         _person(planning, declared, key, person, "person/unknown", "is not a person of this workspace", near, severity)
     if not skip and planning.policy.skip_unknown:
         planning.problem(
