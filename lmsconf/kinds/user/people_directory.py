@@ -193,11 +193,6 @@ def _later(planning: PlanContext, match: Match[PersonSpec, PersonRow], row: Pers
     return replace(row, email=match.address.name, archived=planned_flag(match.declared.spec, row, "archived"))
 
 
-def people_addresses(people: PeopleList) -> list[Address]:
-    """Return the sorted addresses of all people that a list names."""
-    return [Address.of(USER, person) for person in sorted(people.named_emails)]
-
-
 def refuse_unknown_people(
     planning: PlanContext, declared: DesiredResource[Any], key: str, listed: PeopleList
 ) -> PeopleList:
