@@ -18,6 +18,7 @@ from lmsconf.kinds.shared.steps import (
 from lmsconf.kinds.smart_group.conditions import (
     NumberedCondition,
     SimilarConditions,
+    are_references_known,
     condition_refs,
     condition_set,
     conditions_by_id,
@@ -27,7 +28,7 @@ from lmsconf.kinds.smart_group.conditions import (
     plan_condition_losses,
     record_possible_renames,
     record_references,
-    refuse_unknown_references,
+    systems_by_content,
 )
 from lmsconf.kinds.smart_group.types import DeclaredCondition, SmartGroupRow, SmartGroupSpec
 from lmsconf.kinds.user.people_directory import PeopleSides, add_live_list, compare_people_list, people_directory
@@ -63,7 +64,7 @@ def diff_smart_group(planning: PlanContext, match: Match[SmartGroupSpec, SmartGr
         return None
     sides = PeopleSides({} if row is None else {"name": normalize_name(row.name)}, {"name": declared.address.name})
     if spec.conditions is not None:
-        if not refuse_unknown_references(planning, declared, spec.conditions):
+        if not are_references_known(planning, declared, spec.conditions):
             return None
         if row is None:
             refuse_unrenamed_choices(planning, declared, condition_refs(spec.conditions))
@@ -101,17 +102,9 @@ def smart_group_before_deletion(planning: PlanContext, deletion: Deletion[SmartG
 
 def kept_system_condition(sides: BeforeAfter) -> str | None:
     """Return why conditions cannot be as before again: no entry takes a system condition from a live condition."""
-    before, after = (_by_content(side or {}) for side in (sides.before, sides.after))
+    before, after = (systems_by_content(ordered_conditions(side or {})) for side in (sides.before, sides.after))
     given = any(None in systems and any(after.get(content, ())) for content, systems in before.items())
     return "a condition without a system_condition keeps the one that it gets" if given else None
-
-
-def _by_content(form: Form) -> dict[tuple[str, frozenset[str]], list[str | None]]:
-    """(field, choices) → the system conditions of the conditions with these."""
-    systems: dict[tuple[str, frozenset[str]], list[str | None]] = {}
-    for condition in ordered_conditions(form):
-        systems.setdefault((condition.field, condition.choices), []).append(condition.system_condition)
-    return systems
 
 
 def record_condition_changes(planning: PlanContext, matched: MatchResult[SmartGroupSpec, SmartGroupRow]) -> None:
