@@ -14,7 +14,7 @@ from lmsconf.kinds.manual_group.types import FEWEST_MEMBERS, GroupRow, ManualGro
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, EVERYONE, GROUP, SMART_GROUP, USER
 from lmsconf.kinds.shared.manifest_entries import PeopleList
 from lmsconf.kinds.shared.times import format_time
-from lmsconf.kinds.smart_group.conditions import NumberedCondition, condition_set
+from lmsconf.kinds.smart_group.conditions import condition_set
 from lmsconf.kinds.smart_group.types import ASKING_FOR_CHOICES, DeclaredCondition, SmartGroupRow, SmartGroupSpec
 from lmsconf.kinds.user.people_directory import people_directory
 from lmsconf.model.address import Address, RemoteId
@@ -163,7 +163,7 @@ _FEWEST: Final = 2
 def lint_smart_groups(context: LintContext) -> Iterator[Problem]:
     """Yield the findings about all declared smart groups."""
     types, rows = _known_field_types(context), _live_rows(context, SMART_GROUP)
-    by_conditions: dict[frozenset[NumberedCondition], DesiredResource[SmartGroupSpec]] = {}
+    by_conditions: dict[tuple[DeclaredCondition, ...], DesiredResource[SmartGroupSpec]] = {}
     for declared in context.of(SMART_GROUP):
         row = rows.get(declared.address)
         yield from lint_managers(context, declared, row)

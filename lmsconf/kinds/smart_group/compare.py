@@ -16,7 +16,6 @@ from lmsconf.kinds.shared.steps import (
     rename_steps,
 )
 from lmsconf.kinds.smart_group.conditions import (
-    NumberedCondition,
     SimilarConditions,
     are_references_known,
     condition_refs,
@@ -125,9 +124,8 @@ def live_smart_group_form(planning: PlanContext, row: SmartGroupRow) -> Form:
 
 def similar_conditions(planning: PlanContext, form: Form) -> Similarity:
     """Compare smart groups by their conditions."""
-    conditions = cast("frozenset[NumberedCondition]", form.get("conditions", frozenset()))
-    unnumbered = (condition for condition, _ in conditions)
-    items = {(condition.field, choice) for condition in unnumbered for choice in condition.choices or (None,)}
+    conditions = cast("tuple[DeclaredCondition, ...]", form.get("conditions", ()))
+    items = {(condition.field, choice) for condition in conditions for choice in condition.choices or (None,)}
     return Similarity(
         of="conditions", key=SimilarConditions(conditions) if conditions else None, items=frozenset(items)
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple, cast
+from typing import cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -16,22 +16,10 @@ from lmsconf.kinds.custom_field.lost_answers import FieldOrChoiceDeletion
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, SMART_GROUP, choices_registry_kind
 from lmsconf.kinds.smart_group.types import ConditionRow, DeclaredCondition, SmartGroupRow, SmartGroupSpec
 from lmsconf.model.address import Address, Ref, RemoteId
-from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DesiredResource
-from lmsconf.model.forms import Form
+from lmsconf.model.forms import Form, item_order
 from lmsconf.model.names import normalize_name
 from lmsconf.planner.context import BeforeAfter, MatchResult, PlanContext, SideEffect
-
-
-class NumberedCondition(NamedTuple):
-    """A condition and the number of equal ones before it, so that a set can hold a multiset."""
-
-    condition: DeclaredCondition
-    before: int
-
-    def to_json(self) -> Json:
-        """The condition as written in a manifest."""
-        return self.condition.to_json()
 
 
 class SimilarConditions(Struct, frozen=True):
@@ -41,7 +29,7 @@ class SimilarConditions(Struct, frozen=True):
     Equality is therefore not transitive: do not partition by it.
     """
 
-    conditions: frozenset[NumberedCondition]
+    conditions: tuple[DeclaredCondition, ...]
 
     def __hash__(self) -> int:
         return hash(frozenset((key, len(systems)) for key, systems in self._systems().items()))
@@ -53,7 +41,7 @@ class SimilarConditions(Struct, frozen=True):
         return own.keys() == others.keys() and all(_fit(systems, others[key]) for key, systems in own.items())
 
     def _systems(self) -> Mapping[tuple[str, frozenset[str]], list[str | None]]:
-        return systems_by_content(one.condition for one in self.conditions)
+        return systems_by_content(self.conditions)
 
 
 def systems_by_content(
@@ -73,20 +61,15 @@ def _fit(left: Sequence[str | None], right: Sequence[str | None]) -> bool:
     return len(left) == len(right) and (known - others).total() <= others[None]
 
 
-def condition_set(conditions: Iterable[DeclaredCondition]) -> frozenset[NumberedCondition]:
-    """Conditions as a set that keeps duplicates."""
-    counts: Counter[DeclaredCondition] = Counter()
-    out = []
-    for condition in conditions:
-        out.append(NumberedCondition(condition, counts[condition]))
-        counts[condition] += 1
-    return frozenset(out)
+def condition_set(conditions: Iterable[DeclaredCondition]) -> tuple[DeclaredCondition, ...]:
+    """Conditions in the order of documents, so that the same ones in any order are equal."""
+    return tuple(sorted(conditions, key=lambda one: item_order(one.to_json())))
 
 
 def ordered_conditions(form: Form) -> list[DeclaredCondition]:
     """The conditions of a form in a fixed order, in which they are sent."""
-    conditions = cast("frozenset[NumberedCondition]", form.get("conditions", frozenset()))
-    return [one.condition for one in sorted(conditions, key=lambda one: (str(one.to_json()), one.before))]
+    conditions = cast("tuple[DeclaredCondition, ...]", form.get("conditions", ()))
+    return sorted(conditions, key=lambda one: str(one.to_json()))
 
 
 def keep_system_conditions(
