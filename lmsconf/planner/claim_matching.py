@@ -291,8 +291,7 @@ class ClaimMatches(Generic[L]):
         )
 
     def _confusable(self, index: int, other: str) -> None:
-        name = self.claims[index].name
-        by = differing_characters(name, other) or "blanks"
+        by = differing_characters(self.claims[index].name, other) or "blanks"
         self._problem(
             index,
             "name/confusable",

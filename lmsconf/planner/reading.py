@@ -56,8 +56,10 @@ class Declarations(NamedTuple):
 
     def in_workspace(self, workspace: str) -> Declarations:
         """Return the entries that apply in a workspace (`only_in`)."""
-        declared = [resource for resource in self.declared if resource.applies_in(workspace)]
-        return Declarations(declared, [entry for entry in self.absent if entry.applies_in(workspace)])
+        return Declarations(
+            [resource for resource in self.declared if resource.applies_in(workspace)],
+            [entry for entry in self.absent if entry.applies_in(workspace)],
+        )
 
 
 class ReadScope(Struct, frozen=True, kw_only=True):

@@ -154,8 +154,9 @@ def refuse_unknown_references(
     if refuse_ambiguous_reference(planning, at, declared.address, find_source):
         return False
     if not planning.registry.has(CUSTOM_FIELD, field):
-        near = suggest_name(planning, field, planning.registry.names(CUSTOM_FIELD))
-        message, hint = why_name_is_missing(planning, at, near)
+        message, hint = why_name_is_missing(
+            planning, at, suggest_name(planning, field, planning.registry.names(CUSTOM_FIELD))
+        )
         planning.problem(
             "reference/unknown-field",
             f"{declared.address}: {message}",

@@ -48,8 +48,9 @@ def match_smart_groups(
         return match_named(planning, SmartGroupRow, "smart group", declared, absent)
     from lmsconf.kinds.custom_field.migrated_references import add_replaced_conditions, give_reasons
 
-    wanted = add_replaced_conditions(planning, declared, absent)
-    matched = match_named(planning, SmartGroupRow, "smart group", wanted, absent)
+    matched = match_named(
+        planning, SmartGroupRow, "smart group", add_replaced_conditions(planning, declared, absent), absent
+    )
     give_reasons(planning, matched)
     return matched
 
@@ -196,13 +197,12 @@ def _new_answers(before: Sequence[DeclaredCondition], after: Sequence[DeclaredCo
 
 def smart_group_deletion(planning: PlanContext, deletion: Deletion[SmartGroupRow]) -> list[Step]:
     """Return the DELETE, after the assignments of the group are deleted."""
-    conditions = conditions_by_name(planning, deletion.row.conditions or ())
     return [
         Step(
             operation="smart-groups.delete",
             path={"smartGroupId": deletion.row.id},
             makes=freed_name_ref(SMART_GROUP, deletion.row),
-            releases=condition_refs(conditions),
+            releases=condition_refs(conditions_by_name(planning, deletion.row.conditions or ())),
             ends=frozenset({Ref(deletion.address)}),
             revokes=True,
         )

@@ -257,6 +257,7 @@ def _choice(planning: PlanContext, field: str, shown: str) -> PickedChoice:
     scope = choices_registry_kind(field)
     name = planning.registry.name(scope, shown)
     if name is None and planning.registry.has(scope, shown):
-        at = Address.of(CUSTOM_FIELD, field)
-        return PickedChoice(planning.registry.id_or_ref(scope, shown, Ref(at, shown)), shown)
+        return PickedChoice(
+            planning.registry.id_or_ref(scope, shown, Ref(Address.of(CUSTOM_FIELD, field), shown)), shown
+        )
     return PickedChoice(shown, name or shown)
