@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from lmsconf.kinds.content_target.types import TargetRow
 from lmsconf.kinds.entries import named_emails, needed_listings
 from lmsconf.kinds.planning import diff, match_kind
+from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
 from lmsconf.kinds.shared.kind_names import USER
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.api import Api
@@ -23,7 +24,7 @@ from lmsconf.model.names import normalize_name
 from lmsconf.model.plan import Action, Change
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import HasName, Listed, Listing, Row, Snapshot
-from lmsconf.planner.context import BeforeAfter, CallTemplates, Match, MatchResult, PlanContext
+from lmsconf.planner.context import BeforeAfter, Match, MatchResult, PlanContext
 from lmsconf.planner.kind import Kind
 from lmsconf.planner.rename_detection import rename_candidates
 from lmsconf.planner.selection import Selection
@@ -103,7 +104,7 @@ class ReadContext:
         api: Api,
         kinds: Mapping[str, Kind],
         wanted: ReadScope,
-        call_templates: CallTemplates,
+        call_templates: SpecCallTemplates,
         *,
         effects: bool = False,
     ) -> None:

@@ -16,6 +16,7 @@ from lmsconf.apply.scheduler import RunResult
 from lmsconf.errors import ExitCode, Problem, Severity
 from lmsconf.kinds import all_kinds
 from lmsconf.kinds.manual_group.types import GroupRow
+from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
 from lmsconf.kinds.user.types import PersonRow
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.calls import Call, CallStatus
@@ -39,7 +40,7 @@ from lmsconf.planner.audience.people_sets import (
     Window,
     compare_access,
 )
-from lmsconf.planner.context import CallTemplates, PlanContext
+from lmsconf.planner.context import PlanContext
 from lmsconf.planner.missing_references import suggest_name
 from lmsconf.planner.redaction import pseudonym
 from lmsconf.planner.undo.extent import with_undo_limits
@@ -89,7 +90,7 @@ def test_fifty_unknown_names_get_a_hint() -> None:
     """Comparing thousands of unknown names with thousands of known ones would take minutes."""
     snapshot = Snapshot(workspace="w", url="", taken_at="", people=None)
     policy = Policy(workspace="w", today=date(2030, 1, 1))
-    planning = PlanContext(snapshot, policy, cast(CallTemplates, None), lambda _: True)
+    planning = PlanContext(snapshot, policy, cast(SpecCallTemplates, None), lambda _: True)
     hints = [suggest_name(planning, "Salse", ["Sales"]) for _ in range(51)]
     assert hints == ['Did you mean "Sales"?'] * 50 + [None]
 

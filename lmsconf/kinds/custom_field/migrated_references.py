@@ -186,12 +186,8 @@ def _replaced(
 
 def _moved(condition: DeclaredCondition, active: ActiveMigration) -> DeclaredCondition | None:
     """Return a condition on the new field with the choices that the old ones become; None if none is left."""
-    choices = frozenset(_counterparts(condition.choices, active))
+    new = (active.migration.choices.get(choice, choice) for choice in condition.choices)
+    choices = frozenset(choice for choice in new if choice is not None)
     if condition.choices and (not choices or active.target_type == "TEXT"):
         return None
     return condition._replace(field=active.target.name, choices=choices)
-
-
-def _counterparts(choices: frozenset[str], active: ActiveMigration) -> Iterator[str]:
-    mapping = active.migration.choices
-    return (new for new in (mapping.get(choice, choice) for choice in choices) if new is not None)

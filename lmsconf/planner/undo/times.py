@@ -13,6 +13,7 @@ from typing import Any, Final
 from lmsconf.kinds.custom_field.types import FieldRow, parts_of
 from lmsconf.kinds.export import person_form
 from lmsconf.kinds.planning import match_kind, state_before_deletion
+from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
 from lmsconf.kinds.shared.kind_names import USER
 from lmsconf.kinds.undo import field_form
 from lmsconf.kinds.user.types import PersonRow
@@ -23,7 +24,7 @@ from lmsconf.model.names import normalize_name
 from lmsconf.model.plan import Action, Change
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.planner.context import CallTemplates, Deletion, PlanContext
+from lmsconf.planner.context import Deletion, PlanContext
 from lmsconf.planner.kind import Kind, row_type_of
 from lmsconf.planner.undo.names import Kinds, Vocabulary, plain_id
 from lmsconf.planner.undo.run import RunToUndo
@@ -35,7 +36,7 @@ class Times:
     """The three states of the resources of a run."""
 
     def __init__(
-        self, kinds: Kinds, run: RunToUndo, snapshot: Snapshot, policy: Policy, call_templates: CallTemplates
+        self, kinds: Kinds, run: RunToUndo, snapshot: Snapshot, policy: Policy, call_templates: SpecCallTemplates
     ) -> None:
         self.kinds, self.run = kinds, run
         self.before = named_context(kinds, run.before, policy, call_templates)
@@ -133,7 +134,7 @@ def _all(_: Address) -> bool:
     return True
 
 
-def named_context(kinds: Kinds, snapshot: Snapshot, policy: Policy, call_templates: CallTemplates) -> PlanContext:
+def named_context(kinds: Kinds, snapshot: Snapshot, policy: Policy, call_templates: SpecCallTemplates) -> PlanContext:
     """Return a snapshot in which every kind has registered the names of its live resources."""
     scratch = Policy(workspace=policy.workspace, today=policy.today, timezone=policy.timezone)
     planning = PlanContext(snapshot, scratch, call_templates, _all)
