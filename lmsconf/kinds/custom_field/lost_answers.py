@@ -107,8 +107,8 @@ def field_undo(planning: PlanContext, address: Address) -> Undo:
     loss = next((deletion for deletion in planning.losses if deletion.address == address), None)
     if loss is None:
         return FULL_UNDO
-    outcome = "the field comes back" if loss.choices is None else "deleted choices come back"
-    again = f"{outcome} with another id" if loss.choices is None else f"{outcome} with other ids"
+    whole = loss.choices is None
+    again = "the field comes back with another id" if whole else "deleted choices come back with other ids"
     counted = planning.lost_answers
     if address not in counted:
         return Undo(level=UndoLevel.NONE, reason=f"{again}, and the answers were not read")
