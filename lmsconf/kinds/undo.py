@@ -8,12 +8,13 @@ from typing import Final, cast
 
 from lmsconf.api.spec.value_encoding import NEVER_CLEARED, clear_answer_key
 from lmsconf.kinds.custom_field.compare import field_types, live_field_form
+from lmsconf.kinds.custom_field.lost_answers import answer_rows
 from lmsconf.kinds.custom_field.types import FLAGS, FieldRow
 from lmsconf.kinds.export import answer_values
-from lmsconf.kinds.shared.kind_names import ANSWERS, CUSTOM_FIELD, USER
+from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, USER
 from lmsconf.kinds.shared.responses import AnswerRow, comparable
 from lmsconf.kinds.shared.times import format_time
-from lmsconf.kinds.user.types import RIGHTS, TEXTS, AnswersRow, PersonRow
+from lmsconf.kinds.user.types import RIGHTS, TEXTS, PersonRow
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.forms import Form
@@ -49,7 +50,7 @@ def people_losing_answers(snapshot: Snapshot, changes: Iterable[Change]) -> Iter
         if field is not None and (choices is None or choices):
             lost |= dict.fromkeys((normalize_name(field.name), field.id), (field, choices))
     people = {row.id: row for row in snapshot.rows(PersonRow)}
-    for row in _answers(snapshot) if lost else ():
+    for row in answer_rows(snapshot) if lost else ():
         held = tuple(one for field, one in row.answers or () if field in lost and one and _is_lost(one, *lost[field]))
         person = people.get(row.id)
         if held and person is not None:
@@ -57,16 +58,6 @@ def people_losing_answers(snapshot: Snapshot, changes: Iterable[Change]) -> Iter
         elif held:
             # Only the answers of people were read, and an id is enough to give them back.
             yield PersonRow(row.id, "", answers=held)
-
-
-def _answers(snapshot: Snapshot) -> Iterator[AnswersRow]:
-    """Yield the answers of each person: as they were read to count what is lost, else those of the people read."""
-    if ANSWERS in snapshot.listings:
-        yield from snapshot.rows(AnswersRow)
-        return
-    for row in snapshot.rows(PersonRow):
-        if row.answers is not None:
-            yield AnswersRow(row.id, tuple((answer.field, answer) for answer in row.answers))
 
 
 def _is_lost(answer: AnswerRow, field: FieldRow, choices: frozenset[str] | None) -> bool:
@@ -115,7 +106,7 @@ def answered_since(live: PlanContext, row: FieldRow, plan: Plan) -> str | None:
     emails = {person.id: person.name for person in live.snapshot.rows(PersonRow)}
     number = sum(
         not _is_given(_value(answer, row, None), given.get(emails.get(one.id, "")))
-        for one in _answers(live.snapshot)
+        for one in answer_rows(live.snapshot)
         for field, answer in one.answers or ()
         if field in (name, row.id) and answer and answer.picked
     )

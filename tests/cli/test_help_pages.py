@@ -6,7 +6,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from command_reference import MEANINGS, PAGE, command_page
+from command_reference import CHAPTERS, MEANINGS, command_pages, options_of_commands
 from flow.shell import lmsconf
 from on_terminal import at_terminal
 
@@ -143,17 +143,24 @@ def _options(command: str) -> list[str]:
     return [name for parameter in found.params for name in parameter.opts]
 
 
-# The page `commands` of the guide: all commands, options and exit codes, as the program has them.
+# The pages `commands…` of the guide: all commands, options and exit codes, as the program has them.
 
 
 def test_the_command_reference_is_current() -> None:
     """It is what `python -m tests.cli.command_reference` would write."""
-    assert PAGE.read_text(encoding="utf-8") == command_page()
+    for topic, page in command_pages().items():
+        assert read_guide_page(topic) == page
 
 
 def test_the_command_reference_is_whole() -> None:
-    """Each command has a section, each exit code a row."""
-    page = command_page()
-    assert [name for name in COMMANDS if f"\n## lmsconf {name}\n" not in page] == []
+    """Each command has a section on one page, with each of its options, and each exit code has a row."""
+    pages = command_pages()
+    assert sorted(name for chapter in CHAPTERS.values() for name in chapter.commands) == sorted(COMMANDS)
+    text = "\n".join(pages.values())
+    for path, options in options_of_commands().items():
+        _, found, rest = text.partition(f"\n## {path}\n")
+        section = rest.partition("\n## ")[0]
+        assert found
+        assert [name for name in options if f"`{name}`" not in section and f"`{name} " not in section] == []
     assert list(MEANINGS) == list(ExitCode)
-    assert [code for code in ExitCode if f"\n| {code.value} | {MEANINGS[code]} |\n" not in page] == []
+    assert [code for code in ExitCode if f"\n| {code.value} | {MEANINGS[code]} |\n" not in pages["commands"]] == []
