@@ -22,19 +22,16 @@ HEADER = ReportHeader(
 PEOPLE = ("eve", "Bo", "cy", "dee", "Ann")
 FIELDS = {
     "Skills": NamedField(
-        name="Skills",
         has_choices=True,
         before=FieldAnswers(choices={"SQL": 0b00011, "Go": 0b00010}, unreadable=0b00100),
         after=FieldAnswers(choices={"SQL": 0b00010, "Go": 0b01010, "New": 0}, unreadable=0),
     ),
     "Site": NamedField(
-        name="Site",
         has_choices=True,
         before=FieldAnswers(choices={"Oslo": 0b11110}, unreadable=0),
         after=FieldAnswers(choices={"Oslo": 0b11110}, unreadable=0),
     ),
     "Badge": NamedField(
-        name="Badge",
         has_choices=False,
         before=FieldAnswers(choices={}, unreadable=0),
         after=FieldAnswers(choices={}, unreadable=0),
@@ -60,8 +57,6 @@ class State(WorkspaceAccess):
     now = 0
     emails = tuple(f"{name}@acme.example" for name in PEOPLE)
     active_before = active_after = live = 0b11111
-    audience_kinds = frozenset({"group", "smart_group", "user", EVERYBODY})
-    person_kind = "user"
 
     def __init__(self, *incomplete: str) -> None:
         self.incomplete, self.reasons = incomplete, ["a guess"]

@@ -32,7 +32,6 @@ from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.model.time_formats import date_in_other_order, duration_in_words, local_to_utc, parse_response_time
 from lmsconf.planner.audience.access_reports import nearest_person
 from lmsconf.planner.audience.people_sets import (
-    AccountEnds,
     Audience,
     AudienceAssignment,
     Terms,
@@ -309,7 +308,7 @@ def test_a_cause_has_those_whose_path_it_changes() -> None:
     audience = Audience(before=0b0110, after=0b1100)
     for before, after, people in ((None, terms, 0b1100), (terms, None, 0b0110), (terms, terms, 0b1010)):
         one = AudienceAssignment(audience=audience, before=before, after=after, cause=at)
-        assert compare_access([one], 0, AccountEnds()).causes == ((at, people),)
+        assert compare_access([one], 0, {}).causes == ((at, people),)
 
 
 @pytest.mark.parametrize(
