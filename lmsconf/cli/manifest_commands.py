@@ -175,20 +175,17 @@ def fmt(context: CommandContext, *, paths: tuple[Path, ...], check: bool, diff: 
 
 def _files(context: CommandContext, paths: Sequence[Path]) -> tuple[ManifestFileReader, list[Path]]:
     """Return the manifests of the project, or those at the paths. Raises UsageError and ProblemsFound."""
-    from lmsconf.manifest.file_set import ManifestFileReader, UnreadableFile, find_manifests
+    from lmsconf.manifest.file_set import ManifestFileReader, find_manifests
 
-    try:
-        if not paths:
-            settings = load_context_settings(context)
-            reader = ManifestFileReader(settings.root)
-            folders = (settings.manifests, *settings.overlays)
-            return reader, [path for folder in folders for path in find_manifests(folder, reader)]
-        files: dict[Path, None] = {}
-        for path in paths:
-            files |= dict.fromkeys(find_manifests(path, ManifestFileReader(path)) if _is_folder(path) else [path])
-        return ManifestFileReader(Path()), list(files)
-    except UnreadableFile as unreadable:
-        raise ProblemsFound([unreadable.problem]) from unreadable
+    if not paths:
+        settings = load_context_settings(context)
+        reader = ManifestFileReader(settings.root)
+        folders = (settings.manifests, *settings.overlays)
+        return reader, [path for folder in folders for path in find_manifests(folder, reader)]
+    files: dict[Path, None] = {}
+    for path in paths:
+        files |= dict.fromkeys(find_manifests(path, ManifestFileReader(path)) if _is_folder(path) else [path])
+    return ManifestFileReader(Path()), list(files)
 
 
 def _is_folder(path: Path) -> bool:
@@ -225,17 +222,14 @@ def _formatted(reader: ManifestFileReader, files: Sequence[Path]) -> tuple[list[
 
 def _read(reader: ManifestFileReader, path: Path) -> tuple[bytes, str]:
     """Return a manifest's byte order mark, if it has one, and its text. Raises ProblemsFound, also for a link."""
-    from lmsconf.manifest.file_set import UnreadableFile, read_manifest
+    from lmsconf.manifest.file_set import read_manifest
 
     name = reader.relative_path(path)
     if _is_linked(path, reader.root):
         hint = "Format the file that it leads to."
         problem = Problem(code="manifest/linked", message="is a link", hint=hint, source=SourceLocation(name))
         raise ProblemsFound([problem])
-    try:
-        text = read_manifest(path, reader) if path.is_dir() else reader.read_yaml(path)
-    except UnreadableFile as unreadable:
-        raise ProblemsFound([unreadable.problem]) from unreadable
+    text = read_manifest(path, reader) if path.is_dir() else reader.read_yaml(path)
     with path.open("rb") as file:
         return (BOM_UTF8 if file.read(len(BOM_UTF8)) == BOM_UTF8 else b""), text
 

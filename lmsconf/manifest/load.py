@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from lmsconf.errors import Problem
+from lmsconf.errors import Problem, ProblemsFound
 from lmsconf.kinds.content_target.access_tests import parse_test
 from lmsconf.kinds.entries import parse, parse_absent
 from lmsconf.manifest.expand.expander import EntryExpander
 from lmsconf.manifest.expand.sets import UndeclaredNames, valid_part
 from lmsconf.manifest.expand.table_files import FILE, TableFiles
 from lmsconf.manifest.expand.variables import ExpandedEntry, ForEachExpander, Reporter, Variables
-from lmsconf.manifest.file_set import ManifestFileReader, UnreadableFile, find_manifests, read_manifest
+from lmsconf.manifest.file_set import ManifestFileReader, find_manifests, read_manifest
 from lmsconf.manifest.nodes import VARIABLE_START, EntrySourceMap, KeyPath, Map, Seq, merge_mappings, plain_texts
 from lmsconf.manifest.overlays import EntryKey, WrittenEntry, entry_key, without_replaced, without_replaced_items
 from lmsconf.manifest.problems import (
@@ -42,7 +42,7 @@ from lmsconf.manifest.schemas import (
     sections_validator,
     set_validators,
 )
-from lmsconf.manifest.yaml_reader import AliasBudget, Document, ReadingStopped, read_yaml
+from lmsconf.manifest.yaml_reader import AliasBudget, Document, read_yaml
 from lmsconf.model.access import AccessTest
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
@@ -141,8 +141,8 @@ class _Loading(Struct):
                 self.undeclared.doubt_sections(finding)
         try:
             self._entries_of(layers)
-        except ReadingStopped as exhausted:
-            self.problems.append(exhausted.problem)
+        except ProblemsFound as exhausted:
+            self.problems += exhausted.problems
         if len(folders) > 1:
             self.declared = without_replaced(self.declared, self.layers)
             if self.on_entry is not None:
@@ -215,14 +215,14 @@ class _Loading(Struct):
         try:
             paths = find_manifests(folder, self.files)
             self.files.check_total_size(paths)
-        except UnreadableFile as unreadable:
-            self.problems.append(unreadable.problem)
+        except ProblemsFound as unreadable:
+            self.problems += unreadable.problems
             return documents
         for path in paths:
             try:
                 text = read_manifest(path, self.files)
-            except UnreadableFile as unreadable:
-                self.problems.append(unreadable.problem)
+            except ProblemsFound as unreadable:
+                self.problems += unreadable.problems
                 self.undeclared.everything = True
                 continue
             reading = read_yaml(self.files.relative_path(path), text, budget=budget)

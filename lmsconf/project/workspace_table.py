@@ -12,8 +12,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from lmsconf.errors import Problem, SourceLocation, shorten
-from lmsconf.manifest.expand.table import Table, TableSource, UnusableTable
+from lmsconf.errors import Problem, ProblemsFound, SourceLocation, problem_found, shorten
+from lmsconf.manifest.expand.table import Table, TableSource
 from lmsconf.manifest.expand.table_files import FILE, TableFiles
 from lmsconf.manifest.file_set import ManifestFileReader
 from lmsconf.manifest.nodes import EntrySourceMap, Map, merge_mappings, pack_mark
@@ -36,9 +36,8 @@ def with_table(body: Map, declared: Map, root: Path, problems: list[Problem]) ->
         places = EntrySourceMap(declared, declared.source, declared.mark(FILE) or 0)
         table = files.table(declared, (), places)
         columns = _columns(table)
-    except UnusableTable as wrong:
-        if wrong.problem is not None:
-            problems.append(replace(wrong.problem, code="project/table"))
+    except ProblemsFound as wrong:
+        problems += [replace(problem, code="project/table") for problem in wrong.problems]
         return merge_mappings(body, Map(declared.source, {WORKSPACES: named}, [0, 0]))
     source = TableSource(table.sheet, [places.at(TOKEN)])
     rows = dict(_rows(table, columns, source, declared.get(TOKEN), set(named), problems))
@@ -50,24 +49,24 @@ def with_table(body: Map, declared: Map, root: Path, problems: list[Problem]) ->
 
 
 def _columns(table: Table) -> dict[str, int]:
-    """Map each known column to its index. Raises UnusableTable."""
+    """Map each known column to its index. Raises ProblemsFound."""
     columns: dict[str, int] = {}
     for number, title in enumerate(table.columns):
         name, where = title.casefold().strip(), table.sheet.where(table.header, number)
         if name == TOKEN:
             hint = "Remove it, and write a pattern beside `file:`, such as token: {env: LMSCONF_TOKEN_$(workspace)}."
-            raise UnusableTable(_problem("a token must not stand in this file", hint, where))
+            raise problem_found("project/table", "a token must not stand in this file", hint, where)
         if name in columns:
             hint = "Give each column its own name."
-            raise UnusableTable(_problem(f'there are several columns "{name}"', hint, where))
+            raise problem_found("project/table", f'there are several columns "{name}"', hint, where)
         if name not in _COLUMNS:
             hint = did_you_mean(name, _COLUMNS) or known_names(_COLUMNS)
-            raise UnusableTable(_problem(f'unknown column "{shorten(title)}"', hint, where))
+            raise problem_found("project/table", f'unknown column "{shorten(title)}"', hint, where)
         columns[name] = number
     for name in ("name", "url"):
         if name not in columns:
             hint = f"The first row names the columns: {', '.join(_COLUMNS)}."
-            raise UnusableTable(_problem(f'there is no column "{name}"', hint, table.sheet.row(table.header)))
+            raise problem_found("project/table", f'there is no column "{name}"', hint, table.sheet.row(table.header))
     return columns
 
 

@@ -128,8 +128,8 @@ class ConditionExpander:
                 self._reporter.refuse("reference/unknown-choice", message, places.at(*path, number), hint)
         left = [one for one in known if one not in excluded]
         if not left:
-            message, hint = f"except: no choice of the field {name} is left", "Keep one, or remove the condition."
-            self._reporter.refuse("reference/except", message, places.key(*path), hint)
+            message = f"except: no choice of the field {name} is left"
+            self._reporter.refuse("reference/except", message, places.key(*path), "Keep one, or remove the condition.")
         where = places.at(*path)
         return _replaced(condition, EXCEPT, CHOICES, combine_items((one, where) for one in left))
 
