@@ -42,13 +42,22 @@ WORKBOOK_STARTS: Final = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
 WORKBOOK_ENDINGS: Final = (".xlsx", ".xlsm", ".ods")
 
 
+_ADDRESS = re.compile(r"[^@\s]+@[^@\s]+")
+_LONGEST_ADDRESS = 320
+_NO_ADDRESS = "this row has no e-mail, so it adds nobody"
+MOST_PEOPLE: Final = 2_000_000
+"""Maximum number of rows that all lists may take together."""
+_MOST_VALUES: Final = 1_000
+
+
 class TableFiles(Struct):
-    """Read the tables that manifests refer to, each once."""
+    """Read the tables that manifests refer to, each once, and the lists of people in them."""
 
     files: ManifestFileReader
     problems: list[Problem]
     _contents: dict[Path, bytes] = field(default_factory=dict)
     _tables: dict[tuple[Path, str | None], Table | None] = field(default_factory=dict)
+    _left: int = MOST_PEOPLE
     _indexes: dict[tuple[int, tuple[int, ...]], dict[tuple[str, ...], list[TableRow]]] = field(default_factory=dict)
 
     def table(self, reference: Map, path: KeyPath, places: EntrySourceMap) -> Table:
@@ -93,6 +102,43 @@ class TableFiles(Struct):
         if faults:
             raise ProblemsFound([])
         return self._selected(table, filters) if filters else table.rows
+
+    def people(self, reference: Map, path: KeyPath, places: EntrySourceMap) -> Seq:
+        """Return the addresses in the selected rows, each located in its row of the table. Raises ProblemsFound."""
+        table = self.table(reference, path, places)
+        column = column_index(table, str(reference["column"]), places.at(*path, "column"))
+        people, marks = list[Json](), list[Mark]()
+        rows = self.rows(table, reference, path, places, [column])
+        self._left -= len(rows)
+        if self._left < 0:
+            message = f"the lists of people from files come to more than {MOST_PEOPLE:,} rows"
+            hint = "Select fewer rows with `where`, or split the project."
+            raise problem_found("people/too-many", message, hint, places.at(*path))
+        for line, cells in rows:
+            if self._usable(cells, table, line, column):
+                people.append(cells[column])
+                marks.append(pack_mark(line, column + 1))
+        is_reported = any(cells[column] for _, cells in rows)  # what is no e-mail is an error of its own row
+        if not people and not is_reported and reference.get("allow_empty") is not True:
+            raise ProblemsFound([_nobody(table, reference, places.at(*path))])
+        return Seq(TableSource(table.sheet), people, marks)
+
+    def _usable(self, cells: tuple[str, ...], table: Table, line: int, column: int) -> bool:
+        """Whether a cell holds an e-mail address; if not, report the problem at its location."""
+        address = cells[column]
+        if len(address) <= _LONGEST_ADDRESS and _ADDRESS.fullmatch(address):
+            return True
+        hint = "Write one address in the cell, such as anna.berg@acme.example, or skip the row with `where`."
+        self.problems.append(
+            Problem(
+                code="people/address" if address else "people/no-address",
+                message=f'"{shorten(address)}" is not an e-mail address' if address else _NO_ADDRESS,
+                severity=Severity.ERROR if address else Severity.WARNING,
+                hint=hint if address else "Write the e-mail, or remove the row.",
+                source=table.sheet.where(line, column),
+            )
+        )
+        return False
 
     def _selected(self, table: Table, filters: Sequence[tuple[int, str]]) -> Sequence[TableRow]:
         """Return the rows with these values. Indexed by columns, since many lists may select from one large file."""
@@ -148,74 +194,8 @@ def selection_text(reference: Map) -> str:
 
 
 ANY_ITEM: Final = "*"
-_ADDRESS = re.compile(r"[^@\s]+@[^@\s]+")
-_LONGEST_ADDRESS = 320
-_NO_ADDRESS = "this row has no e-mail, so it adds nobody"
-
-MOST_PEOPLE: Final = 2_000_000
-"""Maximum number of rows that all lists may take together."""
-_MOST_VALUES: Final = 1_000
-
-
 KeyMatch: TypeAlias = tuple[Map, str, KeyPath]
 """A mapping in an entry, one of its keys, and the path of that key in the entry."""
-
-
-class TablePeopleExpander(Struct):
-    """Replace references to columns of tables by the e-mails in them."""
-
-    tables: TableFiles
-    _left: int = MOST_PEOPLE
-
-    def expand(self, lists: Iterable[KeyMatch], places: EntrySourceMap) -> bool:
-        """Replace every reference to a table in an entry, in place; return False if one could not be read."""
-        whole = True
-        for node, step, path in lists:
-            value = node[step]
-            if isinstance(value, Map) and "file" in value:
-                try:
-                    node[step] = cast(Json, self._people(value, path, places))
-                except ProblemsFound as wrong:
-                    whole = False
-                    self.tables.problems += wrong.problems
-        return whole
-
-    def _people(self, reference: Map, path: KeyPath, places: EntrySourceMap) -> Seq:
-        """Return the addresses in the selected rows, each located in its row of the table."""
-        table = self.tables.table(reference, path, places)
-        column = column_index(table, str(reference["column"]), places.at(*path, "column"))
-        people, marks = list[Json](), list[Mark]()
-        rows = self.tables.rows(table, reference, path, places, [column])
-        self._left -= len(rows)
-        if self._left < 0:
-            message = f"the lists of people from files come to more than {MOST_PEOPLE:,} rows"
-            hint = "Select fewer rows with `where`, or split the project."
-            raise problem_found("people/too-many", message, hint, places.at(*path))
-        for line, cells in rows:
-            if self._usable(cells, table, line, column):
-                people.append(cells[column])
-                marks.append(pack_mark(line, column + 1))
-        is_reported = any(cells[column] for _, cells in rows)  # what is no e-mail is an error of its own row
-        if not people and not is_reported and reference.get("allow_empty") is not True:
-            raise ProblemsFound([_nobody(table, reference, places.at(*path))])
-        return Seq(TableSource(table.sheet), people, marks)
-
-    def _usable(self, cells: tuple[str, ...], table: Table, line: int, column: int) -> bool:
-        """Whether a cell holds an e-mail address; if not, report the problem at its location."""
-        address = cells[column]
-        if len(address) <= _LONGEST_ADDRESS and _ADDRESS.fullmatch(address):
-            return True
-        hint = "Write one address in the cell, such as anna.berg@acme.example, or skip the row with `where`."
-        self.tables.problems.append(
-            Problem(
-                code="people/address" if address else "people/no-address",
-                message=f'"{shorten(address)}" is not an e-mail address' if address else _NO_ADDRESS,
-                severity=Severity.ERROR if address else Severity.WARNING,
-                hint=hint if address else "Write the e-mail, or remove the row.",
-                source=table.sheet.where(line, column),
-            )
-        )
-        return False
 
 
 def marked_paths(schema: Mapping[str, Json], mark: str) -> tuple[KeyPath, ...]:
