@@ -13,7 +13,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation, problem_found, shorten
-from lmsconf.manifest.expand.table import Table, TableSource
+from lmsconf.manifest.expand.table import Table, TableSource, column_name, known_columns, require_columns
 from lmsconf.manifest.expand.table_files import FILE, TableFiles
 from lmsconf.manifest.file_set import ManifestFileReader
 from lmsconf.manifest.nodes import EntrySourceMap, Map, merge_mappings, pack_mark
@@ -25,6 +25,7 @@ TOKEN: Final = "token"  # noqa: S105  the name of a key
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 """A workspace's name in a table: it is part of file names, and of arguments of token commands."""
 MOST_WORKSPACES: Final = 10_000
+_CODE: Final = "project/table"
 _PAIRS: Final = ("labels", "vars")
 _COLUMNS: Final = ("name", "url", *_PAIRS)
 
@@ -50,23 +51,16 @@ def with_table(body: Map, declared: Map, root: Path, problems: list[Problem]) ->
 
 def _columns(table: Table) -> dict[str, int]:
     """Map each known column to its index. Raises ProblemsFound."""
-    columns: dict[str, int] = {}
     for number, title in enumerate(table.columns):
-        name, where = title.casefold().strip(), table.sheet.where(table.header, number)
-        if name == TOKEN:
+        where = table.sheet.where(table.header, number)
+        if column_name(title) == TOKEN:
             hint = "Remove it, and write a pattern beside `file:`, such as token: {env: LMSCONF_TOKEN_$(workspace)}."
-            raise problem_found("project/table", "a token must not stand in this file", hint, where)
-        if name in columns:
-            hint = "Give each column its own name."
-            raise problem_found("project/table", f'there are several columns "{name}"', hint, where)
-        if name not in _COLUMNS:
-            hint = did_you_mean(name, _COLUMNS) or known_names(_COLUMNS)
-            raise problem_found("project/table", f'unknown column "{shorten(title)}"', hint, where)
-        columns[name] = number
-    for name in ("name", "url"):
-        if name not in columns:
-            hint = f"The first row names the columns: {', '.join(_COLUMNS)}."
-            raise problem_found("project/table", f'there is no column "{name}"', hint, table.sheet.row(table.header))
+            raise problem_found(_CODE, "a token must not stand in this file", hint, where)
+        if column_name(title) not in _COLUMNS:
+            hint = did_you_mean(column_name(title), _COLUMNS) or known_names(_COLUMNS)
+            raise problem_found(_CODE, f'unknown column "{shorten(title)}"', hint, where)
+    columns = known_columns(table, _COLUMNS, _CODE)
+    require_columns(table, columns, _COLUMNS[:2], _CODE, f"The first row names the columns: {', '.join(_COLUMNS)}.")
     return columns
 
 

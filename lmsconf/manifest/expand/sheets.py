@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from lmsconf.errors import Problem, ProblemsFound, Severity, SourceLocation, problem_found, shorten
 from lmsconf.kinds.content_target.parse import audience_forms, audience_from_text
 from lmsconf.manifest.expand.sets import ALLOW_EMPTY
-from lmsconf.manifest.expand.table import Table, TableSource
+from lmsconf.manifest.expand.table import Table, TableSource, column_name, known_columns, require_columns
 from lmsconf.manifest.expand.table_files import FILE, TableFiles, selection_text
 from lmsconf.manifest.nodes import EntrySourceMap, Map, Seq, pack_mark
 from lmsconf.manifest.schemas import SHEET_PROPERTIES, item_keys
@@ -56,34 +56,20 @@ class SheetEntries:
                 yield entry
 
     def _columns(self, table: Table, where_names: Iterable[str]) -> dict[str, int]:
-        """Map each known column to its index. Raises ProblemsFound without a required one, or with one twice.
-
-        Case does not matter, and a space or a hyphen is as good as an underscore.
-        """
+        """Map each known column to its index. Raises ProblemsFound without a required one, or with one twice."""
         required = (self._items.subject, self._items.noun)
         known = (*required, *self._keys)
-        columns: dict[str, int] = {}
-        ignored: list[str] = []
+        columns = known_columns(table, known, "sheet/column")
         selecting = set(map(normalize_name, where_names))
+        ignored: list[str] = []
         for number, title in enumerate(table.columns):
-            name = "_".join(title.casefold().replace("-", " ").split())
-            where = table.sheet.where(table.header, number)
-            if name in columns:
-                hint = "Give each column its own name."
-                raise problem_found("sheet/column", f'there are several columns "{name}"', hint, where)
-            if name in known:
-                columns[name] = number
-            elif title in selecting:
-                continue
-            elif near := did_you_mean(name, [one for one in known if one not in columns]):
-                raise problem_found("sheet/column", f'unknown column "{shorten(title)}"', near, where)
-            elif title:
+            if title and number not in columns.values() and title not in selecting:
+                if near := did_you_mean(column_name(title), [one for one in known if one not in columns]):
+                    where = table.sheet.where(table.header, number)
+                    raise problem_found("sheet/column", f'unknown column "{shorten(title)}"', near, where)
                 ignored.append(shorten(title))
-        for name in required:
-            if name not in columns:
-                hint = f"The first row names {' and '.join(required)}; optional are {', '.join(self._keys)}."
-                where = table.sheet.row(table.header)
-                raise problem_found("sheet/column", f'there is no column "{name}"', hint, where)
+        hint = f"The first row names {' and '.join(required)}; optional are {', '.join(self._keys)}."
+        require_columns(table, columns, required, "sheet/column", hint)
         if ignored:
             hint = f"These are read: {', '.join(known)}."
             message = f"columns that are not read: {', '.join(ignored)}"

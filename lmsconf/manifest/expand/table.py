@@ -128,6 +128,30 @@ def column_index(table: Table, name: str, where: SourceLocation) -> int:
     raise problem_found("people/column", message, hint, source)
 
 
+def column_name(title: str) -> str:
+    """Return the name of a column by its title: case does not matter, and a space or a hyphen is an underscore."""
+    return "_".join(title.casefold().replace("-", " ").split())
+
+
+def known_columns(table: Table, known: Sequence[str], code: str) -> dict[str, int]:
+    """Map each known column to its index. Raises ProblemsFound, with this code, for one that is there twice."""
+    columns: dict[str, int] = {}
+    for number, title in enumerate(table.columns):
+        if (name := column_name(title)) in columns:
+            where, hint = table.sheet.where(table.header, number), "Give each column its own name."
+            raise problem_found(code, f'there are several columns "{name}"', hint, where)
+        if name in known:
+            columns[name] = number
+    return columns
+
+
+def require_columns(table: Table, columns: Mapping[str, int], required: Sequence[str], code: str, hint: str) -> None:
+    """Raise ProblemsFound, with this code, for a required column that a table does not have."""
+    for name in required:
+        if name not in columns:
+            raise problem_found(code, f'there is no column "{name}"', hint, table.sheet.row(table.header))
+
+
 SEPARATORS: Final = (",", ";", "\t")
 _DECLARED: Final = re.compile(r'"?sep=([,;\t])"?[ \t]*(?:\r\n|\r|\n|\Z)', re.IGNORECASE)
 """A first line that names the separator, which Excel reads and does not show."""
