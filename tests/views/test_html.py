@@ -10,7 +10,7 @@ from hashlib import sha256
 from html.parser import HTMLParser
 
 import pytest
-from document_samples import COMPLETE, CREATE, DELETE, EMPTY, MIXED, PLANS, REPORTS, UPDATE, call, change, outcome
+from document_samples import COMPLETE, CREATE, MIXED, PLANS, REPORTS, UPDATE, call, change, outcome
 from drift_samples import ALL, DRIFTS
 from fleet.fleet_project import large_fleet
 from hostile.active_content import html_words
@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from lmsconf.kinds.shared.kind_names import resource_title
 from lmsconf.model.address import Address
 from lmsconf.model.calls import CallStatus
-from lmsconf.model.plan import Action, ChangeOrigin, NoLongerDeclared, Plan
+from lmsconf.model.plan import Action, Plan
 from lmsconf.render import FLEET_VIEWS, apply_html, drift_html, plan_html
 from lmsconf.render.graphs import MAX_NODES
 from lmsconf.render.html import MOST_ROWS
@@ -32,8 +32,6 @@ PAGES = {
     **{f"drift-{name}": drift_html(drift) for name, drift in DRIFTS.items()},
 }
 VOID = {"meta", "input"}
-GUARDED = "removals, as the guard counts"
-TAKEN = f"{sum(len(field.removed) for one in UPDATE.changes for field in one.fields):,}"
 
 
 class Page(HTMLParser):
@@ -64,12 +62,6 @@ class Page(HTMLParser):
 
     def values(self, attribute: str) -> list[str]:
         return [attrs[attribute] or "" for _, attrs in self.elements if attribute in attrs]
-
-
-def card(name: str, label: str) -> str | None:
-    """The number on the card of that label; None where there is no such card."""
-    found = re.search(rf"<b>([\d,]+)</b>\s*<span>{label}</span>", PAGES[name])
-    return found[1] if found else None
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -131,47 +123,6 @@ def test_without_its_script_all_can_be_read() -> None:
     assert len(rows) == len(MIXED.changes) + len(MIXED.calls)
 
 
-def test_risk_comes_first() -> None:
-    """Guards and errors stand above the changes, and deletions above the rest."""
-    words = Page(PAGES["plan-mixed"]).words
-    marks = ["Apply would stop here:", "Stop · Guard deletes", "Error · refusal/protected",
-             "Deleted: 1 assignment, 1 group", "Taken away: 1 item from 1 group",
-             "Created: 1 custom field, 1 assignment"]  # fmt: skip
-    places = [words.index(mark) for mark in marks]
-    assert places == sorted(places)
-    assert "lmsconf apply --allow deletes=2 --allow removals=27" in Page(PAGES["plan-delete"]).words
-
-
-def test_the_cards_say_what_the_sections_say() -> None:
-    """What is taken away is as much on its card as below its heading; what the guard counts beyond it has its own."""
-    assert (card("plan-mixed", "taken away"), card("plan-update", "taken away")) == ("1", TAKEN)
-    assert (card("plan-delete", "taken away"), card("plan-delete", GUARDED)) == ("0", "27")
-    assert card("plan-create", GUARDED) is None
-
-
-def test_what_is_not_managed_is_counted_as_it_is_listed() -> None:
-    """The card has the number that the section lists; where unmanaged things count, it has that of the findings."""
-    assert "1 group is not managed by any manifest." in Page(PAGES["drift-none"]).words
-    assert (card("drift-none", "not managed"), card("drift-none", "unmanaged")) == ("1", None)
-    assert (card("drift-all", "not managed"), card("drift-all", "unmanaged")) == (None, "1")
-
-
-def test_a_comparison_says_where_changes_come_from() -> None:
-    """Compared with a base, each change says whether it is new, and what is let go of is listed with its line."""
-    let_go = (NoLongerDeclared(address=Address.of("group", "Old team"), absent="absent: {groups: [Old team]}"),)
-    changes = tuple(replace(one, origin=ChangeOrigin.PENDING) for one in MIXED.changes)
-    words = Page(plan_html(replace(MIXED, base="origin/main", changes=changes, let_go=let_go))).words
-    assert words.count("already pending") == len(MIXED.changes) + 1
-    assert "group/Old team absent: {groups: [Old team]}" in words
-
-
-def test_an_empty_plan_is_a_page_too() -> None:
-    """Where nothing changes the page says so, without tools for nothing."""
-    page = Page(plan_html(EMPTY))
-    assert "No changes. The workspace matches the manifests." in page.words
-    assert "search" not in page.values("id")
-
-
 def chained(changes: int) -> Plan:
     """A plan in which each change has four calls, each of which waits for the one before."""
     plan = large(changes)
@@ -203,15 +154,6 @@ def test_boxes_stand_right_of_what_they_wait_for() -> None:
     edges = re.findall(r'<path class="edge" d="M(\d+) \d+C[\d ]+ (\d+) \d+">', text)
     assert len(edges) == sum(len(call.needs) for call in CREATE.calls)
     assert all(int(start) < int(end) for start, end in edges)
-
-
-def test_every_state_of_a_report_is_counted() -> None:
-    """An apply page shows how many calls came to what, failures first."""
-    words = Page(PAGES["apply-partial"]).words
-    assert words.index("Failed: 1 API call") < words.index("Skipped: 2 API calls") < words.index("Done: 1 API call")
-    assert "403: the field is in use" in words
-    assert "A new plan would still make these changes" in words
-    assert DELETE.changes[0].address.name.split(" -> ")[0] in words
 
 
 # The page of a large plan or report: the first 2,000 rows, and how to see all.
