@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Final, cast
 
-from msgspec.structs import replace
-
-from lmsconf.api.spec.assumed_keys import WHO_CAN_MANAGE
 from lmsconf.api.spec.value_encoding import NEVER_CLEARED, clear_answer_key
 from lmsconf.kinds.custom_field.compare import field_types, live_field_form
+from lmsconf.kinds.custom_field.lost_answers import answer_rows
 from lmsconf.kinds.custom_field.types import FLAGS, FieldRow
 from lmsconf.kinds.export import answer_values
-from lmsconf.kinds.shared.kind_names import ANSWERS, CUSTOM_FIELD, USER
+from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, USER
 from lmsconf.kinds.shared.responses import AnswerRow, comparable
 from lmsconf.kinds.shared.times import format_time
-from lmsconf.kinds.user.types import RIGHTS, TEXTS, AnswersRow, PersonRow, PersonSpec
+from lmsconf.kinds.user.types import RIGHTS, TEXTS, PersonRow
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.declarations import DesiredResource
 from lmsconf.model.forms import Form
 from lmsconf.model.names import normalize_email, normalize_name
 from lmsconf.model.plan import FULL_UNDO, Action, Change, Plan, Undo, UndoLevel
@@ -54,7 +51,7 @@ def people_losing_answers(snapshot: Snapshot, changes: Iterable[Change]) -> Iter
         if field is not None and (choices is None or choices):
             lost |= dict.fromkeys((normalize_name(field.name), field.id), (field, choices))
     people = {row.id: row for row in snapshot.rows(PersonRow)}
-    for row in _answers(snapshot) if lost else ():
+    for row in answer_rows(snapshot) if lost else ():
         held = tuple(one for field, one in row.answers or () if field in lost and one and _is_lost(one, *lost[field]))
         person = people.get(row.id)
         if held and person is not None:
@@ -62,16 +59,6 @@ def people_losing_answers(snapshot: Snapshot, changes: Iterable[Change]) -> Iter
         elif held:
             # Only the answers of people were read, and an id is enough to give them back.
             yield PersonRow(row.id, "", answers=held)
-
-
-def _answers(snapshot: Snapshot) -> Iterator[AnswersRow]:
-    """Yield the answers of each person: as they were read to count what is lost, else those of the people read."""
-    if ANSWERS in snapshot.listings:
-        yield from snapshot.rows(AnswersRow)
-        return
-    for row in snapshot.rows(PersonRow):
-        if row.answers is not None:
-            yield AnswersRow(row.id, tuple((answer.field, answer) for answer in row.answers))
 
 
 def _is_lost(answer: AnswerRow, field: FieldRow, choices: frozenset[str] | None) -> bool:
@@ -120,7 +107,7 @@ def answered_since(live: PlanContext, row: FieldRow, plan: Plan) -> str | None:
     emails = {person.id: person.name for person in live.snapshot.rows(PersonRow)}
     number = sum(
         not _is_given(_value(answer, row, None), given.get(emails.get(one.id, "")))
-        for one in _answers(live.snapshot)
+        for one in answer_rows(live.snapshot)
         for field, answer in one.answers or ()
         if field in (name, row.id) and answer and answer.picked
     )
@@ -226,34 +213,3 @@ def why_not_emptied(planning: PlanContext, key: str, part: str | None) -> str | 
     if field is None or behaviour(clear_answer_key(field.type)) != NEVER_CLEARED:
         return None
     return f'the service refuses to clear the answer to "{field.name}"'
-
-
-def with_declared_values(
-    planning: PlanContext, snapshot: Snapshot, declared: Sequence[DesiredResource[PersonSpec]]
-) -> Snapshot:
-    """Return a snapshot whose people hold only the values that these declarations, pinned by id, have read."""
-    specs = {resource.pin(planning.policy.workspace): resource.spec for resource in declared}
-    rights = planning.call_templates.behaviour(WHO_CAN_MANAGE) != "anybody"
-    listing = snapshot.of(USER)
-    rows = tuple(_limited(row, specs.get(row.id), keeps_rights=rights) for row in snapshot.rows(PersonRow))
-    return replace(snapshot, listings={**snapshot.listings, USER: replace(listing, rows=rows)})
-
-
-def _limited(row: PersonRow, spec: PersonSpec | None, *, keeps_rights: bool) -> PersonRow:
-    keys = frozenset[str]() if spec is None else spec.declared_keys
-    keeps_rights = keeps_rights or (spec is not None and spec.needs_live_rights)
-    return PersonRow(
-        row.id,
-        row.email,
-        row.archived,
-        first_name=row.first_name if "first_name" in keys else None,
-        last_name=row.last_name if "last_name" in keys else None,
-        language=row.language if "language" in keys else None,
-        admin=row.admin if keeps_rights else None,
-        manager=row.manager if keeps_rights else None,
-        applications=row.applications if "applications" in keys else None,
-        metadata=row.metadata if "metadata" in keys else None,
-        answers=row.answers if "answers" in keys else None,
-        archive_date=row.archive_date if "custom_archive_date" in keys else None,
-        manages=row.manages,
-    )

@@ -247,11 +247,7 @@ class PlanContext:
     freed_slots     field to be created → the deletion that frees its slot
     people          the directory as it will be after the plan; None until it is asked for
     archived_ids    ids of people who are archived before the plan; None until they are asked for
-    able_to_manage  e-mail → whether somebody whose rights may change can manage after the plan
-    losing_manager_right, without_manager_right
-                    who loses the right; e-mail → the key of an entry that rules it out
-    admin_gains, admin_losses
-                    people who gain administrator rights, and who lose them
+    planned_people  e-mail → the match of people that the plan may change
     planned_conditions
                     id of a live smart group → its conditions after the plan
     moved_conditions
@@ -300,11 +296,7 @@ class PlanContext:
         self.freed_slots: Mapping[Address, Address] = {}
         self.people: PeopleDirectory | None = None
         self.archived_ids: frozenset[RemoteId] | None = None
-        self.able_to_manage: Mapping[str, bool] = {}
-        self.losing_manager_right: frozenset[str] = frozenset()
-        self.without_manager_right: Mapping[str, str] = {}
-        self.admin_gains: list[Match[PersonSpec, PersonRow]] = []
-        self.admin_losses: list[Match[PersonSpec, PersonRow]] = []
+        self.planned_people: Mapping[str, Match[PersonSpec, PersonRow]] = {}
         self.planned_conditions: dict[str, Sequence[DeclaredCondition]] = {}
         self.moved_conditions: dict[str, frozenset[Ref]] = {}
         self.shared_content: frozenset[str] = frozenset()

@@ -18,7 +18,8 @@ from lmsconf.kinds.custom_field.types import ChoiceRow, FieldRow
 from lmsconf.kinds.manual_group.types import GroupRow
 from lmsconf.kinds.shared.responses import AnswerRow
 from lmsconf.kinds.smart_group.types import ConditionRow, SmartGroupRow
-from lmsconf.kinds.user.answer_index import AnswerIndex, IndexedPerson
+from lmsconf.kinds.user.answer_index import AnswerIndex
+from lmsconf.kinds.user.types import AnswersRow
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.planner.audience.facts import AccessFacts, LiveSmartGroup
 from lmsconf.planner.audience.people_sets import Terms, Window
@@ -55,11 +56,11 @@ def facts_of(people: int, scale: float) -> tuple[AccessFacts, AccessScope]:
         for c in range(_CHOICES)
     }
     everybody = tuple(
-        IndexedPerson(
+        AnswersRow(
             RemoteId(f"u{n:07}"),
-            f"p{n}@acme.example",
-            n % 50 == 0,
             tuple(answers[field, draw.randrange(_CHOICES)] for field in range(_FIELDS)),
+            email=f"p{n}@acme.example",
+            archived=n % 50 == 0,
         )
         for n in range(people)
     )

@@ -21,7 +21,7 @@ from lmsconf.kinds.manual_group.types import GroupRow
 from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
 from lmsconf.kinds.shared.responses import AnswerRow, parse_answer
 from lmsconf.kinds.smart_group.types import ConditionRow, SmartGroupRow
-from lmsconf.kinds.user.listings import WholePeople
+from lmsconf.kinds.user.answer_index import PeopleWithAnswers
 from lmsconf.kinds.user.types import PersonRow
 from lmsconf.model.address import RemoteId
 from lmsconf.model.canonical_json import Json
@@ -184,29 +184,22 @@ def test_an_answer_of_another_shape_is_not_guessed(value: Json) -> None:
 @pytest.mark.parametrize(("value", "is_known"), [("text", True), (["c-1"], True), (True, False)])
 def test_one_answer_that_cannot_be_read_leaves_none_of_them(value: Json, is_known: bool) -> None:
     """Of a person in a snapshot of everything: the others beside it would read as all that there are."""
-    whole = WholePeople(cast("ReadContext", None))  # what is shared while reading, of which this needs nothing
-    row = whole.keep({"userId": "u-1", "email": "anna@acme.example", "customFields": {"A": "one", "B": value}})
-    answers = whole.answers(row)
+    people = PeopleWithAnswers(cast("ReadContext", None))  # what jobs share while reading, of which this needs nothing
+    people.add({"userId": "u-1", "email": "anna@acme.example", "customFields": {"A": "one", "B": value}})
+    answers = people.answers_of(RemoteId("u-1")).all_answers
     assert (answers is not None) is is_known
     assert answers is None or [answer.field for answer in answers] == ["A", "B"]
 
 
 @pytest.mark.parametrize(
-    ("held", "answers"), [({}, ()), ({"customFields": None}, ()), ({"customFields": "Dept"}, None)]
+    ("held", "answers"),
+    [({}, ()), ({"customFields": None}, ()), ({"customFields": []}, ()), ({"customFields": "Dept"}, None)],
 )
 def test_a_person_without_answers_has_none(held: dict[str, Json], answers: tuple[AnswerRow, ...] | None) -> None:
-    """Where the row has no answers, or null; where it has something else they are not known."""
-    whole = WholePeople(cast("ReadContext", None))
-    assert whole.answers(whole.keep({"userId": "u-1", "email": "anna@acme.example", **held})) == answers
-
-
-def test_equal_answers_of_two_people_are_one_object() -> None:
-    """Many pick from few choices; texts differ for each person and are not kept for another."""
-    whole = WholePeople(cast("ReadContext", None))
-    rows = [whole.keep({"userId": id, "customFields": {"A": ["c-1"], "B": "text"}}) for id in ("u-1", "u-2")]
-    one, other = (cast("list[Json]", row["answers"]) for row in rows)
-    assert one == other
-    assert [left is right for left, right in zip(one, other, strict=True)] == [True, False]
+    """Where the row has no answers, null or an empty list; where it has something else they are not known."""
+    people = PeopleWithAnswers(cast("ReadContext", None))
+    people.add({"userId": "u-1", "email": "anna@acme.example", **held})
+    assert people.answers_of(RemoteId("u-1")).all_answers == answers
 
 
 # What a kind without people in its rows gets by default: no text of a row keeps an undeclared person's e-mail.

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, TypeAlias
 
 from lmsconf.errors import SourceLocation
-from lmsconf.kinds.content_target.types import AssignmentSpec, ContentRow, unnamed_content
+from lmsconf.kinds.content_target.types import AssignmentSpec, ContentRow, TargetRow, unnamed_content
 from lmsconf.kinds.shared.kind_names import CONTENT, EVERYONE
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, pin_in
@@ -133,3 +133,13 @@ class ContentResolver:
 
     def _problem(self, at: SourceLocation, address: Address, code: str, text: str, hint: str | None) -> None:
         self._planning.problem(code, f"{address}: {text}", hint=hint, at=at, address=address)
+
+
+def refuse_live_twice(planning: PlanContext, entry: DesiredResource[AssignmentSpec], rows: Sequence[TargetRow]) -> None:
+    planning.problem(
+        "identity/live-twice",
+        f"{entry.address}: it is live {len(rows)} times, as " + ", ".join(sorted(row.id for row in rows)),
+        hint="Delete the duplicate in the product, or check the dialect key content-targets.on-existing.",
+        at=entry.source,
+        address=entry.address,
+    )

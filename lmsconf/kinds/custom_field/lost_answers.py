@@ -5,19 +5,18 @@ The count is of distinct people, archived ones included. It is None where answer
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
-from lmsconf.errors import InvalidResponse, Severity
+from lmsconf.errors import Severity
 from lmsconf.kinds.custom_field.compare import choices_before_and_after
 from lmsconf.kinds.custom_field.types import CustomFieldSpec, FieldRow
 from lmsconf.kinds.shared.kind_names import ANSWERS, USER
-from lmsconf.kinds.shared.responses import AnswerRow, comparable, parse_answer, require_text
-from lmsconf.kinds.user.types import AnswersRow, HolderRow, PersonRow, PersonSpec
+from lmsconf.kinds.shared.responses import comparable
+from lmsconf.kinds.user.types import AnswersRow, HolderRow, PersonRow, PersonSpec, answers_of
 from lmsconf.model.address import Address, RemoteId
-from lmsconf.model.canonical_json import Json
 from lmsconf.model.effects import count_people
 from lmsconf.model.names import normalize_name
 from lmsconf.model.plan import FULL_UNDO, GuardCount, Undo, UndoLevel
@@ -53,23 +52,6 @@ class _Holders(NamedTuple):
 
     people: frozenset[RemoteId]
     unknown: str | None = None
-
-
-def parse_answers_row(data: Mapping[str, Json]) -> AnswersRow:
-    """Parse the answers in one row of the user listing; an answer that cannot be parsed is None."""
-    id, held = RemoteId(require_text(data, "userId")), data.get("customFields")
-    if held is not None and not isinstance(held, dict):
-        return AnswersRow(id, None)
-    answers: list[tuple[str, AnswerRow | None]] = []
-    for name in sorted(held or {}):
-        try:
-            answer = parse_answer(name, (held or {})[name])
-        except InvalidResponse:
-            answers.append((normalize_name(name), None))
-        else:
-            if answer is not None and (answer.choices or answer.text):
-                answers.append((normalize_name(name), answer))
-    return AnswersRow(id, tuple(answers), has_answers="customFields" in data)
 
 
 def may_delete_choices(spec: CustomFieldSpec) -> bool:
@@ -144,16 +126,18 @@ def field_undo(planning: PlanContext, address: Address) -> Undo:
     return Undo(level=UndoLevel.PARTIAL, reason=f"{again}{kept or answers}")
 
 
+def answer_rows(snapshot: Snapshot) -> Sequence[AnswersRow]:
+    """The answers of each person: as they were read to count what is lost, else those of the people read."""
+    if ANSWERS in snapshot.listings:
+        return snapshot.rows(AnswersRow)
+    return [answers_of(row) for row in snapshot.rows(PersonRow)]
+
+
 def known_answers(snapshot: Snapshot) -> Answers | str:
     """The answers of all people by user id, or the reason why they are unknown."""
     if snapshot.redaction is not None:
         return "a redacted snapshot does not contain answers"
-    listing = snapshot.of(ANSWERS)
-    if ANSWERS not in snapshot.listings:
-        listing = snapshot.of(USER)
-        rows = [_from_person(row) for row in snapshot.rows(PersonRow)]
-    else:
-        rows = list(snapshot.rows(AnswersRow))
+    listing, rows = snapshot.of(ANSWERS if ANSWERS in snapshot.listings else USER), answer_rows(snapshot)
     if listing.incomplete is not None:
         return f"the list of people is not complete: {listing.incomplete}"
     if rows and not any(row.has_answers for row in rows):
@@ -164,14 +148,6 @@ def known_answers(snapshot: Snapshot) -> Answers | str:
     if answered and not answered & names:
         return "answers have names that no field has"
     return {row.id: row for row in rows}
-
-
-def _from_person(row: PersonRow) -> AnswersRow:
-    """The answers of a person in a snapshot file, where None also stands for answers that could not be read."""
-    if row.answers is None:
-        return AnswersRow(row.id, None)
-    held = tuple((answer.field, answer) for answer in row.answers if answer.choices or answer.text)
-    return AnswersRow(row.id, held)
 
 
 def answer_keys(field: FieldRow) -> frozenset[str]:

@@ -261,10 +261,6 @@ def check_rights_changes(planning: PlanContext, match: Match[PersonSpec, PersonR
             address=match.address,
             severity=Severity.NOTE,
         )
-    if spec.flag("admin") is False and row is not None and row.admin and not row.archived:
-        planning.admin_losses.append(match)
-    if spec.flag("admin") is True and not planned_flag(spec, row, "archived"):
-        planning.admin_gains.append(match)
 
 
 def refuse_admin_lockout(planning: PlanContext, matched: MatchResult[PersonSpec, PersonRow]) -> None:
@@ -273,20 +269,22 @@ def refuse_admin_lockout(planning: PlanContext, matched: MatchResult[PersonSpec,
     Declared admins count first; only if they are too few does the listing of all admins matter. Admins that it lacks do
     not count, so that an incomplete listing may block a revocation.
     """
-    if not planning.admin_losses or planning.policy.additive:
+    sure, losing = admin_changes(planning, matched)
+    if not losing or planning.policy.additive:
         return
     least = max(1, planning.policy.guards.min_admins)
     listing = planning.snapshot.of(ADMIN)
-    sure = {match.address.name for match in planning.admin_gains}
-    lost = {match.row.id for match in planning.admin_losses if match.row}
-    archived = {match.row.id for match in matched.matches if match.row and _is_archived(planning, match)}
-    others = {row.id for row in planning.snapshot.rows(AdminRow)} - lost - archived
-    kept = {match.row.id for match in planning.admin_gains if match.row}
-    left = len(sure) + len(others - kept)
+    lost = {match.row.id for match in (*sure, *losing) if match.row}
+    archived = {
+        match.row.id
+        for match in matched.matches
+        if match.row and planning.chosen(match.address) and planned_flag(match.declared.spec, match.row, "archived")
+    }
+    left = len(sure) + len({row.id for row in planning.snapshot.rows(AdminRow)} - lost - archived)
     if left >= least:
         return
     why = f"; the others could not be counted, because {listing.incomplete}" if listing.incomplete else ""
-    for match in planning.admin_losses:
+    for match in losing:
         planning.problem(
             "refusal/lock-out",
             f"{match.address}: the plan would leave {left} {'admin' if left == 1 else 'admins'}, and there must be "
@@ -297,18 +295,26 @@ def refuse_admin_lockout(planning: PlanContext, matched: MatchResult[PersonSpec,
         )
 
 
-def _is_archived(planning: PlanContext, match: Match[PersonSpec, PersonRow]) -> bool:
-    """Return whether the person will be archived after the plan."""
-    spec, row = match.declared.spec, match.row
-    return planning.chosen(match.address) and planned_flag(spec, row, "archived")
+def admin_changes(
+    planning: PlanContext, matched: MatchResult[PersonSpec, PersonRow]
+) -> tuple[list[Match[PersonSpec, PersonRow]], list[Match[PersonSpec, PersonRow]]]:
+    """Return the people who are administrators after the plan for certain, and those who lose the right."""
+    planned = [(match, match.declared.spec, match.row) for match in matched.matches if planning.chosen(match.address)]
+    return (
+        [
+            match
+            for match, spec, row in planned
+            if spec.flag("admin") is True and not planned_flag(spec, row, "archived")
+        ],
+        [
+            match
+            for match, spec, row in planned
+            if spec.flag("admin") is False and row and row.admin and not row.archived
+        ],
+    )
 
 
 def has_enough_declared_admins(planning: PlanContext, matched: MatchResult[PersonSpec, PersonRow]) -> bool:
     """Return whether undeclared admins need not be read: no admin loses the right, or enough declared ones keep it."""
-    matches = [match for match in matched.matches if planning.chosen(match.address)]
-    loses = any(match.declared.spec.flag("admin") is False and match.row.admin for match in matches if match.row)
-    keeps = sum(
-        match.declared.spec.flag("admin") is True and not planned_flag(match.declared.spec, match.row, "archived")
-        for match in matches
-    )
-    return not loses or keeps >= max(1, planning.policy.guards.min_admins)
+    sure, losing = admin_changes(planning, matched)
+    return not losing or len(sure) >= max(1, planning.policy.guards.min_admins)

@@ -106,6 +106,20 @@ class AnswersRow(SnapshotRow, frozen=True):
     id: RemoteId
     answers: tuple[tuple[str, AnswerRow | None], ...] | None = None
     has_answers: bool = True
+    email: str = ""
+    archived: bool = False
+
+    @property
+    def all_answers(self) -> tuple[AnswerRow, ...] | None:
+        """The answers alone; None if one of them cannot be parsed: the others would read as all that there are."""
+        answers = tuple(answer for _, answer in self.answers or () if answer is not None)
+        return answers if self.answers is not None and len(answers) == len(self.answers) else None
+
+
+def answers_of(row: PersonRow) -> AnswersRow:
+    """Return the answers of a person whose row holds them; None also stands for answers that could not be read."""
+    held = None if row.answers is None else tuple((answer.field, answer) for answer in row.answers if answer.picked)
+    return AnswersRow(row.id, held, email=row.email, archived=row.archived)
 
 
 class PersonSpec(Struct, frozen=True, kw_only=True):

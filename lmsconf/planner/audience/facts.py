@@ -16,7 +16,6 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lmsconf.api.spec.operations import CATALOG, CUSTOM_FIELDS, MANUAL_GROUPS, SMART_GROUPS
-from lmsconf.kinds.content_target.read import TargetsRead
 from lmsconf.kinds.content_target.target_ids import Audiences, audiences_among
 from lmsconf.kinds.content_target.target_requests import read_targets
 from lmsconf.kinds.content_target.types import ContentRow, TargetRow, parse_content_row
@@ -26,8 +25,8 @@ from lmsconf.kinds.manual_group.types import GroupRow, parse_group_row
 from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
 from lmsconf.kinds.shared.responses import id_set, require_object
 from lmsconf.kinds.smart_group.types import SmartGroupRow, parse_detail_row, parse_listed_row
-from lmsconf.kinds.user.answer_index import AnswerIndex, IndexedPerson, read_answer_index
-from lmsconf.kinds.user.types import PersonRow
+from lmsconf.kinds.user.answer_index import AnswerIndex, read_answer_index
+from lmsconf.kinds.user.types import PersonRow, answers_of
 from lmsconf.model.address import RemoteId
 from lmsconf.model.api import ListOperation
 from lmsconf.model.names import LOCK_PREFIX, normalize_name
@@ -116,15 +115,7 @@ def facts_from_snapshot(snapshot: Snapshot, scope: AccessScope, everyone: str) -
     for name in (USER, CONTENT, GROUP, SMART_GROUP, CUSTOM_FIELD, CONTENT_TARGET):
         if (reason := snapshot.of(name).incomplete) is not None:
             incomplete.append(f"the snapshot has no complete listing of {name.replace('_', ' ')}s: {reason}")
-    people = tuple(
-        IndexedPerson(
-            row.id,
-            row.email,
-            row.archived,
-            None if row.answers is None else tuple((answer.field, answer) for answer in row.answers),
-        )
-        for row in snapshot.rows(PersonRow)
-    )
+    people = tuple(map(answers_of, snapshot.rows(PersonRow)))
     targets: dict[RemoteId, list[TargetRow]] = {row.id: [] for row in snapshot.rows(ContentRow)}
     for row in snapshot.rows(TargetRow):
         targets.setdefault(row.content, []).append(row)
@@ -229,7 +220,7 @@ def _targets(
     live = any(isinstance(key, str) for key in (*scope.groups, *scope.smart_groups))
     if live or scope.changes_accounts or scope.changes_answers:
         wanted |= contents.keys()
-    known = reading.shared_state(TargetsRead).rows
+    known = reading.targets
     rest = [contents[id] for id in sorted(wanted - known.keys()) if id in contents]
     read = read_targets(reading.api, rest)
     return {id: known[id] for id in wanted & known.keys()} | {id: rows for id, (_, rows) in read.items()}
