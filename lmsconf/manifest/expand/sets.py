@@ -53,10 +53,6 @@ class UndeclaredNames(Struct):
         name = body.get("name") if isinstance(body, dict) else None
         self.fields.add(normalize_name(name) if isinstance(name, str) else None)
 
-    def may_have(self, section: str) -> bool:
-        """Whether a name of this section may be declared where it was not read."""
-        return self.everything or section in self.sections
-
     def may_have_field(self, name: str) -> bool:
         """Whether the choices of this field may be declared where they were not read."""
         return self.everything or bool(self.sections) or not self.fields.isdisjoint((normalize_name(name), None))
@@ -148,7 +144,7 @@ class NamedSets(Struct):
         named_set = self._known.get(normalize_name(name))
         if named_set is not None:
             named_set.used = True
-        elif self.undeclared.may_have(self.section):
+        elif self.undeclared.everything or self.section in self.undeclared.sections:
             self.reporter.refused += 1
         else:
             known = known_names(self._known) if self._known else f"Write it under {self.section}:."
