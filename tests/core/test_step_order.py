@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date
+from graphlib import CycleError
 
 import pytest
 
@@ -12,7 +13,7 @@ from lmsconf.model.address import Address, Ref
 from lmsconf.model.calls import Call, Step
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.planner.call_order import DependencyCycle, order_calls, refs_in, step_dependencies, topological_order
+from lmsconf.planner.call_order import order_calls, refs_in, step_dependencies, topological_order
 from lmsconf.planner.context import PlanContext
 
 A, B, C, D = (Address.of("group", name) for name in "ABCD")
@@ -178,13 +179,13 @@ def test_of_equal_ranks_the_first_goes_first() -> None:
 
 def test_a_circle_names_those_in_it_and_no_others() -> None:
     """Who only waits for a circle is no part of it."""
-    with pytest.raises(DependencyCycle, match="2 calls wait") as found:
+    with pytest.raises(CycleError) as found:
         topological_order([{3}, set(), {1}, {4}, {3, 1}], [(0,)] * 5)
-    assert sorted(found.value.members) == [3, 4]
+    assert sorted(found.value.args[1][1:]) == [3, 4]
 
 
 def test_a_call_that_waits_for_itself_is_a_circle() -> None:
     """The smallest there is."""
-    with pytest.raises(DependencyCycle) as found:
+    with pytest.raises(CycleError) as found:
         topological_order([set(), {1}], [(0,), (0,)])
-    assert found.value.members == (1,)
+    assert found.value.args[1] == [1, 1]
