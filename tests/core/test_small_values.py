@@ -44,7 +44,7 @@ from lmsconf.planner.redaction import pseudonym
 from lmsconf.planner.undo.extent import with_undo_limits
 from lmsconf.planner.undo.names import map_references
 from lmsconf.planner.undo.run import RunToUndo
-from lmsconf.planner.undo.times import NoValue, restored
+from lmsconf.planner.undo.times import restores
 
 
 def test_unordered_objects_are_sorted_by_their_values() -> None:
@@ -314,30 +314,30 @@ def test_a_cause_has_those_whose_path_it_changes() -> None:
 @pytest.mark.parametrize(
     ("before", "after", "live", "value"),
     [
-        ("a", "b", "a", NoValue.NOTHING),
-        ("a", "b", "b", "a"),
-        ("a", "b", "c", NoValue.CONFLICT),
-        ({"a": 1}, {"a": 1, "b": 2}, {"a": 1, "b": 2}, {"a": 1}),
-        ({"a": 1, "b": 2}, {"a": 1}, {"a": 1}, {"a": 1, "b": 2}),
-        ({"a": 1}, {"b": 1}, {"a": 1, "b": 1}, {"a": 1}),
-        ({"a": 1}, {"a": 2}, {"a": 1, "b": 1}, NoValue.CONFLICT),
-        ({"a": 1}, None, None, {"a": 1}),
-        (None, {"a": 1}, 5, NoValue.CONFLICT),
-        ("", "b", None, NoValue.NOTHING),
-        (None, "b", [], NoValue.NOTHING),
-        (None, "b", "c", NoValue.CONFLICT),
-        (None, {"include": ["a"], "exclude": ["c"]}, ["a", "b"], None),
-        (None, {"include": ["a"], "exclude": ["c"]}, ["b"], NoValue.CONFLICT),
-        (None, {"include": ["a"], "exclude": ["c"]}, ["a", "c"], NoValue.CONFLICT),
+        ("a", "b", "a", False),
+        ("a", "b", "b", True),
+        ("a", "b", "c", None),
+        ({"a": 1}, {"a": 1, "b": 2}, {"a": 1, "b": 2}, True),
+        ({"a": 1, "b": 2}, {"a": 1}, {"a": 1}, True),
+        ({"a": 1}, {"b": 1}, {"a": 1, "b": 1}, True),
+        ({"a": 1}, {"a": 2}, {"a": 1, "b": 1}, None),
+        ({"a": 1}, None, None, True),
+        (None, {"a": 1}, 5, None),
+        ("", "b", None, False),
+        (None, "b", [], False),
+        (None, "b", "c", None),
+        (None, {"include": ["a"], "exclude": ["c"]}, ["a", "b"], True),
+        (None, {"include": ["a"], "exclude": ["c"]}, ["b"], None),
+        (None, {"include": ["a"], "exclude": ["c"]}, ["a", "c"], None),
     ],
 )
-def test_the_way_back_of_one_value(before: Json, after: Json, live: Json, value: object) -> None:
-    """None where it is as before, also in what an entry leaves out; none that others have changed meanwhile.
+def test_the_way_back_of_one_value(before: Json, after: Json, live: Json, value: bool | None) -> None:
+    """None is needed where it is as before, also in what an entry leaves out; it is not known where others changed it.
 
     An empty text or list is as good as none. A part of a list fits a list with all that it includes, and nothing that
     it excludes.
     """
-    assert restored(before, after, live) == value
+    assert restores(before, after, live) is value
 
 
 @pytest.mark.parametrize(
