@@ -31,7 +31,7 @@ from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import Listing, Snapshot, SnapshotRow
 from lmsconf.planner.context import PlanContext
 from lmsconf.planner.reading import ReadContext
-from lmsconf.planner.redaction import LivePerson, RedactionContext, RestoreContext, UnnamedRow
+from lmsconf.planner.redaction import RedactionContext, RestoreContext, UnnamedRow
 from lmsconf.planner.snapshot_redaction import redact_snapshot
 
 PERSON = PersonRow(
@@ -231,8 +231,11 @@ def planning(snapshot: Snapshot) -> PlanContext:
 
 def context() -> RedactionContext:
     snapshot = Snapshot(workspace="w", url="", taken_at="", people=None)
-    people = [LivePerson(RemoteId(name), f"{name}@acme.example", True, False) for name in ("ada", "bob")]
-    return RedactionContext(planning(snapshot), {}, people, named=frozenset({"ada@acme.example"}), quoted=frozenset())
+    ada, bob = RemoteId("ada"), RemoteId("bob")
+    emails = [frozenset({f"{name}@acme.example"}) for name in (ada, bob)]
+    return RedactionContext(
+        planning(snapshot), {ada: True, bob: True}, frozenset({ada}), named=emails[0], hidden=emails[1]
+    )
 
 
 def test_every_text_of_a_row_but_its_ids_is_redacted() -> None:
