@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from lmsconf.errors import Problem
 from lmsconf.kinds.content_target.types import AssignmentSpec
-from lmsconf.kinds.custom_field.compare import field_types
 from lmsconf.kinds.custom_field.types import MOST_FIELDS, CustomFieldSpec
 from lmsconf.kinds.manual_group.types import FEWEST_MEMBERS, GroupRow, ManualGroupSpec
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, EVERYONE, GROUP, SMART_GROUP, USER
@@ -52,9 +51,11 @@ def lint_managers(
     managers = None if people is None else _managers(context, people, live)
     if managers is None or managers - archived_people(context):
         return
-    message = "all its managers are archived" if managers else "nobody manages it"
     yield lint_problem(
-        "lint/no-active-manager", message, source=declared.places.at("managers"), address=declared.address
+        "lint/no-active-manager",
+        "all its managers are archived" if managers else "nobody manages it",
+        source=declared.places.at("managers"),
+        address=declared.address,
     )
 
 
@@ -164,7 +165,6 @@ def _live_managers(context: LintContext) -> dict[Address, frozenset[RemoteId] | 
     return {address: frozenset() if row is None else row.managers for address, row in rows}
 
 
-_SINGLE: Final = "CHOICE"
 _FEWEST: Final = 2
 """In a workspace of one person every smart group has nobody or everybody."""
 
@@ -195,7 +195,7 @@ def lint_smart_groups(context: LintContext) -> Iterator[Problem]:
 def _known_field_types(context: LintContext) -> Mapping[str, str]:
     """Return the type of each field by name, as far as it is known."""
     if context.plan is not None:
-        return field_types(context.plan.planning)
+        return context.plan.planning.field_types
     return {one.address.name: one.spec.type for one in context.of(CUSTOM_FIELD) if one.spec.type is not None}
 
 
@@ -228,7 +228,7 @@ def _impossible(
 
 
 def _names_single_choices(condition: DeclaredCondition, types: Mapping[str, str]) -> bool:
-    single = types.get(condition.field) == _SINGLE
+    single = types.get(condition.field) == "CHOICE"
     return single and bool(condition.choices) and condition.system_condition in ASKING_FOR_CHOICES
 
 
@@ -292,8 +292,12 @@ def _closed(declared: _Assignment, zone: tzinfo | None) -> Problem:
 
 def _archived(declared: _Assignment, archived: frozenset[str]) -> Iterator[Problem]:
     if declared.spec.audience.name in archived:
-        message = f"{declared.spec.audience.name} is archived"
-        yield lint_problem("lint/archived-assignee", message, source=declared.source, address=declared.address)
+        yield lint_problem(
+            "lint/archived-assignee",
+            f"{declared.spec.audience.name} is archived",
+            source=declared.source,
+            address=declared.address,
+        )
 
 
 def _is_empty(

@@ -10,9 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from lmsconf.kinds.custom_field.types import FieldRow, parts_of
+from lmsconf.kinds.export import person_form
 from lmsconf.kinds.planning import match_kind, state_before_deletion
 from lmsconf.kinds.shared.kind_names import USER
-from lmsconf.kinds.undo import field_form, person_form
+from lmsconf.kinds.undo import field_form
 from lmsconf.kinds.user.types import PersonRow
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.canonical_json import Json
