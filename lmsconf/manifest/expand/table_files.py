@@ -15,6 +15,8 @@ from msgspec.structs import replace
 from lmsconf.errors import Problem, ProblemsFound, Severity, SourceLocation, problem_found, shorten
 from lmsconf.manifest.expand.table import (
     CSV,
+    WORKBOOK_ENDINGS,
+    WORKBOOK_STARTS,
     Table,
     TableRow,
     TableSource,
@@ -37,9 +39,6 @@ from lmsconf.model.names import did_you_mean, normalize_name
 
 FILE: Final = "file"
 SHEET: Final = "sheet"
-WORKBOOK_STARTS: Final = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
-"""First bytes of a zip file, and of a compound file, which older and encrypted workbooks are."""
-WORKBOOK_ENDINGS: Final = (".xlsx", ".xlsm", ".ods")
 
 
 _ADDRESS = re.compile(r"[^@\s]+@[^@\s]+")
@@ -120,7 +119,7 @@ class TableFiles(Struct):
                 marks.append(pack_mark(line, column + 1))
         is_reported = any(cells[column] for _, cells in rows)  # what is no e-mail is an error of its own row
         if not people and not is_reported and reference.get("allow_empty") is not True:
-            raise ProblemsFound([_nobody(table, reference, places.at(*path))])
+            raise _nobody(table, reference, places.at(*path))
         return Seq(TableSource(table.sheet), people, marks)
 
     def _usable(self, cells: tuple[str, ...], table: Table, line: int, column: int) -> bool:
@@ -226,13 +225,13 @@ def matching_keys(node: Json, trail: KeyPath, path: KeyPath) -> Iterable[KeyMatc
     return matching_keys(node[step], rest, (*path, step)) if rest else ((node, step, (*path, step)),)
 
 
-def _nobody(table: Table, reference: Map, where: SourceLocation) -> Problem:
+def _nobody(table: Table, reference: Map, where: SourceLocation) -> ProblemsFound:
     near = _nearest_value(table, cast("Mapping[str, Json]", reference.get("where", {})))
-    return Problem(
-        code="people/nobody",
-        message=f"there is no e-mail{selection_text(reference)}, so {where} would mean nobody",
-        hint=f"{near} To mean nobody, set `allow_empty: true`." if near else "Set `allow_empty: true` to allow this.",
-        source=replace(table.sheet.row(table.header), column=0),
+    return problem_found(
+        "people/nobody",
+        f"there is no e-mail{selection_text(reference)}, so {where} would mean nobody",
+        f"{near} To mean nobody, set `allow_empty: true`." if near else "Set `allow_empty: true` to allow this.",
+        replace(table.sheet.row(table.header), column=0),
     )
 
 
