@@ -247,8 +247,7 @@ class EntrySourceMap(Struct, frozen=True, eq=False):
     def key(self, *path: str | int) -> SourceLocation:
         """Return the location of the last key of `path`; of its value if that is a list item."""
         node = self._walk(path[:-1])[0]
-        step = path[-1]
-        key_mark = node.mark(step, 0) if isinstance(node, Map) else None
+        key_mark = node.mark(path[-1], 0) if isinstance(node, Map) else None
         if key_mark is None or not isinstance(node, Map):
             return self.at(*path)
         return replace(node.source.where(key_mark), each=self._each)

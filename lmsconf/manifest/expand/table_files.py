@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
 from typing import Final, TypeAlias, cast
@@ -75,8 +75,7 @@ class TableFiles(Struct):
                 raise problem_found("people/no-file", f"{shorten(relative)} is a folder", "Name a file in it.", where)
             hint = "The path is relative to this manifest."
             raise problem_found("people/no-file", f"there is no file {shorten(relative)}", hint, where)
-        sheet = str(reference[SHEET]) if SHEET in reference else None
-        key = Path(os.path.realpath(target)), sheet
+        key = Path(os.path.realpath(target)), (str(reference[SHEET]) if SHEET in reference else None)
         if key not in self._tables:
             self._tables[key] = None  # another reference to it does not report it again
             self._tables[key] = self._read(target, key, places.at(*path, SHEET))
@@ -195,23 +194,6 @@ def selection_text(reference: Map) -> str:
 ANY_ITEM: Final = "*"
 KeyMatch: TypeAlias = tuple[Map, str, KeyPath]
 """A mapping in an entry, one of its keys, and the path of that key in the entry."""
-
-
-def marked_paths(schema: Mapping[str, Json], mark: str) -> tuple[KeyPath, ...]:
-    """Return the paths from an entry to the values that its schema marks, such as lists of people with `x-people`."""
-    return tuple(dict.fromkeys(_trails(schema, mark, ())))
-
-
-def _trails(schema: Mapping[str, Json], mark: str, path: KeyPath) -> Iterator[KeyPath]:
-    if schema.get(mark):
-        yield path
-    for key, below in cast("Mapping[str, Mapping[str, Json]]", schema.get("properties", {})).items():
-        yield from _trails(below, mark, (*path, key))
-    items = schema.get("items")
-    if isinstance(items, dict):
-        yield from _trails(items, mark, (*path, ANY_ITEM))
-    for branch in cast("list[Mapping[str, Json]]", schema.get("oneOf", [])):
-        yield from _trails(branch, mark, path)
 
 
 def matching_keys(node: Json, trail: KeyPath, path: KeyPath) -> Iterable[KeyMatch]:

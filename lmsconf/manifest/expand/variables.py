@@ -104,8 +104,7 @@ class Variables(Struct):
 
     def _text(self, text: str, source: Source, at: Mark) -> Json:
         whole = _WHOLE.fullmatch(text)
-        name = whole[1].strip() if whole else ""
-        value = self.values.get(name)
+        value = self.values.get(whole[1].strip() if whole else "")
         if isinstance(value, str) or value is None or not whole or not _is_plain(source, at):
             return self._inside(text, source, at)
         if not isinstance(value, list):
