@@ -113,12 +113,6 @@ def test_naming_people_in_a_file_names_them_nowhere_else(project: Project, forma
     assert not NOT_NAMED.search(_everything(ran))
 
 
-def test_masked_people_go_into_no_file(project: Project) -> None:
-    """`--people` and `--mask-people` contradict each other."""
-    assert lmsconf(project.root, "--mask-people", "plan", "--people", "rows.csv").code == 64
-    assert not (project.root / "rows.csv").exists()
-
-
 def test_an_apply_that_stops_or_passes_names_nobody_else(project: Project) -> None:
     """Neither the guard's sentence nor the report."""
     stopped = lmsconf(project.root, "apply", "--auto-approve")

@@ -1,4 +1,4 @@
-"""The whole tool on an independent server of the same API, which chooses otherwise wherever its text is silent."""
+"""Plans, applies and migrations on an independent server, which chooses otherwise wherever the API is silent."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ import pytest
 from stranger.project import FIRST, Case, Open, opening
 from stranger.server import IndependentServer
 from stranger.state import Choices
-
-pytestmark = pytest.mark.sampled  # some seconds in all
 
 open_desk = pytest.fixture(opening)
 
@@ -112,6 +110,7 @@ def undeclared(photo: Mapping[str, Any]) -> str:
 _FOREIGN = ("Department", "Hobby", "Badge")
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_a_stranger_is_configured(open_desk: Open, case: Case) -> None:
     """Plan, apply and an empty plan, then a change of everything, on a service that makes its own choices."""
@@ -138,6 +137,7 @@ RERUN = (
 )
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_a_course_is_repeated_on_a_stranger(open_desk: Open, case: Case) -> None:
     """Whatever the audience, the new assignments are seen before the old ones go; it has no results, which is said."""
@@ -169,6 +169,7 @@ def assert_second(stranger: IndependentServer) -> None:
     assert gone not in [one["to"] for one in held.targets if one["kind"] == "group"]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("existing", ["conflict", "double", "ignore"])
 def test_an_assignment_that_cannot_be_updated_names_the_dialect_key(open_desk: Open, existing: str) -> None:
     """Where POST does not update an assignment, apply says which dialect key to look at; with that key it works."""
@@ -196,6 +197,7 @@ WRONG_WORDS = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("key", "names"), WRONG_WORDS.values(), ids=WRONG_WORDS)
 def test_a_word_that_the_service_does_not_know_is_named(open_desk: Open, key: str, names: Mapping[str, str]) -> None:
     """A call that the service refuses or ignores for its words ends with 5 or 6 and the dialect key; then it works."""
@@ -211,6 +213,7 @@ def test_a_word_that_the_service_does_not_know_is_named(open_desk: Open, key: st
     desk.applies()
 
 
+@pytest.mark.sampled
 def test_times_that_the_service_does_not_take_name_the_key(open_desk: Open) -> None:
     """A service that wants epoch milliseconds and shows ISO times refuses ours, and the key to set is named."""
     case = CASES["absence-clears"]
@@ -222,6 +225,7 @@ def test_times_that_the_service_does_not_take_name_the_key(open_desk: Open) -> N
     desk.applies()
 
 
+@pytest.mark.sampled
 def test_an_assignment_that_could_be_two_is_left_alone(open_desk: Open) -> None:
     """Where the ids of groups and people overlap and nothing tells them apart, it is said and nothing is sent."""
     desk = open_desk(Case(Choices(ids="shared", types=OTHER_TYPES, named_targets=False), {}), FIRST)
@@ -231,6 +235,7 @@ def test_an_assignment_that_could_be_two_is_left_alone(open_desk: Open) -> None:
     assert not desk.stranger.writes()
 
 
+@pytest.mark.sampled
 def test_groups_of_two_kinds_may_share_an_id(open_desk: Open) -> None:
     """Where a smart group has the id of a manual one, its members are not taken for those of the other."""
     manifest = """
@@ -245,6 +250,7 @@ groups:
     assert written == [("POST", "/groups/1/members", whole), ("DELETE", "/groups/2/members/5", None)]
 
 
+@pytest.mark.sampled
 def test_a_target_type_is_learnt_from_its_like(open_desk: Open) -> None:
     """An assignment whose id is also that of a group is a person's where others of its type are people's."""
     people = "{user: jon@acme.example}, {user: bo@acme.example}"
@@ -254,4 +260,69 @@ def test_a_target_type_is_learnt_from_its_like(open_desk: Open) -> None:
     assert len(desk.stranger.writes()) == 2
 
 
-# A rehearsal of what is planned on an independent server, which chooses otherwise wherever the text is silent.
+# A field is migrated on an independent server of the same API, in each form in which it may show answers.
+
+
+MIGRATED = """
+custom_fields:
+  - name: Unit
+    type: CHOICE
+    choices: [Sales and Marketing, Engineering, HR]
+    migrate: {from: Department, choices: {Sales: Sales and Marketing}, conditions: all}
+  - {name: Hobbies, type: MULTI_SELECT, choices: [Chess, Skiing], migrate: {from: Hobby, conditions: all}}
+  - {name: Key card, type: TEXT, migrate: {from: Badge}}
+"""
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize(
+    ("answers", "ids"), [("choices", "text"), ("choice-ids", "shared"), ("values", "number"), ("lists", "uuid")]
+)
+def test_fields_are_migrated(open_desk: Open, answers: str, ids: str) -> None:
+    """Answers of every type arrive, groups ask for the new fields, and the old ones are deleted."""
+    desk = open_desk(Case(Choices(answers=answers, ids=ids, page_cap=7), {}), MIGRATED)
+    held = desk.stranger.held
+    desk.plans(2)
+    desk.applies()
+    assert {one["name"] for one in held.fields.values()} == {"Unit", "Hobbies", "Key card", "Shirt"}
+    names = {one["choiceId"]: one["name"] for field in held.fields.values() for one in field["choices"]}
+    given = {
+        (person["email"].partition("@")[0], held.fields[field]["name"]): [names.get(one, one) for one in _listed(said)]
+        for person in held.users.values()
+        for field, said in person["answers"].items()
+        if field in held.fields
+    }
+    assert given == {
+        ("bo", "Unit"): ["Sales and Marketing"],
+        ("cy", "Hobbies"): ["Skiing"],
+        ("cy", "Key card"): ["17"],
+    }
+    named = {held.fields[one["field"]]["name"] for group in held.smart.values() for one in group["conditions"]}
+    assert named == {"Unit", "Hobbies"}
+
+
+def _listed(said: object) -> list[str]:
+    return [str(one) for one in said] if isinstance(said, list) else [str(said)]
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("answers", ["unlike", "missing"])
+def test_unknown_answers_stop_the_migration(open_desk: Open, answers: str) -> None:
+    """Where answers cannot be read, nothing is sent."""
+    desk = open_desk(Case(Choices(answers=answers), {}), MIGRATED)
+    code, _ = desk.run("apply", "--auto-approve")
+    assert code == 4
+    assert "it is not known who answered it" in desk.err
+    assert desk.stranger.writes() == []
+
+
+@pytest.mark.sampled
+def test_a_refused_deletion_leaves_every_answer(open_desk: Open) -> None:
+    """A service for which an answered field is in use refuses the deletion: the answers are in both fields."""
+    desk = open_desk(Case(Choices(in_use="answered"), {}), MIGRATED)
+    code, _ = desk.run("apply", "--auto-approve")
+    assert code == 5
+    held = desk.stranger.held
+    assert {one["name"] for one in held.fields.values()} >= {"Unit", "Department"}
+    bo = held.users[held.named(held.users, "bo@acme.example")]["answers"]
+    assert len(bo) == 2

@@ -49,8 +49,8 @@ REASONS = {
     ),
     "judges/prism.py _awaited": "the log of a program of others, which tells nobody when it writes",
     "sandbox/test_sandbox_serve.py test_latency_comes_before_each_answer": "at least so long; load makes it longer",
-    "simulation/test_sigkill.py ServedWorkspace.killed": "the moment of a kill is chosen by chance, and may be any",
-    "simulation/test_sigkill.py test_a_killed_process_leaves_nothing_that_the_next_run_cannot_finish": (
+    "simulation/test_matrix.py ServedWorkspace.killed": "the moment of a kill is chosen by chance, and may be any",
+    "simulation/test_matrix.py test_a_killed_process_leaves_nothing_that_the_next_run_cannot_finish": (
         "what a dead process sent arrives in between; the test holds whether it does or not"
     ),
     "rate_limited.py IdleClock._drive": "time passes once no thread works; too early for one is as if it was slow",
