@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
-from collections.abc import Mapping as MappingOf
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import tzinfo
 from pathlib import Path
 from typing import cast
@@ -12,19 +11,19 @@ from typing import cast
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from lmsconf.errors import Problem, SourceLocation
+from lmsconf.errors import Problem, ProblemsFound, SourceLocation
 from lmsconf.kinds.content_target.parse import item_addresses
 from lmsconf.kinds.shared.times import format_shortest_time
 from lmsconf.manifest.edit.text_edits import escape_variables, unescape_variables
-from lmsconf.manifest.edit.tree_builder import UNCHANGED, Alias, Mapping, Node, Scalar, Sequence
+from lmsconf.manifest.edit.tree_builder import UNCHANGED, Node
 from lmsconf.manifest.edit.yaml_editor import (
-    EditRefused,
     YamlEditor,
     change_conditions,
     change_items,
     change_list,
     choice_key,
     comparison_key_for,
+    refused_edit,
     remove_key,
     replace_value,
     require_literal,
@@ -52,11 +51,11 @@ class ManifestEditor(Struct):
     manifests: Manifests
     root: Path
     timezone: tzinfo | None
-    kinds: MappingOf[str, Kind]
+    kinds: Mapping[str, Kind]
     pages: dict[str, YamlEditor] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     renamed: dict[Address, Address] = field(default_factory=dict)
-    _renames: list[tuple[DriftFinding, FieldDrift, Mapping]] = field(default_factory=list)
+    _renames: list[tuple[DriftFinding, FieldDrift, Node]] = field(default_factory=list)
     _declared_at: Counter[SourceLocation] = field(default_factory=Counter)
 
     def accept(self, findings: Iterable[DriftFinding]) -> None:
@@ -73,7 +72,7 @@ class ManifestEditor(Struct):
         for finding, change, entry in self._renames:
             try:
                 self._rename(finding, change, entry)
-            except EditRefused as refused:
+            except ProblemsFound as refused:
                 self._refuse(finding, refused)
 
     def edited(self) -> dict[str, bytes]:
@@ -85,35 +84,36 @@ class ManifestEditor(Struct):
             try:
                 if page.is_changed:
                     changed[page.name] = page.edited_bytes()
-            except EditRefused as refused:
-                self.problems.append(refused.problem)
+            except ProblemsFound as refused:
+                self.problems += refused.problems
         return changed
 
     def _tried(self, findings: list[DriftFinding], source: SourceLocation) -> None:
         try:
             if (reason := findings[0].reason) is not None:
-                raise EditRefused(f"an entry about another resource says so: {reason}", source, "Change that entry.")
+                raise refused_edit(f"an entry about another resource says so: {reason}", source, "Change that entry.")
             if findings[0].state is DriftState.UNDECLARED:
                 for finding in findings:
                     self._drop_absent(finding, source)
             else:
                 self._refuse_part(findings, source)
                 self._take_over(findings[0], source)
-        except EditRefused as refused:
+        except ProblemsFound as refused:
             self._refuse(findings[0], refused)
 
-    def _refuse(self, finding: DriftFinding, refused: EditRefused) -> None:
-        message = f"{finding.address}: {refused.problem.message}"
-        self.problems.append(replace(refused.problem, message=message, address=str(finding.address)))
+    def _refuse(self, finding: DriftFinding, refused: ProblemsFound) -> None:
+        for problem in refused.problems:
+            message = f"{finding.address}: {problem.message}"
+            self.problems.append(replace(problem, message=message, address=str(finding.address)))
 
     def _refuse_part(self, findings: list[DriftFinding], source: SourceLocation) -> None:
-        """Check that all resources that the entry declares drifted alike. Raises EditRefused."""
+        """Check that all resources that the entry declares drifted alike. Raises ProblemsFound."""
         first, kind = findings[0], self.kinds[findings[0].address.kind]
         alike = all((finding.state, finding.fields) == (first.state, first.fields) for finding in findings)
         if source.each or self._declared_at[source] > len(findings) or not alike:
             cause = "for_each writes out this entry" if source.each else f"this line declares several {kind.plural}"
             hint = "Write the difference as a separate entry, and run it again."
-            raise EditRefused(f"{cause}, and they would no longer be equal", source, hint)
+            raise refused_edit(f"{cause}, and they would no longer be equal", source, hint)
 
     def page(self, name: str) -> YamlEditor:
         """Return the editor of a manifest, by path in the project."""
@@ -124,11 +124,11 @@ class ManifestEditor(Struct):
     def _node(self, finding: DriftFinding, source: SourceLocation) -> tuple[YamlEditor, Node]:
         if not source.file.endswith(MANIFEST_ENDINGS):
             hint = "Change the sheet by hand, or write the entry in a manifest."
-            raise EditRefused("it is a row of a sheet", source, hint)
+            raise refused_edit("it is a row of a sheet", source, hint)
         page = self.page(source.file)
         node = page.node_at(SourceLocation(source.file, source.line, source.column))
-        if node is None or isinstance(node, Alias):
-            raise EditRefused("it is not written out here", source)
+        if node is None or node.kind == "alias":
+            raise refused_edit("it is not written out here", source)
         page.refuse_shared(node)
         return page, node
 
@@ -156,12 +156,12 @@ class ManifestEditor(Struct):
         for change in finding.fields:
             if items is not None:
                 set_item_key(page, kind, items, node, change.path, self._live(kind, change))
-            elif isinstance(node, Mapping):
+            elif node.kind == "mapping":
                 self._field(page, finding, node, change)
             else:
-                raise EditRefused("only its name is written here", source)
+                raise refused_edit("only its name is written here", source)
 
-    def _field(self, page: YamlEditor, finding: DriftFinding, entry: Mapping, change: FieldDrift) -> None:
+    def _field(self, page: YamlEditor, finding: DriftFinding, entry: Node, change: FieldDrift) -> None:
         kind = self.kinds[finding.address.kind]
         head, _, rest = change.path.partition(".")
         if head == kind.name_key or (head == kind.parts_key and rest):
@@ -176,10 +176,10 @@ class ManifestEditor(Struct):
             set_key(page, entry, head, self._live(kind, change))
 
     def _under(self, page: YamlEditor, kind: Kind, node: Node, key: str, change: FieldDrift) -> None:
-        """Edit one key of a mapping in the entry, such as metadata or answers. Raises EditRefused."""
-        if not isinstance(node, Mapping):
-            raise EditRefused("this is not a mapping", page.location_of(node))
-        key = next((pair.key.text for pair in node.pairs if normalize_name(pair.key.text) == key), key)
+        """Edit one key of a mapping in the entry, such as metadata or answers. Raises ProblemsFound."""
+        if node.kind != "mapping":
+            raise refused_edit("this is not a mapping", page.location_of(node))
+        key = next((own.text for own, _ in node.parts if normalize_name(own.text) == key), key)
         if change.missing or change.extra:
             change_items(page, require_literal(page, node.get(key), node), change.missing, change.extra, choice_key)
         else:
@@ -195,8 +195,8 @@ class ManifestEditor(Struct):
             return format_shortest_time(moment, self.timezone, end_of_day=kind.time_keys[change.path])
         return escape_variables(change.live)
 
-    def _rename(self, finding: DriftFinding, change: FieldDrift, entry: Mapping) -> None:
-        """Rename a resource or a choice in its entry and in every reference to it. Raises EditRefused."""
+    def _rename(self, finding: DriftFinding, change: FieldDrift, entry: Node) -> None:
+        """Rename a resource or a choice in its entry and in every reference to it. Raises ProblemsFound."""
         page = self.page(cast(SourceLocation, finding.source).file)
         old, new = str(change.declared), str(change.live)
         everywhere = [self.page(name) for name in self.manifests.files if name.endswith(MANIFEST_ENDINGS)]
@@ -208,41 +208,36 @@ class ManifestEditor(Struct):
             rename_references(everywhere, self.kinds, finding.address.kind, old, new)
             return
         node = entry.get(key)
-        parts = [node, *(node.get(key) for key in ("include", "exclude"))] if isinstance(node, Mapping) else [node]
-        items = [item for part in parts if isinstance(part, Sequence) for item in part.items]
+        parts = node.items if node is not None and node.kind == "mapping" else [node]
+        items = [item for part in parts if part is not None and part.kind == "list" for item in part.items]
         item = next((one for one in items if choice_key(unescape_variables(one.value())) == normalize_name(old)), None)
         item = require_literal(page, item, entry)
-        replace_value(
-            page,
-            require_literal(page, item.get("name"), item) if isinstance(item, Mapping) else item,
-            escape_variables(new),
-        )
-        if isinstance(item, Mapping):
-            _forget(page, item, new)
+        named = require_literal(page, item.get("name"), item) if item.kind == "mapping" else item
+        replace_value(page, named, escape_variables(new))
+        _forget(page, item, new)
         rename_part_references(everywhere, self.kinds, finding.address, normalize_name(old), new)
 
 
-def _unclear(finding: DriftFinding, source: SourceLocation) -> EditRefused:
+def _unclear(finding: DriftFinding, source: SourceLocation) -> ProblemsFound:
     """Return the error for a resource with several candidates under other names: the user must choose one."""
     names = " and ".join(str(candidate.address) for candidate in finding.candidates)
     lines = " or ".join(candidate.line for candidate in finding.candidates)
-    return EditRefused(f"it may be any of {names}", source, f"Write {lines} beside its name, or the new name by hand.")
+    return refused_edit(f"it may be any of {names}", source, f"Write {lines} beside its name, or the new name by hand.")
 
 
 def _remove(page: YamlEditor, node: Node) -> None:
-    """Remove an entry from its section, with the comment about it. Raises EditRefused."""
-    section = node.parent
-    if not isinstance(section, Sequence):
-        raise EditRefused("this is not an entry of a section", page.location_of(node))
+    """Remove an entry from its section, with the comment about it. Raises ProblemsFound."""
+    if node.parent is None or node.parent.kind != "list":
+        raise refused_edit("this is not an entry of a section", page.location_of(node))
     page.refuse_shared(node)
-    section.removed.add(section.items.index(node))
-    section.commented = True
+    node.parent.removed.add(node.parent.items.index(node))
+    node.parent.commented = True
 
 
-def _forget(page: YamlEditor, entry: Mapping, name: str) -> None:
+def _forget(page: YamlEditor, entry: Node, name: str) -> None:
     """Remove a name from `previously`, since it is the current name again."""
     node = entry.get("previously")
-    if not isinstance(node, Sequence):
+    if node is None or node.kind != "list":
         return
     removed = [
         at for at, item in enumerate(node.items) if choice_key(unescape_variables(item.value())) == normalize_name(name)
@@ -265,21 +260,20 @@ def _nowhere(finding: DriftFinding) -> Problem:
 
 
 def set_item_key(editor: YamlEditor, kind: Kind, items: EntryItems, item: Node, key: str, live: Json) -> None:
-    """Set the live value of one key: on its item, or on the whole entry. Raises EditRefused.
+    """Set the live value of one key: on its item, or on the whole entry. Raises ProblemsFound.
 
     A value that several items share is kept, and overridden on the item that differs.
     """
     block = _block(editor, items, item)
     siblings = item.parent
     default = block.get(key) or (block.get(WINDOW) if key in kind.time_keys else None)
-    if key in kind.time_keys and isinstance(item, Mapping):
+    if key in kind.time_keys:
         _refuse_window(editor, item, key)
-    alone = isinstance(siblings, Sequence) and len(siblings.items) == 1
-    own = isinstance(item, Mapping) and item.get(key) is not None
-    is_everybody = isinstance(item, Scalar) and unescape_variables(item.text) == EVERYBODY
-    if block.get(key) is not None and alone and not own:
+    alone = siblings is not None and siblings.kind == "list" and len(siblings.items) == 1
+    is_everybody = unescape_variables(item.text) == EVERYBODY
+    if block.get(key) is not None and alone and item.get(key) is None:
         _set(editor, block, key, live, default=None)
-    elif isinstance(item, Mapping):
+    elif item.kind == "mapping":
         _set(editor, item, key, live, default=default)
     elif is_everybody:
         editor.refuse_shared(item)
@@ -289,15 +283,15 @@ def set_item_key(editor: YamlEditor, kind: Kind, items: EntryItems, item: Node, 
         raise _elsewhere(editor, "this", items, item)
 
 
-def _refuse_window(editor: YamlEditor, item: Mapping, key: str) -> None:
-    """Refuse to set a time beside the window that an item names. Raises EditRefused."""
+def _refuse_window(editor: YamlEditor, item: Node, key: str) -> None:
+    """Refuse to set a time beside the window that an item names. Raises ProblemsFound."""
     window = item.get(WINDOW)
     if window is not None:
         hint = "Change the window, or write visible_from and visible_until here in its place."
-        raise EditRefused(f"{key} comes from a window", editor.location_of(window), hint)
+        raise refused_edit(f"{key} comes from a window", editor.location_of(window), hint)
 
 
-def _set(page: YamlEditor, owner: Mapping, key: str, live: Json, default: Node | None) -> None:
+def _set(page: YamlEditor, owner: Node, key: str, live: Json, default: Node | None) -> None:
     """Set a value; None removes the key, unless the entry sets a value for all items that must be overridden."""
     if live is None and default is None:
         remove_key(page, owner, key)
@@ -306,51 +300,45 @@ def _set(page: YamlEditor, owner: Mapping, key: str, live: Json, default: Node |
 
 
 def remove_item(editor: YamlEditor, items: EntryItems, item: Node) -> None:
-    """Remove an item; if it is the last, remove the entry. Raises EditRefused."""
-    siblings, block = item.parent, _block(editor, items, item)
-    if not isinstance(siblings, Sequence) or not isinstance(block.parent, Sequence):
+    """Remove an item; if it is the last, remove the entry. Raises ProblemsFound."""
+    block = _block(editor, items, item)
+    if item.parent is None or any(one is None or one.kind != "list" for one in (item.parent, block.parent)):
         raise _elsewhere(editor, "this", items, item)
-    editor.refuse_shared(item)
-    siblings.removed.add(siblings.items.index(item))
-    siblings.commented = True
-    if len(siblings.removed) == len(siblings.items):
-        editor.refuse_shared(block)
-        block.parent.removed.add(block.parent.items.index(block))
-        block.parent.commented = True
+    _remove(editor, item)
+    if not item.parent.kept():
+        _remove(editor, block)
 
 
 def find_absent_item(editor: YamlEditor, items: EntryItems, entry: Node, finding: DriftFinding) -> Node:
-    """Return the item that a finding is about in an entry under `absent`. Raises EditRefused."""
-    subjects = require_literal(editor, _get(entry, items.subject), entry)
-    if isinstance(subjects, Sequence) and len(subjects.items) > 1:
+    """Return the item that a finding is about in an entry under `absent`. Raises ProblemsFound."""
+    subjects = require_literal(editor, entry.get(items.subject), entry)
+    if subjects.kind == "list" and len(subjects.items) > 1:
         hint = "Write the difference as a separate entry, and run it again."
-        raise EditRefused(f"this entry declares several {items.subject}s", editor.location_of(entry), hint)
+        raise refused_edit(f"this entry declares several {items.subject}s", editor.location_of(entry), hint)
     body = {items.subject: unescape_variables(subjects.value())}
-    for item in require_literal(editor, _get(entry, items.key), entry).children():
+    for item in require_literal(editor, entry.get(items.key), entry).items:
         if finding.address in item_addresses(body, unescape_variables(item.value())):
             return item
     raise _elsewhere(editor, "its", items, entry)
 
 
-def _get(entry: Node, key: str) -> Node | None:
-    return entry.get(key) if isinstance(entry, Mapping) else None
-
-
-def _block(page: YamlEditor, items: EntryItems, item: Node) -> Mapping:
-    """Return the entry that contains an item. Raises EditRefused."""
+def _block(page: YamlEditor, items: EntryItems, item: Node) -> Node:
+    """Return the entry that contains an item. Raises ProblemsFound."""
     block = item.parent.parent if item.parent is not None else None
-    if not isinstance(block, Mapping) or (item.replacement is not UNCHANGED and not isinstance(item.replacement, dict)):
+    if (
+        block is None
+        or block.kind != "mapping"
+        or (item.replacement is not UNCHANGED and not isinstance(item.replacement, dict))
+    ):
         raise _elsewhere(page, "this", items, item)
     return block
 
 
-def _elsewhere(page: YamlEditor, which: str, items: EntryItems, node: Node) -> EditRefused:
-    return EditRefused(f"{which} {items.noun} is not written out here", page.location_of(node))
+def _elsewhere(page: YamlEditor, which: str, items: EntryItems, node: Node) -> ProblemsFound:
+    return refused_edit(f"{which} {items.noun} is not written out here", page.location_of(node))
 
 
-def rename_references(
-    editors: Iterable[YamlEditor], kinds: MappingOf[str, Kind], kind: str, old: str, new: str
-) -> None:
+def rename_references(editors: Iterable[YamlEditor], kinds: Mapping[str, Kind], kind: str, old: str, new: str) -> None:
     """Rename a resource in every reference to it."""
     trails = [trail for other_kind in kinds.values() for trail in other_kind.references.get(kind, ())]
     for page, node in _reached(editors, trails):
@@ -358,7 +346,7 @@ def rename_references(
 
 
 def rename_part_references(
-    editors: Iterable[YamlEditor], kinds: MappingOf[str, Kind], address: Address, old: str, new: str
+    editors: Iterable[YamlEditor], kinds: Mapping[str, Kind], address: Address, old: str, new: str
 ) -> None:
     """Rename a part of a resource, such as a choice of a field, in every reference to it."""
     editors = list(editors)
@@ -374,12 +362,12 @@ def rename_part_references(
 
 def _names(node: Node, key: str, name: str) -> bool:
     """Whether the value of a key of the node is a name."""
-    value = node.get(key) if isinstance(node, Mapping) else None
+    value = node.get(key)
     return value is not None and choice_key(unescape_variables(value.value())) == name
 
 
 def _rename_node(page: YamlEditor, node: Node, old: str, new: str, same: Callable[[str], str]) -> None:
-    if isinstance(node, Scalar) and same(str(unescape_variables(node.text))) == same(old):
+    if node.kind == "scalar" and same(str(unescape_variables(node.text))) == same(old):
         replace_value(page, node, escape_variables(new))
 
 
@@ -397,12 +385,8 @@ def _below(node: Node, trail: Trail) -> Iterator[Node]:
         yield node
         return
     step, rest = trail[0], trail[1:]
-    if step == KEYS and isinstance(node, Mapping):
-        yield from (pair.key for pair in node.pairs)
-    elif step == ANY and isinstance(node, Sequence):
-        for item in node.items:
-            yield from _below(item, rest)
-    elif isinstance(node, Mapping):
-        for pair in node.pairs:
-            if step in (ANY, normalize_name(pair.key.text)):
-                yield from _below(pair.value, rest)
+    if step == KEYS and node.kind == "mapping":
+        yield from (key for key, _ in node.parts)
+    for part in node.parts:
+        if step == ANY or (len(part) > 1 and step == normalize_name(part[0].text)):
+            yield from _below(part[-1], rest)

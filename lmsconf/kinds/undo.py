@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, cast
 
-from msgspec.structs import replace
-
-from lmsconf.api.spec.assumed_keys import WHO_CAN_MANAGE
 from lmsconf.api.spec.value_encoding import NEVER_CLEARED, clear_answer_key
-from lmsconf.kinds.custom_field.compare import field_types, live_field_form
+from lmsconf.kinds.custom_field.compare import live_field_form
+from lmsconf.kinds.custom_field.lost_answers import answer_rows
 from lmsconf.kinds.custom_field.types import FLAGS, FieldRow
-from lmsconf.kinds.export import answer_values
-from lmsconf.kinds.shared.kind_names import ANSWERS, CUSTOM_FIELD, USER
+from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, USER
 from lmsconf.kinds.shared.responses import AnswerRow, comparable
-from lmsconf.kinds.shared.times import format_time
-from lmsconf.kinds.user.types import RIGHTS, TEXTS, AnswersRow, PersonRow, PersonSpec
-from lmsconf.model.address import Address, RemoteId
+from lmsconf.kinds.user.types import TEXTS, PersonRow
+from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.declarations import DesiredResource
 from lmsconf.model.forms import Form
 from lmsconf.model.names import normalize_email, normalize_name
 from lmsconf.model.plan import FULL_UNDO, Action, Change, Plan, Undo, UndoLevel
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.context import BeforeAfter, PlanContext
-from lmsconf.planner.undo.names import marked_id
-
-_SEVERAL: Final = "MULTI_SELECT"
 
 
 def field_form(row: FieldRow) -> Form:
@@ -54,7 +45,7 @@ def people_losing_answers(snapshot: Snapshot, changes: Iterable[Change]) -> Iter
         if field is not None and (choices is None or choices):
             lost |= dict.fromkeys((normalize_name(field.name), field.id), (field, choices))
     people = {row.id: row for row in snapshot.rows(PersonRow)}
-    for row in _answers(snapshot) if lost else ():
+    for row in answer_rows(snapshot) if lost else ():
         held = tuple(one for field, one in row.answers or () if field in lost and one and _is_lost(one, *lost[field]))
         person = people.get(row.id)
         if held and person is not None:
@@ -62,16 +53,6 @@ def people_losing_answers(snapshot: Snapshot, changes: Iterable[Change]) -> Iter
         elif held:
             # Only the answers of people were read, and an id is enough to give them back.
             yield PersonRow(row.id, "", answers=held)
-
-
-def _answers(snapshot: Snapshot) -> Iterator[AnswersRow]:
-    """Yield the answers of each person: as they were read to count what is lost, else those of the people read."""
-    if ANSWERS in snapshot.listings:
-        yield from snapshot.rows(AnswersRow)
-        return
-    for row in snapshot.rows(PersonRow):
-        if row.answers is not None:
-            yield AnswersRow(row.id, tuple((answer.field, answer) for answer in row.answers))
 
 
 def _is_lost(answer: AnswerRow, field: FieldRow, choices: frozenset[str] | None) -> bool:
@@ -106,7 +87,7 @@ def _value(answer: AnswerRow, field: FieldRow, choices: frozenset[str] | None) -
     if field.type == "TEXT":
         return answer.as_text
     names = _picked(answer, field, choices)
-    return [*names] if field.type == _SEVERAL else (names[0] if names else None)
+    return [*names] if field.type == "MULTI_SELECT" else (names[0] if names else None)
 
 
 def answered_since(live: PlanContext, row: FieldRow, plan: Plan) -> str | None:
@@ -120,7 +101,7 @@ def answered_since(live: PlanContext, row: FieldRow, plan: Plan) -> str | None:
     emails = {person.id: person.name for person in live.snapshot.rows(PersonRow)}
     number = sum(
         not _is_given(_value(answer, row, None), given.get(emails.get(one.id, "")))
-        for one in _answers(live.snapshot)
+        for one in answer_rows(live.snapshot)
         for field, answer in one.answers or ()
         if field in (name, row.id) and answer and answer.picked
     )
@@ -153,24 +134,6 @@ def answers_taken(planning: PlanContext, address: Address, origin: Change) -> st
 
 
 _MERGED: Final = "users.update-metadata.mode"
-
-
-def person_form(planning: PlanContext, row: PersonRow) -> Form:
-    """Return every value of a person that was read."""
-    form: Form = {"email": row.name}
-    form.update({key: normalize_name(text) for key in TEXTS if (text := getattr(row, key)) is not None})
-    form.update({key: right for key in RIGHTS if (right := getattr(row, key)) is not None})
-    if row.applications is not None:
-        form["applications"] = row.applications
-    if row.metadata is not None:
-        form["metadata"] = dict(row.metadata)
-    if row.answers is not None:
-        form["answers"] = dict(answer_values(planning, row.answers))
-    form["archived"] = row.archived
-    if row.archive_date is not None:
-        moment = datetime.fromtimestamp(row.archive_date // 1000, UTC)
-        form["custom_archive_date"] = format_time(moment, planning.policy.timezone)
-    return form
 
 
 def archived_instead(change: Change) -> Mapping[str, Json]:
@@ -207,53 +170,17 @@ def _set_for_good(planning: PlanContext, before: Form, after: Form) -> list[str]
     if not isinstance(held, dict) or not isinstance(given, dict):
         return []
     new = (field for field, answer in given.items() if answer and not held.get(field))
-    types, behaviour = field_types(planning), planning.call_templates.behaviour
+    types, behaviour = planning.field_types, planning.call_templates.behaviour
     return sorted(field for field in new if behaviour(clear_answer_key(types.get(field, "TEXT"))) == NEVER_CLEARED)
 
 
-def why_not_emptied(planning: PlanContext, key: str, part: str | None) -> str | None:
+def why_not_emptied(planning: PlanContext, key: str, part: str | None, field: FieldRow | None) -> str | None:
     """Return why the service removes no such value, in the words of a draft; None if it does."""
     behaviour = planning.call_templates.behaviour
     if key in TEXTS:
         return "the service takes no empty text"
     if key == "metadata" and part is not None and behaviour(_MERGED) == "merge":
         return f'the service merges metadata, so that "{part}" cannot be removed'
-    if key != "answers" or part is None:
-        return None
-    fields = {normalize_name(row.name): row for row in planning.snapshot.rows(FieldRow)}
-    by_id = {row.id: row for row in fields.values()}
-    field = by_id.get(RemoteId(marked_id(part) or part)) or fields.get(normalize_name(part))
-    if field is None or behaviour(clear_answer_key(field.type)) != NEVER_CLEARED:
+    if key != "answers" or field is None or behaviour(clear_answer_key(field.type)) != NEVER_CLEARED:
         return None
     return f'the service refuses to clear the answer to "{field.name}"'
-
-
-def with_declared_values(
-    planning: PlanContext, snapshot: Snapshot, declared: Sequence[DesiredResource[PersonSpec]]
-) -> Snapshot:
-    """Return a snapshot whose people hold only the values that these declarations, pinned by id, have read."""
-    specs = {resource.pin(planning.policy.workspace): resource.spec for resource in declared}
-    rights = planning.call_templates.behaviour(WHO_CAN_MANAGE) != "anybody"
-    listing = snapshot.of(USER)
-    rows = tuple(_limited(row, specs.get(row.id), keeps_rights=rights) for row in snapshot.rows(PersonRow))
-    return replace(snapshot, listings={**snapshot.listings, USER: replace(listing, rows=rows)})
-
-
-def _limited(row: PersonRow, spec: PersonSpec | None, *, keeps_rights: bool) -> PersonRow:
-    keys = frozenset[str]() if spec is None else spec.declared_keys
-    keeps_rights = keeps_rights or (spec is not None and spec.needs_live_rights)
-    return PersonRow(
-        row.id,
-        row.email,
-        row.archived,
-        first_name=row.first_name if "first_name" in keys else None,
-        last_name=row.last_name if "last_name" in keys else None,
-        language=row.language if "language" in keys else None,
-        admin=row.admin if keeps_rights else None,
-        manager=row.manager if keeps_rights else None,
-        applications=row.applications if "applications" in keys else None,
-        metadata=row.metadata if "metadata" in keys else None,
-        answers=row.answers if "answers" in keys else None,
-        archive_date=row.archive_date if "custom_archive_date" in keys else None,
-        manages=row.manages,
-    )

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from lmsconf.kinds.content_target.target_ids import Audiences
     from lmsconf.kinds.content_target.types import AssignmentSpec, Replacement, TargetRow
     from lmsconf.kinds.custom_field.lost_answers import FieldOrChoiceDeletion
-    from lmsconf.kinds.custom_field.parse import ActiveMigration
+    from lmsconf.kinds.custom_field.planned_migration import ActiveMigration
     from lmsconf.kinds.smart_group.types import DeclaredCondition
     from lmsconf.kinds.user.people_directory import PeopleDirectory
     from lmsconf.kinds.user.types import PersonRow, PersonSpec
@@ -240,18 +240,14 @@ class PlanContext:
     field_types     name of a field after the plan → its type, where that is known
     field_choices   field → its choices before and after the plan
     doubtful_choices
-                    declared choices with an error of their own
+                    declared choices with an error of their own, so that references to them report no further problem
     migrations      address of an old field that is live → how its answers move
     losses          fields and choices that are deleted
     lost_answers    fields whose answers were read → of how many people they are; None if some could not be read
     freed_slots     field to be created → the deletion that frees its slot
     people          the directory as it will be after the plan; None until it is asked for
     archived_ids    ids of people who are archived before the plan; None until they are asked for
-    able_to_manage  e-mail → whether somebody whose rights may change can manage after the plan
-    losing_manager_right, without_manager_right
-                    who loses the right; e-mail → the key of an entry that rules it out
-    admin_gains, admin_losses
-                    people who gain administrator rights, and who lose them
+    planned_people  e-mail → the match of people that the plan may change
     planned_conditions
                     id of a live smart group → its conditions after the plan
     moved_conditions
@@ -300,11 +296,7 @@ class PlanContext:
         self.freed_slots: Mapping[Address, Address] = {}
         self.people: PeopleDirectory | None = None
         self.archived_ids: frozenset[RemoteId] | None = None
-        self.able_to_manage: Mapping[str, bool] = {}
-        self.losing_manager_right: frozenset[str] = frozenset()
-        self.without_manager_right: Mapping[str, str] = {}
-        self.admin_gains: list[Match[PersonSpec, PersonRow]] = []
-        self.admin_losses: list[Match[PersonSpec, PersonRow]] = []
+        self.planned_people: Mapping[str, Match[PersonSpec, PersonRow]] = {}
         self.planned_conditions: dict[str, Sequence[DeclaredCondition]] = {}
         self.moved_conditions: dict[str, frozenset[Ref]] = {}
         self.shared_content: frozenset[str] = frozenset()

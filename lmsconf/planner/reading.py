@@ -11,8 +11,10 @@ from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
+from lmsconf.kinds.content_target.types import TargetRow
 from lmsconf.kinds.entries import named_emails, needed_listings
 from lmsconf.kinds.planning import diff, match_kind
+from lmsconf.kinds.shared.kind_names import USER
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.api import Api
 from lmsconf.model.canonical_json import Json
@@ -75,14 +77,7 @@ class ReadScope(Struct, frozen=True, kw_only=True):
     people: frozenset[RemoteId] = frozenset()
 
 
-class ReadState:
-    """Base class of a value that the jobs of one reading share."""
-
-    def __init__(self, reading: ReadContext) -> None:
-        self.reading = reading
-
-
-State = TypeVar("State", bound=ReadState)
+State = TypeVar("State")
 
 
 Matched: TypeAlias = tuple[PlanContext, MatchResult[Any, Any]]
@@ -94,6 +89,8 @@ class ReadContext:
     declarations: what the manifests and those of a base say, for this workspace. versions: the same, each by itself,
     since a resource that one declares and the other deletes must be read for both.
     chosen: whether an address is planned. people: the number of people in the workspace, None until it is read.
+    first_page: that number, None if not counted, and of rows on the first page, 0 if people are not listed; the job of
+    people sets it once the first page has arrived. targets: the targets of the contents that were read, by content.
     editors: ids of last editors, for a drift report; some may be no people of the workspace.
     named_people: the ids that named people had when a plan was made.
     effects: whether the effects of the plan on people are read afterwards, so that what they need is kept.
@@ -120,10 +117,11 @@ class ReadContext:
         self.chosen = Selection(kinds, self.declared, policy, absent=self.absent)
         self.sought = self.chosen.sought_kinds()
         self.people: int | None = None
+        self.targets: dict[RemoteId, tuple[TargetRow, ...]] = {}
         self.editors: set[RemoteId] = set()
         self.named_people = wanted.people
         self._lock = threading.RLock()
-        self._states: dict[type[ReadState], ReadState] = {}
+        self._states: dict[Callable[[ReadContext], Any], Any] = {}
         self._listings: dict[str, Future[Listing[Any]]] = {}
         self._further: dict[str, Listing[Any]] = {}
         self._matches: dict[str, list[Matched]] = {}
@@ -133,6 +131,8 @@ class ReadContext:
         for name in kinds:
             self._listings[name] = Future()
             self.fail_with_job(name, self._listings[name])
+        self.first_page: Future[tuple[int | None, int]] = Future()
+        self.fail_with_job(USER, self.first_page)
         needs = {name: needed_listings(name, self) for name in kinds if self.covers(name)}
         self._needed = frozenset(needs).union(*needs.values())
         self._reports: dict[str, Future[frozenset[RemoteId] | None]] = {}
@@ -202,13 +202,18 @@ class ReadContext:
         """Add a further listing to the snapshot, beside those that jobs return."""
         self._further[name] = listing
 
-    def shared_state(self, state_type: type[State]) -> State:
-        """Return this reading's one instance of a state class, which a kind defines for itself; made on first use."""
+    def shared_state(self, make: Callable[[ReadContext], State]) -> State:
+        """Return the one value of this reading that `make`, a function or class of a kind, makes on first use."""
         with self._lock:
-            state = self._states.get(state_type)
-            if not isinstance(state, state_type):
-                state = self._states[state_type] = state_type(self)
+            if make not in self._states:
+                self._states[make] = make(self)
+            state: State = self._states[make]
             return state
+
+    def count_people(self, total: int | None, rows: int) -> None:
+        """Set `first_page`, unless it is set."""
+        if not self.first_page.done():
+            self.first_page.set_result((total, rows))
 
     def fail_with_job(self, kind: str, future: Future[Any]) -> None:
         """Let a future, which the job of a kind sets, fail with that job, so that nobody waits forever."""

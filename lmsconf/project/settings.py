@@ -12,7 +12,7 @@ from typing import Final, cast
 
 from msgspec import Struct, field
 
-from lmsconf.errors import LmsconfError, Problem, ProblemsFound, SourceLocation, UsageError, shorten
+from lmsconf.errors import LmsconfError, Problem, ProblemsFound, SourceLocation, UsageError, problem_found, shorten
 from lmsconf.manifest.nodes import VARIABLE_START
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.drift import IgnoreRule
@@ -264,9 +264,9 @@ def _from_environment(root: Path, environ: Mapping[str, str]) -> WorkspaceConfig
     if not url:
         return None
     if wrong := url_problem(url):
-        raise ProblemsFound([Problem(code="project/url", message=f"LMSCONF_URL: {wrong[0]}", hint=wrong[1])])
+        raise problem_found("project/url", f"LMSCONF_URL: {wrong[0]}", wrong[1])
     if wrong := path_problem(root, url.removeprefix(_SANDBOX) if url.startswith(_SANDBOX) else ""):
-        raise ProblemsFound([Problem(code="project/outside", message=f"LMSCONF_URL: {wrong[0]}", hint=wrong[1])])
+        raise problem_found("project/outside", f"LMSCONF_URL: {wrong[0]}", wrong[1])
     return WorkspaceConfig(
         name=ENV_WORKSPACE, url=url, token=env_token("LMSCONF_TOKEN", environ), database=_database(url, root)
     )
@@ -301,16 +301,14 @@ def _chosen(project: ProjectFile, workspace: str | None, environ: Mapping[str, s
     if name is None:
         message = "no workspace is selected" if names else "the project file has no workspace"
         hint = f"Set default_workspace, or pass --workspace {names[0]}." if names else f"Add `workspaces:` to {FILE}."
-        raise ProblemsFound(
-            [Problem(code="project/no-workspace", message=message, hint=hint, source=project.places.at())]
-        )
+        raise problem_found("project/no-workspace", message, hint, project.places.at())
     if name in names:
         return str(name)
     hint = did_you_mean(str(name), names) or known_names(names)
     if workspace:
         raise UsageError(f'there is no workspace "{shorten(str(name))}"', hint=hint)
     message = f'LMSCONF_WORKSPACE: there is no workspace "{shorten(str(name))}"'
-    raise ProblemsFound([Problem(code="project/unknown-workspace", message=message, hint=hint)])
+    raise problem_found("project/unknown-workspace", message, hint)
 
 
 def _hosts(environ: Mapping[str, str]) -> tuple[str, ...] | None:

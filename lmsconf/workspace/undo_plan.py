@@ -19,7 +19,7 @@ from lmsconf.kinds import all_kinds
 from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.entries import parse, parse_absent
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, USER
-from lmsconf.kinds.undo import answers_taken, archived_instead, lost_answer_entries, with_declared_values
+from lmsconf.kinds.undo import answers_taken, archived_instead, lost_answer_entries
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.calls import CallIndex, is_creation
 from lmsconf.model.canonical_json import Json
@@ -89,12 +89,9 @@ def plan_undo(reader: WorkspaceReader, run: RunToUndo, policy: Policy, progress:
     left: dict[Address, str] = {}
     while True:
         inverse = invert(times, left)
-        # As the declarations alone would have read it: of people, declared values.
-        people = [resource for resource in inverse.manifests.declared if resource.address.kind == USER]
-        seen = with_declared_values(times.live, snapshot, people)
         try:
             draft = draft_plan(
-                all_kinds(), inverse.manifests, seen, policy, reader.call_templates, created_at=reader.now()
+                all_kinds(), inverse.manifests, snapshot, policy, reader.call_templates, created_at=reader.now()
             )
         except ProblemsFound as found:
             refused = dict(_refused(inverse, found))

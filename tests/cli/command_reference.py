@@ -1,21 +1,22 @@
-"""The page `commands` of the guide, from the commands and the exit codes: `python -m tests.cli.command_reference`."""
+"""The pages `commands…` of the guide, from the commands and the exit codes: `python -m tests.cli.command_reference`."""
 
 from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from textwrap import fill
+from typing import NamedTuple
 
 import click
 
 from lmsconf.cli import COMMANDS, app
 from lmsconf.cli.command import GLOBAL_OPTIONS
-from lmsconf.cli.help import EXAMPLES
 from lmsconf.errors import ExitCode
 
-PAGE = Path(__file__).parent.parent.parent / "lmsconf" / "guide" / "commands.md"
+GUIDE = Path(__file__).parent.parent.parent / "lmsconf" / "guide"
 WIDTH = 80
 MEANINGS = {
     ExitCode.OK: "done, or nothing to do",
@@ -34,30 +35,24 @@ MEANINGS = {
 _OPENING = """\
 # Commands
 
-Look up commands, options, addresses and exit codes.
+Look up commands, addresses and exit codes.
 
-`lmsconf COMMAND --help` prints the same for one command. Results go to stdout,
-progress and problems to stderr.
+`lmsconf COMMAND --help` prints all about one command, with examples.
 """
 _PRECEDENCE = """\
 When several apply, the first of these is used: {codes}. During an apply, 7 and
 8 are used only if nothing was written; otherwise the exit code is 5.
 """
-_FORMATS = """\
-## Formats
+_OUTPUT = """\
+## Output
 
-With `--format json`, stdout contains one document with a version, such as
-`lmsconf.plan/1`; if there is no result, it is `lmsconf.problems/1`. The JSON
-Schemas are in `schemas/`. Other formats may change.
+Results go to stdout, progress and problems to stderr. With `--format json`,
+stdout contains one document with a version, such as `lmsconf.plan/1`; without a
+result, it is `lmsconf.problems/1`. The JSON Schemas are in `schemas/`. Other
+formats may change.
 
-`--output FILE` writes the result to a file. `NO_COLOR` turns colours off.
-"""
-_TERMINAL = """\
-## On a terminal
-
-Text that is longer than the terminal is shown in a pager, as git does, by
-`plan`, `show`, `drift`, `access`, `audience`, `explain` and `help`. The pager is
-`LMSCONF_PAGER`, else `PAGER`, else `less`; `--no-pager` prints the text.
+On a terminal, `plan`, `show`, `drift`, `access`, `audience`, `explain` and
+`help` show long text in a pager: `LMSCONF_PAGER`, else `PAGER`, else `less`.
 
 lmsconf asks questions only if stdin and stderr are terminals. Elsewhere, pass
 the option that answers the question: `--auto-approve`, `--yes` or `--no-input`.
@@ -90,26 +85,128 @@ _CLOSING = """\
 ## See also
 
 - [project-file](project-file.md): settings and environment variables
-- [manifests](manifests.md): what is declared
 - [glossary](glossary.md): the words of this guide
+"""
+_END = """\
+## See also
+
+- [commands](commands.md): common options, addresses and exit codes
+- [project-file](project-file.md): settings and environment variables
 """
 
 
-def command_page() -> str:
-    """The whole page."""
-    sections = [_OPENING, _table(), _exit_codes(), _FORMATS, _TERMINAL, _ADDRESSES, _global_options()]
-    context = click.Context(app, info_name="lmsconf", **app.context_settings)
-    for name in COMMANDS:
-        sections += _command(context, name)
-    return "\n".join([*sections, _CLOSING])
+class Chapter(NamedTuple):
+    """A page with the options of some commands: its title, what it is for, and the commands."""
+
+    title: str
+    purpose: str
+    commands: Sequence[str]
 
 
-def _global_options() -> str:
-    return _options("## Global options\n\nThese are accepted before and after the command.", GLOBAL_OPTIONS)
+CHAPTERS: Mapping[str, Chapter] = {
+    "commands-manifests": Chapter(
+        "Commands for manifests",
+        "Look up the options of init, validate, fmt and export.",
+        ("init", "validate", "fmt", "export", "explain", "help", "graph", "completion"),
+    ),
+    "commands-plan": Chapter(
+        "Commands for plans",
+        "Look up the options of plan, apply, drift and fleet.",
+        ("plan", "show", "apply", "drift", "access", "audience", "test", "fleet"),
+    ),
+    "commands-service": Chapter(
+        "Commands for runs and the service",
+        "Look up the options of runs, evidence, doctor, sandbox.",
+        ("runs", "history", "evidence", "unlock", "snapshot", "doctor", "api", "sandbox"),
+    ),
+}
+EXPLAINED: Mapping[str, str] = {
+    "init": "getting-started.md#import-your-workspace",
+    "plan": "review.md",
+    "show": "review.md#publish-a-plan",
+    "apply": "runs-and-recovery.md",
+    "drift": "drift.md",
+    "access": "people.md#what-does-a-person-have",
+    "audience": "people.md#who-is-in-an-audience",
+    "test": "people.md#tests",
+    "fleet": "fleet.md",
+    "runs": "runs-and-recovery.md#see-what-was-done",
+    "history": "evidence.md#history",
+    "evidence": "evidence.md#write-evidence",
+    "unlock": "runs-and-recovery.md#one-run-at-a-time",
+    "snapshot": "review.md#plan-without-a-token",
+    "doctor": "service-dialect.md#learn-the-dialect",
+    "sandbox": "sandbox.md",
+}
+"""Command → where the guide explains it; the others are explained by their own help text."""
+_FORMAT = "--format"
+_COMMON = 3
+"""So many commands with the same option have it among the common ones."""
+Command = tuple[click.Context, list[click.Option]]
+
+
+def command_pages() -> dict[str, str]:
+    """Topic → the whole page."""
+    used = Counter(_identity(one) for _, options in _commands().values() for one in options)
+    common = {key for key, times in used.items() if times >= _COMMON and key[0] != _FORMAT}
+    pages = {name: _chapter(chapter, common) for name, chapter in CHAPTERS.items()}
+    sections = [_OPENING, _table(), _exit_codes(), _OUTPUT, _ADDRESSES, _common_options(common), _CLOSING]
+    return {"commands": "\n".join(sections), **pages}
+
+
+def options_of_commands() -> dict[str, list[str]]:
+    """Path → the names of the options of each command."""
+    return {path: [name for one in options for name in one.opts] for path, (_, options) in _commands().items()}
+
+
+def _commands() -> dict[str, Command]:
+    """Path → context and options of each command, those below a group behind it."""
+    root = click.Context(app, info_name="lmsconf", **app.context_settings)
+    return {context.command_path: (context, options) for name in COMMANDS for context, options in _below(root, name)}
+
+
+def _below(parent: click.Context, name: str) -> Iterator[Command]:
+    command = parent.command.get_command(parent, name)  # type: ignore[attr-defined]  # only groups are parents
+    assert command
+    context = click.Context(command, info_name=name, parent=parent)
+    names = command.list_commands(context) if isinstance(command, click.Group) else []
+    options = [one for one in command.params if isinstance(one, click.Option) and not one.hidden and not names]
+    for option in options:
+        option.get_help_record(context)  # some options look their text up for it
+    yield context, options
+    for below in names:
+        yield from _below(context, below)
+
+
+Identity = tuple[str, str]
+
+
+def _identity(option: click.Option) -> Identity:
+    return option.opts[-1], option.help or ""
+
+
+def _of_group(path: str) -> set[Identity]:
+    """The options that several commands of a group have in common, and no command elsewhere; none for `lmsconf`."""
+    if path == "lmsconf":
+        return set()
+    inside, outside = Counter[Identity](), set[Identity]()
+    for name, (_, options) in _commands().items():
+        used = inside if _is_below(name, path) else outside
+        used.update(map(_identity, options))
+    shared = {key for key, times in inside.items() if times >= _COMMON and key[0] != _FORMAT}
+    return shared - outside
+
+
+def _is_below(name: str, path: str) -> bool:
+    return name.startswith(f"{path} ")
 
 
 def _table() -> str:
-    rows = [f"| [`{name}`](#lmsconf-{name}) | {entry.help.rstrip('.')} |" for name, entry in COMMANDS.items()]
+    rows = [
+        f"| [`{name}`]({page}.md#lmsconf-{name}) | {COMMANDS[name].help.rstrip('.')} |"
+        for page, chapter in CHAPTERS.items()
+        for name in chapter.commands
+    ]
     return "\n".join(["| command | does |", "|---|---|", *rows, ""])
 
 
@@ -121,48 +218,87 @@ def _exit_codes() -> str:
     return "\n".join(["## Exit codes", "", "| exit | meaning |", "|---|---|", *rows, "", sentence, ""])
 
 
-def _command(parent: click.Context, name: str) -> Iterator[str]:
-    """The section of a command, and those of its own commands."""
-    command = parent.command.get_command(parent, name)  # type: ignore[attr-defined]  # only groups are parents
-    assert command
-    context = click.Context(command, info_name=name, parent=parent)
-    path = context.command_path
-    usage = " ".join([path, *command.collect_usage_pieces(context)])
-    yield "\n".join([f"## {path}", "", "```text", usage, "```", "", *_help(command.help or ""), *_examples(path)])
-    if isinstance(command, click.Group):
-        for below in command.list_commands(context):
-            yield from _command(context, below)
-    elif options := [one for one in command.params if isinstance(one, click.Option) and not one.hidden]:
-        yield _options("Options:", options)
+def _common_options(common: set[Identity]) -> str:
+    """The global options, and those that many commands take, except those of one group alone."""
+    groups = {key for path in _commands() for key in _of_group(path)}
+    once = {_identity(one): one for _, options in _commands().values() for one in options}
+    listed = [once[key] for key in once if key in common - groups]
+    return "\n".join(
+        [
+            *("## Common options", "", "Every command takes these, before or after its name:", ""),
+            *(*_rows(GLOBAL_OPTIONS), "", "Several commands take these:", "", *_rows(listed), ""),
+        ]
+    )
 
 
-def _help(text: str) -> Iterator[str]:
-    """The paragraphs of a help text, wrapped; one that click leaves as it is becomes a block."""
-    for paragraph in inspect.cleandoc(text).split("\n\n"):
-        if paragraph.startswith("\b\n"):
-            yield from ("```text", inspect.cleandoc(paragraph.removeprefix("\b\n")), "```", "")
-        else:
-            yield from (_wrapped(" ".join(paragraph.split())), "")
+def _chapter(chapter: Chapter, common: set[Identity]) -> str:
+    paths = [path for name in chapter.commands for path in _commands() if f"{path} ".startswith(f"lmsconf {name} ")]
+    sections = [_section(path, common) for path in paths]
+    return "\n".join([f"# {chapter.title}", "", chapter.purpose, "", *sections, _END])
 
 
-def _examples(path: str) -> Iterator[str]:
-    if path in EXAMPLES:
-        lines = [text for comment, line in EXAMPLES[path] for text in (f"# {comment}", line)]
-        yield from ("```text", *lines, "```", "")
+def _section(path: str, common: set[Identity]) -> str:
+    """Heading, usage with the first sentence of the help text, where it is explained, and the options."""
+    context, options = _commands()[path]
+    lines = [f"## {path}", "", *_said(path, context)]
+    if isinstance(context.command, click.Group):
+        of_group = _of_group(path)
+        held = (one for name, (_, below) in _commands().items() if _is_below(name, path) for one in below)
+        once = {_identity(one): one for one in held if _identity(one) in of_group}
+        lines += ["Several of its commands take these:", "", *_rows([*once.values()]), ""]
+    elif options:
+        hidden = common | _of_group(path.rpartition(" ")[0])
+        own = [one for one in options if _identity(one) not in hidden]
+        lines += [*_rows(own, _shared(path, options, common)), ""]
+    return "\n".join(lines)
 
 
-def _options(heading: str, options: Sequence[click.Option]) -> str:
-    return "\n".join([heading, "", *map(_option, options), ""])
+def _said(path: str, context: click.Context) -> Iterator[str]:
+    """Usage and first sentence, then the link to what explains the command, or else its help text."""
+    usage = " ".join([path, *context.command.collect_usage_pieces(context)])
+    first, *more = _paragraphs(context.command.help or "")
+    _, *names = path.split()
+    target = EXPLAINED.get(names[0])
+    link = f" See [{target.partition('.')[0]}]({target})." if target and len(names) == 1 else ""
+    yield from (_wrapped(f"`{usage}`: {first}{link}"), "")
+    if not target:
+        yield from (line for paragraph in more for line in (_wrapped(paragraph), ""))
 
 
-def _option(option: click.Option) -> str:
-    option.get_help_record(click.Context(click.Command("lmsconf")))  # some options look their text up for it
-    choices = f" One of {', '.join(option.type.choices)}." if isinstance(option.type, click.Choice) else ""
+def _shared(path: str, options: Sequence[click.Option], common: set[Identity]) -> Iterator[str]:
+    """A row for the options of the group, and one for the common ones."""
+    group = path.rpartition(" ")[0]
+    of_group = _of_group(group)
+    for keys, link in (
+        (of_group, f"[{group}](#{group.replace(' ', '-')})"),
+        (common - of_group, "[common options](commands.md#common-options)"),
+    ):
+        if names := [f"`{one.opts[-1]}`" for one in options if _identity(one) in keys]:
+            yield f"| {', '.join(names)} | {link} |"
+
+
+def _rows(options: Sequence[click.Option], more: Iterable[str] = ()) -> Iterator[str]:
+    yield from ("| option | meaning |", "|---|---|", *map(_row, options), *more)
+
+
+def _row(option: click.Option) -> str:
+    """One line: names, the word for the value, the text, the choices and the default."""
     value = "" if option.is_flag else f" {option.metavar or ('N' if _is_number(option) else _word(option))}"
+    chosen = f" One of {', '.join(option.type.choices)}." if isinstance(option.type, click.Choice) else ""
     default = option.default
     shown = f" Default: {default}." if option.show_default and isinstance(default, int | str) else ""
-    text = f"- `{', '.join(option.opts)}{value}`: {option.help}{choices}{shown}"
-    return _wrapped(text, hang="  ")
+    text = f"{option.help}{chosen}{shown}"
+    for left_out in ("The format of the result. One of ", "; see above"):
+        text = text.replace(left_out, "")
+    return f"| `{_cell(', '.join(option.opts) + value)}` | {_cell(_starred(text))} |"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _paragraphs(text: str) -> list[str]:
+    return [" ".join(paragraph.split()) for paragraph in inspect.cleandoc(text).split("\n\n")]
 
 
 def _is_number(option: click.Option) -> bool:
@@ -173,11 +309,15 @@ def _word(option: click.Option) -> str:
     return option.opts[0].lstrip("-").rpartition("-")[2].upper()
 
 
-def _wrapped(text: str, hang: str = "") -> str:
+def _starred(text: str) -> str:
+    return re.sub(r"(?<![`\w*])\*(?= )", "`*`", text)
+
+
+def _wrapped(text: str) -> str:
     """The text in lines; no option and no address is cut at a hyphen."""
-    starred = re.sub(r"(?<![`\w*])\*(?= )", "`*`", text)
-    return fill(starred, WIDTH, subsequent_indent=hang, break_on_hyphens=False, break_long_words=False)
+    return fill(_starred(text), WIDTH, break_on_hyphens=False, break_long_words=False)
 
 
 if __name__ == "__main__":
-    PAGE.write_text(command_page(), encoding="utf-8")
+    for topic, text in command_pages().items():
+        (GUIDE / f"{topic}.md").write_text(text, encoding="utf-8")

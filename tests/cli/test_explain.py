@@ -42,13 +42,6 @@ def test_every_key_is_explained(path: str) -> None:
     assert found.meaning
 
 
-def test_a_kind_is_found_by_its_name_and_by_its_section() -> None:
-    """`group` in an address and `groups` in a manifest are the same."""
-    assert explain("group") == explain("groups")
-    assert explain("smart_group.conditions.field").path == "smart_groups.conditions.field"
-    assert [key.name for key in explain("group").keys if key.needed] == ["name"]
-
-
 @pytest.mark.parametrize(
     ("asked", "said", "hint"),
     [
@@ -87,21 +80,6 @@ def test_the_document_fits_its_schema() -> None:
     documents = [json.loads(explain_json(explain(one))) for one in asked]
     assert [error.message for one in documents for error in validator.iter_errors(one)] == []
     assert not validator.is_valid({**documents[0], "extra": 1})
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_a_shell_learns_the_commands(shell: str) -> None:
-    """The script names the program and the variable that asks it."""
-    done = CliRunner().invoke(app, ["completion", shell])
-    assert done.exit_code == 0
-    assert "_LMSCONF_COMPLETE" in done.output
-
-
-def test_the_shell_is_answered() -> None:
-    """What the script asks for is answered: the commands that begin so."""
-    env = {"_LMSCONF_COMPLETE": "bash_complete", "COMP_WORDS": "lmsconf ex", "COMP_CWORD": "1"}
-    done = CliRunner().invoke(app, [], env=env, prog_name="lmsconf")
-    assert "plain,explain" in done.output.split()
 
 
 def project_paths(path: str = "project") -> Iterator[str]:

@@ -73,14 +73,6 @@ def test_folder_and_workspace_mean_the_same_in_both_places(project: Path, tmp_pa
     assert lmsconf(tmp_path, *chosen, "plan", *chosen) == before
 
 
-def test_a_command_in_a_group_takes_them_in_three_places(project: Path, tmp_path: Path) -> None:
-    """`sandbox` is a command, and `seed` is one of its own."""
-    at = ("-C", str(project), "--workspace", "staging")
-    for words in ((*at, "sandbox", "reset"), ("sandbox", *at, "reset"), ("sandbox", "reset", *at)):
-        ran = lmsconf(tmp_path, *words, "--yes")
-        assert (ran.code, "staging.db" in ran.err) == (ExitCode.OK, True)
-
-
 @pytest.mark.parametrize(
     "words",
     [
@@ -114,12 +106,6 @@ def test_people_are_masked_where_the_command_line_cannot_be_parsed(project: Path
     assert PEOPLE in lmsconf(project, "access", "a@acme.example", "GDPR", "bo.ek@acme.example").err
 
 
-def test_masking_ends_with_the_command(project: Path) -> None:
-    """The next command in the same process names people again."""
-    lmsconf(project, "plan", "--mask-people")
-    assert PEOPLE in lmsconf(project, "plan").out
-
-
 def test_requests_are_written_to_stderr(project: Path) -> None:
     """Each request is a line with its time, method, path, status and duration; stdout is the same as without."""
     quiet, ran = lmsconf(project, "plan", "--no-effects"), lmsconf(project, "plan", "--no-effects", "--verbose")
@@ -129,14 +115,6 @@ def test_requests_are_written_to_stderr(project: Path) -> None:
     assert len(lines) > 3
     assert [line for line in lines if not REQUEST.fullmatch(line)] == []
     assert lmsconf(project, "--verbose", "plan", "--no-effects").err.count("GET") == len(lines)
-
-
-def test_writes_are_written_too(tmp_path: Path) -> None:
-    """The requests of an apply that change the workspace are lines like the others."""
-    assert lmsconf(tmp_path, "init").code == ExitCode.OK
-    ran = lmsconf(tmp_path, "apply", "--auto-approve", "--verbose")
-    assert ran.code == ExitCode.OK
-    assert re.search(r"^\S+Z POST /\S+ 20\d \(\d+ ms\)$", ran.err, re.MULTILINE)
 
 
 def test_retries_are_written_without_secrets(project: Path) -> None:
@@ -169,11 +147,3 @@ def test_with_masked_people_no_request_names_one(project: Path) -> None:
     assert "skip=0&limit=100" in ran.err
     asked = ("api", "GET", "/users/u-1", "--query", "userIds[]=u-17", "--verbose", "--mask-people")
     assert "u-1" not in lmsconf(project, *asked, env=env).err
-
-
-def test_in_a_wrong_folder_the_way_out_is_named(tmp_path: Path) -> None:
-    """The folder is told in full, and what to do."""
-    ran = lmsconf(tmp_path, "plan")
-    assert ran.code == ExitCode.ERROR
-    assert f"there is no lmsconf.yaml in {tmp_path} [project/missing]" in ran.err
-    assert "Run `lmsconf init` to create a project, or go to the project (with -C)." in ran.err

@@ -6,11 +6,11 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from command_reference import MEANINGS, PAGE, command_page
+from command_reference import command_pages
 from flow.shell import lmsconf
 from on_terminal import at_terminal
 
-from lmsconf.cli import COMMANDS, app
+from lmsconf.cli import app
 from lmsconf.errors import ExitCode
 from lmsconf.model.effects import PEOPLE_COLUMNS as COLUMNS
 from lmsconf.model.policy import GuardLimits
@@ -48,15 +48,6 @@ def test_an_unknown_topic_is_refused(topic: str, tmp_path: Path) -> None:
     assert (near if topic.startswith("eff") else f"Topics are {', '.join(TOPICS)}.") in ran.err
 
 
-@pytest.mark.parametrize("words", [("plan",), ("sandbox", "serve"), ("unlock",)], ids=" ".join)
-def test_a_command_shows_its_help(words: tuple[str, ...], tmp_path: Path) -> None:
-    """`lmsconf help COMMAND` is `lmsconf COMMAND --help`."""
-    ran = lmsconf(tmp_path, "help", *words)
-    assert ran.code == ExitCode.OK
-    assert ran.out.startswith(f"Usage: lmsconf {' '.join(words)} [OPTIONS]")
-    assert ran.out == lmsconf(tmp_path, *words, "--help").out
-
-
 def test_a_topic_that_is_a_command_names_its_options(tmp_path: Path) -> None:
     """The page is printed, and its last line shows where the options are."""
     ran = lmsconf(tmp_path, "help", "drift")
@@ -84,13 +75,6 @@ def test_words_that_stand_apart_are_found(tmp_path: Path) -> None:
     out = lmsconf(tmp_path, "help", "--search", "people sets").out
     assert "people_sets" in out
     assert all(line.partition(": ")[0] in TOPICS for line in out.splitlines())
-
-
-def test_a_code_in_place_of_a_topic(tmp_path: Path) -> None:
-    """The hint names the command that explains it."""
-    ran = lmsconf(tmp_path, "help", "lint/closed-window")
-    assert ran.code == ExitCode.USAGE
-    assert "run lmsconf explain lint/closed-window" in ran.err
 
 
 def test_a_word_that_no_page_has(tmp_path: Path) -> None:
@@ -143,17 +127,10 @@ def _options(command: str) -> list[str]:
     return [name for parameter in found.params for name in parameter.opts]
 
 
-# The page `commands` of the guide: all commands, options and exit codes, as the program has them.
+# The pages `commands…` of the guide: all commands, options and exit codes, as the program has them.
 
 
 def test_the_command_reference_is_current() -> None:
     """It is what `python -m tests.cli.command_reference` would write."""
-    assert PAGE.read_text(encoding="utf-8") == command_page()
-
-
-def test_the_command_reference_is_whole() -> None:
-    """Each command has a section, each exit code a row."""
-    page = command_page()
-    assert [name for name in COMMANDS if f"\n## lmsconf {name}\n" not in page] == []
-    assert list(MEANINGS) == list(ExitCode)
-    assert [code for code in ExitCode if f"\n| {code.value} | {MEANINGS[code]} |\n" not in page] == []
+    for topic, page in command_pages().items():
+        assert read_guide_page(topic) == page

@@ -163,14 +163,6 @@ def test_nothing_is_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert not (tmp_path / "elsewhere.yaml").exists()
 
 
-def test_a_project_is_not_begun_twice(tmp_path: Path) -> None:
-    """Where there is a project file, nothing at all is written."""
-    assert run_command_line(app, ["init", str(tmp_path)]) == ExitCode.OK
-    before = files(tmp_path)
-    assert run_command_line(app, ["init", str(tmp_path), "--ci", "github"]) == ExitCode.ERROR
-    assert files(tmp_path) == before
-
-
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
@@ -193,14 +185,6 @@ def test_wrong_answers_are_refused(
     assert reason in shown
     assert "eyJ" not in shown
     assert files(tmp_path) == {}
-
-
-@pytest.mark.parametrize("name", ["true", "prod: {x", "Växjö", "a#b", '"', "null", "42", "- x"])
-def test_any_name_is_written_as_a_name(tmp_path: Path, name: str) -> None:
-    """A workspace may have any name: it is quoted where YAML would read something else."""
-    assert run_command_line(app, ["init", str(tmp_path), "--workspace-name", name]) == ExitCode.OK
-    assert list(yaml.safe_load((tmp_path / "lmsconf.yaml").read_text())["workspaces"]) == [name]
-    assert run_command_line(app, ["-C", str(tmp_path), "validate"]) == ExitCode.OK
 
 
 def test_on_a_terminal_it_asks(tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import yaml
 from flow.shell import lmsconf
 from on_terminal import at_terminal
 
@@ -123,18 +122,6 @@ def test_init_asks_nothing_where_nobody_sees_it(tmp_path: Path, streams: tuple[s
     assert (tmp_path / "lms" / "lmsconf.yaml").exists()
 
 
-def test_init_asks_nothing_with_no_input(tmp_path: Path) -> None:
-    """On a terminal too: options and defaults are taken, and nothing is exported."""
-    ran, shown = at_terminal(
-        tmp_path, "init", "--no-input", "--url", "https://lms.example/api", "--timezone", "UTC", typed="\x04"
-    )
-    assert ran.code == ExitCode.OK
-    assert "?" not in shown
-    assert yaml.safe_load((tmp_path / "lmsconf.yaml").read_text())["workspaces"] == {
-        "production": {"url": "https://lms.example/api", "token": {"env": "LMSCONF_TOKEN"}}
-    }
-
-
 @pytest.mark.parametrize("repository", [True, False])
 @pytest.mark.parametrize("folder", [".", "my lms"])
 def test_the_next_commands_commit_the_project(tmp_path: Path, folder: str, repository: bool) -> None:
@@ -154,11 +141,3 @@ def test_the_next_commands_commit_the_project(tmp_path: Path, folder: str, repos
     command = ["git", "ls-files", "--others", "--exclude-standard", "."]
     left = subprocess.run(command, cwd=where, check=True, capture_output=True, text=True).stdout.split()
     assert left == (["mine.txt"] if folder == "." else [])
-
-
-def test_a_workspace_is_not_selected_for_a_new_project(tmp_path: Path) -> None:
-    """`--workspace` has no meaning for `init`, and is not taken for the new one's name."""
-    ran = lmsconf(tmp_path, "init", "--workspace", "production")
-    assert ran.code == ExitCode.USAGE
-    assert "--workspace-name" in ran.err
-    assert list(tmp_path.iterdir()) == []

@@ -87,13 +87,6 @@ def test_closed_stdout_and_stderr_lead_nowhere(project: Path) -> None:
     assert none.returncode == ExitCode.OK
 
 
-def test_no_file_gets_the_number_of_a_closed_stream(project: Path) -> None:
-    """The sandbox's database is opened while stdout is closed, and holds no text of lmsconf afterwards."""
-    assert shell(project, "lmsconf apply --auto-approve <&- >&- 2>&-").returncode == ExitCode.OK
-    assert b"Apply complete" not in (project / "workspace.db").read_bytes()
-    assert wanted(project) == 0
-
-
 @pytest.mark.parametrize("unbuffered", ["", "1"], ids=["buffered", "unbuffered"])
 @pytest.mark.parametrize(
     "command", ["plan", "plan --format json", "--help", "--version", "explain", "completion bash", "runs"]
@@ -105,13 +98,6 @@ def test_a_full_stdout_is_an_error(project: Path, command: str, unbuffered: str)
     assert b"stdout cannot be written: No space left on device" in ran.stderr
     assert b"Traceback" not in ran.stderr
     assert b"Exception ignored" not in ran.stderr
-
-
-def test_a_stdout_that_is_only_read_is_an_error(project: Path) -> None:
-    """It need not be a full disk."""
-    ran = shell(project, "lmsconf plan 1< lmsconf.yaml")
-    assert ran.returncode == ExitCode.ERROR
-    assert b"stdout cannot be written: Bad file descriptor" in ran.stderr
 
 
 @pytest.mark.parametrize("command", ["plan --bogus", "plan --only nothing/x", "-C missing plan"])
@@ -173,13 +159,6 @@ def _timeless(text: bytes) -> bytes:
     return re.sub(rb"\d\d:\d\d:\d\d[.\d]*|[0-9a-f]{64}", b"", text)
 
 
-def test_answers_are_utf_8_whatever_the_terminal_is(project: Path) -> None:
-    """`lmsconf api` prints JSON for programs too."""
-    shell(project, "lmsconf apply --auto-approve")
-    ran = shell(project, "lmsconf api GET /groups", PYTHONIOENCODING="latin-1")
-    assert {group["name"] for group in json.loads(ran.stdout)["groups"]} == {"Mandag", "Søndag"}
-
-
 def test_text_is_for_the_terminal(project: Path) -> None:
     """What a person's terminal lacks is written as an escape."""
     assert b"S\\xf8ndag" in shell(project, "lmsconf plan", LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0").stdout
@@ -194,14 +173,6 @@ def test_a_pipe_gets_the_result_and_stays(project: Path, option: str) -> None:
     assert b'"format": "lmsconf.plan/1"' in ran.stdout or b'"format":"lmsconf.plan/1"' in ran.stdout
     assert (project / "pipe").is_fifo()
     assert (project / "link").is_symlink()
-
-
-def test_a_device_stays(project: Path) -> None:
-    """`--output /dev/null` leads nowhere. The name here is a link of our own, so that only that one is at stake."""
-    link = project / "nothing"
-    link.symlink_to("/dev/null")
-    assert shell(project, "lmsconf plan --output nothing --out nothing").returncode == ExitCode.OK
-    assert link.is_char_device()
 
 
 @pytest.mark.parametrize("to", ["| cat", "> result; cat result", ">> result; cat result"])
@@ -249,20 +220,6 @@ def test_a_run_cut_short_while_it_checks_lists_what_was_not_done(
         ran = _cut(project, ["apply", "plan.json", "--format", "json"], number, there, lambda _: held)
     _check(ran, code, "json")
     assert not any(call.writes for call in sandbox.log)
-
-
-def test_a_run_cut_short_as_it_begins_has_a_report(project: Path) -> None:
-    """Once the run is being written down, a report comes too; its counts are those of the service."""
-    held = HeldResponse(lambda call: call.writes)
-    arguments = ["apply", "--auto-approve", "--parallelism", "1", "--format", "json"]
-    with served(held) as (sandbox, there):
-        ran = _cut(project, arguments, signal.SIGINT, there, lambda _: held)
-    assert any(project.rglob("*.jsonl"))
-    report = json.loads(ran.stdout)
-    assert (ran.returncode, report["format"], report["exit"]) == (130, "lmsconf.apply/1", 130)
-    done = sum(outcome["status"] == "done" for outcome in report["outcomes"])
-    assert done == sum(call.writes for call in sandbox.log)
-    assert len(report["outcomes"]) == 2
 
 
 def _cut(

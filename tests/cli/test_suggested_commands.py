@@ -115,19 +115,6 @@ def test_what_is_live_can_be_named(root: Path, capsys: pytest.CaptureFixture[str
     assert "no resource matches" in capsys.readouterr().err
 
 
-def test_the_nearest_audience_can_be_pasted(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """For a name with a typing error it is suggested as a shell reads it; without one, how to write an audience."""
-    at = ["-C", str(root), "audience"]
-    assert run_command_line(app, [*at, "Bok club"]) == ExitCode.ERROR
-    suggested = re.search(r"Did you mean (.*)\?", capsys.readouterr().err)
-    assert suggested is not None
-    assert shlex.split(suggested[1]) == ["group/Book club"]
-    assert run_command_line(app, [*at, *shlex.split(suggested[1])]) == ExitCode.OK
-    capsys.readouterr()
-    assert run_command_line(app, [*at, "Zzz"]) == ExitCode.ERROR
-    assert "Write it as plans print it: group/Sales" in capsys.readouterr().err
-
-
 def test_the_line_that_is_reviewed(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A comment shows the line of the project file, too: with reason and date it allows the same."""
     at = ["-C", str(root), "plan", "--format", "markdown"]
@@ -162,12 +149,3 @@ def test_the_audience_of_an_assignment_as_a_plan_prints_it(
     """Pasted after `lmsconf audience`, it shows who is in the audience that it names."""
     assert run_command_line(app, ["-C", str(root), "audience", typed, "--format", "json"]) == ExitCode.OK
     assert json.loads(capsys.readouterr().out)["address"] == audience
-
-
-@pytest.mark.parametrize("typed", ["course/A", "group/", "/A"])
-def test_what_is_no_address_of_an_audience(root: Path, capsys: pytest.CaptureFixture[str], typed: str) -> None:
-    """The error says how plans print one."""
-    assert run_command_line(app, ["-C", str(root), "audience", typed]) == ExitCode.ERROR
-    error = capsys.readouterr().err
-    assert f"{typed} is not the address of an audience" in error
-    assert "Write it as plans print it: group/Sales" in error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from lmsconf.cli import app
 from lmsconf.cli.run_command import run_command_line
 from lmsconf.errors import ExitCode, SourceLocation
+from lmsconf.kinds.content_target.parse import audience_forms, audience_from_text
 from lmsconf.kinds.content_target.types import AssignmentSpec
 from lmsconf.manifest.expand import sheets
 from lmsconf.manifest.load import load_folder
@@ -246,3 +248,42 @@ def test_from_sheet_to_workspace(
     capfd.readouterr()
     assert run_command_line(app, ["-C", str(tmp_path), "plan", "--detailed-exitcode"]) == ExitCode.OK
     assert "No changes." in capfd.readouterr().out
+
+
+# What a cell of a sheet says of an audience.
+
+
+@pytest.mark.parametrize(
+    ("text", "item"),
+    [
+        ("everyone", {"everyone": True}),
+        ("Everyone", {"everyone": True}),
+        ("group: Sales", {"group": "Sales"}),
+        ("Group : Sales: North", {"group": "Sales: North"}),
+        ("smart group: Nordics", {"smart_group": "Nordics"}),
+        ("smart_group/Nordics", {"smart_group": "Nordics"}),
+        ("group/R\\/D", {"group": "R/D"}),
+        ("group: R\\/D", {"group": "R\\/D"}),
+        ("user: ann@acme.example", {"user": "ann@acme.example"}),
+        ("team: Sales", None),
+        ("Sales", None),
+        ("group:", None),
+    ],
+)
+def test_a_cell_names_an_audience(text: str, item: dict[str, Any] | None) -> None:
+    """By its kind and name with a colon or a slash; only after a slash is a backslash part of no name."""
+    assert audience_from_text(text) == item
+
+
+@pytest.mark.parametrize(
+    ("text", "forms"),
+    [
+        ("Sales", ["group: Sales", "smart_group: Sales"]),
+        ("ann@acme.example", ["user: ann@acme.example"]),
+        ("team: Sales", ["group: NAME", "smart_group: NAME", "user: EMAIL", "everyone"]),
+        ("team/Sales", ["group: NAME", "smart_group: NAME", "user: EMAIL", "everyone"]),
+    ],
+)
+def test_a_cell_that_names_no_audience_gets_the_ways_to_write_one(text: str, forms: list[str]) -> None:
+    """A name alone may be that of a group or a smart group, one with an at sign that of a person."""
+    assert audience_forms(text) == forms

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from lmsconf.kinds.content_target.content_resolver import ContentResolver, Identity
+from lmsconf.kinds.content_target.content_resolver import ContentResolver, Identity, refuse_live_twice
 from lmsconf.kinds.content_target.steps import parse_live_window
 from lmsconf.kinds.content_target.target_ids import audience_candidates, live_audiences, live_entry, resolve_audience
 from lmsconf.kinds.content_target.types import (
@@ -124,7 +124,7 @@ class _Matching(Struct, frozen=True):
         if (other := self.entry_of.setdefault(key, entry)) is not entry:
             _refuse_same_assignment(self.planning, entry, other)
         elif len(rows) > 1:
-            _refuse_live_twice(self.planning, entry, rows)
+            refuse_live_twice(self.planning, entry, rows)
         elif not rows and (row := self.unclear.get(key)):
             _refuse_unclear_audience(self.planning, entry, row)
         elif not rows and self.incomplete:
@@ -253,18 +253,6 @@ def _refuse_same_assignment(
         "content-target/same",
         f"{entry.address}: it is the same assignment as {other.address}, with the content under another name",
         hint=f"See {other.source}. Keep one of the two.",
-        at=entry.source,
-        address=entry.address,
-    )
-
-
-def _refuse_live_twice(
-    planning: PlanContext, entry: DesiredResource[AssignmentSpec], rows: Sequence[TargetRow]
-) -> None:
-    planning.problem(
-        "identity/live-twice",
-        f"{entry.address}: it is live {len(rows)} times, as " + ", ".join(sorted(row.id for row in rows)),
-        hint="Delete the duplicate in the product, or check the dialect key content-targets.on-existing.",
         at=entry.source,
         address=entry.address,
     )

@@ -54,27 +54,11 @@ from lmsconf.planner.guards import SMALL, has_share, least_live_within_share, ma
 from lmsconf.planner.reading import (
     Declarations,
     ReadContext,
-    ReadState,
     changes_of,
     has_difference,
     keep_keys,
     sorted_listing,
 )
-
-
-class TargetsRead(ReadState):
-    """The targets that one reading has read, by content id."""
-
-    def __init__(self, reading: ReadContext) -> None:
-        super().__init__(reading)
-        self.rows: dict[RemoteId, tuple[TargetRow, ...]] = {}
-
-    def set(self, contents: Iterable[RemoteId], rows: Iterable[TargetRow]) -> None:
-        """Keep the targets of contents, which may have none."""
-        by_content: defaultdict[RemoteId, list[TargetRow]] = defaultdict(list)
-        for row in rows:
-            by_content[row.content].append(row)
-        self.rows = {id: tuple(by_content[id]) for id in contents}
 
 
 class AudienceIds(Struct, frozen=True):
@@ -120,13 +104,13 @@ def read_assignments(reading: ReadContext) -> Listing[TargetRow] | None:
     kept = _read_in_progress(reading, contents, answers, lists_people=people is None)
     if people is not None:
         reading.report_people(CONTENT_TARGET, people | kept)
-    live = reread_doubtful_contents(reading.api, wanted, answers, _lacking(reading, wanted, answers))
-    incomplete = contents.incomplete or live.incomplete
-    reading.shared_state(TargetsRead).set([row.id for row in wanted], live.rows)
+    live, differs = reread_doubtful_contents(reading.api, wanted, answers, _lacking(reading, wanted, answers))
+    incomplete = contents.incomplete or differs
+    reading.targets = {id: rows for id, (_, rows) in live.items()}
     if reading.edits:
-        edits = (row for id, answer in live.answers.items() for row in parse_edit_rows(id, answer))
+        edits = (row for id, (answer, _) in live.items() for row in parse_edit_rows(id, answer))
         reading.add_listing(EDITS, sorted_listing(edits, incomplete))
-    listing = sorted_listing(live.rows, incomplete)
+    listing = sorted_listing((row for _, rows in live.values() for row in rows), incomplete)
     _count_others(reading, contents, {row.id for row in wanted}, listing)
     return listing
 

@@ -8,25 +8,33 @@ exactly when `keep` says counts as made for it, is left alone until that day, an
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from datetime import UTC, datetime, time
-from typing import Any, TypeAlias
+from datetime import UTC, datetime, time, tzinfo
+from typing import Any, Final, TypeAlias
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from lmsconf.kinds.content_target.content_resolver import ContentResolver, Identity
-from lmsconf.kinds.content_target.replacement_problems import ReplacementProblems, is_over
+from lmsconf.errors import Severity
+from lmsconf.kinds.content_target.content_resolver import ContentResolver, Identity, refuse_live_twice
+from lmsconf.kinds.content_target.replacement_problems import is_over, report_number_in_progress, report_replacement
 from lmsconf.kinds.content_target.steps import parse_live_window
-from lmsconf.kinds.content_target.types import AssignmentSpec, InProgressRow, Replacement, TargetRow, assignment_address
+from lmsconf.kinds.content_target.types import (
+    AssignmentSpec,
+    InProgressRow,
+    Replacement,
+    TargetRow,
+    assignment_address,
+    readable_time,
+)
 from lmsconf.kinds.shared.kind_names import CONTENT, USER
 from lmsconf.kinds.shared.times import format_time
 from lmsconf.kinds.user.people_directory import people_directory
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, FixedSource
 from lmsconf.model.names import matches_patterns
-from lmsconf.model.time_formats import parse_response_time
 from lmsconf.planner.context import Deletion, Match, MatchResult, PlanContext
 
+_SHOWN: Final = 5
 _Declared: TypeAlias = DesiredResource[AssignmentSpec]
 _Change: TypeAlias = "Match[AssignmentSpec, TargetRow] | Deletion[TargetRow]"
 _EntryOf: TypeAlias = "Mapping[Identity, DesiredResource[Any] | DeleteEntry[Any]]"
@@ -91,10 +99,16 @@ def _deletion_of_kept(
 ) -> Deletion[TargetRow]:
     """Return the deletion of an assignment by which somebody kept a content until a day that is over."""
     entry, one = by
-    spec = AssignmentSpec(one.content, Address.of(USER, ""), False, None, None, one.content_pins)
-    absent = DeleteEntry(address=address, spec=spec, places=FixedSource(entry.places.at("keep")))
-    reason = f"it was kept until {format_time(until, planning.policy.timezone)} for somebody in progress"
-    return Deletion(address=address, row=row, absent=absent, reason=reason)
+    return Deletion(
+        address=address,
+        row=row,
+        absent=DeleteEntry(
+            address=address,
+            spec=AssignmentSpec(one.content, Address.of(USER, ""), False, None, None, one.content_pins),
+            places=FixedSource(entry.places.at("keep")),
+        ),
+        reason=f"it was kept until {format_time(until, planning.policy.timezone)} for somebody in progress",
+    )
 
 
 def refuse_without_replacement(
@@ -109,15 +123,13 @@ def refuse_without_replacement(
     for entry in replaced:
         for new in entry.spec.replaced_by:
             if new not in there:
-                ReplacementProblems(planning).not_there(entry, new)
+                report_replacement(planning, "not there", entry, new=new)
 
 
 def _finish(row: TargetRow) -> datetime | None:
     """Return when the window of a live target ends; None if it does not, or if that cannot be read."""
-    try:
-        return None if row.finish is None else parse_response_time(row.finish)
-    except ValueError:
-        return None
+    finish = readable_time(row.finish)
+    return finish if isinstance(finish, datetime) else None
 
 
 class _ReplacementPlanner:
@@ -133,16 +145,25 @@ class _ReplacementPlanner:
     ) -> None:
         self._planning, self._contents, self._live, self._out = planning, contents, live, out
         self._entry_of = entry_of
-        self._problems = ReplacementProblems(planning)
         self.settled = set(entry_of)
         self._kept: dict[Identity, Match[AssignmentSpec, TargetRow]] = {}
+
+    def _report(self, what: str, about: _Declared, **details: Any) -> None:
+        report_replacement(self._planning, what, about, **details)
 
     def find(self, entry: _Declared, one: Replacement, found: dict[Identity, _Replaced]) -> None:
         """Add the live assignment that an entry replaces to `found`, if there is one; report what rules that out."""
         old = _old(entry, one)
         new = self._contents.identity(entry)
         if missing := self._contents.missing(old.spec):
-            self._problems.unknown(old, *missing, is_live=bool(self._live.get(new)))
+            # Harmless once the new assignment exists.
+            self._report(
+                "unknown",
+                old,
+                missing=missing[0],
+                hint=missing[1],
+                severity=Severity.NOTE if self._live.get(new) else Severity.ERROR,
+            )
             return
         content = self._contents.find_id(old)
         if content is None:
@@ -151,11 +172,16 @@ class _ReplacementPlanner:
         if one.keep_until is not None:
             self._planning.kept_until[content].setdefault(one.keep_until, (entry, one))
         if content == new[0]:
-            self._problems.same(entry, one)
+            self._report("same", entry, at=entry.places.at(*one.path), content=one.content)
         elif (other := self._entry_of.get(key)) is not None:
-            self._problems.declared(old, other)
+            self._report(
+                "declared",
+                old,
+                where="declared" if isinstance(other, DesiredResource) else "listed under `absent`",
+                see=other.source,
+            )
         elif len(rows := self._live.get(key, ())) > 1:
-            self._problems.twice(old, rows)
+            refuse_live_twice(self._planning, old, rows)
         else:
             for row in rows:
                 self.settled.add(key)
@@ -163,7 +189,9 @@ class _ReplacementPlanner:
                     continue
                 replaced = found.setdefault(key, _Replaced(old=old, row=row))
                 if replaced.by and _terms(replaced.how) != _terms(one):
-                    self._problems.differs(entry, one, replaced.by[0][0])
+                    other = replaced.by[0][0]
+                    words = {"content": one.content, "other": other.address, "see": other.source}
+                    self._report("differs", entry, at=entry.places.at(*one.path), **words)
                 replaced.by.append((entry, one))
 
     def plan(self, replaced: _Replaced) -> None:
@@ -209,13 +237,18 @@ class _ReplacementPlanner:
             if terms is not None and terms[1] is not None and terms[1] <= how.closes:
                 return None
             if terms is not None and terms[0] is not None and terms[0] >= how.closes:
-                self._problems.begins_later(old, terms[0])
+                self._report("begins later", old, begins=format_time(terms[0], self._planning.policy.timezone))
                 return None
             if terms is not None:
                 spec = replace(spec, mandatory=row.mandatory, visible_from=terms[0], visible_until=how.closes)
         else:
-            absent = DeleteEntry(address=old.address, spec=spec, places=old.places)
-            return Deletion(address=old.address, row=row, absent=absent, reason=reason, replaced_by=by)
+            return Deletion(
+                address=old.address,
+                row=row,
+                absent=DeleteEntry(address=old.address, spec=spec, places=old.places),
+                reason=reason,
+                replaced_by=by,
+            )
         if terms is None:
             return None
         return Match(declared=replace(old, spec=spec), row=row, reason=reason, replaced_by=by)
@@ -230,7 +263,7 @@ class _ReplacementPlanner:
             return False
         for new, _ in replaced.by:
             if not self._planning.chosen(new.address) and not self._live.get(self._contents.identity(new)):
-                self._problems.waits(replaced.old, new)
+                self._report("waits", replaced.old, new=new.address, severity=Severity.NOTE, of_plan=True)
                 return False
         return True
 
@@ -238,7 +271,7 @@ class _ReplacementPlanner:
         """Whether the project leaves a replaced assignment alone, or somebody would be without either content."""
         policy, old = self._planning.policy, replaced.old
         if matches_patterns(str(old.address), policy.leave_alone):
-            self._problems.left_alone(old)
+            self._report("left alone", old)
             return True
         if replaced.how.becomes_optional:
             return False
@@ -246,7 +279,8 @@ class _ReplacementPlanner:
         hidden = max(today, replaced.how.closes or today)
         gaps = [new for new, _ in replaced.by if not _has_by(new.spec, hidden)]
         for new in gaps:
-            self._problems.gap(old, new, removes=replaced.how.closes is None)
+            what = "removed in a gap" if replaced.how.closes is None else "hidden in a gap"
+            self._report(what, old, new=new.address, window=_window(new.spec, policy.timezone))
         return bool(gaps)
 
     def _who_keep(self, replaced: _Replaced) -> list[str]:
@@ -255,10 +289,11 @@ class _ReplacementPlanner:
         in_progress = next((one for one in self._planning.snapshot.rows(InProgressRow) if one.id == row.id), None)
         keeps = until is not None and not is_over(self._planning, until)
         if keeps and (in_progress is None or in_progress.unknown is not None):
-            self._problems.cannot_keep(old, None if in_progress is None else in_progress.unknown)
+            why = None if in_progress is None else in_progress.unknown
+            self._report("cannot keep", old, why=why or "a snapshot file and a drift report do not hold it")
             return []
         people = self._people(in_progress)
-        self._problems.number_in_progress(old, in_progress, until, people)
+        report_number_in_progress(self._planning, old, in_progress, until, people)
         return people if keeps else []
 
     def _keep(self, replaced: _Replaced, person: str, until: datetime) -> Address | None:
@@ -278,11 +313,17 @@ class _ReplacementPlanner:
         address = assignment_address(old.spec.content, to)
         mandatory = (replaced.row if row is None else row).mandatory
         start = None if row is None else (self._live_terms(old, row) or (None, None))[0]
-        spec = AssignmentSpec(old.spec.content, to, mandatory, start, until, old.spec.content_pins)
-        places = FixedSource(entry.places.at("keep"))
-        declared = DesiredResource(address=address, spec=spec, places=places, about=entry.about)
-        reason = f"in progress on {old.spec.content}, which is replaced"
-        self._kept[key] = Match(declared=declared, row=row, reason=reason, along=old.address)
+        self._kept[key] = Match(
+            declared=DesiredResource(
+                address=address,
+                spec=AssignmentSpec(old.spec.content, to, mandatory, start, until, old.spec.content_pins),
+                places=FixedSource(entry.places.at("keep")),
+                about=entry.about,
+            ),
+            row=row,
+            reason=f"in progress on {old.spec.content}, which is replaced",
+            along=old.address,
+        )
         self._out.matches.append(self._kept[key])
         return address
 
@@ -299,7 +340,17 @@ class _ReplacementPlanner:
             others = [key[1] for key in self._live if key[0] == content and key not in self.settled]
             rest = [to for to in others if not self._is_kept(content, to)]
             if rest:
-                self._problems.others(replaced.by[0][0], replaced.how, sorted(rest))
+                self._note_others(*replaced.by[0], sorted(rest))
+
+    def _note_others(self, entry: _Declared, one: Replacement, audiences: Sequence[Address]) -> None:
+        more = len(audiences) - _SHOWN
+        self._planning.problem(
+            "content-target/replaces-others",
+            f"{one.content} stays assigned to {', '.join(map(str, audiences[:_SHOWN]))}"
+            f"{f' and {more} more' if more > 0 else ''}: this entry does not assign {entry.spec.content} to them",
+            at=entry.places.at(*one.path),
+            severity=Severity.NOTE,
+        )
 
     def leave_kept(self) -> None:
         """Leave alone the assignments by which people keep a content; delete them once the day is over."""
@@ -319,10 +370,9 @@ class _ReplacementPlanner:
 
 def _old(entry: _Declared, one: Replacement) -> _Declared:
     """Return the replaced assignment as a declaration, located where the entry names its content."""
-    spec = AssignmentSpec(one.content, entry.spec.audience, False, None, None, one.content_pins)
     return DesiredResource(
         address=assignment_address(one.content, entry.spec.audience),
-        spec=spec,
+        spec=AssignmentSpec(one.content, entry.spec.audience, False, None, None, one.content_pins),
         places=FixedSource(entry.places.at(*one.path)),
         only_in=entry.only_in,
         about=entry.about,
@@ -331,6 +381,11 @@ def _old(entry: _Declared, one: Replacement) -> _Declared:
 
 def _terms(one: Replacement) -> tuple[object, ...]:
     return one.becomes_optional, one.closes, one.keep_until
+
+
+def _window(spec: AssignmentSpec, zone: tzinfo | None) -> str:
+    sides = (("from", spec.visible_from), ("until", spec.visible_until))
+    return " ".join(f"{word} {format_time(moment, zone)}" for word, moment in sides if moment)
 
 
 def _has_by(spec: AssignmentSpec, moment: datetime) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import tzinfo
 from typing import Final, TypeAlias
 
@@ -24,14 +24,6 @@ AnswersById: TypeAlias = "dict[RemoteId, tuple[Json, tuple[TargetRow, ...]]]"
 _AT_ONCE: Final = 32
 
 
-class LiveTargets(Struct, frozen=True):
-    """The live targets, the responses by content id, and why the targets may be incomplete, None if they are not."""
-
-    rows: tuple[TargetRow, ...]
-    answers: Mapping[RemoteId, Json]
-    incomplete: str | None
-
-
 def read_targets(api: Api, contents: Sequence[ContentRow]) -> AnswersById:
     """The targets of each content. Raises InvalidResponse for one without its list, which would read as no targets."""
     answers = api.each("content-targets.list", [({}, {"contentId": content.id}) for content in contents])
@@ -40,16 +32,12 @@ def read_targets(api: Api, contents: Sequence[ContentRow]) -> AnswersById:
 
 def reread_doubtful_contents(
     api: Api, contents: Sequence[ContentRow], first: AnswersById, doubtful: Collection[RemoteId]
-) -> LiveTargets:
-    """Read the doubtful contents a second time and merge; incomplete if the two responses have different targets."""
+) -> tuple[AnswersById, str | None]:
+    """Read the doubtful contents a second time; return the latest answers, and why targets may be missing, or None."""
     again = read_targets(api, [content for content in contents if content.id in doubtful])
     differs = [one.name for one in contents if one.id in again and _ids(again[one.id]) != _ids(first[one.id])]
-    latest = {**first, **again}
-    return LiveTargets(
-        rows=tuple(row for _, rows in latest.values() for row in rows),
-        answers={id: answer for id, (answer, _) in latest.items()},
-        incomplete=f"those of {differs[0]} were read twice, with different results" if differs else None,
-    )
+    differing = f"those of {differs[0]} were read twice, with different results" if differs else None
+    return {**first, **again}, differing
 
 
 def read_targets_until(api: Api, contents: Sequence[ContentRow], enough: float) -> tuple[TargetRow, ...]:

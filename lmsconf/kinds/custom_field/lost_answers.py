@@ -5,26 +5,24 @@ The count is of distinct people, archived ones included. It is None where answer
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
-from lmsconf.errors import InvalidResponse, Severity
+from lmsconf.errors import Severity
 from lmsconf.kinds.custom_field.compare import choices_before_and_after
 from lmsconf.kinds.custom_field.types import CustomFieldSpec, FieldRow
 from lmsconf.kinds.shared.kind_names import ANSWERS, USER
-from lmsconf.kinds.shared.responses import AnswerRow, comparable, parse_answer, require_text
-from lmsconf.kinds.user.types import AnswersRow, HolderRow, PersonRow, PersonSpec
+from lmsconf.kinds.shared.responses import comparable
+from lmsconf.kinds.user.types import AnswersRow, HolderRow, PersonRow, PersonSpec, answers_of
 from lmsconf.model.address import Address, RemoteId
-from lmsconf.model.canonical_json import Json
 from lmsconf.model.effects import count_people
 from lmsconf.model.names import normalize_name
 from lmsconf.model.plan import FULL_UNDO, GuardCount, Undo, UndoLevel
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.context import MatchResult, PlanContext
 
-_UNREADABLE: Final = "answers have an unknown format"
 Answers: TypeAlias = "Mapping[RemoteId, AnswersRow]"
 
 MOST_KEPT: Final = 20_000
@@ -53,23 +51,6 @@ class _Holders(NamedTuple):
 
     people: frozenset[RemoteId]
     unknown: str | None = None
-
-
-def parse_answers_row(data: Mapping[str, Json]) -> AnswersRow:
-    """Parse the answers in one row of the user listing; an answer that cannot be parsed is None."""
-    id, held = RemoteId(require_text(data, "userId")), data.get("customFields")
-    if held is not None and not isinstance(held, dict):
-        return AnswersRow(id, None)
-    answers: list[tuple[str, AnswerRow | None]] = []
-    for name in sorted(held or {}):
-        try:
-            answer = parse_answer(name, (held or {})[name])
-        except InvalidResponse:
-            answers.append((normalize_name(name), None))
-        else:
-            if answer is not None and (answer.choices or answer.text):
-                answers.append((normalize_name(name), answer))
-    return AnswersRow(id, tuple(answers), has_answers="customFields" in data)
 
 
 def may_delete_choices(spec: CustomFieldSpec) -> bool:
@@ -121,9 +102,14 @@ def count_lost_answers(planning: PlanContext, people: MatchResult[PersonSpec, Pe
         if not isinstance(known, str):
             planning.lost_answers[loss.address] = None if unread else len(lost)
     if everybody or unknown:
-        taken = None if unknown else len(everybody)
-        size = len(planning.snapshot.of(USER).rows) if isinstance(known, str) else len(known)
-        planning.measures.append(GuardCount(guard="answers", of="all people", taken=taken, size=size))
+        planning.measures.append(
+            GuardCount(
+                guard="answers",
+                of="all people",
+                taken=None if unknown else len(everybody),
+                size=len(planning.snapshot.of(USER).rows) if isinstance(known, str) else len(known),
+            )
+        )
 
 
 def field_undo(planning: PlanContext, address: Address) -> Undo:
@@ -144,16 +130,18 @@ def field_undo(planning: PlanContext, address: Address) -> Undo:
     return Undo(level=UndoLevel.PARTIAL, reason=f"{again}{kept or answers}")
 
 
+def answer_rows(snapshot: Snapshot) -> Sequence[AnswersRow]:
+    """The answers of each person: as they were read to count what is lost, else those of the people read."""
+    if ANSWERS in snapshot.listings:
+        return snapshot.rows(AnswersRow)
+    return [answers_of(row) for row in snapshot.rows(PersonRow)]
+
+
 def known_answers(snapshot: Snapshot) -> Answers | str:
     """The answers of all people by user id, or the reason why they are unknown."""
     if snapshot.redaction is not None:
         return "a redacted snapshot does not contain answers"
-    listing = snapshot.of(ANSWERS)
-    if ANSWERS not in snapshot.listings:
-        listing = snapshot.of(USER)
-        rows = [_from_person(row) for row in snapshot.rows(PersonRow)]
-    else:
-        rows = list(snapshot.rows(AnswersRow))
+    listing, rows = snapshot.of(ANSWERS if ANSWERS in snapshot.listings else USER), answer_rows(snapshot)
     if listing.incomplete is not None:
         return f"the list of people is not complete: {listing.incomplete}"
     if rows and not any(row.has_answers for row in rows):
@@ -164,14 +152,6 @@ def known_answers(snapshot: Snapshot) -> Answers | str:
     if answered and not answered & names:
         return "answers have names that no field has"
     return {row.id: row for row in rows}
-
-
-def _from_person(row: PersonRow) -> AnswersRow:
-    """The answers of a person in a snapshot file, where None also stands for answers that could not be read."""
-    if row.answers is None:
-        return AnswersRow(row.id, None)
-    held = tuple((answer.field, answer) for answer in row.answers if answer.choices or answer.text)
-    return AnswersRow(row.id, held)
 
 
 def answer_keys(field: FieldRow) -> frozenset[str]:
@@ -185,7 +165,7 @@ def _answering(
     """The ids of people who lose no answer: they get another from the plan, or theirs is moved to another field."""
     if loss.choices is None:
         migration = planning.migrations.get(loss.address)
-        return frozenset() if migration is None else migration.settled
+        return frozenset(() if migration is None else migration.settled)
     return frozenset(
         match.row.id
         for match in people.matches
@@ -212,7 +192,7 @@ def _holders_of(
                 held[row.id] = frozenset()
             else:
                 held[row.id] = frozenset(map(comparable, answer.picked))
-    unknown = _UNREADABLE if unreadable else None
+    unknown = "answers have an unknown format" if unreadable else None
     if choice is None:
         return _Holders(frozenset(held), unknown)
     called = {one.id: frozenset({comparable(one.id), comparable(one.name)}) for one in loss.field.choices}

@@ -19,7 +19,7 @@ from lmsconf.kinds.manual_group.types import GroupRow, has_members_to_compare, p
 from lmsconf.kinds.shared.kind_names import GROUP, USER
 from lmsconf.kinds.shared.manifest_entries import declared_lists
 from lmsconf.kinds.shared.responses import id_set
-from lmsconf.kinds.user.listings import MANAGER_OF, MEMBER_OF, ExtendedInfoListing, PeopleCount
+from lmsconf.kinds.user.listings import MANAGER_OF, MEMBER_OF, ExtendedInfoListing
 from lmsconf.model.address import RemoteId
 from lmsconf.model.api import Api, ReadArguments
 from lmsconf.model.canonical_json import Json
@@ -76,7 +76,7 @@ def _details(
 ) -> dict[RemoteId, GroupRow]:
     """The wanted groups with members and managers, and the compared groups with members, by group id."""
     queued = partial(reading.end_requests, GROUP)
-    total, page = reading.shared_state(PeopleCount).first_page.result()
+    total, page = reading.first_page.result()
     # A list that calls replace must be known as a whole, and the extended listing may lack archived people.
     replaces = reading.call_templates.behaviour(ADD_MODE) == "replace"
     if not replaces and total and page and -(-total // page) < 2 * len(wanted) + len(compared):

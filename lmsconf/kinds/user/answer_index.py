@@ -19,7 +19,7 @@ from lmsconf.kinds.user.types import AnswersRow
 from lmsconf.model.address import RemoteId
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_name
-from lmsconf.planner.reading import ReadContext, ReadState, keep_keys
+from lmsconf.planner.reading import ReadContext, keep_keys
 
 Answer: TypeAlias = tuple[str, AnswerRow | None]
 Row: TypeAlias = dict[str, Json]
@@ -27,23 +27,10 @@ _MOST: Final = 10_000
 """How many different answers are shared at most: texts differ for each person, and gain nothing."""
 
 
-class IndexedPerson(Struct, frozen=True):
-    """A live person. answers: field name → answer, None for one that cannot be parsed; None: none of them can be.
-
-    has_answers: whether the row had `customFields`.
-    """
-
-    id: RemoteId
-    email: str
-    archived: bool
-    answers: tuple[Answer, ...] | None
-    has_answers: bool = True
-
-
 class AnswerIndex(Struct, frozen=True, dict=True):
     """All people, sorted by id. incomplete: why some may be missing. has_answers: whether any row had answers."""
 
-    people: tuple[IndexedPerson, ...]
+    people: tuple[AnswersRow, ...]
     has_answers: bool
     incomplete: str | None = None
 
@@ -53,7 +40,7 @@ class AnswerIndex(Struct, frozen=True, dict=True):
         return {person.id: position for position, person in enumerate(self.people)}
 
 
-class PeopleWithAnswers(ReadState):
+class PeopleWithAnswers:
     """Collects the rows of the listing of people while one reading reads it.
 
     keeps_texts: whether long texts are kept as they are, and not only in the form in which they are compared, since
@@ -61,9 +48,8 @@ class PeopleWithAnswers(ReadState):
     """
 
     def __init__(self, reading: ReadContext) -> None:
-        super().__init__(reading)
         # Few people pick from few choices in many different ways: equal parts are kept once.
-        self._people: dict[RemoteId, IndexedPerson] = {}
+        self._people: dict[RemoteId, AnswersRow] = {}
         self._shared: dict[tuple[str, str, bool], Answer | None] = {}
         self._rows: dict[tuple[Answer, ...], tuple[Answer, ...]] = {}
         self._has_answers = False
@@ -84,20 +70,19 @@ class PeopleWithAnswers(ReadState):
         id = RemoteId(require_text(row, "userId"))
         held = row.get("customFields")
         self._has_answers = self._has_answers or held is not None
-        if held is not None and not isinstance(held, dict):
+        if held and not isinstance(held, dict):
             answers = None
         else:
             answer = self._answer
-            parsed = [answer(name, held[name]) for name in sorted(held)] if held else []
+            parsed = [answer(name, held[name]) for name in sorted(held)] if isinstance(held, dict) else []
             pairs = tuple([pair for pair in parsed if pair is not None])
             answers = self._rows.setdefault(pairs, pairs)
         email, archived = optional_text(row, "email"), bool(row.get("archivedAt"))
-        self._people[id] = IndexedPerson(id, email, archived, answers, "customFields" in row)
+        self._people[id] = AnswersRow(id, answers, "customFields" in row, email, archived)
 
     def answers_of(self, id: RemoteId) -> AnswersRow:
         """Return the answers of a person whose row was added."""
-        person = self._people[id]
-        return AnswersRow(id, person.answers, has_answers=person.has_answers)
+        return self._people[id]
 
     def _answer(self, name: str, value: Json) -> Answer | None:
         """Return a field and its answer, None for no answer; equal ones are one object, parsed once."""

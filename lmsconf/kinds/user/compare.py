@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Final, cast
 
 from lmsconf.api.spec.value_encoding import NEVER_CLEARED, clear_answer_key
 from lmsconf.errors import Severity
-from lmsconf.kinds.custom_field.compare import field_types, refuse_unrenamed_choices
+from lmsconf.kinds.custom_field.compare import refuse_unrenamed_choices
+from lmsconf.kinds.schemas import PROPERTIES
 from lmsconf.kinds.shared.kind_names import ADMIN, USER
 from lmsconf.kinds.shared.manifest_entries import refuse_missing_key, refuse_unread_list
 from lmsconf.kinds.shared.times import format_time
@@ -32,12 +33,11 @@ from lmsconf.kinds.user.types import (
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.forms import Form
 from lmsconf.model.names import did_you_mean_email, normalize_name
-from lmsconf.planner.context import BeforeAfter, Deletion, Match, MatchResult, PlanContext
+from lmsconf.planner.context import BeforeAfter, Match, MatchResult, PlanContext
 from lmsconf.planner.matching import match_declared, refuse_taken_names
 from lmsconf.planner.missing_references import hint_on_missing, suggest_name
 
 _DATE: Final = "custom_archive_date"
-_BY_DEFAULT: Final = ("admin", "manager", "applications")
 
 
 def match_people(
@@ -92,15 +92,24 @@ def diff_person(planning: PlanContext, match: Match[PersonSpec, PersonRow]) -> B
     after = declared_form(planning, declared, answers)
     if row is None:
         refuse_unrenamed_choices(planning, declared, choice_refs_in_answers(planning, answers))
-        return BeforeAfter(before=None, after=after, defaults=tuple(key for key in _BY_DEFAULT if key not in after))
+        return BeforeAfter(
+            before=None,
+            after=after,
+            defaults=tuple(key for key in ("admin", "manager", "applications") if key not in after),
+        )
     held = live_answers(planning, row, answers)
     before = live_form(planning, row, spec, held)
     if not planning.policy.additive:
         record_choice_changes(planning, cast("Mapping[str, Answer]", before.get("answers", {})), answers)
     _refuse_merge(planning, declared, row)
     _refuse_clearing(planning, declared, held, answers)
-    sizes = {"applications": len(row.applications or ())}
-    return BeforeAfter(before=before, after=after, sizes=sizes, taken=_taken(before, after), is_archived=row.archived)
+    return BeforeAfter(
+        before=before,
+        after=after,
+        sizes={"applications": len(row.applications or ())},
+        taken=_taken(before, after),
+        is_archived=row.archived,
+    )
 
 
 def _may_come(planning: PlanContext, declared: DesiredResource[PersonSpec], spec: PersonSpec) -> bool:
@@ -154,7 +163,7 @@ def _refuse_clearing(
     if planning.policy.additive:
         return
     for field in sorted(field for field, answer in wanted.items() if held.get(field) and not answer):
-        key = clear_answer_key(field_types(planning).get(field, "MULTI_SELECT"))
+        key = clear_answer_key(planning.field_types.get(field, "MULTI_SELECT"))
         if planning.call_templates.behaviour(key) == NEVER_CLEARED:
             planning.problem(
                 "refusal/answer-not-cleared",
@@ -179,40 +188,30 @@ def _taken(before: Form, after: Form) -> frozenset[str]:
 def declared_form(planning: PlanContext, declared: DesiredResource[PersonSpec], answers: Mapping[str, Answer]) -> Form:
     """Return the desired state; `answers` are those of `resolve_declared_answers`."""
     spec = declared.spec
-    form: Form = {"email": declared.address.name}
-    form.update({key: spec.texts[key] for key in TEXTS if key in spec.texts})
-    form.update({key: spec.flags[key] for key in RIGHTS if key in spec.flags})
-    if spec.applications is not None:
-        form["applications"] = spec.applications
-    if "metadata" in spec.declared_keys:
-        form["metadata"] = dict(spec.metadata)
-    if "answers" in spec.declared_keys:
-        form["answers"] = dict(answers)
-    if "archived" in spec.flags:
-        form["archived"] = spec.flags["archived"]
-    if "custom_archive_date" in spec.declared_keys:
-        form["custom_archive_date"] = _shown(planning, spec.archive_date)
-    return form
+    values: Form = {
+        **spec.texts,
+        **spec.flags,
+        "applications": spec.applications,
+        "metadata": dict(spec.metadata),
+        "answers": dict(answers),
+        _DATE: _shown(planning, spec.archive_date),
+    }
+    return {"email": declared.address.name, **{key: values[key] for key in PROPERTIES if key in spec.declared_keys}}
 
 
 def live_form(planning: PlanContext, row: PersonRow, spec: PersonSpec, answers: Mapping[str, Answer]) -> Form:
     """Return the live state under the same keys, in the same order; `answers` are those of `live_answers`."""
-    form: Form = {"email": row.name}
-    form.update({key: normalize_name(getattr(row, key) or "") for key in TEXTS if key in spec.texts})
-    form.update({key: bool(getattr(row, key)) for key in RIGHTS if key in spec.flags})
-    if spec.applications is not None:
-        form["applications"] = spec.applications.live_to_compare(row.applications or frozenset())
-    if "metadata" in spec.declared_keys:
-        held = dict(row.metadata or ())
-        form["metadata"] = {key: held.get(key) for key in spec.metadata}
-    if "answers" in spec.declared_keys:
-        form["answers"] = dict(answers)
-    if "archived" in spec.flags:
-        form["archived"] = row.archived
-    if "custom_archive_date" in spec.declared_keys:
-        date = None if row.archive_date is None else datetime.fromtimestamp(row.archive_date // 1000, UTC)
-        form["custom_archive_date"] = _shown(planning, date)
-    return form
+    held, applications = dict(row.metadata or ()), spec.applications
+    values: Form = {
+        **{key: normalize_name(getattr(row, key) or "") for key in TEXTS},
+        **{key: bool(getattr(row, key)) for key in RIGHTS},
+        "applications": applications and applications.live_to_compare(row.applications or frozenset()),
+        "metadata": {key: held.get(key) for key in spec.metadata},
+        "answers": dict(answers),
+        "archived": row.archived,
+        _DATE: _shown(planning, row.archives_at),
+    }
+    return {"email": row.name, **{key: values[key] for key in PROPERTIES if key in spec.declared_keys}}
 
 
 def _shown(planning: PlanContext, moment: datetime | None) -> str | None:
@@ -224,11 +223,6 @@ def first_unread_key(spec: PersonSpec, row: PersonRow) -> str | None:
     wanted = spec.declared_keys & {*TEXTS, "applications", "metadata", "answers"}
     keys = sorted(wanted | (set(RIGHTS) if spec.needs_live_rights else set()))
     return next((key for key in keys if getattr(row, key) is None), None)
-
-
-def person_before_deletion(planning: PlanContext, deletion: Deletion[PersonRow]) -> BeforeAfter:
-    """Return the e-mail only: people are never deleted."""
-    return BeforeAfter(before={"email": deletion.row.name}, after=None)
 
 
 def check_rights_changes(planning: PlanContext, match: Match[PersonSpec, PersonRow]) -> None:
@@ -261,10 +255,6 @@ def check_rights_changes(planning: PlanContext, match: Match[PersonSpec, PersonR
             address=match.address,
             severity=Severity.NOTE,
         )
-    if spec.flag("admin") is False and row is not None and row.admin and not row.archived:
-        planning.admin_losses.append(match)
-    if spec.flag("admin") is True and not planned_flag(spec, row, "archived"):
-        planning.admin_gains.append(match)
 
 
 def refuse_admin_lockout(planning: PlanContext, matched: MatchResult[PersonSpec, PersonRow]) -> None:
@@ -273,20 +263,22 @@ def refuse_admin_lockout(planning: PlanContext, matched: MatchResult[PersonSpec,
     Declared admins count first; only if they are too few does the listing of all admins matter. Admins that it lacks do
     not count, so that an incomplete listing may block a revocation.
     """
-    if not planning.admin_losses or planning.policy.additive:
+    sure, losing = admin_changes(planning, matched)
+    if not losing or planning.policy.additive:
         return
     least = max(1, planning.policy.guards.min_admins)
     listing = planning.snapshot.of(ADMIN)
-    sure = {match.address.name for match in planning.admin_gains}
-    lost = {match.row.id for match in planning.admin_losses if match.row}
-    archived = {match.row.id for match in matched.matches if match.row and _is_archived(planning, match)}
-    others = {row.id for row in planning.snapshot.rows(AdminRow)} - lost - archived
-    kept = {match.row.id for match in planning.admin_gains if match.row}
-    left = len(sure) + len(others - kept)
+    lost = {match.row.id for match in (*sure, *losing) if match.row}
+    archived = {
+        match.row.id
+        for match in matched.matches
+        if match.row and planning.chosen(match.address) and planned_flag(match.declared.spec, match.row, "archived")
+    }
+    left = len(sure) + len({row.id for row in planning.snapshot.rows(AdminRow)} - lost - archived)
     if left >= least:
         return
     why = f"; the others could not be counted, because {listing.incomplete}" if listing.incomplete else ""
-    for match in planning.admin_losses:
+    for match in losing:
         planning.problem(
             "refusal/lock-out",
             f"{match.address}: the plan would leave {left} {'admin' if left == 1 else 'admins'}, and there must be "
@@ -297,18 +289,26 @@ def refuse_admin_lockout(planning: PlanContext, matched: MatchResult[PersonSpec,
         )
 
 
-def _is_archived(planning: PlanContext, match: Match[PersonSpec, PersonRow]) -> bool:
-    """Return whether the person will be archived after the plan."""
-    spec, row = match.declared.spec, match.row
-    return planning.chosen(match.address) and planned_flag(spec, row, "archived")
+def admin_changes(
+    planning: PlanContext, matched: MatchResult[PersonSpec, PersonRow]
+) -> tuple[list[Match[PersonSpec, PersonRow]], list[Match[PersonSpec, PersonRow]]]:
+    """Return the people who are administrators after the plan for certain, and those who lose the right."""
+    planned = [(match, match.declared.spec, match.row) for match in matched.matches if planning.chosen(match.address)]
+    return (
+        [
+            match
+            for match, spec, row in planned
+            if spec.flag("admin") is True and not planned_flag(spec, row, "archived")
+        ],
+        [
+            match
+            for match, spec, row in planned
+            if spec.flag("admin") is False and row and row.admin and not row.archived
+        ],
+    )
 
 
 def has_enough_declared_admins(planning: PlanContext, matched: MatchResult[PersonSpec, PersonRow]) -> bool:
     """Return whether undeclared admins need not be read: no admin loses the right, or enough declared ones keep it."""
-    matches = [match for match in matched.matches if planning.chosen(match.address)]
-    loses = any(match.declared.spec.flag("admin") is False and match.row.admin for match in matches if match.row)
-    keeps = sum(
-        match.declared.spec.flag("admin") is True and not planned_flag(match.declared.spec, match.row, "archived")
-        for match in matches
-    )
-    return not loses or keeps >= max(1, planning.policy.guards.min_admins)
+    sure, losing = admin_changes(planning, matched)
+    return not losing or len(sure) >= max(1, planning.policy.guards.min_admins)

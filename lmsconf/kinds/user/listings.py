@@ -4,53 +4,32 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import Future
 from contextlib import suppress
 from functools import cached_property
-from operator import itemgetter
-from typing import Final, TypeAlias, cast
+from typing import Final, TypeAlias
 
 from lmsconf.api.spec.operations import EXTENDED_INFO, USERS
 from lmsconf.errors import InvalidResponse, Rejected
-from lmsconf.kinds.custom_field.lost_answers import parse_answers_row
-from lmsconf.kinds.shared.kind_names import GROUP, USER
-from lmsconf.kinds.shared.responses import AnswerRow, parse_answer, require_object, try_parse_answers
-from lmsconf.kinds.user.types import RIGHTS, AnswersRow
+from lmsconf.kinds.shared.kind_names import GROUP
+from lmsconf.kinds.shared.responses import require_object
+from lmsconf.kinds.user.types import RIGHTS
 from lmsconf.model.api import ListedRows
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_email
-from lmsconf.planner.reading import ReadContext, ReadState, keep_keys
+from lmsconf.planner.reading import ReadContext
 
 MEMBER_OF: Final = "memberOfGroups"
 MANAGER_OF: Final = "managerOfGroups"
-_GROUP_ID: Final = cast("Callable[[Json], object]", itemgetter("groupId"))
 
 
-class PeopleCount(ReadState):
-    """first_page: the number of people, None if not counted, and of rows on the first page, 0 if they are not listed.
-
-    The job of this kind sets it once the first page has arrived.
-    """
-
-    def __init__(self, reading: ReadContext) -> None:
-        super().__init__(reading)
-        self.first_page: Future[tuple[int | None, int]] = Future()
-        reading.fail_with_job(USER, self.first_page)
-
-    def set(self, total: int | None, rows: int) -> None:
-        """Set both numbers, unless they are set."""
-        if not self.first_page.done():
-            self.first_page.set_result((total, rows))
-
-
-class ExtendedInfoListing(ReadState):
+class ExtendedInfoListing:
     """The extended listing, shared by the jobs of one reading (API specification, Users).
 
     Of the groups of a person, only manual ones are kept: most are smart groups, of which one person can be in hundreds.
     """
 
     def __init__(self, reading: ReadContext) -> None:
-        super().__init__(reading)
+        self.reading = reading
         self._lock = threading.Lock()
         self._rows: ListedRows | None = None
         self._groups: dict[tuple[str, str], Json] = {}
@@ -79,12 +58,6 @@ class ExtendedInfoListing(ReadState):
     def _manual_only(self, groups: list[Json]) -> list[Json]:
         """Return the manual groups, one shared object each to save memory, and items without an id, unchanged."""
         manual = self._manual
-        try:
-            ids = [*map(_GROUP_ID, groups)]
-        except (TypeError, KeyError):
-            ids = []
-        if len(ids) == len(groups) and {*map(type, ids)} <= {str}:  # so it is for all but odd services
-            return [self._shared(group) for group, id in zip(groups, ids, strict=True) if id in manual]
         return [
             self._shared(group)
             for group in groups
@@ -107,23 +80,22 @@ _EDITORS: Final = 5
 def read_needed_people(
     reading: ReadContext, keep: Callable[[Row], Row], *, may_look_up: Callable[[], bool]
 ) -> ListedRows:
-    """Return the rows of all people, or only of those that the plan shows, and set the PeopleCount.
+    """Return the rows of all people, or only of those that the plan shows, and count them.
 
     may_look_up: whether only ids and e-mails of the people in lists matter; called once the first page is read.
     """
-    count = reading.shared_state(PeopleCount)
     first: dict[str, Row] = {}
     people: list[Row] | None = None
 
     def kept(row: Row) -> Row:
         small = keep(row)
-        if not count.first_page.done():
+        if not reading.first_page.done():
             first[str(row["userId"])] = small
         return small
 
     def reads_on(total: int | None, rows: int) -> bool:
         nonlocal people
-        count.set(total, rows)
+        reading.count_people(total, rows)
         people = _looked_up(reading, first, total, keep) if may_look_up() else None
         return people is None
 
@@ -169,75 +141,3 @@ def _editors(reading: ReadContext, known: set[str], keep: Callable[[Row], Row]) 
 
 def _emails(people: Iterable[Row]) -> frozenset[str]:
     return frozenset(normalize_email(str(person.get("email") or "")) for person in people)
-
-
-_ANSWERS: Final = "answers"
-"""The key, none of the service's, under which a compact row has its answers: objects of one field and its value."""
-_MOST: Final = 10_000
-"""How many different answers are shared at most: texts differ for each person, and gain nothing."""
-_kept = keep_keys("userId", "email", "archivedAt", "firstName", "lastName", "metadata", "customArchiveDate")
-
-
-class WholePeople(ReadState):
-    """The answers that the rows of one reading share."""
-
-    def __init__(self, reading: ReadContext) -> None:
-        super().__init__(reading)
-        self._shared: dict[tuple[str, str], dict[str, Json]] = {}
-        self._parsed: dict[int, AnswerRow | InvalidResponse | None] = {}
-
-    def keep(self, row: Row) -> Row:
-        """Return the compact form of a row; `customFields` stay as they are where they are no object."""
-        held, small = row.get("customFields"), _kept(row)
-        if isinstance(held, dict):
-            small[_ANSWERS] = [self._share(name, held[name]) for name in sorted(held)]
-        elif "customFields" in row:
-            small["customFields"] = held
-        return small
-
-    def _share(self, name: str, value: Json) -> dict[str, Json]:
-        """Return an object of a field and its value: the one of an earlier row if that is equal."""
-        if isinstance(value, str):
-            return {name: value}
-        key = (name, repr(value))
-        shared = self._shared.get(key)
-        if shared is not None:
-            return shared
-        part: dict[str, Json] = {name: value}
-        if len(self._shared) < _MOST:
-            self._shared[key] = part
-            self._parsed[id(part)] = _parse(name, value)
-        return part
-
-    def answers(self, row: Mapping[str, Json]) -> tuple[AnswerRow, ...] | None:
-        """Parse the answers of a compact row, as `try_parse_answers` those of a whole one."""
-        parts = row.get(_ANSWERS)
-        if not isinstance(parts, list):
-            return try_parse_answers(row)
-        parsed = [self._answer(part) for part in parts if isinstance(part, dict)]
-        readable = [answer for answer in parsed if not isinstance(answer, InvalidResponse)]
-        if len(readable) < len(parsed):
-            return None
-        return tuple(answer for answer in readable if answer is not None and answer.picked)
-
-    def answers_row(self, row: Mapping[str, Json]) -> AnswersRow:
-        """Parse the answers of a compact row, as `parse_answers_row` those of a whole one."""
-        parts = row.get(_ANSWERS)
-        if not isinstance(parts, list):
-            return parse_answers_row(row)
-        whole = {name: value for part in parts if isinstance(part, dict) for name, value in part.items()}
-        return parse_answers_row({"userId": row["userId"], "customFields": whole})
-
-    def _answer(self, part: dict[str, Json]) -> AnswerRow | InvalidResponse | None:
-        if id(part) in self._parsed:
-            return self._parsed[id(part)]
-        [(name, value)] = part.items()
-        return _parse(name, value)
-
-
-def _parse(name: str, value: Json) -> AnswerRow | InvalidResponse | None:
-    """Parse an answer; return the error where its shape is not recognized."""
-    try:
-        return parse_answer(name, value)
-    except InvalidResponse as error:
-        return error.with_traceback(None)

@@ -77,7 +77,6 @@ class PeopleDirectory(Struct, frozen=True):
         return Ref(Address.of(USER, person)) if person in self.new else self.by_email[person].id
 
 
-UNKNOWN_PERSON: Final = "Correct the e-mail, or create the account first."
 WHICH_PERSON: Final = "Correct one of the e-mails in the product, or archive the duplicate account."
 
 
@@ -120,23 +119,18 @@ def check_managers(
     lose the group with it. live: who manages already.
     """
     behaviour = planning.call_templates.behaviour
-    rule, losing = (
-        behaviour(WHO_CAN_MANAGE),
-        planning.losing_manager_right if behaviour(MANAGED_GROUPS) == "lose" else frozenset(),
-    )
-    if rule == "anybody" and not losing:
+    rule, may_lose = behaviour(WHO_CAN_MANAGE), behaviour(MANAGED_GROUPS) == "lose"
+    if rule == "anybody" and not may_lose:
         return
     people, before = people_directory(planning), frozenset(live)
     for person in sorted(managers):
-        row = people.by_email.get(person)
-        # Without rights in the row, as in an old snapshot, nothing is reported.
-        able = person not in people.new if row is None or row.manager is None else bool(row.manager or row.admin)
-        if rule == "anybody" or person in before or planning.able_to_manage.get(person, able):
-            if person in losing:
+        match = planning.planned_people.get(person)
+        key = None if match is None else _key_without_right(match.declared.spec)
+        if rule == "anybody" or person in before or _can_manage(people, person, match):
+            if may_lose and match is not None and loses_manager_right(match.declared.spec, match.row):
                 why = "loses the manager right in this plan, and with it the group"
                 _refuse_manager(planning, declared, person, why, MANAGED_GROUPS)
-        elif rule == "given" and person in planning.without_manager_right:
-            key = planning.without_manager_right[person]
+        elif rule == "given" and key is not None:
             why = f"is given the manager right along, and the entry rules it out with `{key}`"
             _refuse_manager(planning, declared, person, why, WHO_CAN_MANAGE)
         elif rule == "given":
@@ -144,11 +138,16 @@ def check_managers(
             _person(planning, declared, "managers", person, "person/given-right", given, None, Severity.NOTE)
         else:
             why = "cannot be made manager, because the service requires the manager right"
-            hint = (
+            _person(
+                planning,
+                declared,
+                "managers",
+                person,
+                "refusal/manager-right",
+                why,
                 "Set `manager: true` for the person under `users:`, grant the right by hand, or remove the "
-                f"person. The dialect key for who can manage is {WHO_CAN_MANAGE}."
+                f"person. The dialect key for who can manage is {WHO_CAN_MANAGE}.",
             )
-            _person(planning, declared, "managers", person, "refusal/manager-right", why, hint)
 
 
 def _refuse_manager(planning: PlanContext, declared: DesiredResource[Any], person: str, why: str, key: str) -> None:
@@ -157,28 +156,22 @@ def _refuse_manager(planning: PlanContext, declared: DesiredResource[Any], perso
     _person(planning, declared, "managers", person, "refusal/changed-along", why, hint)
 
 
-def _able_later(matched: MatchResult[PersonSpec, PersonRow], planning: PlanContext) -> dict[str, bool]:
-    """Return, for people whose rights this plan may change, whether they can manage after it is applied."""
-    able: dict[str, bool] = {}
-    for match in matched.matches:
-        spec = match.declared.spec
-        is_declared = any(spec.flag(right) is not None for right in RIGHTS)
-        if is_declared and planning.chosen(match.address) and not planning.policy.additive:
-            able[match.address.name] = any(planned_flag(spec, match.row, right) for right in RIGHTS)
-    return able
+def _can_manage(people: PeopleDirectory, person: str, match: Match[PersonSpec, PersonRow] | None) -> bool:
+    """Return whether somebody can manage after the plan."""
+    spec = None if match is None else match.declared.spec
+    if match is not None and spec is not None and any(spec.flag(right) is not None for right in RIGHTS):
+        return any(planned_flag(spec, match.row, right) for right in RIGHTS)
+    row = people.by_email.get(person)
+    # Without rights in the row, as in an old snapshot, nothing is reported.
+    return person not in people.new if row is None or row.manager is None else bool(row.manager or row.admin)
 
 
 def register_planned_people(planning: PlanContext, matched: MatchResult[PersonSpec, PersonRow]) -> None:
     """Replace the directory by one with the plan's changes to people: new accounts, e-mails, archived or unarchived."""
     listing = planning.snapshot.rows(PersonRow)
     later = {match.row.id: _later(planning, match, match.row) for match in matched.matches if match.row is not None}
-    planning.able_to_manage = _able_later(matched, planning)
     planned = [] if planning.policy.additive else [one for one in matched.matches if planning.chosen(one.address)]
-    planning.losing_manager_right = frozenset(
-        one.address.name for one in planned if loses_manager_right(one.declared.spec, one.row)
-    )
-    excluding = {one.address.name: _without_right(one.declared.spec) for one in planned}
-    planning.without_manager_right = {person: key for person, key in excluding.items() if key}
+    planning.planned_people = {one.address.name: one for one in planned}
     new = frozenset(match.address.name for match in matched.matches if match.row is None)
     people = (later.get(row.id, row) for row in listing)
     directory = PeopleDirectory.of(people, new if planning.policy.create_people else frozenset())
@@ -188,7 +181,7 @@ def register_planned_people(planning: PlanContext, matched: MatchResult[PersonSp
     planning.people = directory
 
 
-def _without_right(spec: PersonSpec) -> str | None:
+def _key_without_right(spec: PersonSpec) -> str | None:
     """Return the key of an entry that rules the manager right out."""
     return "manager" if spec.flag("manager") is False else "custom_archive_date" if spec.archive_date else None
 
@@ -231,7 +224,7 @@ def refuse_unknown_people(
     severity = Severity.WARNING if skip else Severity.ERROR
     for person in missing:
         similar = suggest_name(planning, person, people.by_email, did_you_mean_email)
-        near = hint_on_missing(planning, USER, similar, UNKNOWN_PERSON)
+        near = hint_on_missing(planning, USER, similar, "Correct the e-mail, or create the account first.")
         _person(planning, declared, key, person, "person/unknown", "is not a person of this workspace", near, severity)
     if not skip and planning.policy.skip_unknown:
         planning.problem(
@@ -285,9 +278,15 @@ class PeopleSides(Struct):
     sizes: dict[str, int] = field(default_factory=dict)
     archived: dict[str, frozenset[str]] = field(default_factory=dict)
 
-    def compared(self) -> BeforeAfter:
-        """Return both sides of a live resource."""
-        return BeforeAfter(before=self.before, after=self.after or None, sizes=self.sizes, archived=self.archived)
+    def compared(self, row: object, keys: Iterable[str] = ()) -> BeforeAfter:
+        """Return both sides of a live resource; for a new one, whose row is None, what it leaves out of `keys`."""
+        return BeforeAfter(
+            before=None if row is None else self.before,
+            after=self.after or None,
+            sizes=self.sizes,
+            archived=self.archived,
+            defaults=tuple(key for key in keys if key not in self.after) if row is None else (),
+        )
 
 
 def compare_people_list(

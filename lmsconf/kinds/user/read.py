@@ -20,10 +20,9 @@ from lmsconf.kinds.shared.responses import require_object
 from lmsconf.kinds.smart_group.types import SmartGroupSpec
 from lmsconf.kinds.user.answer_index import PeopleWithAnswers
 from lmsconf.kinds.user.compare import has_enough_declared_admins
-from lmsconf.kinds.user.listings import ExtendedInfoListing, PeopleCount, WholePeople, read_needed_people
+from lmsconf.kinds.user.listings import ExtendedInfoListing, read_needed_people
 from lmsconf.kinds.user.types import (
     AdminRow,
-    AnswersRow,
     HolderRow,
     PersonRow,
     PersonSpec,
@@ -38,7 +37,6 @@ from lmsconf.kinds.user.types import (
 from lmsconf.model.address import RemoteId
 from lmsconf.model.api import Api, ListedRows
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.declarations import DesiredResource
 from lmsconf.model.names import normalize_email
 from lmsconf.model.plan import Action, Change
 from lmsconf.model.snapshot import Listing, Snapshot
@@ -62,46 +60,38 @@ Data = Mapping[str, Json]
 
 def read_people(reading: ReadContext) -> Listing[PersonRow] | None:
     """Return the people, with the attributes that are compared, and count them; None if only their number is needed."""
-    count, needed = reading.shared_state(PeopleCount), reading.is_needed(USER) or copies_answers(reading)
+    needed = reading.is_needed(USER) or copies_answers(reading)
     if not needed:
         answer = reading.api.get("users.list", query={"skip": 0, "limit": 1})
         total = require_object(answer, "the people").get("matchCount")
         reading.people = total if isinstance(total, int) else None
-        count.set(reading.people, 0)
+        reading.count_people(reading.people, 0)
         if not may_lose_answers(reading):
             return None
     index = reading.shared_state(PeopleWithAnswers)
-    collects = reading.effects or (reading.covers(CUSTOM_FIELD) and not reading.everything)
-    index.keeps_texts = may_delete_fields(reading)
+    collects = reading.effects or reading.everything or reading.covers(CUSTOM_FIELD)
+    index.keeps_texts = reading.everything or may_delete_fields(reading)
     keep = index.collecting(_kept(reading)) if collects else _kept(reading)
     rows = read_needed_people(reading, keep, may_look_up=lambda: needed and _only_in_lists(reading))
     looked_up = rows.incomplete is None and rows.total is not None and len(rows.rows) < rows.total
     if reading.effects and not looked_up:
         index.finish(rows.incomplete)
-    count.set(rows.total, len(rows.rows))
+    reading.count_people(rows.total, len(rows.rows))
     # Without a total in the response, a listing read to its end gives the number.
     reading.people = len(rows.rows) if rows.total is None and rows.incomplete is None else rows.total
     listing = reading.publish_listing(USER, _parsed(rows))
     if not needed or may_lose_answers(reading):
-        reading.add_listing(ANSWERS, _answers(reading, rows))
-    extended = reading.shared_state(ExtendedInfoListing)
-    if reading.everything:
-        listing, admin = read_everybody(listing, rows, extended.rows(), reading.shared_state(WholePeople))
-        reading.add_listing(HOLDERS, Listing(rows=count_choice_holders(listing.rows), incomplete=rows.incomplete))
-        reading.add_listing(ADMIN, admin)
-        matched = reading.match(USER, listing, reading.declarations)[1]
-        return read_managed_groups(reading, matched, read_people_one_by_one(reading.api, matched, listing))
+        kept = (index.answers_of(RemoteId(str(row["userId"]))) for row in rows.rows)
+        reading.add_listing(ANSWERS, sorted_listing(kept, rows.incomplete))
     if reading.call_templates.behaviour(WHO_CAN_MANAGE) != "anybody":
-        chosen = [one for one in reading.declared if reading.chosen(one.address)]
-        listing = read_manager_rights(listing, chosen, reading.policy.workspace, extended)
+        listing = read_manager_rights(reading, listing)
     if not reading.covers(USER):
         return listing if needed else None
-    planning, matched = reading.match(USER, listing, reading.declarations)
-    page = count.first_page.result()[1]
-    listing, admin_rows = read_declared(reading.api, planning, matched, listing, rows, page, extended)
-    if admin_rows is not None:
-        reading.add_listing(ADMIN, admin_rows)
-    return read_managed_groups(reading, matched, listing)
+    matched = reading.match(USER, listing, reading.declarations)
+    listing = read_attributes(reading, *matched, listing, rows)
+    if reading.everything:
+        reading.add_listing(HOLDERS, Listing(rows=count_choice_holders(listing.rows), incomplete=rows.incomplete))
+    return read_managed_groups(reading, matched[1], listing)
 
 
 def _only_in_lists(reading: ReadContext) -> bool:
@@ -125,7 +115,7 @@ def _all_known(reading: ReadContext) -> bool:
 def _kept(reading: ReadContext) -> Callable[[dict[str, Json]], dict[str, Json]]:
     """Return the filter of user rows: whole rows only for declared people, to bound memory with 200,000 people."""
     if reading.everything:
-        return reading.shared_state(WholePeople).keep
+        return keep_keys("userId", "email", "archivedAt", "firstName", "lastName", "metadata", "customArchiveDate")
     people = reading.declarations.of_kind(USER)[0]
     emails = {name for one in people for name in (one.address.name, *one.previously)}
     pinned = {one.pin(reading.policy.workspace) for one in people}
@@ -133,104 +123,72 @@ def _kept(reading: ReadContext) -> Callable[[dict[str, Json]], dict[str, Json]]:
     return lambda row: row if row["userId"] in pinned or normalize_email(str(row.get("email"))) in emails else few(row)
 
 
-def _answers(reading: ReadContext, rows: ListedRows) -> Listing[AnswersRow]:
-    """Return the answers of all people, as they were kept while their listing was read."""
-    if reading.everything:
-        return sorted_listing(map(reading.shared_state(WholePeople).answers_row, rows.rows), rows.incomplete)
-    kept = reading.shared_state(PeopleWithAnswers)
-    return sorted_listing((kept.answers_of(RemoteId(str(row["userId"]))) for row in rows.rows), rows.incomplete)
-
-
-def read_declared(
-    api: Api,
+def read_attributes(
+    reading: ReadContext,
     planning: PlanContext,
     matched: MatchResult[PersonSpec, PersonRow],
     listing: Listing[PersonRow],
     rows: ListedRows,
-    page: int,
-    extended: ExtendedInfoListing,
-) -> tuple[Listing[PersonRow], Listing[AdminRow] | None]:
-    """Return the listing with declared attributes, and the listing of admins if the extended listing was read.
+) -> Listing[PersonRow]:
+    """Return the listing with declared attributes, or with all that listings have; add that of admins where it is read.
 
     The extended listing is read if its pages are fewer than single requests for rights, or if the declarations alone
-    do not keep enough admins. Rows hold only declared attributes, however they were read, so that reading again for
-    fewer people gives equal rows. page: number of people per page.
+    do not keep enough admins. Unless everything is read, rows hold only declared attributes, however they were read, so
+    that reading again for fewer people gives equal rows.
     """
+    extended, page = reading.shared_state(ExtendedInfoListing), reading.first_page.result()[1]
     specs = {
-        match.row.id: match.declared.spec
+        str(match.row.id): match.declared.spec
         for match in matched.matches
-        if match.row is not None and planning.chosen(match.address)
+        if match.row is not None and (reading.everything or planning.chosen(match.address))
     }
-    raw = {str(row["userId"]): row for row in rows.rows if str(row["userId"]) in specs}
-    details = {id: parse_listed_values(raw[id], spec.declared_keys & _LISTED) for id, spec in specs.items()}
+    raw = {id: row for row in rows.rows if (id := str(row["userId"])) in specs or reading.everything}
+    details = {id: _listed_values(reading, row, specs.get(id)) for id, row in raw.items()}
     single = [id for id, spec in specs.items() if needs_single_read(spec)]
-    flags = [id for id, spec in specs.items() if spec.needs_live_rights and not needs_single_read(spec)]
+    rights = [id for id, spec in specs.items() if spec.needs_live_rights and not needs_single_read(spec)]
     everybody: ListedRows | None = None
-    if flags and -(-len(listing.rows) // max(1, page)) < len(flags):
+    if reading.everything or (rights and -(-len(listing.rows) // max(1, page)) < len(rights)):
         everybody = extended.rows()
-        held = {str(row["userId"]): row for row in everybody.rows}
-        details.update({id: details[id] | parse_rights(held[id]) for id in flags if id in held})
-        flags = [id for id in flags if id not in held]
-    wanted = sorted([*single, *flags])
-    answers = api.each("users.get", [({"userId": id}, {}) for id in wanted])
-    for id, answer in zip(wanted, answers, strict=True):
-        data = require_object(answer, "a user")
-        spec = specs[RemoteId(id)]
-        details[RemoteId(id)] |= parse_detail_values(data, spec.declared_keys) | (
-            parse_rights(data) if spec.needs_live_rights else {}
-        )
-    people = listing.rows
-    detailed = (_with(row, details.get(row.id, {})) for row in people)
-    whole = Listing(rows=tuple(detailed), incomplete=listing.incomplete)
+        wanted = details.keys() if reading.everything else {*rights}
+        held = {id: parse_rights(row) for row in everybody.rows if (id := str(row["userId"])) in wanted}
+        details |= {id: details[id] | both for id, both in held.items()}
+        rights = [id for id in rights if id not in held]
+    asked = sorted([*single, *([] if reading.everything else rights)])
+    for id, answer in zip(asked, reading.api.each("users.get", [({"userId": id}, {}) for id in asked]), strict=True):
+        data, spec = require_object(answer, "a user"), specs[id]
+        details[id] |= parse_detail_values(data, spec.declared_keys)
+        details[id] |= parse_rights(data) if spec.needs_live_rights else {}
+    whole = replace(listing, rows=tuple(_with(row, details.get(row.id, {})) for row in listing.rows))
     if everybody is None and not has_enough_declared_admins(planning, _again(matched, whole)):
         everybody = extended.rows()
-    return whole, None if everybody is None else admin_listing(everybody, people)
+    if everybody is not None:
+        reading.add_listing(ADMIN, admin_listing(everybody, listing.rows))
+    return whole
 
 
-def read_everybody(
-    listing: Listing[PersonRow], rows: ListedRows, everybody: ListedRows, whole: WholePeople
-) -> tuple[Listing[PersonRow], Listing[AdminRow]]:
-    """Return the listing with all attributes from both listings, and the listing of admins.
-
-    Attributes that take a request per person are left to `read_people_one_by_one`.
-    """
-    raw = {str(row["userId"]): row for row in rows.rows}
-    held = {str(row["userId"]): parse_rights(row) for row in everybody.rows}
-    people = listing.rows
-    detailed = (_with(row, _all_listed(raw[row.id], whole) | held.get(row.id, {})) for row in people)
-    return Listing(rows=tuple(detailed), incomplete=listing.incomplete), admin_listing(everybody, people)
+def _listed_values(reading: ReadContext, row: Data, spec: PersonSpec | None) -> dict[str, object]:
+    """Return the declared values that a row of the listing has; all of them if everything is read."""
+    if not reading.everything:
+        return {} if spec is None else parse_listed_values(row, spec.declared_keys & _LISTED)
+    answers = reading.shared_state(PeopleWithAnswers).answers_of(RemoteId(str(row["userId"]))).all_answers
+    return {**parse_listed_values(row, _LISTED - {"answers"}), "answers": answers}
 
 
-def read_people_one_by_one(
-    api: Api, matched: MatchResult[PersonSpec, PersonRow], listing: Listing[PersonRow]
-) -> Listing[PersonRow]:
-    """Return the listing with declared languages and applications, which take one request per person."""
-    specs = {str(one.row.id): one.declared.spec for one in matched.matches if one.row is not None}
-    wanted = sorted(id for id, spec in specs.items() if needs_single_read(spec))
-    answers = api.each("users.get", [({"userId": id}, {}) for id in wanted])
-    details = {
-        id: parse_detail_values(require_object(answer, "a user"), specs[id].declared_keys)
-        for id, answer in zip(wanted, answers, strict=True)
-    }
-    people = listing.rows
-    return replace(listing, rows=tuple(_with(row, details.get(row.id, {})) for row in people))
-
-
-def read_manager_rights(
-    listing: Listing[PersonRow], declared: Sequence[DesiredResource[Any]], workspace: str, extended: ExtendedInfoListing
-) -> Listing[PersonRow]:
+def read_manager_rights(reading: ReadContext, listing: Listing[PersonRow]) -> Listing[PersonRow]:
     """Return the listing with the rights of all people in declared lists of managers, also under an earlier e-mail."""
+    declared = [one for one in reading.declared if reading.chosen(one.address)]
     lists = (one.spec.managers for one in declared if isinstance(one.spec, ManualGroupSpec | SmartGroupSpec))
     named = {one for people in lists if people is not None for one in people.include}
     if not named:
         return listing
     people_entries = [one for one in declared if one.address.kind == USER and one.address.name in named]
     named.update(old for one in people_entries for old in one.previously)
-    pinned = {one.pin(workspace) for one in people_entries}
-    held = {str(row["userId"]): parse_rights(row) for row in extended.rows().rows}
-    people = listing.rows
-    wanted = {row.id for row in people if normalize_email(row.email) in named or row.id in pinned} & held.keys()
-    return replace(listing, rows=tuple(_with(row, held[row.id]) if row.id in wanted else row for row in people))
+    pinned = {one.pin(reading.policy.workspace) for one in people_entries}
+    extended = reading.shared_state(ExtendedInfoListing).rows()
+    held = {str(row["userId"]): parse_rights(row) for row in extended.rows}
+    wanted = {row.id for row in listing.rows if normalize_email(row.email) in named or row.id in pinned}
+    rows = (_with(row, held.get(row.id, {}) if row.id in wanted else {}) for row in listing.rows)
+    return replace(listing, rows=tuple(rows))
 
 
 def read_managed_groups(
@@ -244,10 +202,6 @@ def read_managed_groups(
     answers = reading.api.each("users.get", [({"userId": id}, {}) for id in losing])
     held = {id: parse_managed_groups(require_object(one, "a user")) for id, one in zip(losing, answers, strict=True)}
     return replace(listing, rows=tuple(_with(row, held.get(row.id, {})) for row in listing.rows))
-
-
-def _all_listed(data: Data, whole: WholePeople) -> dict[str, object]:
-    return {**parse_listed_values(data, _LISTED - {"answers"}), "answers": whole.answers(data)}
 
 
 def admin_listing(everybody: ListedRows, people: Sequence[PersonRow]) -> Listing[AdminRow]:
@@ -269,8 +223,9 @@ def _again(
 ) -> MatchResult[PersonSpec, PersonRow]:
     """Return the same matches with their rows replaced by those of the listing."""
     rows = {row.id: row for row in listing.rows}
-    matches = [replace(match, row=rows[match.row.id]) if match.row else match for match in matched.matches]
-    return MatchResult(matches=matches)
+    return MatchResult(
+        matches=[replace(match, row=rows[match.row.id]) if match.row else match for match in matched.matches]
+    )
 
 
 def _with(row: PersonRow, details: Mapping[str, Any]) -> PersonRow:

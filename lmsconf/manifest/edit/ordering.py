@@ -16,8 +16,7 @@ from typing import Final, NamedTuple, TypeAlias, cast
 
 from lmsconf.errors import Problem, ProblemsFound, Severity, SourceLocation
 from lmsconf.manifest.edit.text_edits import TextBuffer, UnsafeEdit
-from lmsconf.manifest.edit.tree_builder import Alias, Mapping, Node, Scalar, parse_documents
-from lmsconf.manifest.edit.tree_builder import Sequence as Items
+from lmsconf.manifest.edit.tree_builder import Node, parse_documents, part_span
 from lmsconf.manifest.expand.expander import CHOICES
 from lmsconf.manifest.expand.sets import SET_SECTIONS
 from lmsconf.manifest.expand.variables import FOR_EACH
@@ -48,7 +47,7 @@ class Permutation(NamedTuple):
     order: Sequence[int]
 
 
-def _sorted(buffer: TextBuffer, node: Mapping | Items, key: SortKey) -> Iterator[Permutation]:
+def _sorted(buffer: TextBuffer, node: Node, key: SortKey) -> Iterator[Permutation]:
     """Yield the permutation that sorts the parts of a node, unless they are sorted. Raises UnsafeEdit."""
     spans = list(_spans(buffer, node))
     if node.flow:
@@ -85,11 +84,11 @@ def _rendered(
     yield text[at:end]
 
 
-def _spans(buffer: TextBuffer, node: Mapping | Items) -> Iterator[tuple[int, int]]:
+def _spans(buffer: TextBuffer, node: Node) -> Iterator[tuple[int, int]]:
     """Yield start and end of each part: of a key and its value, of an item, of an item with its dash."""
     at = node.start
-    for start, end in node.spans():
-        yield (buffer.skip_blanks(at) if isinstance(node, Items) and not node.flow else start), end
+    for start, end in map(part_span, node.parts):
+        yield (buffer.skip_blanks(at) if node.kind == "list" and not node.flow else start), end
         at = end
 
 
@@ -107,7 +106,7 @@ def _in_brackets(
 
 def _part(buffer: TextBuffer, node: Node, start: int, content_end: int) -> Part:
     """Return a part of a block: its dash or key, its lines, and the comments that belong to it."""
-    if isinstance(node, Items) and buffer.text[start : start + 1] != "-":
+    if node.kind == "list" and buffer.text[start : start + 1] != "-":
         raise UnsafeEdit(node, "an item has no dash")
     indent = start - buffer.line_start(start)
     end = after = buffer.next_line(content_end)
@@ -181,7 +180,8 @@ def order_manifest(name: str, text: str, schema: Schema) -> str:
     try:
         permutations = [one for root in parse_documents(buffer.text) for one in _document(buffer, root, schema)]
     except UnsafeEdit as unsafe:
-        raise _refused(unsafe.why, SourceLocation(name, unsafe.node.line, unsafe.node.column)) from unsafe
+        node, why = unsafe.args
+        raise _refused(why, SourceLocation(name, node.line, node.column)) from unsafe
     if not permutations:
         return text
     after = reordered(buffer.text, permutations)
@@ -224,33 +224,31 @@ def _document(buffer: TextBuffer, root: Node, schema: Schema) -> Iterator[Permut
         entry = cast(Schema, section.get("items", {}))
         # The first key that an entry needs names it.
         key = next((key for form in (entry, *branches_of(entry)) for key in required_keys(form)), None)
-        if isinstance(node, Items) and key is not None:
+        if node.kind == "list" and key is not None:
             yield from _sorted(buffer, node, _by_name(node, key))
-        elif isinstance(node, Mapping):
+        elif node.kind == "mapping":
             yield from _sorted(buffer, node, _by_key(node))
 
 
 def _sections(root: Node, schema: Schema) -> Iterator[tuple[Schema, Node]]:
     """Yield the sections of a document, those under `absent` and those of sets too, with their schemas."""
-    if not isinstance(root, Mapping):
-        return
-    for pair in root.pairs:
-        part = property_schema(schema, pair.key.text)
-        if pair.key.text == ABSENT:
-            yield from _sections(pair.value, part)
-        elif pair.key.text != TESTS and ("items" in part or pair.key.text in SET_SECTIONS):
-            yield part, pair.value
+    for key, value in root.parts if root.kind == "mapping" else ():
+        part = property_schema(schema, key.text)
+        if key.text == ABSENT:
+            yield from _sections(value, part)
+        elif key.text != TESTS and ("items" in part or key.text in SET_SECTIONS):
+            yield part, value
 
 
 def _ordered(buffer: TextBuffer, node: Node, schema: Schema) -> Iterator[Permutation]:
     """Yield the permutations of a node and all below it, but for those that sort a section."""
-    if isinstance(node, Mapping):
+    if node.kind == "mapping":
         schema = _form(schema, node)
         if properties(schema):
             yield from _sorted(buffer, node, _by_schema(node, schema))
-        for pair in node.pairs:
-            yield from _ordered(buffer, pair.value, _below(schema, pair.key.text))
-    elif isinstance(node, Items):
+        for key, value in node.parts:
+            yield from _ordered(buffer, value, _below(schema, key.text))
+    elif node.kind == "list":
         if schema.get("x-people") or schema.get("x-choice-names"):
             yield from _sorted(buffer, node, _by_name(node, "set"))
         items = _items(schema)
@@ -273,30 +271,30 @@ def _below(schema: Schema, key: str) -> Schema:
     return cast(Schema, properties(schema).get(key, more if isinstance(more, dict) else {}))
 
 
-def _form(schema: Schema, node: Mapping) -> Schema:
+def _form(schema: Schema, node: Node) -> Schema:
     """Return the branch of a union that has all keys of a mapping; an empty schema if there is none."""
-    keys = {pair.key.text for pair in node.pairs}
+    keys = {key.text for key, _ in node.parts}
     forms = [schema, *branches_of(schema)] if properties(schema) else branches_of(schema) or [schema]
     return next((form for form in forms if keys <= properties(form).keys()), schema)
 
 
-def _by_schema(node: Mapping, schema: Schema) -> SortKey:
+def _by_schema(node: Node, schema: Schema) -> SortKey:
     """Sort keys as the schema has them: keys for anchors and `for_each` first, since what follows refers to them."""
     known = [FOR_EACH, *(key for key in properties(schema) if key != FOR_EACH)]
     rank = {key: number for number, key in enumerate(known)}
 
     def key(at: int) -> object:
-        text = node.pairs[at].key.text
+        text = node.parts[at][0].text
         return -1 if text.startswith("x-") else rank.get(text, len(rank))
 
     return key
 
 
-def _by_key(node: Mapping) -> SortKey:
-    return lambda at: _sort_key(node.pairs[at].key.text)
+def _by_key(node: Node) -> SortKey:
+    return lambda at: _sort_key(node.parts[at][0].text)
 
 
-def _by_name(node: Items, key: str) -> SortKey:
+def _by_name(node: Node, key: str) -> SortKey:
     return lambda at: _sort_key(_name(node.items[at], key))
 
 
@@ -306,12 +304,9 @@ def _sort_key(name: str) -> tuple[str, str]:
 
 def _name(item: Node, key: str) -> str:
     """Return the name of an entry or item: its text, that under its key, that of the first of several."""
-    if isinstance(item, Alias):
+    if item.target is not None:
         return _name(item.target, key)
-    if isinstance(item, Scalar):
-        return item.text
-    if isinstance(item, Items):
+    if item.kind == "list":
         return _name(item.items[0], key) if item.items else ""
-    under: dict[str, Node] = {pair.key.text: pair.value for pair in cast(Mapping, item).pairs}
-    value = under.get(key, under.get("name"))
-    return "" if value is None else _name(value, "name")
+    value = item.get(key) or item.get("name")
+    return item.text if value is None else _name(value, "name")

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
-from collections.abc import Sequence as Some
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import NamedTuple, cast
 
 from msgspec import Struct
 
-from lmsconf.manifest.edit.tree_builder import Mapping, Node, Pair, Scalar, Sequence
+from lmsconf.manifest.edit.tree_builder import Node, part_span
 from lmsconf.manifest.edit.yaml_text import WIDTH, double_quoted, format_entry_lines, format_inline, format_scalar
 from lmsconf.manifest.nodes import map_texts
 from lmsconf.model.canonical_json import Json
 
 
 class UnsafeEdit(Exception):
-    """Raised if the pending edits of a node would affect other text too; `why` gives the reason."""
-
-    def __init__(self, node: Node, why: str) -> None:
-        super().__init__(why)
-        self.node = node
-        self.why = why
+    """Raised if the pending edits of a node would affect other text too. Arguments: the node, and the reason."""
 
 
 class TextEdit(NamedTuple):
@@ -105,10 +99,10 @@ def render_inline(raw: Json, *, in_brackets: bool) -> str:
 
 def replacement_edit(buffer: TextBuffer, node: Node, raw: Json) -> TextEdit:
     """Return the edit that replaces a node in its quoting style. Raises UnsafeEdit for a block list or mapping."""
-    if not isinstance(node, Scalar) and not getattr(node, "flow", False):
+    if node.kind != "scalar" and not node.flow:
         raise UnsafeEdit(node, "it spans several lines")
     text = render_inline(raw, in_brackets=node.inside)
-    if isinstance(raw, str) and isinstance(node, Scalar):
+    if isinstance(raw, str):
         if node.style == "'" and raw.isprintable():
             text = "'" + raw.replace("'", "''") + "'"
         elif node.style == '"':
@@ -125,37 +119,30 @@ class BracketPart(Struct, frozen=True):
     comma: int | None
 
 
-def part_edits(buffer: TextBuffer, node: Mapping | Sequence) -> list[TextEdit]:
+def part_edits(buffer: TextBuffer, node: Node) -> list[TextEdit]:
     """Return the edits that remove and add parts of a mapping or list. Raises UnsafeEdit."""
-    if not node.removed and not node.added:
+    if not node.is_changed:
         return []
     if node.flow:
         return _bracket_edits(buffer, node)
-    return _block_list_edits(buffer, node) if isinstance(node, Sequence) else _block_mapping_edits(buffer, node)
+    return _block_list_edits(buffer, node) if node.kind == "list" else _block_mapping_edits(buffer, node)
 
 
-def _bracket_edits(buffer: TextBuffer, node: Mapping | Sequence) -> list[TextEdit]:
+def _bracket_edits(buffer: TextBuffer, node: Node) -> list[TextEdit]:
     """Return the edits that remove parts within brackets and append new ones, in the layout of the others."""
-    removed = node.removed
-    if isinstance(node, Mapping):
-        added = [render_inline({key: value}, in_brackets=True)[1:-1] for key, value in node.added.items()]
-    else:
-        added = [render_inline(item, in_brackets=True) for item in node.added]
+    added = [render_inline({key: value}, in_brackets=True)[1:-1] for key, value in node.added_keys.items()]
+    added += [render_inline(item, in_brackets=True) for item in node.added]
     if buffer.text[node.start : node.start + 1] not in ("[", "{"):
         raise UnsafeEdit(node, "it has no brackets of its own")
-    parts = [_part(buffer, start, end) for start, end in node.spans()]
-    kept = [part for at, part in enumerate(parts) if at not in removed]
+    parts = []
+    for start, end in map(part_span, node.parts):
+        after = buffer.skip_blanks(end)
+        parts.append(BracketPart(start, end, after if buffer.text[after : after + 1] == "," else None))
+    kept = [part for at, part in enumerate(parts) if at not in node.removed]
     if not kept and not (added and parts and _alone(buffer, parts[0])):
         return [TextEdit(node.start + 1, node.end - 1, ", ".join(added))]
-    splices = _removals(buffer, parts, removed)
-    if added:
-        splices += _additions(buffer, parts, kept[-1] if kept else None, added)
-    return splices
-
-
-def _part(buffer: TextBuffer, start: int, end: int) -> BracketPart:
-    after = buffer.skip_blanks(end)
-    return BracketPart(start, end, after if buffer.text[after : after + 1] == "," else None)
+    splices = _removals(buffer, parts, node.removed)
+    return splices + (_additions(buffer, parts, kept[-1] if kept else None, added) if added else [])
 
 
 def _alone(buffer: TextBuffer, part: BracketPart) -> bool:
@@ -164,7 +151,7 @@ def _alone(buffer: TextBuffer, part: BracketPart) -> bool:
     return buffer.begins_line(part.start) and buffer.text[after : after + 1] in ("", "\r", "\n", "#")
 
 
-def _removals(buffer: TextBuffer, parts: Some[BracketPart], removed: Collection[int]) -> list[TextEdit]:
+def _removals(buffer: TextBuffer, parts: Sequence[BracketPart], removed: Collection[int]) -> list[TextEdit]:
     splices: list[TextEdit] = []
     last = max((at for at in range(len(parts)) if at not in removed), default=-1)
     tail = parts[last + 1 :]
@@ -195,7 +182,7 @@ def _out_of_line(buffer: TextBuffer, part: BracketPart) -> TextEdit:
 
 
 def _additions(
-    buffer: TextBuffer, parts: Some[BracketPart], last: BracketPart | None, more: Some[str]
+    buffer: TextBuffer, parts: Sequence[BracketPart], last: BracketPart | None, more: Sequence[str]
 ) -> list[TextEdit]:
     """Append parts after `last`, the last remaining one; None if each part had its own line and none remains."""
     if last is None:
@@ -223,7 +210,7 @@ class _Row(Struct, frozen=True):
     end: int
 
 
-def _block_list_edits(buffer: TextBuffer, node: Sequence) -> list[TextEdit]:
+def _block_list_edits(buffer: TextBuffer, node: Node) -> list[TextEdit]:
     """Return the edits that remove items of a list, and add new ones below the last that remains. Raises UnsafeEdit."""
     rows = list(_rows(buffer, node))
     kept = [row for at, row in enumerate(rows) if at not in node.removed]
@@ -235,15 +222,15 @@ def _block_list_edits(buffer: TextBuffer, node: Sequence) -> list[TextEdit]:
     return splices
 
 
-def _rows(buffer: TextBuffer, node: Sequence) -> Iterator[_Row]:
+def _rows(buffer: TextBuffer, node: Node) -> Iterator[_Row]:
     at = node.start
     for item in node.items:
         dash = buffer.skip_blanks(at)
         if buffer.text[dash : dash + 1] != "-" or not buffer.begins_line(dash):
             raise UnsafeEdit(item, "its dash is not at the start of a line")
         start = buffer.line_start(dash)
-        yield _Row(dash, _comment_above(buffer, start, dash - start), start, buffer.next_line(item.content_end))
-        at = item.content_end
+        yield _Row(dash, _comment_above(buffer, start, dash - start), start, buffer.next_line(item.end))
+        at = item.end
 
 
 def _comment_above(buffer: TextBuffer, start: int, indent: int) -> int:
@@ -257,7 +244,7 @@ def _comment_above(buffer: TextBuffer, start: int, indent: int) -> int:
     return start
 
 
-def _removal(buffer: TextBuffer, node: Sequence, rows: Some[_Row], at: int) -> TextEdit:
+def _removal(buffer: TextBuffer, node: Node, rows: Sequence[_Row], at: int) -> TextEdit:
     """Remove one item, with the comment above it if comments in this list are about single items."""
     row = rows[at]
     start = row.comment if node.commented and _is_about_item(rows, at) else row.start
@@ -274,15 +261,15 @@ def _removal(buffer: TextBuffer, node: Sequence, rows: Some[_Row], at: int) -> T
     return TextEdit(start, end)
 
 
-def _is_about_item(rows: Some[_Row], at: int) -> bool:
+def _is_about_item(rows: Sequence[_Row], at: int) -> bool:
     """Whether the comment above an item is about it: one above the first item alone may be about the whole list."""
     return at > 0 or len(rows) == 1 or any(row.comment < row.start for row in rows[1:])
 
 
-def _emptied(buffer: TextBuffer, node: Sequence) -> TextEdit:
+def _emptied(buffer: TextBuffer, node: Node) -> TextEdit:
     """Write `[]` after the key of a list that has no items left. Raises UnsafeEdit."""
-    pair = _pair_of(node)
-    colon = buffer.skip_blanks(pair.key.end, lines=False)
+    key = _key_of(node)
+    colon = buffer.skip_blanks(key.end, lines=False)
     if buffer.text[colon : colon + 1] != ":":
         raise UnsafeEdit(node, "its key spans several lines")
     at = colon + 1
@@ -291,49 +278,48 @@ def _emptied(buffer: TextBuffer, node: Sequence) -> TextEdit:
     return TextEdit(at, at, " []")
 
 
-def _pair_of(node: Node) -> Pair:
-    parent = node.parent
-    if isinstance(parent, Mapping):
-        return next(pair for pair in parent.pairs if pair.value is node)
-    raise UnsafeEdit(node, "it is in a list of lists")
+def _key_of(node: Node) -> Node:
+    """Return the key of a value of a mapping. Raises UnsafeEdit for an item of a list."""
+    if node.parent is None or node.parent.kind == "list":
+        raise UnsafeEdit(node, "it is in a list of lists")
+    return next(key for key, value in node.parent.parts if value is node)
 
 
-def _new_items(buffer: TextBuffer, node: Sequence, beside: _Row) -> Iterator[str]:
+def _new_items(buffer: TextBuffer, node: Node, beside: _Row) -> Iterator[str]:
     """Yield the lines of new items; mappings in block style if those of the list are, or the line would be too long."""
     indent = buffer.text[beside.start : beside.dash]
     gap = buffer.text[beside.dash + 1 : beside.end]
     gap = gap[: len(gap) - len(gap.lstrip(" "))] or " "
-    in_blocks = any(isinstance(item, Mapping) and not item.flow for item in node.items)
+    in_blocks = any(item.kind == "mapping" and not item.flow for item in node.items)
     for raw in node.added:
         line = f"{indent}-{gap}{render_inline(raw, in_brackets=False)}"
         if isinstance(raw, dict) and (in_blocks or len(line) > WIDTH):
-            yield from (f"{indent}{one}" for one in format_entry_lines(_mapping(raw), ""))
+            yield from (f"{indent}{one}" for one in _entry_lines(raw))
         else:
             yield line
 
 
-def _mapping(raw: Json) -> dict[str, Json]:
-    value = unescape_variables(raw)
-    return value if isinstance(value, dict) else {}
+def _entry_lines(raw: dict[str, Json]) -> Iterator[str]:
+    """Yield the lines of a raw mapping as an item of a list."""
+    return format_entry_lines(cast("dict[str, Json]", unescape_variables(raw)), "")
 
 
-def _block_mapping_edits(buffer: TextBuffer, node: Mapping) -> list[TextEdit]:
+def _block_mapping_edits(buffer: TextBuffer, node: Node) -> list[TextEdit]:
     """Return the edits that remove keys of a mapping, and add new ones below the last. Raises UnsafeEdit."""
     splices = [_key_removal(buffer, node, at) for at in sorted(node.removed)]
-    if node.added:
-        indent = " " * (node.pairs[0].key.outer - buffer.line_start(node.pairs[0].key.outer))
-        lines = [f"{indent}{line[2:]}" for line in format_entry_lines(_mapping(node.added), "")]
-        splices.append(buffer.insert_lines(buffer.next_line(node.content_end), lines))
+    if node.added_keys:
+        first = node.parts[0][0].outer
+        indent = " " * (first - buffer.line_start(first))
+        lines = [f"{indent}{line[2:]}" for line in _entry_lines(node.added_keys)]
+        splices.append(buffer.insert_lines(buffer.next_line(node.end), lines))
     return splices
 
 
-def _key_removal(buffer: TextBuffer, node: Mapping, at: int) -> TextEdit:
-    pair = node.pairs[at]
-    start = pair.key.outer
+def _key_removal(buffer: TextBuffer, node: Node, at: int) -> TextEdit:
+    start, end = part_span(node.parts[at])
     if buffer.begins_line(start):
-        end = max(pair.value.content_end, pair.key.end)
         return TextEdit(buffer.line_start(start), buffer.next_line(end))
     # The key is on the line of a dash: the next key moves there.
-    if at + 1 >= len(node.pairs) or at + 1 in node.removed:
-        raise UnsafeEdit(pair.key, "it is on the line of a dash")
-    return TextEdit(start, node.pairs[at + 1].key.outer)
+    if at + 1 >= len(node.parts) or at + 1 in node.removed:
+        raise UnsafeEdit(node.parts[at][0], "it is on the line of a dash")
+    return TextEdit(start, node.parts[at + 1][0].outer)

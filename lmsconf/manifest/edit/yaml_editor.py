@@ -6,13 +6,12 @@ The new text is parsed again before it is returned.
 from __future__ import annotations
 
 import codecs
-from collections.abc import Callable, Hashable, Iterable, Iterator
-from collections.abc import Mapping as MappingOf
-from collections.abc import Sequence as Some
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import chain
 from typing import Final, cast
 
-from lmsconf.errors import Problem, ProblemsFound, SourceLocation
+from lmsconf.errors import ProblemsFound, SourceLocation, problem_found
 from lmsconf.manifest.edit.text_edits import (
     TextBuffer,
     TextEdit,
@@ -24,11 +23,7 @@ from lmsconf.manifest.edit.text_edits import (
 )
 from lmsconf.manifest.edit.tree_builder import (
     UNCHANGED,
-    Alias,
-    Mapping,
     Node,
-    Scalar,
-    Sequence,
     node_and_ancestors,
     node_and_descendants,
     parse_documents,
@@ -40,12 +35,9 @@ from lmsconf.model.names import normalize_email, normalize_name
 BY_HAND = "Change this place by hand, and run it again."
 
 
-class EditRefused(Exception):
-    """Raised for an edit that cannot be made safely; `problem` has location, reason and hint."""
-
-    def __init__(self, message: str, where: SourceLocation, hint: str = BY_HAND, address: str | None = None) -> None:
-        super().__init__(message)
-        self.problem = Problem(code="editing/refused", message=message, hint=hint, source=where, address=address)
+def refused_edit(message: str, where: SourceLocation, hint: str = BY_HAND) -> ProblemsFound:
+    """Return the error for an edit that cannot be made safely."""
+    return problem_found("editing/refused", message, hint, where)
 
 
 class YamlEditor:
@@ -84,37 +76,34 @@ class YamlEditor:
         return places
 
     def refuse_shared(self, node: Node) -> None:
-        """Check that the node is not shared through an alias. Raises EditRefused."""
+        """Check that the node is not shared through an alias. Raises ProblemsFound."""
         shared = next((ancestor for ancestor in node_and_ancestors(node) if ancestor.shared), None)
         if shared is not None:
             hint = "Replace each alias by the value, or change it here by hand for all of them."
-            raise EditRefused(f"&{shared.anchor} is repeated by an alias elsewhere", self.location_of(shared), hint)
+            raise refused_edit(f"&{shared.anchor} is repeated by an alias elsewhere", self.location_of(shared), hint)
 
     @property
     def is_changed(self) -> bool:
         """Whether there are pending edits."""
-        return any(_is_noted(node) for root in self.roots for node in node_and_descendants(root))
+        return any(node.is_changed for root in self.roots for node in node_and_descendants(root))
 
     def edited_bytes(self) -> bytes:
         """Return the edited file.
 
-        Raises EditRefused for an edit that cannot be made in place, and ProblemsFound if the new text does not parse to
-        the expected value.
+        Raises ProblemsFound for an edit that cannot be made in place, and if the new text does not parse to the
+        expected value.
         """
         try:
             text = self._buffer.apply_edits(piece for root in self.roots for piece in self._pieces(root))
         except UnsafeEdit as unsafe:
-            raise EditRefused(
-                f"this cannot be edited in place: {unsafe.why}", self.location_of(unsafe.node)
-            ) from unsafe
+            node, why = unsafe.args
+            raise refused_edit(f"this cannot be edited in place: {why}", self.location_of(node)) from unsafe
         again = read_yaml(self.name, text)
         wanted = [value for value in (root.value() for root in self.roots) if value is not None]
         if again.problems or [document.value for document in again.documents] != wanted:
-            first = next(node for root in self.roots for node in node_and_descendants(root) if _is_noted(node))
-            problem = EditRefused(
-                "this cannot be edited in place: its meaning would change", self.location_of(first)
-            ).problem
-            raise ProblemsFound([problem])
+            first = next(node for root in self.roots for node in node_and_descendants(root) if node.is_changed)
+            message = "this cannot be edited in place: its meaning would change"
+            raise refused_edit(message, self.location_of(first))
         return self._mark + text.encode("utf-8")
 
     def _pieces(self, node: Node) -> Iterator[TextEdit]:
@@ -122,19 +111,13 @@ class YamlEditor:
         if node.replacement is not UNCHANGED:
             yield replacement_edit(self._buffer, node, node.value())
             return
-        if isinstance(node, Mapping | Sequence):
-            yield from part_edits(self._buffer, node)
-        for part in node.kept():
-            yield from self._pieces(part)
-
-
-def _is_noted(node: Node) -> bool:
-    notes = (node.removed or node.added) if isinstance(node, Mapping | Sequence) else False
-    return node.replacement is not UNCHANGED or bool(notes)
+        yield from part_edits(self._buffer, node)
+        for child in chain.from_iterable(node.kept()):
+            yield from self._pieces(child)
 
 
 def replace_value(editor: YamlEditor, node: Node, raw: Json) -> None:
-    """Replace the value of a node. Raises EditRefused."""
+    """Replace the value of a node. Raises ProblemsFound."""
     editor.refuse_shared(node)
     if node.value() != raw:
         node.replacement = raw
@@ -169,7 +152,7 @@ def condition_key(item: Json) -> Hashable:
     )
 
 
-def comparison_key_for(schema: MappingOf[str, Json]) -> ComparisonKey | None:
+def comparison_key_for(schema: Mapping[str, Json]) -> ComparisonKey | None:
     """Return how the items of a list are compared, given the schema of its key; None if the key holds no list."""
     forms = [form for form in _items(schema.get("oneOf")) if isinstance(form, dict)]
     is_list = any(form.get("type") == "array" for form in (schema, *forms))
@@ -181,49 +164,54 @@ def _items(value: Json) -> list[Json]:
 
 
 def change_list(
-    editor: YamlEditor, entry: Mapping, key: str, comparison_key: ComparisonKey, missing: Some[Json], extra: Some[Json]
+    editor: YamlEditor,
+    entry: Node,
+    key: str,
+    comparison_key: ComparisonKey,
+    missing: Sequence[Json],
+    extra: Sequence[Json],
 ) -> None:
-    """Make the list under a key match the live one. Raises EditRefused.
+    """Make the list under a key match the live one. Raises ProblemsFound.
 
     missing: declared items that the live list lacks, which are removed. extra: live items that are not declared, which
     are added. Of a list with `include` and `exclude`, missing items are removed from `include`, extra ones from
     `exclude`; the key is removed if nothing remains in either.
     """
     node = require_literal(editor, entry.get(key), entry)
-    if isinstance(node, Mapping) and node.get("include") is None and node.get("exclude") is None:
-        raise EditRefused(f"{key} are defined elsewhere", editor.location_of(node), ELSEWHERE)
-    if isinstance(node, Mapping):
+    if node.kind == "mapping":
+        if node.get("include") is None and node.get("exclude") is None:
+            raise refused_edit(f"{key} are defined elsewhere", editor.location_of(node), ELSEWHERE)
         _take(editor, node.get("include"), node, missing, comparison_key)
         # A live item under `exclude` is no longer excluded.
         _take(editor, node.get("exclude"), node, extra, comparison_key)
-        if not any(_is_left(node.get(part)) for part in ("include", "exclude")):
+        if all(part.kind == "list" and not part.kept() for part in node.items):
             remove_key(editor, entry, key)
         return
     change_items(editor, node, missing, extra, comparison_key)
-    if isinstance(node, Sequence) and key in MAY_NOT_BE_EMPTY:
+    if key in MAY_NOT_BE_EMPTY:
         remove_emptied_list(editor, entry, key, node)
 
 
-def _is_left(node: Node | None) -> bool:
-    """Whether a list has items that are not removed."""
-    return node is not None and not (isinstance(node, Sequence) and len(node.removed) == len(node.items))
-
-
 def change_items(
-    editor: YamlEditor, node: Node, missing: Some[Json], extra: Some[Json], comparison_key: ComparisonKey
+    editor: YamlEditor, node: Node, missing: Sequence[Json], extra: Sequence[Json], comparison_key: ComparisonKey
 ) -> None:
-    """Remove and add items of a list that is complete, without `include` and `exclude`. Raises EditRefused."""
+    """Remove and add items of a list that is complete, without `include` and `exclude`. Raises ProblemsFound."""
     _take(editor, node, node, missing, comparison_key)
-    if extra and not isinstance(node, Sequence):
-        raise EditRefused("this list is defined elsewhere", editor.location_of(node), ELSEWHERE)
-    if extra and isinstance(node, Sequence):
-        editor.refuse_shared(node)
+    if extra:
+        _require_list(editor, node)
         node.added.extend(escape_variables(item) for item in extra)
 
 
-def remove_emptied_list(editor: YamlEditor, entry: Mapping, key: str, node: Sequence) -> None:
+def _require_list(editor: YamlEditor, node: Node, what: str = "this list is") -> None:
+    """Return if a node is a list that no alias repeats. Raises ProblemsFound."""
+    if node.kind != "list":
+        raise refused_edit(f"{what} defined elsewhere", editor.location_of(node), ELSEWHERE)
+    editor.refuse_shared(node)
+
+
+def remove_emptied_list(editor: YamlEditor, entry: Node, key: str, node: Node) -> None:
     """Remove the key of an emptied list that must not be empty: it is then not managed."""
-    if len(node.removed) == len(node.items) and not node.added:
+    if node.kind == "list" and not node.kept() and not node.added:
         remove_key(editor, entry, key)
 
 
@@ -233,11 +221,9 @@ def _take(editor: YamlEditor, node: Node | None, above: Node, items: Iterable[Js
         return
     matched = set()
     listed = require_literal(editor, node, above)
-    if not isinstance(listed, Sequence):
-        raise EditRefused("this list is defined elsewhere", editor.location_of(listed), ELSEWHERE)
-    editor.refuse_shared(listed)
+    _require_list(editor, listed)
     for at, item in enumerate(listed.items):
-        key = None if at in listed.removed or isinstance(item, Alias) else same(unescape_variables(item.value()))
+        key = None if at in listed.removed or item.target else same(unescape_variables(item.value()))
         if key in wanted:
             editor.refuse_shared(item)
             listed.removed.add(at)
@@ -245,57 +231,55 @@ def _take(editor: YamlEditor, node: Node | None, above: Node, items: Iterable[Js
     for lost in (item for key, item in wanted.items() if key not in matched):
         message = f"{lost if isinstance(lost, str) else 'an item'} is not in this list itself"
         hint = f"It comes from an alias, a variable, a set or a file. {ELSEWHERE}"
-        raise EditRefused(message, editor.location_of(listed), hint)
+        raise refused_edit(message, editor.location_of(listed), hint)
 
 
 def require_literal(editor: YamlEditor, node: Node | None, parent: Node) -> Node:
-    """Return the node if its value is written there literally. Raises EditRefused for None, an alias or a variable."""
+    """Return the node if its value is written there; raise ProblemsFound for None, an alias or a variable."""
     if node is None:
-        raise EditRefused("what differs is not written out here", editor.location_of(parent), ELSEWHERE)
-    if isinstance(node, Alias):
+        raise refused_edit("what differs is not written out here", editor.location_of(parent), ELSEWHERE)
+    if node.kind == "alias":
         hint = "Replace the alias by its value, and run it again."
-        raise EditRefused("this comes from an alias", editor.location_of(node), hint)
-    if isinstance(node, Scalar) and "$(" in node.text.replace("$$(", ""):
+        raise refused_edit("this comes from an alias", editor.location_of(node), hint)
+    if "$(" in node.text.replace("$$(", ""):
         hint = "Change the variable, or replace it by its value, and run it again."
-        raise EditRefused(f"this comes from a variable: {node.text}", editor.location_of(node), hint)
+        raise refused_edit(f"this comes from a variable: {node.text}", editor.location_of(node), hint)
     return node
 
 
-def set_key(editor: YamlEditor, entry: Mapping, key: str, raw: Json) -> None:
-    """Set the value under a key, adding the key if needed. Raises EditRefused."""
-    at = entry.position(key)
-    if at is None:
-        editor.refuse_shared(entry)
-        if not entry.pairs:
-            raise EditRefused("this mapping is empty", editor.location_of(entry))
-        entry.added[key] = raw
+def set_key(editor: YamlEditor, entry: Node, key: str, raw: Json) -> None:
+    """Set the value under a key, adding the key if needed. Raises ProblemsFound."""
+    node = entry.get(key)
+    if node is not None:
+        replace_value(editor, require_literal(editor, node, entry), raw)
         return
-    replace_value(editor, require_literal(editor, entry.pairs[at].value, entry), raw)
+    editor.refuse_shared(entry)
+    if not entry.parts:
+        raise refused_edit("this mapping is empty", editor.location_of(entry))
+    entry.added_keys[key] = raw
 
 
-def remove_key(editor: YamlEditor, entry: Mapping, key: str) -> None:
-    """Remove a key and its value. Raises EditRefused."""
-    at = entry.position(key)
-    if at is not None:
-        editor.refuse_shared(entry.pairs[at].value)
-        entry.removed.add(at)
+def remove_key(editor: YamlEditor, entry: Node, key: str) -> None:
+    """Remove a key and its value. Raises ProblemsFound."""
+    node = entry.get(key)
+    if node is not None:
+        editor.refuse_shared(node)
+        entry.removed.add(entry.items.index(node))
 
 
 Condition = dict[str, Json]
 
 
-def change_conditions(editor: YamlEditor, entry: Mapping, missing: Some[Json], extra: Some[Json]) -> None:
-    """Edit conditions on a field that has both a declared and a live one; add and remove others. Raises EditRefused."""
+def change_conditions(editor: YamlEditor, entry: Node, missing: Sequence[Json], extra: Sequence[Json]) -> None:
+    """Edit conditions on a field that has a declared and a live one; add and remove others. Raises ProblemsFound."""
     node = require_literal(editor, entry.get("conditions"), entry)
-    if not isinstance(node, Sequence):
-        raise EditRefused("the conditions are defined elsewhere", editor.location_of(node), ELSEWHERE)
-    editor.refuse_shared(node)
+    _require_list(editor, node, "the conditions are")
     added = cast("list[Condition]", list(extra))
     for declared in cast("list[Condition]", missing):
         at = _find(editor, node, declared)
         item = node.items[at]
         twin = next((one for one in added if one["field"] == declared["field"]), None)
-        if twin is None or not isinstance(item, Mapping):
+        if twin is None:
             node.removed.add(at)
         else:
             added.remove(twin)
@@ -304,16 +288,16 @@ def change_conditions(editor: YamlEditor, entry: Mapping, missing: Some[Json], e
     remove_emptied_list(editor, entry, "conditions", node)
 
 
-def _find(editor: YamlEditor, node: Sequence, wanted: Condition) -> int:
+def _find(editor: YamlEditor, node: Node, wanted: Condition) -> int:
     """Return the index of the item with that condition: with its system condition, else with none.
 
-    Raises EditRefused.
+    Raises ProblemsFound.
     """
     fit = [
         at
         for at, item in enumerate(node.items)
         if at not in node.removed
-        and isinstance(item, Mapping)
+        and item.kind == "mapping"
         and not item.shared
         and condition_key(unescape_variables(item.value())) == condition_key(wanted)
     ]
@@ -323,11 +307,11 @@ def _find(editor: YamlEditor, node: Sequence, wanted: Condition) -> int:
             if isinstance(value, dict) and value.get("system_condition") == escape_variables(system):
                 return at
     message = f"the condition on {wanted['field']} is not in this list itself"
-    raise EditRefused(message, editor.location_of(node), f"It comes from an alias, a variable or a set. {ELSEWHERE}")
+    raise refused_edit(message, editor.location_of(node), f"It comes from an alias, a variable or a set. {ELSEWHERE}")
 
 
-def _turn(editor: YamlEditor, item: Mapping, wanted: Condition) -> None:
-    """Change a condition to another one on the same field. Raises EditRefused."""
+def _turn(editor: YamlEditor, item: Node, wanted: Condition) -> None:
+    """Change a condition to another one on the same field. Raises ProblemsFound."""
     old = cast(Condition, item.value())
     before, after = _choices(unescape_variables(old)), _choices(wanted)
     known = {choice_key(one) for one in before}
@@ -337,7 +321,7 @@ def _turn(editor: YamlEditor, item: Mapping, wanted: Condition) -> None:
         added = [one for one in after if choice_key(one) not in known]
         change_items(editor, require_literal(editor, item.get("choices"), item), removed, added, choice_key)
     elif after:
-        item.added["choices"] = escape_variables(after)
+        item.added_keys["choices"] = escape_variables(after)
     else:
         remove_key(editor, item, "choices")
     # A condition without a system condition keeps the live one, if it lists any choice.

@@ -13,12 +13,12 @@ from lmsconf.manifest.expand.sets import (
     PEOPLE_SETS,
     WINDOWS,
     NamedSets,
-    PeopleSetExpander,
+    PeopleExpander,
     UndeclaredNames,
     put_windows,
     referenced_names,
 )
-from lmsconf.manifest.expand.table_files import TableFiles, TablePeopleExpander, matching_keys
+from lmsconf.manifest.expand.table_files import TableFiles, matching_keys
 from lmsconf.manifest.expand.variables import Reporter, Variables
 from lmsconf.manifest.file_set import ManifestFileReader
 from lmsconf.manifest.nodes import EntrySourceMap, KeyPath, Map, Seq, combine_items
@@ -128,8 +128,8 @@ class ConditionExpander:
                 self._reporter.refuse("reference/unknown-choice", message, places.at(*path, number), hint)
         left = [one for one in known if one not in excluded]
         if not left:
-            message, hint = f"except: no choice of the field {name} is left", "Keep one, or remove the condition."
-            self._reporter.refuse("reference/except", message, places.key(*path), hint)
+            message = f"except: no choice of the field {name} is left"
+            self._reporter.refuse("reference/except", message, places.key(*path), "Keep one, or remove the condition.")
         where = places.at(*path)
         return _replaced(condition, EXCEPT, CHOICES, combine_items((one, where) for one in left))
 
@@ -176,8 +176,7 @@ class EntryExpander:
         self._sets = {section: NamedSets(section, shape, reporter, undeclared) for section, shape in sets.items()}
         self.choices = ChoicesByField(undeclared)
         self.tables = TableFiles(files, reporter.problems)
-        self._files = TablePeopleExpander(self.tables)
-        self._people = PeopleSetExpander(self._sets[PEOPLE_SETS], self._files)
+        self._people = PeopleExpander(self._sets[PEOPLE_SETS], self.tables)
         self._conditions = ConditionExpander(self._sets[CONDITION_SETS], self.choices)
 
     def collect_sets(self, layers: Iterable[Iterable[Document]], variables: Variables) -> None:
@@ -192,11 +191,10 @@ class EntryExpander:
         lists = [found for trail in section.people for found in matching_keys(body, trail, ())]
         before = self._reporter.refused
         self._people.expand(lists, places)
-        listed = self._files.expand(lists, places)
         whole = self._conditions.expand(body, places) if has_conditions else body
         windows = [found for trail in section.windows for found in matching_keys(body, trail, ())]
         put_windows(self._sets[WINDOWS], windows, places)
-        return whole if listed and self._reporter.refused == before else None
+        return whole if self._reporter.refused == before else None
 
     def unused_set_notes(self) -> Iterator[Problem]:
         """Yield a note for each unused set."""

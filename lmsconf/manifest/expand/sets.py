@@ -9,8 +9,8 @@ from typing import Final, cast
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from lmsconf.errors import Problem, Severity, SourceLocation
-from lmsconf.manifest.expand.table_files import KeyMatch, TablePeopleExpander
+from lmsconf.errors import Problem, ProblemsFound, Severity, SourceLocation
+from lmsconf.manifest.expand.table_files import FILE, KeyMatch, TableFiles
 from lmsconf.manifest.expand.variables import Reporter, Variables
 from lmsconf.manifest.nodes import (
     CombinedSource,
@@ -191,20 +191,20 @@ class NamedSets(Struct):
         return "window" if self.section == WINDOWS else "set"
 
 
-class PeopleSetExpander:
-    """Replace `{set: NAME}` by the people of the set, as a whole list or as an item of one."""
+class PeopleExpander:
+    """Replace `{set: NAME}` and `{file, column}` by the people that they stand for."""
 
-    def __init__(self, sets: NamedSets, files: TablePeopleExpander) -> None:
+    def __init__(self, sets: NamedSets, tables: TableFiles) -> None:
         self._sets = sets
-        self._files = files
+        self._tables = tables
         self._people: dict[str, Seq | None] = {}
 
     def expand(self, lists: Iterable[KeyMatch], places: EntrySourceMap) -> None:
-        """Replace every set reference in an entry, in place; refuse a set that is unknown, invalid or empty."""
+        """Replace every reference in an entry, in place; refuse one that is unknown, invalid or empty."""
         for node, step, path in lists:
             value = node[step]
-            if isinstance(value, Map) and SET in value:
-                people = self._named(value, places, path)
+            if isinstance(value, Map) and (SET in value or FILE in value):
+                people = self._named(value, places, path) if SET in value else self._listed(value, places, path)
                 node[step] = value if people is None else people
             elif isinstance(value, Seq) and Map in {*map(type, value)}:
                 node[step] = self._mixed(value, places, path)
@@ -243,14 +243,19 @@ class PeopleSetExpander:
         return people
 
     def _read(self, people_set: NamedSet) -> Seq | None:
-        """Return the people of a set, from its CSV file if it has one; None if the file or the set is invalid."""
+        """Return the people of a set, from its file if it has one; None if the file or the set is invalid."""
         if isinstance(people_set.value, Map):
-            holder = Map(people_set.source, {SET: people_set.value}, [people_set.at, people_set.at])
-            whole = self._files.expand(
-                [(holder, SET, (SET,))], EntrySourceMap(holder, people_set.source, people_set.at)
-            )
-            return cast(Seq, holder[SET]) if whole else None
+            return self._listed(people_set.value, people_set.places, ())
         return cast("Seq | None", people_set.value)
+
+    def _listed(self, reference: Map, places: EntrySourceMap, path: KeyPath) -> Seq | None:
+        """Return the people in a file; None after reporting why it cannot be used."""
+        try:
+            return self._tables.people(reference, path, places)
+        except ProblemsFound as wrong:
+            self._sets.reporter.problems += wrong.problems
+            self._sets.reporter.refused += 1
+            return None
 
 
 def referenced_names(body: Mapping[str, Json], key: str) -> list[tuple[str, KeyPath]]:

@@ -12,11 +12,10 @@ from functools import cached_property
 from itertools import chain
 from typing import Any
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.api.spec.operations import CATALOG, CUSTOM_FIELDS, MANUAL_GROUPS, SMART_GROUPS
-from lmsconf.kinds.content_target.read import TargetsRead
 from lmsconf.kinds.content_target.target_ids import Audiences, audiences_among
 from lmsconf.kinds.content_target.target_requests import read_targets
 from lmsconf.kinds.content_target.types import ContentRow, TargetRow, parse_content_row
@@ -26,14 +25,15 @@ from lmsconf.kinds.manual_group.types import GroupRow, parse_group_row
 from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
 from lmsconf.kinds.shared.responses import id_set, require_object
 from lmsconf.kinds.smart_group.types import SmartGroupRow, parse_detail_row, parse_listed_row
-from lmsconf.kinds.user.answer_index import AnswerIndex, IndexedPerson, read_answer_index
-from lmsconf.kinds.user.types import PersonRow
+from lmsconf.kinds.user.answer_index import AnswerIndex, read_answer_index
+from lmsconf.kinds.user.types import PersonRow, answers_of
 from lmsconf.model.address import RemoteId
 from lmsconf.model.api import ListOperation
 from lmsconf.model.names import LOCK_PREFIX, normalize_name
 from lmsconf.model.snapshot import Listing, Snapshot
-from lmsconf.planner.audience.query import ResolvedQuery
+from lmsconf.planner.audience.query import AccessQuery
 from lmsconf.planner.audience.scope import AccessScope, AudienceKey
+from lmsconf.planner.context import PlanContext
 from lmsconf.planner.reading import ReadContext, keep_keys, sorted_listing
 
 
@@ -116,15 +116,7 @@ def facts_from_snapshot(snapshot: Snapshot, scope: AccessScope, everyone: str) -
     for name in (USER, CONTENT, GROUP, SMART_GROUP, CUSTOM_FIELD, CONTENT_TARGET):
         if (reason := snapshot.of(name).incomplete) is not None:
             incomplete.append(f"the snapshot has no complete listing of {name.replace('_', ' ')}s: {reason}")
-    people = tuple(
-        IndexedPerson(
-            row.id,
-            row.email,
-            row.archived,
-            None if row.answers is None else tuple((answer.field, answer) for answer in row.answers),
-        )
-        for row in snapshot.rows(PersonRow)
-    )
+    people = tuple(map(answers_of, snapshot.rows(PersonRow)))
     targets: dict[RemoteId, list[TargetRow]] = {row.id: [] for row in snapshot.rows(ContentRow)}
     for row in snapshot.rows(TargetRow):
         targets.setdefault(row.content, []).append(row)
@@ -165,39 +157,32 @@ def affected_contents(scope: AccessScope, facts: AccessFacts) -> frozenset[Remot
     return frozenset([*(change.content for change in scope.assignments), *assigned])
 
 
-class _Reader(Struct):
-    """Reads what the plan has not read yet. incomplete: reasons why listings may lack rows."""
-
-    reading: ReadContext
-    snapshot: Snapshot
-    incomplete: list[str] = field(default_factory=list)
-
-    def listing(self, name: str, operation: ListOperation, parse: Any, *keys: str) -> Listing[Any]:
-        """Return a listing of the plan, or read it."""
-        listing = self.snapshot.listings.get(name)
-        if listing is None:
-            rows = self.reading.api.rows(operation, keep=keep_keys(*keys) if keys else None)
-            listing = sorted_listing(map(parse, rows.rows), rows.incomplete)
-        if listing.incomplete is not None:
-            self.incomplete.append(f"the listing of {name.replace('_', ' ')}s is not complete: {listing.incomplete}")
-        return listing
-
-
 def read_access_facts(
-    reading: ReadContext, snapshot: Snapshot, scope: AccessScope, query: ResolvedQuery
+    reading: ReadContext, planning: PlanContext, scope: AccessScope, query: AccessQuery
 ) -> AccessFacts:
-    """Read what the effects of a plan rest on, beyond what `snapshot`, which the reading returned, holds.
+    """Read what the effects of a plan rest on, beyond what the snapshot of the plan, which the reading returned, holds.
 
     query: what is read for questions, beside the effects.
     """
-    reader = _Reader(reading, snapshot)
+    incomplete: list[str] = []
+
+    def listing(name: str, operation: ListOperation, parse: Any, *keys: str) -> Listing[Any]:
+        """Return a listing of the plan, or read it."""
+        listed = planning.snapshot.listings.get(name)
+        if listed is None:
+            rows = reading.api.rows(operation, keep=keep_keys(*keys) if keys else None)
+            listed = sorted_listing(map(parse, rows.rows), rows.incomplete)
+        if listed.incomplete is not None:
+            incomplete.append(f"the listing of {name.replace('_', ' ')}s is not complete: {listed.incomplete}")
+        return listed
+
     people = read_answer_index(reading)
     if people.incomplete is not None:
-        reader.incomplete.append(f"the listing of people is not complete: {people.incomplete}")
-    catalog = reader.listing(CONTENT, CATALOG, parse_content_row, "courseId", "name", "contentType")
-    groups = reader.listing(GROUP, MANUAL_GROUPS, parse_group_row, "groupId", "name")
-    smart = reader.listing(SMART_GROUP, SMART_GROUPS, parse_listed_row, "smartGroupId", "name")
-    fields = reader.listing(CUSTOM_FIELD, CUSTOM_FIELDS, parse_field_row)
+        incomplete.append(f"the listing of people is not complete: {people.incomplete}")
+    catalog = listing(CONTENT, CATALOG, parse_content_row, "courseId", "name", "contentType")
+    groups = listing(GROUP, MANUAL_GROUPS, parse_group_row, "groupId", "name")
+    smart = listing(SMART_GROUP, SMART_GROUPS, parse_listed_row, "smartGroupId", "name")
+    fields = listing(CUSTOM_FIELD, CUSTOM_FIELDS, parse_field_row)
     contents = {row.id: row for row in catalog.rows}
     asked = {id for id, row in contents.items() if query.wants_content(row.name)}
     targets = _targets(reading, scope, contents, asked)
@@ -211,11 +196,11 @@ def read_access_facts(
         conditions={},
         targets=targets,
         everyone=reading.call_templates.behaviour("content-targets.everyone"),
-        planned=snapshot.rows(TargetRow),
+        planned=planning.snapshot.rows(TargetRow),
         groups_incomplete=groups.incomplete or smart.incomplete,
-        incomplete=tuple(reader.incomplete),
+        incomplete=tuple(incomplete),
     )
-    return _with_members(reading, scope, facts, query, asked)
+    return _with_members(reading, planning, scope, facts, query, asked)
 
 
 def _targets(
@@ -229,14 +214,19 @@ def _targets(
     live = any(isinstance(key, str) for key in (*scope.groups, *scope.smart_groups))
     if live or scope.changes_accounts or scope.changes_answers:
         wanted |= contents.keys()
-    known = reading.shared_state(TargetsRead).rows
+    known = reading.targets
     rest = [contents[id] for id in sorted(wanted - known.keys()) if id in contents]
     read = read_targets(reading.api, rest)
     return {id: known[id] for id in wanted & known.keys()} | {id: rows for id, (_, rows) in read.items()}
 
 
 def _with_members(
-    reading: ReadContext, scope: AccessScope, facts: AccessFacts, query: ResolvedQuery, asked: Collection[RemoteId]
+    reading: ReadContext,
+    planning: PlanContext,
+    scope: AccessScope,
+    facts: AccessFacts,
+    query: AccessQuery,
+    asked: Collection[RemoteId],
 ) -> AccessFacts:
     """Return facts with the audiences of the contents that can be affected or are asked for, and those that change."""
     smart: dict[RemoteId, LiveSmartGroup] = {}
@@ -252,7 +242,7 @@ def _with_members(
     questioned: set[AudienceKey | None] = {
         facts.target_audiences.of(row) for id in asked for row in facts.targets.get(id, ())
     }
-    questioned |= {*query.keys(facts)}
+    questioned |= {*query.keys(planning, facts)}
     both = wanted | questioned
     ids = {kind: sorted(str(id) for of, id in filter(None, both) if of == kind) for kind in (GROUP, SMART_GROUP)}
     groups = [facts.groups[RemoteId(id)] for id in ids[GROUP] if id in facts.groups]
