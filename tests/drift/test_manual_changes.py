@@ -14,8 +14,6 @@ from typing import Any, Final, NamedTuple
 import pytest
 from flow.project import Project
 from integrity.served_project import ServedProject
-from stranger.project import FIRST, Case, Open, opening
-from stranger.state import Choices
 
 from lmsconf.cli import app
 from lmsconf.cli.run_command import run_command_line
@@ -201,35 +199,6 @@ def test_what_is_for_another_workspace_is_not_missing(stage: ServedProject, only
     elsewhere = "default_workspace: here\nworkspaces: {elsewhere: {url: 'sandbox:'}, "
     project.write_text(project.read_text(encoding="utf-8").replace("workspaces: {", elsewhere), encoding="utf-8")
     assert bool(drift(stage)["findings"]) is (only_in == "[here]")
-
-
-# The first line names how many people the workspace has, whether or not the service counts them.
-
-
-open_desk = pytest.fixture(opening)
-
-
-@pytest.mark.parametrize("totals", ["absent", "null", "all"])
-def test_people_are_counted_where_the_service_does_not(open_desk: Open, totals: str) -> None:
-    """A list that was read to its proven end has a known size, in a plan as in a drift report."""
-    desk = open_desk(Case(Choices(totals=totals, page_cap=3), {}), FIRST)
-    number = len(desk.stranger.held.users)
-    for command in ("plan", "drift"):
-        _, out = desk.run(command)
-        assert out.splitlines()[0].endswith(f", {number} people."), command
-
-
-def test_a_list_that_was_not_read_whole_counts_nobody(open_desk: Open) -> None:
-    """Rows that come twice are no proven end, so nothing is said that may be wrong."""
-
-    def again(path: str, value: object) -> object:
-        if path == "/users" and isinstance(value, dict):
-            return {"users": [*value["users"], *value["users"][:1]]}
-        return value
-
-    desk = open_desk(Case(Choices(totals="absent"), {}), "groups: [{name: Coaches, members: {include: []}}]")
-    desk.stranger.garble = again
-    assert "an unknown number of people" in desk.run("plan")[1].splitlines()[0]
 
 
 # Every line that `lmsconf drift` prints to keep something does so when it is pasted into a shell.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -289,6 +290,57 @@ def test_a_refused_reading_is_a_refused_credential(tmp_path: Path) -> None:
     it = project(tmp_path)
     with pytest.raises(Unauthorized):
         plan_under(it, "groups: [{name: A}]", Fault(operation="manual-groups.list", status=403, times=9))
+
+
+UNFIT: Mapping[str, tuple[str, dict[str, Any], str]] = {
+    "a choice without its id": (
+        "/custom-fields",
+        {"customFields": [{"id": "1", "name": "D", "type": "CHOICE", "choices": [{"name": "X"}]}]},
+        "choiceId",
+    ),
+    "choices that are a number": (
+        "/custom-fields",
+        {"customFields": [{"id": "1", "name": "D", "type": "CHOICE", "choices": 7}]},
+        "where the list choices should be",
+    ),
+    "no conditions": ("/smart-groups/sg-1", {"smartGroupId": "sg-1"}, "missing its conditions"),
+    "a condition without its field": ("/smart-groups/sg-1", {"conditions": [{"choiceIds": []}]}, "customFieldId"),
+    "targets that are no list": ("/content/targets", {"targets": True}, "missing its list of targets"),
+    "no targets": ("/content/targets", {}, "missing its list of targets"),
+    "targets that are null": ("/content/targets", {"targets": None}, "missing its list of targets"),
+    "a target for nobody": ("/content/targets", {"targets": [{"mandatory": True}]}, "targetId"),
+    "a name that is no text": ("/groups", {"groups": [{"groupId": "g-1", "name": {}}]}, "name"),
+    "no members": ("/groups/g-1/members", {}, "missing its list of userIds"),
+}
+"""What an answer is made into, and what the message says."""
+NEEDING_ALL = """
+custom_fields: [{name: D, hidden: true}]
+groups: [{name: A, members: []}]
+smart_groups: [{name: S, conditions: [{field: D, choices: [Y]}]}]
+content_targets: [{content: K, assign_to: [everyone]}]
+"""
+
+
+@pytest.mark.parametrize(("path", "answer", "said"), UNFIT.values(), ids=UNFIT)
+def test_an_answer_that_is_not_as_described_is_an_error(
+    tmp_path: Path, path: str, answer: dict[str, Any], said: str
+) -> None:
+    """It is named, and there is no plan on the word of it."""
+
+    def edit(given: dict[str, Any]) -> None:
+        given.clear()
+        given.update(answer)
+
+    with pytest.raises(LmsconfError) as found:
+        plan_altered(project(tmp_path, PAGES), NEEDING_ALL, {path: edit})
+    assert said in " ".join(one.message for one in found.value.problems)
+
+
+def test_people_are_counted_where_the_service_does_not(tmp_path: Path) -> None:
+    """A list that was read to its proven end has a known size."""
+    uncounted: dict[str, Edit] = {"/users": lambda said: said.pop("matchCount")}
+    it = project(tmp_path, PAGES)
+    assert plan_altered(it, "users: [{email: p001@acme.example, first_name: A}]", uncounted).people == len(CROWD)
 
 
 FILES = {
