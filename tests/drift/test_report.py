@@ -199,6 +199,7 @@ def test_what_an_apply_would_be_refused_is_drift_all_the_same(stage: ServedProje
     assert codes(report) == []
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("status", [500, 429])
 @pytest.mark.parametrize("operation", ["manual-groups.list", "smart-groups.get", "content-targets.list", "users.*"])
 def test_a_read_that_fails_is_no_drift(tmp_path: Path, operation: str, status: int) -> None:
@@ -353,6 +354,7 @@ TO_COME: Final[dict[str, tuple[str, str]]] = {
 """What is edited in the manifests and never applied → what differs then."""
 
 
+@pytest.mark.sampled
 @pytest.mark.usefixtures("applied")
 @pytest.mark.parametrize("what", TO_COME)
 def test_an_edit_of_a_manifest_is_no_drift(stage: ServedProject, what: str) -> None:
@@ -389,6 +391,7 @@ BY_HAND: Final[dict[str, tuple[str, str, Hand]]] = {
 """What somebody does → what is found."""
 
 
+@pytest.mark.sampled
 @pytest.mark.usefixtures("applied")
 @pytest.mark.parametrize("what", BY_HAND)
 @pytest.mark.parametrize("edited", [False, True], ids=["same manifests", "edited manifests"])

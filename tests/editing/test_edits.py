@@ -343,6 +343,7 @@ REFUSED: Final = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_cannot_be_edited_is_refused(stage: ServedProject, name: str) -> None:
     """It is exit 1 with place and way out, nothing is shown as done, and every file is as it was."""

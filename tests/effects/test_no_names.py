@@ -68,6 +68,7 @@ def _everything(ran: Ran) -> str:
     return ran.out + ran.err
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("manifests", [NARROWED, UNKNOWN], ids=["narrowed", "and excluded"])
 def test_a_plan_names_only_whom_its_changes_name(project: Project, format: str, manifests: str) -> None:

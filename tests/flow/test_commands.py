@@ -377,6 +377,7 @@ def test_paths_are_of_the_project(it: Project, command: Command) -> None:
     assert not (it.root / "plan.json").exists()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [

@@ -51,6 +51,7 @@ def undone(plan: Plan) -> Mapping[str, tuple[str, str | None]]:
     return {str(one.address): (one.undo.level.value, one.undo.reason) for one in plan.changes}
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("manifests", "people"),
     [
@@ -124,6 +125,7 @@ def rechosen(people: list[dict[str, object]]) -> None:
         one["customFields"] = {key: ["Rust"] for key in dict(one["customFields"])}  # type: ignore[call-overload]  # a map
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("edit", "manifests", "total", "way_back"),
     [
@@ -213,6 +215,7 @@ def test_every_change_says_what_of_it_can_be_taken_back(it: Project) -> None:
     }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("more", "manifests", "address", "undo"),
     [

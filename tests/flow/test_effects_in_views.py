@@ -72,6 +72,7 @@ def test_who_loses_what_and_why_stands_first(tmp_path: Path, format: str) -> Non
     assert "lmsconf apply --allow people=18" in text.replace(f" -C {tmp_path}", "")
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("manifests", [NARROWED, RENAMED, UNCHANGED], ids=["loss", "nobody", "no change"])
 def test_every_view_says_when_effects_are_not_computed(tmp_path: Path, manifests: str, format: str) -> None:

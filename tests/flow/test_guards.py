@@ -277,6 +277,7 @@ def test_a_choice_of_a_protected_field_keeps_its_name(tmp_path: Path, pattern: s
     assert ("refusal/protected" in errors(plan)) is stops
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("live", "said", "total"),
     [
@@ -308,6 +309,7 @@ def test_other_choices_are_no_rename(tmp_path: Path) -> None:
         assert guards(it.plan(f"smart_groups: [{{name: New, conditions: {said}}}]"))["recreates"].total == 0
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("live", "said", "after"),
     [
@@ -376,6 +378,7 @@ def excluding(people: Sequence[str], key: str = "members") -> str:
     return f"groups: [{{name: A, {key}: {{exclude: {listed(people)}}}}}]"
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("key", ["members", "managers"])
 @pytest.mark.parametrize(("taken", "trips"), [(2, False), (3, True), (10, True)])
 def test_archived_people_do_not_lengthen_a_list(tmp_path: Path, key: str, taken: int, trips: bool) -> None:
@@ -448,6 +451,7 @@ def test_unknown_people_are_a_share_of_the_active(tmp_path: Path) -> None:
     assert "1 of 9 in members are unknown" in many.message
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("active", "unknown", "taken", "reason"),
     [

@@ -42,6 +42,7 @@ def told(plan: Plan) -> list[tuple[str, str]]:
     return [(str(one.address), one.message.partition(": ")[2].split(" ")[0]) for one in problems]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("manifest", "expected"),
     [
@@ -123,6 +124,7 @@ def notes(plan: Plan) -> list[tuple[str, str, str]]:
     return [(one.code, str(one.address), one.message.partition(": ")[2]) for one in problems]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "manifest",
     [

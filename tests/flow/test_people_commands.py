@@ -552,6 +552,7 @@ absent: {smart_groups: [Odd], groups: [Guests]}
 """
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("address", "is_live", "stays", "before", "after"),
     [
@@ -683,6 +684,7 @@ def test_an_assignment_that_the_plan_changes_is_shown_once(tmp_path: Path) -> No
     assert (assignment["before"]["mandatory"], assignment["after"]["mandatory"]) == (False, True)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.title)
 def test_what_people_have_and_who_is_in_an_audience(tmp_path: Path, case: Case) -> None:
     """With a plan that makes, renames and deletes, and without one: where `live` stands before the command."""

@@ -434,6 +434,7 @@ def test_a_pattern_that_matches_nothing_is_an_error(tmp_path: Path, option: str,
     assert "* is a wildcard" in str(problem.hint)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "typed",
     [

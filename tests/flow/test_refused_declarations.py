@@ -40,6 +40,7 @@ def window(start: str, finish: str) -> str:
     )
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("manifests", "code", "message", "hint"),
     [
@@ -190,6 +191,7 @@ def twin_field(snapshot: dict[str, Any]) -> None:
     snapshot["custom_field"].append({"id": "f-9", "name": "Dept", "type": "CHOICE", "choices": []})
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("edit", "manifests", "code", "message", "hint"),
     [

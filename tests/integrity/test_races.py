@@ -100,6 +100,7 @@ REFERRING = {
 """Manifests whose calls name a resource by its id."""
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("what", sorted(LISTED))
 def test_a_lost_race_is_reported(stage: ServedProject, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
     """What has the id that a call names has another name meanwhile: the service or the verification says so."""

@@ -190,6 +190,7 @@ def test_a_run_whose_calls_may_still_arrive_is_kept(scene: JournalProject) -> No
     assert second.path.exists()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("spoil", "message", "hint"),
     [
@@ -348,6 +349,7 @@ def test_clean_manifests_have_their_commit(committed: Folder) -> None:
     assert recorded(committed) == ManifestsCommit(commit=git(committed.root, "rev-parse", "HEAD"), clean=True)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "change",
     [

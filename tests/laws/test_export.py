@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from typing import Final, cast
 
+import pytest
 from answer_dialects import answer_dialect_values, possible
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
@@ -33,6 +34,8 @@ from lmsconf.model.names import casefold_name, normalize_name
 from lmsconf.model.plan import Plan
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import HasName, Snapshot
+
+pytestmark = pytest.mark.sampled(day=1, gate=3)  # minutes in all
 
 STRANGE: Final = (
     *NAMES, "", " ", "\u202egroup", "bell\x07", "\ud800", "line\nbreak", "- a", "a #b", "? c", "<<", "=", "-1", "0x1F",

@@ -184,9 +184,9 @@ def test_parts_have_nothing_in_common_and_are_all() -> None:
     assert sorted(map(int, taken)) == list(range(34))
 
 
-def test_six_runs_of_ci_play_all_schedules() -> None:
-    """Whatever the number of the commit, its run has a sixth of them, and the next five the others."""
-    program = "from sampling import schedules_of_today; print(*schedules_of_today(range(66), 'two twins'))"
+def test_twelve_runs_of_ci_play_all_schedules() -> None:
+    """Whatever the number of the commit, its run has a twelfth of them, and the next eleven the others."""
+    program = "from sampling import schedules_of_today; print(*schedules_of_today(range(132), 'two twins'))"
     taken: list[str] = []
     for number in range(782, 782 + GATES):
         environ = {**os.environ, "TESTS": "all", "SIMULATION": str(number)}
@@ -194,7 +194,7 @@ def test_six_runs_of_ci_play_all_schedules() -> None:
         ran = subprocess.run(command, cwd=ROOT / "tests", env=environ, capture_output=True, text=True, check=True)
         assert len(ran.stdout.split()) == 11
         taken += ran.stdout.split()
-    assert sorted(map(int, taken)) == list(range(66))
+    assert sorted(map(int, taken)) == list(range(132))
 
 
 def collected(file: str, part: str) -> set[str]:
