@@ -11,8 +11,7 @@ import pytest
 import yaml
 from integrity.served_project import ServedProject, staged
 
-from .dump import Dump, Fact, Json, dump
-from .random_workspaces import RandomWorkspace
+from .random_workspaces import Dump, Fact, Json, RandomWorkspace, dump
 
 SEEDS: Final = 200
 EVERY_DAY: Final = 20

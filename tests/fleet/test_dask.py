@@ -25,7 +25,7 @@ from lmsconf.sandbox.service import Sandbox
 psutil = pytest.importorskip("psutil")
 pytest.importorskip("distributed")
 
-from fleet.dask_cluster import DaskCluster, dask_cluster  # noqa: E402  only where Dask is installed
+from fleet.served_fleet import DaskCluster, dask_cluster  # noqa: E402  only where Dask is installed
 
 pytestmark = pytest.mark.slow
 

@@ -30,8 +30,7 @@ from lmsconf.render import APPLY_VIEWS, FLEET_VIEWS, PLAN_PROBLEMS_VIEWS, PLAN_V
 from lmsconf.render.apply_report import RUN_VIEWS, RUNS_VIEWS
 from lmsconf.sandbox.service import Sandbox
 
-from .active_content import JUDGES, text
-from .payloads import HALF, NAMES
+from .active_content import HALF, JUDGES, NAMES, text
 
 ALL = [*NAMES, *HALF]
 PLAIN = [f"name {number}" if name.strip() else name for number, name in enumerate(ALL)]
