@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any, Final
 
 from lmsconf.errors import Problem, Severity
@@ -18,8 +17,8 @@ from lmsconf.kinds.content_target.types import (
     audience_entry,
     unnamed_content,
 )
-from lmsconf.kinds.custom_field.compare import field_types
 from lmsconf.kinds.custom_field.types import FLAGS, TYPES, FieldRow
+from lmsconf.kinds.schemas import PROPERTIES
 from lmsconf.kinds.shared.kind_names import (
     CONTENT,
     CONTENT_TARGET,
@@ -32,16 +31,16 @@ from lmsconf.kinds.shared.kind_names import (
 )
 from lmsconf.kinds.shared.manifest_entries import LISTS
 from lmsconf.kinds.shared.responses import AnswerRow
-from lmsconf.kinds.shared.times import format_shortest_time
+from lmsconf.kinds.shared.times import format_shortest_time, format_time
 from lmsconf.kinds.smart_group.conditions import conditions_by_name
 from lmsconf.kinds.smart_group.types import SmartGroupRow
 from lmsconf.kinds.user.people_directory import people_directory
-from lmsconf.kinds.user.types import PersonRow
+from lmsconf.kinds.user.types import RIGHTS, TEXTS, PersonRow
 from lmsconf.model.address import EVERYBODY, Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import pin_in
 from lmsconf.model.effects import count_people
-from lmsconf.model.forms import form_to_json
+from lmsconf.model.forms import Form, form_to_json
 from lmsconf.model.names import (
     FORBIDDEN,
     casefold_name,
@@ -55,6 +54,7 @@ from lmsconf.model.time_formats import parse_response_time
 from lmsconf.planner.context import PlanContext
 from lmsconf.planner.manifest_entries import EntryBody, ExportedEntry, LiveNames, UnexportableRow
 
+_DATE: Final = "custom_archive_date"
 _NO_EMAIL: Final = "no e-mail that a manifest can contain"
 
 
@@ -154,26 +154,34 @@ def person_entries(live: LiveNames) -> Iterator[ExportedEntry | UnexportableRow]
 
 
 def _person_body(live: LiveNames, row: PersonRow) -> dict[str, Json]:
-    texts = {"first_name": row.first_name, "last_name": row.last_name, "language": row.language}
-    body: dict[str, Json] = {key: normalize_name(text) for key, text in texts.items() if text}
-    body |= {key: True for key, right in (("admin", row.admin), ("manager", row.manager)) if right}
-    if row.applications is not None:
-        body["applications"] = form_to_json(row.applications)
-    if row.metadata:
-        body["metadata"] = dict(row.metadata)
-    if answers := dict(answer_values(live.planning, row.answers or ())):
-        body["answers"] = answers
-    if row.archived:
-        body["archived"] = True
-    if row.archive_date is not None:
-        moment = datetime.fromtimestamp(row.archive_date // 1000, UTC)
-        body["custom_archive_date"] = format_shortest_time(moment, live.timezone, end_of_day=False)
+    form = person_form(live.planning, row)
+    body = {
+        key: form_to_json(form[key]) for key in PROPERTIES if form.get(key) or (key in form and key == "applications")
+    }
+    if row.archives_at is not None:
+        body[_DATE] = format_shortest_time(row.archives_at, live.timezone, end_of_day=False)
     return body
+
+
+def person_form(planning: PlanContext, row: PersonRow) -> Form:
+    """Return every value of a person that was read, in the order of the keys of manifests."""
+    texts = {key: getattr(row, key) for key in TEXTS}
+    values: Form = {
+        "email": row.name,
+        **{key: None if text is None else normalize_name(text) for key, text in texts.items()},
+        **{key: getattr(row, key) for key in RIGHTS},
+        "applications": row.applications,
+        "metadata": None if row.metadata is None else dict(row.metadata),
+        "answers": None if row.answers is None else dict(answer_values(planning, row.answers)),
+        "archived": row.archived,
+        _DATE: row.archives_at and format_time(row.archives_at, planning.policy.timezone),
+    }
+    return {key: value for key, value in values.items() if value is not None}
 
 
 def answer_values(planning: PlanContext, answers: tuple[AnswerRow, ...]) -> Iterator[tuple[str, Json]]:
     """Yield a person's answers by field, in the form of the field's type."""
-    types = field_types(planning)
+    types = planning.field_types
     for answer in answers:
         scope = choices_registry_kind(answer.field)
         names = form_to_json(frozenset(planning.registry.name(scope, id) or id for id in answer.picked))

@@ -76,16 +76,25 @@ def grant_verification(call: Call) -> GrantVerification | None:
     if call.operation in _ADDITIONS:
         return _ADDITIONS[call.operation]
     if call.operation == "user-access.make-admin" and call.path.endswith("/true"):
-        return _IS_ADMIN
+        return GrantVerification(_person, _admins, "the person is not an administrator")
     if call.operation == ANSWERS:
-        return _HAS_ANSWERS
+        return GrantVerification(
+            _answers,
+            _visible_answers,
+            "{missing} of {granted} are not among the person's answers",
+            "what they were copied from is not deleted",
+        )
     audience = call.address.name.rpartition(" -> ")[2].partition("/")[0]
     return replacement_verification(call) if audience in (GROUP, SMART_GROUP) else None
 
 
 def replacement_verification(call: Call) -> GrantVerification | None:
     """Return how any assignment is verified that the change of a replaced one depends on; None for any other call."""
-    return _IS_ASSIGNED if call.operation == "content-targets.create" else None
+    return (
+        GrantVerification(_target, _targets, "the content is not assigned")
+        if call.operation == "content-targets.create"
+        else None
+    )
 
 
 def revokes_access(call: Call) -> bool:
@@ -123,9 +132,6 @@ def _admins(get: GetRequest, sent: SentCall) -> frozenset[str]:
     return _person(sent) if person.get("admin") is True else frozenset()
 
 
-_IS_ADMIN: Final = GrantVerification(_person, _admins, "the person is not an administrator")
-
-
 def _target(sent: SentCall) -> frozenset[str]:
     return frozenset({str(sent.body_value("targetId") or sent.body_value("userId"))})
 
@@ -135,9 +141,6 @@ def _targets(get: GetRequest, sent: SentCall) -> frozenset[RemoteId]:
     content = RemoteId(str(sent.body_value("contentId")))
     answer = require_object(get("content-targets.list", query={"contentId": content}), "the targets")
     return frozenset(parse_target_row(content, one).target for one in object_list(answer, "targets"))
-
-
-_IS_ASSIGNED: Final = GrantVerification(_target, _targets, "the content is not assigned")
 
 
 class _SentAnswer(NamedTuple):
@@ -205,11 +208,3 @@ def _has(held: Mapping[str, AnswerRow], field: FieldRow | None, wanted: _SentAns
     both = ({str(choice.id), normalize_name(choice.name)} for choice in field.choices)
     shown = set[str]().union({wanted.value}, *(one for one in both if wanted.value in one))
     return any(normalize_name(choice) in shown for choice in answer.picked)
-
-
-_HAS_ANSWERS: Final = GrantVerification(
-    _answers,
-    _visible_answers,
-    "{missing} of {granted} are not among the person's answers",
-    "what they were copied from is not deleted",
-)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from lmsconf.errors import Problem
 from lmsconf.kinds.content_target.types import AssignmentSpec
-from lmsconf.kinds.custom_field.compare import field_types
 from lmsconf.kinds.custom_field.types import MOST_FIELDS, CustomFieldSpec
 from lmsconf.kinds.manual_group.types import FEWEST_MEMBERS, GroupRow, ManualGroupSpec
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, EVERYONE, GROUP, SMART_GROUP, USER
@@ -25,7 +24,8 @@ from lmsconf.planner.context import MatchResult
 from lmsconf.planner.lints import lint_name
 
 if TYPE_CHECKING:
-    from lmsconf.planner.lints import LintContext, PlannedState
+    from lmsconf.planner.lints import LintContext
+    from lmsconf.planner.plan import DraftPlan
 
 
 def lint_declarations(context: LintContext) -> Iterator[Problem]:
@@ -51,9 +51,11 @@ def lint_managers(
     managers = None if people is None else _managers(context, people, live)
     if managers is None or managers - archived_people(context):
         return
-    message = "all its managers are archived" if managers else "nobody manages it"
     yield lint_problem(
-        "lint/no-active-manager", message, source=declared.places.at("managers"), address=declared.address
+        "lint/no-active-manager",
+        "all its managers are archived" if managers else "nobody manages it",
+        source=declared.places.at("managers"),
+        address=declared.address,
     )
 
 
@@ -102,21 +104,21 @@ def _unused_fields(context: LintContext) -> Iterator[Problem]:
             )
 
 
-def _fields_after(plan: PlannedState) -> int:
+def _fields_after(plan: DraftPlan) -> int:
     """Return how many fields the workspace holds after the plan."""
     planning, matched = plan.planning, plan.results[CUSTOM_FIELD]
     created = sum(match.row is None and planning.chosen(match.address) for match in matched.matches)
     return len(planning.snapshot.of(CUSTOM_FIELD).rows) - len(_deleted(plan, matched)) + created
 
 
-def _deleted(plan: PlannedState, matched: MatchResult[Any, Any]) -> frozenset[str]:
+def _deleted(plan: DraftPlan, matched: MatchResult[Any, Any]) -> frozenset[str]:
     """Return the ids of the resources of one kind that the plan deletes."""
     if plan.planning.policy.additive:
         return frozenset()
     return frozenset(deletion.row.id for deletion in matched.deletions if plan.planning.chosen(deletion.address))
 
 
-def _fields_in_conditions(plan: PlannedState) -> frozenset[str] | None:
+def _fields_in_conditions(plan: DraftPlan) -> frozenset[str] | None:
     """Return the fields that smart groups ask for, before or after the plan; None if some conditions are not known."""
     planning, matched = plan.planning, plan.results[SMART_GROUP]
     listing = planning.snapshot.of(SMART_GROUP)
@@ -163,7 +165,6 @@ def _live_managers(context: LintContext) -> dict[Address, frozenset[RemoteId] | 
     return {address: frozenset() if row is None else row.managers for address, row in rows}
 
 
-_SINGLE: Final = "CHOICE"
 _FEWEST: Final = 2
 """In a workspace of one person every smart group has nobody or everybody."""
 
@@ -194,7 +195,7 @@ def lint_smart_groups(context: LintContext) -> Iterator[Problem]:
 def _known_field_types(context: LintContext) -> Mapping[str, str]:
     """Return the type of each field by name, as far as it is known."""
     if context.plan is not None:
-        return field_types(context.plan.planning)
+        return context.plan.planning.field_types
     return {one.address.name: one.spec.type for one in context.of(CUSTOM_FIELD) if one.spec.type is not None}
 
 
@@ -227,13 +228,13 @@ def _impossible(
 
 
 def _names_single_choices(condition: DeclaredCondition, types: Mapping[str, str]) -> bool:
-    single = types.get(condition.field) == _SINGLE
+    single = types.get(condition.field) == "CHOICE"
     return single and bool(condition.choices) and condition.system_condition in ASKING_FOR_CHOICES
 
 
 def _size(context: LintContext, declared: DesiredResource[SmartGroupSpec]) -> Iterator[Problem]:
     """Yield a finding for a smart group without members, or with everybody."""
-    size = context.size(declared.address)
+    size = context.sizes.get(declared.address)
     if size is None or size.everybody < _FEWEST:
         return
     if size.people == 0:
@@ -291,15 +292,19 @@ def _closed(declared: _Assignment, zone: tzinfo | None) -> Problem:
 
 def _archived(declared: _Assignment, archived: frozenset[str]) -> Iterator[Problem]:
     if declared.spec.audience.name in archived:
-        message = f"{declared.spec.audience.name} is archived"
-        yield lint_problem("lint/archived-assignee", message, source=declared.source, address=declared.address)
+        yield lint_problem(
+            "lint/archived-assignee",
+            f"{declared.spec.audience.name} is archived",
+            source=declared.source,
+            address=declared.address,
+        )
 
 
 def _is_empty(
     context: LintContext, audience: Address, groups: dict[Address, ManualGroupSpec], archived: frozenset[str]
 ) -> bool:
     """Return whether it is known that nobody who is active is in an audience."""
-    size = context.size(audience)
+    size = context.sizes.get(audience)
     if size is not None:
         return size.people == 0
     spec = groups.get(audience)

@@ -44,7 +44,7 @@ from lmsconf.kinds.smart_group.compare import (
     smart_group_deletion,
     smart_group_steps,
 )
-from lmsconf.kinds.user.compare import diff_person, match_people, person_before_deletion, refuse_admin_lockout
+from lmsconf.kinds.user.compare import diff_person, match_people, refuse_admin_lockout
 from lmsconf.kinds.user.steps import person_steps
 from lmsconf.kinds.user.types import PersonRow
 from lmsconf.model.calls import Step
@@ -74,7 +74,6 @@ _DIFF: Final[Mapping[str, Callable[[PlanContext, AnyMatch], BeforeAfter | None]]
 }
 _BEFORE_DELETION: Final[Mapping[str, Callable[[PlanContext, Deletion[Any]], BeforeAfter]]] = {
     CUSTOM_FIELD: field_before_deletion,
-    USER: person_before_deletion,
     GROUP: group_before_deletion,
     SMART_GROUP: smart_group_before_deletion,
     CONTENT_TARGET: assignment_before_deletion,

@@ -25,33 +25,7 @@ from lmsconf.model.canonical_json import Json
 _CHOICE: dict[str, Json] = {
     "oneOf": [NAME, entry_schema({"name": NAME, "id": PIN, "previously": PREVIOUSLY}, ["name"], "One choice.")]
 }
-_CHOICES: dict[str, Json] = {"type": "array", "items": _CHOICE, "minItems": 1}
-_CHOICE_NAMES: dict[str, Json] = {"type": "array", "items": NAME}
 
-_MIGRATE: dict[str, Json] = entry_schema(
-    {
-        "from": {**NAME, "description": "The old field. It is deleted once every answer to it is copied."},
-        "to": {**NAME, "description": "The name of this entry; it may be left out."},
-        "choices": {
-            "type": "object",
-            "description": "Old choice → choice of this field, or null for no answer. Others keep their name. "
-            "From a TEXT field: text → choice.",
-            "additionalProperties": {"type": ["string", "null"], "minLength": 1},
-        },
-        "not_copied": {
-            "enum": ["keep", "delete"],
-            "description": "Answers that cannot be copied, such as those of people with another answer to this field: "
-            "keep the old field (default), or delete them with it, which the guard `answers` counts.",
-        },
-        "conditions": {
-            "enum": ["declared", "all"],
-            "description": "Which conditions on the old field are replaced: those that manifests declare, by what they "
-            "say (default), or also those of all other smart groups.",
-        },
-    },
-    ["from"],
-    "Moves the answers of another field to this one, and deletes that field.",
-)
 
 FIELD_SCHEMA: Final = entry_schema(
     {
@@ -64,10 +38,13 @@ FIELD_SCHEMA: Final = entry_schema(
             "description": "The choices: the whole list, or include and exclude.",
             "x-choices": True,
             "oneOf": [
-                _CHOICES,
+                {"type": "array", "items": _CHOICE, "minItems": 1},
                 {
                     "type": "object",
-                    "properties": {"include": {"type": "array", "items": _CHOICE}, "exclude": _CHOICE_NAMES},
+                    "properties": {
+                        "include": {"type": "array", "items": _CHOICE},
+                        "exclude": {"type": "array", "items": NAME},
+                    },
                     "minProperties": 1,
                     "additionalProperties": False,
                 },
@@ -77,7 +54,33 @@ FIELD_SCHEMA: Final = entry_schema(
         "hidden": {"type": "boolean", "description": "Whether the field is hidden from people."},
         "locked": {"type": "boolean", "description": "Whether people cannot change their own answer."},
         "optional": {"type": "boolean", "description": "Whether people may leave it unanswered."},
-        "migrate": _MIGRATE,
+        "migrate": entry_schema(
+            {
+                "from": {**NAME, "description": "The old field. It is deleted once every answer to it is copied."},
+                "to": {**NAME, "description": "The name of this entry; it may be left out."},
+                "choices": {
+                    "type": "object",
+                    "description": "Old choice → choice of this field, or null for no answer. Others keep "
+                    "their name. "
+                    "From a TEXT field: text → choice.",
+                    "additionalProperties": {"type": ["string", "null"], "minLength": 1},
+                },
+                "not_copied": {
+                    "enum": ["keep", "delete"],
+                    "description": "Answers that cannot be copied, such as those of people with another "
+                    "answer to this field: "
+                    "keep the old field (default), or delete them with it, which the guard `answers` counts.",
+                },
+                "conditions": {
+                    "enum": ["declared", "all"],
+                    "description": "Which conditions on the old field are replaced: those that manifests "
+                    "declare, by what they "
+                    "say (default), or also those of all other smart groups.",
+                },
+            },
+            ["from"],
+            "Moves the answers of another field to this one, and deletes that field.",
+        ),
     },
     ["name"],
     "A custom field: a question about each person.",
@@ -160,29 +163,32 @@ GROUP_SCHEMA: Final = entry_schema(
     ["name"],
     "A manual group: people added by hand.",
 )
-_CONDITION: dict[str, Json] = {
-    **entry_schema(
-        {
-            "field": {**NAME, "description": "The custom field."},
-            "choices": {
-                "type": "array",
-                "items": {"type": "string", "minLength": 1},
-                "minItems": 1,
-                "description": "Choices of the field; one of them must be the person's answer.",
-            },
-            "system_condition": {"type": "string", "minLength": 1, "description": "Sent as it is, e.g. IS_ANY."},
-        },
-        ["field"],
-        "A condition on people's answers.",
-    ),
-    "anyOf": [{"required": ["choices"]}, {"required": ["system_condition"]}],
-}
 SMART_GROUP_SCHEMA: Final = entry_schema(
     {
         **NAMED,
         "conditions": {
             "type": "array",
-            "items": _CONDITION,
+            "items": {
+                **entry_schema(
+                    {
+                        "field": {**NAME, "description": "The custom field."},
+                        "choices": {
+                            "type": "array",
+                            "items": {"type": "string", "minLength": 1},
+                            "minItems": 1,
+                            "description": "Choices of the field; one of them must be the person's answer.",
+                        },
+                        "system_condition": {
+                            "type": "string",
+                            "minLength": 1,
+                            "description": "Sent as it is, e.g. IS_ANY.",
+                        },
+                    },
+                    ["field"],
+                    "A condition on people's answers.",
+                ),
+                "anyOf": [{"required": ["choices"]}, {"required": ["system_condition"]}],
+            },
             "minItems": 1,
             "description": "Conditions; people must meet all of them.",
             "x-conditions": True,
@@ -194,53 +200,27 @@ SMART_GROUP_SCHEMA: Final = entry_schema(
 )
 
 
-_MANDATORY: dict[str, Json] = {"type": "boolean", "description": "Whether people must take it. Default: false."}
-_FROM: dict[str, Json] = {
-    "type": ["string", "null"],
-    "x-time": True,
-    "description": "When the content becomes visible; a date is 00:00 of that day. Default, or null: always visible.",
-}
-_UNTIL: dict[str, Json] = {
-    "type": ["string", "null"],
-    "x-time": True,
-    "description": "When the content is hidden; a date is the last second of that day. This is not a due date. "
-    "Default, or null: never.",
-}
-_WINDOW: dict[str, Json] = {
-    "type": "string",
-    "minLength": 1,
-    "x-window": True,
-    "description": "The name of a window under `windows`, in place of visible_from and visible_until.",
-}
-_WINDOW_END: dict[str, Json] = {
-    "type": "string",
-    "x-time": True,
-    "description": "When the old content is hidden; a date is the last second of that day. An earlier end stays.",
-}
-_THEN: dict[str, Json] = {
-    "description": "What becomes of the old assignment: it is deleted, made optional, or hidden from a date on.",
-    "oneOf": [
-        {"type": "string", "enum": ["remove", "optional"], "description": "remove deletes it; optional keeps it."},
-        entry_schema({"visible_until": _WINDOW_END}, ["visible_until"], "Its window ends then."),
-    ],
-}
-_KEEP: dict[str, Json] = entry_schema(
-    {
-        "in_progress": {"const": True, "description": "Those who have begun the old content and not finished it."},
-        "until": {
-            "type": "string",
-            "x-time": True,
-            "description": "Until when they keep it; a date is the last second of that day.",
-        },
-    },
-    ["in_progress", "until"],
-    "Who keeps the content that `replaces` names, each by an assignment of their own, chosen when it is replaced.",
-)
 _VALUE: dict[str, Json] = {
-    "mandatory": _MANDATORY,
-    "visible_from": _FROM,
-    "visible_until": _UNTIL,
-    "window": _WINDOW,
+    "mandatory": {"type": "boolean", "description": "Whether people must take it. Default: false."},
+    "visible_from": {
+        "type": ["string", "null"],
+        "x-time": True,
+        "description": "When the content becomes visible; a date is 00:00 of that day. Default, or null: "
+        "always visible.",
+    },
+    "visible_until": {
+        "type": ["string", "null"],
+        "x-time": True,
+        "description": "When the content is hidden; a date is the last second of that day. This is not a "
+        "due date. "
+        "Default, or null: never.",
+    },
+    "window": {
+        "type": "string",
+        "minLength": 1,
+        "x-window": True,
+        "description": "The name of a window under `windows`, in place of visible_from and visible_until.",
+    },
 }
 
 
@@ -279,23 +259,63 @@ _CONTENT: dict[str, Json] = {
     ],
 }
 _REPLACED: Json = entry_schema(
-    {"content": _SINGLE_CONTENT, "then": _THEN},
+    {
+        "content": _SINGLE_CONTENT,
+        "then": {
+            "description": "What becomes of the old assignment: it is deleted, made optional, or hidden "
+            "from a date on.",
+            "oneOf": [
+                {
+                    "type": "string",
+                    "enum": ["remove", "optional"],
+                    "description": "remove deletes it; optional keeps it.",
+                },
+                entry_schema(
+                    {
+                        "visible_until": {
+                            "type": "string",
+                            "x-time": True,
+                            "description": "When the old content is hidden; a date is the last second of "
+                            "that day. An earlier end stays.",
+                        }
+                    },
+                    ["visible_until"],
+                    "Its window ends then.",
+                ),
+            ],
+        },
+    },
     ["content", "then"],
     "An earlier content, whose assignments to the same audiences are replaced by those of this entry.",
 )
-_REPLACES: dict[str, Json] = {
-    "description": "The earlier content, or a list of them, whose assignments to the same audiences this entry "
-    "replaces. They are changed once the new assignment is seen to exist.",
-    "oneOf": [_REPLACED, {"type": "array", "items": _REPLACED, "minItems": 1}],
-}
 
 ASSIGNMENT_SCHEMA: Final = entry_schema(
     {
         "content": _CONTENT,
         **_VALUE,
         "assign_to": _assign_to(_VALUE),
-        "replaces": _REPLACES,
-        "keep": _KEEP,
+        "replaces": {
+            "description": "The earlier content, or a list of them, whose assignments to the same audiences "
+            "this entry "
+            "replaces. They are changed once the new assignment is seen to exist.",
+            "oneOf": [_REPLACED, {"type": "array", "items": _REPLACED, "minItems": 1}],
+        },
+        "keep": entry_schema(
+            {
+                "in_progress": {
+                    "const": True,
+                    "description": "Those who have begun the old content and not finished it.",
+                },
+                "until": {
+                    "type": "string",
+                    "x-time": True,
+                    "description": "Until when they keep it; a date is the last second of that day.",
+                },
+            },
+            ["in_progress", "until"],
+            "Who keeps the content that `replaces` names, each by an assignment of their own, chosen when "
+            "it is replaced.",
+        ),
         "only_in": ONLY_IN,
         "about": ABOUT,
     },

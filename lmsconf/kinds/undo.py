@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import UTC, datetime
 from typing import Final, cast
 
 from lmsconf.api.spec.value_encoding import NEVER_CLEARED, clear_answer_key
-from lmsconf.kinds.custom_field.compare import field_types, live_field_form
+from lmsconf.kinds.custom_field.compare import live_field_form
 from lmsconf.kinds.custom_field.lost_answers import answer_rows
 from lmsconf.kinds.custom_field.types import FLAGS, FieldRow
-from lmsconf.kinds.export import answer_values
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, USER
 from lmsconf.kinds.shared.responses import AnswerRow, comparable
-from lmsconf.kinds.shared.times import format_time
-from lmsconf.kinds.user.types import RIGHTS, TEXTS, PersonRow
-from lmsconf.model.address import Address, RemoteId
+from lmsconf.kinds.user.types import TEXTS, PersonRow
+from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.forms import Form
 from lmsconf.model.names import normalize_email, normalize_name
 from lmsconf.model.plan import FULL_UNDO, Action, Change, Plan, Undo, UndoLevel
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.context import BeforeAfter, PlanContext
-from lmsconf.planner.undo.names import marked_id
-
-_SEVERAL: Final = "MULTI_SELECT"
 
 
 def field_form(row: FieldRow) -> Form:
@@ -93,7 +87,7 @@ def _value(answer: AnswerRow, field: FieldRow, choices: frozenset[str] | None) -
     if field.type == "TEXT":
         return answer.as_text
     names = _picked(answer, field, choices)
-    return [*names] if field.type == _SEVERAL else (names[0] if names else None)
+    return [*names] if field.type == "MULTI_SELECT" else (names[0] if names else None)
 
 
 def answered_since(live: PlanContext, row: FieldRow, plan: Plan) -> str | None:
@@ -142,24 +136,6 @@ def answers_taken(planning: PlanContext, address: Address, origin: Change) -> st
 _MERGED: Final = "users.update-metadata.mode"
 
 
-def person_form(planning: PlanContext, row: PersonRow) -> Form:
-    """Return every value of a person that was read."""
-    form: Form = {"email": row.name}
-    form.update({key: normalize_name(text) for key in TEXTS if (text := getattr(row, key)) is not None})
-    form.update({key: right for key in RIGHTS if (right := getattr(row, key)) is not None})
-    if row.applications is not None:
-        form["applications"] = row.applications
-    if row.metadata is not None:
-        form["metadata"] = dict(row.metadata)
-    if row.answers is not None:
-        form["answers"] = dict(answer_values(planning, row.answers))
-    form["archived"] = row.archived
-    if row.archive_date is not None:
-        moment = datetime.fromtimestamp(row.archive_date // 1000, UTC)
-        form["custom_archive_date"] = format_time(moment, planning.policy.timezone)
-    return form
-
-
 def archived_instead(change: Change) -> Mapping[str, Json]:
     """Return the keys that undo the creation of an account, which is never deleted."""
     form = change.after if isinstance(change.after, dict) else {}
@@ -194,22 +170,17 @@ def _set_for_good(planning: PlanContext, before: Form, after: Form) -> list[str]
     if not isinstance(held, dict) or not isinstance(given, dict):
         return []
     new = (field for field, answer in given.items() if answer and not held.get(field))
-    types, behaviour = field_types(planning), planning.call_templates.behaviour
+    types, behaviour = planning.field_types, planning.call_templates.behaviour
     return sorted(field for field in new if behaviour(clear_answer_key(types.get(field, "TEXT"))) == NEVER_CLEARED)
 
 
-def why_not_emptied(planning: PlanContext, key: str, part: str | None) -> str | None:
+def why_not_emptied(planning: PlanContext, key: str, part: str | None, field: FieldRow | None) -> str | None:
     """Return why the service removes no such value, in the words of a draft; None if it does."""
     behaviour = planning.call_templates.behaviour
     if key in TEXTS:
         return "the service takes no empty text"
     if key == "metadata" and part is not None and behaviour(_MERGED) == "merge":
         return f'the service merges metadata, so that "{part}" cannot be removed'
-    if key != "answers" or part is None:
-        return None
-    fields = {normalize_name(row.name): row for row in planning.snapshot.rows(FieldRow)}
-    by_id = {row.id: row for row in fields.values()}
-    field = by_id.get(RemoteId(marked_id(part) or part)) or fields.get(normalize_name(part))
-    if field is None or behaviour(clear_answer_key(field.type)) != NEVER_CLEARED:
+    if key != "answers" or field is None or behaviour(clear_answer_key(field.type)) != NEVER_CLEARED:
         return None
     return f'the service refuses to clear the answer to "{field.name}"'

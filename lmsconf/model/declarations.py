@@ -27,6 +27,23 @@ class SourceMap(Protocol):
         """Return the location of the list item equal to `text` at or below `path`; that of `path` if there is none."""
 
 
+class PlacesBelow(Struct, frozen=True):
+    """The SourceMap of a part of an entry: what the part does not say, its entry may say for all of them."""
+
+    places: SourceMap
+    path: tuple[str | int, ...]
+
+    def at(self, *path: str | int) -> SourceLocation:
+        own = self.places.at(*self.path, *path)
+        if not path or own != self.places.at(*self.path):
+            return own
+        default = self.places.at(*path)
+        return own if default == self.places.at() else default
+
+    def find(self, text: str, *path: str | int) -> SourceLocation:
+        return self.places.find(text, *self.path, *path)
+
+
 class FixedSource(Struct, frozen=True):
     """The SourceMap of what no entry of its own declares: all of it is located at one place."""
 

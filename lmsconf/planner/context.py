@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from lmsconf.kinds.content_target.target_ids import Audiences
     from lmsconf.kinds.content_target.types import AssignmentSpec, Replacement, TargetRow
     from lmsconf.kinds.custom_field.lost_answers import FieldOrChoiceDeletion
-    from lmsconf.kinds.custom_field.parse import ActiveMigration
+    from lmsconf.kinds.custom_field.planned_migration import ActiveMigration
     from lmsconf.kinds.smart_group.types import DeclaredCondition
     from lmsconf.kinds.user.people_directory import PeopleDirectory
     from lmsconf.kinds.user.types import PersonRow, PersonSpec
@@ -240,7 +240,7 @@ class PlanContext:
     field_types     name of a field after the plan → its type, where that is known
     field_choices   field → its choices before and after the plan
     doubtful_choices
-                    declared choices with an error of their own
+                    declared choices with an error of their own, so that references to them report no further problem
     migrations      address of an old field that is live → how its answers move
     losses          fields and choices that are deleted
     lost_answers    fields whose answers were read → of how many people they are; None if some could not be read

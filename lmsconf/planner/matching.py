@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from lmsconf.errors import Severity
 from lmsconf.model.address import Address
@@ -14,8 +14,6 @@ from lmsconf.model.names import confusable_skeleton, matches_pattern, matches_pa
 from lmsconf.model.snapshot import HasName, NamedRow
 from lmsconf.planner.claim_matching import Claim, ClaimMatches, match_claims
 from lmsconf.planner.context import Deletion, Match, MatchResult, PlanContext, Row, Spec, UndeclaredResource
-
-_WILDCARDS: Final = frozenset("*?[")
 
 
 def match_absent(
@@ -69,15 +67,25 @@ def _other_name(planning: PlanContext, entry: DeleteEntry[Any], pinned: HasName,
     name = entry.address.name
     message = f'the id "{pinned.id}" is that of "{pinned.name}", {_live_as(name, named)}'
     otherwise = f"To delete {quote_name(name)}, correct the id." if named else "Or remove the entry."
-    hint = f"To delete that one, write {quote_name(pinned.name)} as its name. {otherwise}"
-    _report(planning, entry, "absent/other-name", message, hint)
+    _report(
+        planning,
+        entry,
+        "absent/other-name",
+        message,
+        f"To delete that one, write {quote_name(pinned.name)} as its name. {otherwise}",
+    )
 
 
 def _other_id(planning: PlanContext, entry: DeleteEntry[Any], pin: str, named: Sequence[HasName]) -> None:
     """Warn of an id that is not live. Not an error: the entry of a duplicate that was deleted by id looks like this."""
-    message = f'nothing with the id "{pin}" is live, {_live_as(entry.address.name, named)}'
-    hint = "If the deletion is applied, remove the entry. If you mean that one, correct the id."
-    _report(planning, entry, "absent/other-id", message, hint, Severity.WARNING)
+    _report(
+        planning,
+        entry,
+        "absent/other-id",
+        f'nothing with the id "{pin}" is live, {_live_as(entry.address.name, named)}',
+        "If the deletion is applied, remove the entry. If you mean that one, correct the id.",
+        Severity.WARNING,
+    )
 
 
 def _live_as(name: str, named: Sequence[HasName]) -> str:
@@ -105,7 +113,7 @@ class SimilarNames:
     def find(self, name: str) -> str | None:
         """Return another name that may be meant: the first that is drawn alike, or that `name` matches as a pattern."""
         alike = self._by_look.get(confusable_skeleton(name), ())
-        if _WILDCARDS.isdisjoint(name):
+        if frozenset("*?[").isdisjoint(name):
             return next((one for one in alike if one != name), None)
         return next((one for one in self._known if one != name and (one in alike or matches_pattern(one, name))), None)
 
@@ -168,8 +176,9 @@ def match_declared(
     planning: PlanContext, kind: str, noun: str, declared: Sequence[DesiredResource[Spec]], rows: Sequence[Row]
 ) -> tuple[MatchResult[Spec, Row], ClaimMatches[Row]]:
     """Match declarations with live rows, record problems, and register the declared names."""
-    incomplete = planning.snapshot.of(kind).incomplete
-    matched = match_claims([claim_of(planning, one) for one in declared], rows, incomplete=incomplete, noun=noun)
+    matched = match_claims(
+        [claim_of(planning, one) for one in declared], rows, incomplete=planning.snapshot.of(kind).incomplete, noun=noun
+    )
     planning.problems.extend(matched.problems)
     out: MatchResult[Spec, Row] = MatchResult(live=len(rows))
     for position, (declaration, row) in enumerate(zip(declared, matched.live, strict=True)):

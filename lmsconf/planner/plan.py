@@ -217,8 +217,9 @@ def _match_selected(
     matched = match(selection)
     if not (policy.only or policy.excluded):
         return matched
-    live = _live(kinds, matched.results, snapshot)
-    chosen = Selection(kinds, entries.declared, policy, absent=entries.absent, live=live)
+    chosen = Selection(
+        kinds, entries.declared, policy, absent=entries.absent, live=_live(kinds, matched.results, snapshot)
+    )
     if (chosen.only, chosen.excluded) == (selection.only, selection.excluded):
         return matched._replace(selection=chosen)
     return match(chosen)
@@ -227,9 +228,13 @@ def _match_selected(
 def with_effects(plan: Plan, predicted: PredictedEffects, policy: Policy) -> Plan:
     """Return a plan with its effects on people, the guards that count them, and the tests that fail."""
     measures = (*plan.measures, *predicted.measures)
-    guards = evaluate_guards(measures, policy.guards, policy.consents)
-    problems = (*plan.problems, *predicted.problems)
-    return replace(plan, effects=predicted.effects, measures=measures, guards=guards, problems=problems)
+    return replace(
+        plan,
+        effects=predicted.effects,
+        measures=measures,
+        guards=evaluate_guards(measures, policy.guards, policy.consents),
+        problems=(*plan.problems, *predicted.problems),
+    )
 
 
 def attach_problems(changes: Sequence[Change], problems: Sequence[Problem]) -> tuple[tuple[Change, ...], list[Problem]]:

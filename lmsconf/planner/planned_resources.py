@@ -59,8 +59,14 @@ def planned_resources(
         action = Action.CREATE if match.row is None else Action.UPDATE
         if match.row is not None and kind.name == CONTENT_TARGET:
             action = update_action(planning)
-        address = _kept_address(kind, match, sides) if planning.policy.additive else match.address
-        out.append(PlannedResource(address=address, subject=match, sides=sides, action=action))
+        out.append(
+            PlannedResource(
+                address=_kept_address(kind, match, sides) if planning.policy.additive else match.address,
+                subject=match,
+                sides=sides,
+                action=action,
+            )
+        )
     for deletion in result.deletions:
         if not planning.chosen(deletion.address) and not (deletion.with_ and planning.chosen(deletion.with_)):
             continue

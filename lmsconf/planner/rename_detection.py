@@ -26,7 +26,6 @@ from lmsconf.planner.kind import Kind
 
 POSSIBLE: Final = "guard/possible-rename"
 CLOSE: Final = "rename/close-name"
-NOT_COMPARED: Final = "rename/not-compared"
 
 
 class PossibleRenames(Struct, kw_only=True):
@@ -199,7 +198,7 @@ class _Comparing:
         policy, unmanaged = self.planning.policy, len(self.result.unmanaged)
         if policy.compares and unmanaged > policy.compares:
             yield Problem(
-                code=NOT_COMPARED,
+                code="rename/not-compared",
                 severity=Severity.NOTE,
                 message=f"{policy.compares} of the {unmanaged} {self.kind.plural} that no manifest declares were "
                 f"compared with what would be created, and {unmanaged - policy.compares} were not",
@@ -269,7 +268,11 @@ def _choice_line(new: Json, old: Json) -> str:
 
 
 def _choice_problem(change: Change, code: str, summary: str, hint: str, severity: Severity) -> Problem:
-    message = f"{change.address}: {summary}"
     return Problem(
-        code=code, severity=severity, message=message, hint=hint, source=change.source, address=str(change.address)
+        code=code,
+        severity=severity,
+        message=f"{change.address}: {summary}",
+        hint=hint,
+        source=change.source,
+        address=str(change.address),
     )

@@ -9,8 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import Final, cast
 
-from lmsconf.errors import Problem, ProblemsFound, SourceLocation, shorten
-from lmsconf.manifest.file_set import ManifestFileReader, UnreadableFile
+from lmsconf.errors import Problem, ProblemsFound, SourceLocation, problem_found, shorten
+from lmsconf.manifest.file_set import ManifestFileReader
 from lmsconf.manifest.nodes import EntrySourceMap, KeyPath, Map
 from lmsconf.manifest.schema_check import SchemaFinding, SchemaValidator
 from lmsconf.manifest.yaml_reader import read_yaml
@@ -43,21 +43,15 @@ def read_project_file(root: Path) -> ProjectFile:
     """Read and validate the project file of a folder. Raises ProblemsFound with all its problems at once."""
     path = root / FILE
     if path.is_symlink():
-        message, hint = "is a symbolic link, and such links are not followed", "Replace the link by the file."
-        raise ProblemsFound([_problem("project/link", message, SourceLocation(FILE), hint=hint)])
+        message = "is a symbolic link, and such links are not followed"
+        raise problem_found("project/link", message, "Replace the link by the file.", SourceLocation(FILE))
     if not path.is_file():
         hint = f"Rename lmsconf.yml to {FILE}." if (root / "lmsconf.yml").is_file() else _NO_FILE_HINT
-        message = f"there is no {FILE} in {root.absolute()}"
-        raise ProblemsFound([Problem(code="project/missing", message=message, hint=hint)])
-    try:
-        text = ManifestFileReader(root).read_yaml(path)
-    except UnreadableFile as unreadable:
-        raise ProblemsFound([unreadable.problem]) from unreadable
+        raise problem_found("project/missing", f"there is no {FILE} in {root.absolute()}", hint)
+    text = ManifestFileReader(root).read_yaml(path)
     reading = read_yaml(FILE, text)
     if not reading.documents and not reading.problems:
-        raise ProblemsFound(
-            [_problem("project/empty", "the project file is empty", SourceLocation(FILE), hint=_EMPTY_HINT)]
-        )
+        raise problem_found("project/empty", "the project file is empty", _EMPTY_HINT, SourceLocation(FILE))
     problems = list(reading.problems)
     for extra in reading.documents[1:]:
         where, hint = extra.source.where(extra.at), "Remove the line `---`, and keep each key once."

@@ -15,8 +15,8 @@ from integrity.served_project import ServedProject
 from laws.sandbox_project import TransportConnection
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.errors import LmsconfError, SourceLocation
-from lmsconf.model.drift import DriftReport, DriftState, IgnoreRule
+from lmsconf.errors import LmsconfError
+from lmsconf.model.drift import DriftReport, DriftState
 from lmsconf.project.settings import load_settings
 from lmsconf.sandbox.faults import Fault, FaultScript
 from lmsconf.sandbox.service import Sandbox
@@ -25,8 +25,6 @@ from lmsconf.workspace.project_manifests import load_manifests
 from lmsconf.workspace.reader import WorkspaceReader
 
 from .drifted_project import MANIFESTS, OWNED, SEED, codes, drift, only, states
-
-CREATES: Final = f"{MANIFESTS}absent: {{groups: [Nobody]}}\n"
 
 
 def test_nothing_differs(stage: ServedProject) -> None:
@@ -227,13 +225,6 @@ def test_a_list_that_is_not_whole_is_an_error_and_never_missing(tmp_path: Path) 
     assert {one.kind: one.incomplete is None for one in found.coverage}["group"] is False
 
 
-def test_a_report_is_the_same_twice(stage: ServedProject) -> None:
-    """Equal inputs give equal reports, but for the moment of reading."""
-    stage.hand("smart-groups.delete", {"smartGroupId": "s-1"})
-    first, second = drift(stage), drift(stage)
-    assert {**first, "created_at": ""} == {**second, "created_at": ""}
-
-
 def test_machines_get_their_formats_in_files(stage: ServedProject) -> None:
     """JUnit and SARIF go where --output says, and the exit code stays what it is."""
     stage.hand("smart-groups.delete", {"smartGroupId": "s-1"})
@@ -273,12 +264,6 @@ def test_wrong_manifests_are_no_report(stage: ServedProject) -> None:
     assert len(stage.sandbox.log) == seen
 
 
-def test_a_refused_token_is_7(stage: ServedProject, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As everywhere."""
-    monkeypatch.setenv("LMSCONF_TOKEN", "wrong")
-    assert stage("drift").code == 7
-
-
 def _seed(root: Path) -> Path:
     (root / "seed.yaml").write_text(SEED, encoding="utf-8")
     return root / "seed.yaml"
@@ -297,12 +282,6 @@ def _states(found: DriftReport) -> dict[str, DriftState]:
     return {str(one.address): one.state for one in found.findings}
 
 
-def test_an_entry_holds_before_its_day() -> None:
-    """As a consent does: on the day itself it hides nothing any more."""
-    entry = IgnoreRule(pattern="group/*", reason="x", until=date(2026, 6, 2), source=SourceLocation("lmsconf.yaml"))
-    assert [entry.is_active(date(2026, 6, day)) for day in (1, 2, 3)] == [True, False, False]
-
-
 def test_the_line_to_paste_names_one_resource(stage: ServedProject) -> None:
     """A star in a name stands for itself in the line that the report gives."""
     stage.write('groups: [{name: "Zebra *"}]')
@@ -318,15 +297,3 @@ def test_what_hides_an_error_is_not_called_idle(stage: ServedProject) -> None:
     stage.options(f'{OWNED}ignore: [{{address: "group/T*", reason: HR moves people}}]\n')
     stage.write(MANIFESTS.replace("cy@acme.example", "nobody@acme.example"))
     assert codes(drift(stage, code=1)) == ["person/unknown"]
-
-
-def test_the_entry_of_the_workspace_comes_first(stage: ServedProject) -> None:
-    """Where two entries fit, the one that goes further gives the reason."""
-    stage.options('ignore: [{address: "group/*", reason: everywhere}]\n')
-    project = stage.root / "lmsconf.yaml"
-    said = project.read_text(encoding="utf-8")
-    entry = "{address: 'group/*', reason: here only}"
-    project.write_text(said.replace("here: {", f"here: {{ignore: [{entry}], "), encoding="utf-8")
-    stage.hand("manual-groups.remove-member", {"groupId": "g-1", "userId": "u-bo"})
-    (found,) = drift(stage, code=0)["ignored"]
-    assert found["ignored_by"]["reason"] == "here only"

@@ -11,17 +11,15 @@ from hypothesis import strategies as st
 from sampling import examples
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.kinds.custom_field.steps import ids_of_field
 from lmsconf.kinds.custom_field.types import parse_field_row
-from lmsconf.kinds.export import field_entry_body, people_lists_body, person_entries, smart_group_entry_body
+from lmsconf.kinds.export import field_entry_body, people_lists_body, person_entries
 from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
 from lmsconf.kinds.shared.responses import AnswerRow
-from lmsconf.kinds.smart_group.types import SmartGroupRow
 from lmsconf.kinds.user.types import PersonRow
 from lmsconf.manifest.edit.yaml_text import escape_for_comment, format_entry_lines
 from lmsconf.manifest.expand.variables import Reporter, Variables
 from lmsconf.manifest.yaml_reader import read_yaml
-from lmsconf.model.address import Address, Ref, RemoteId
+from lmsconf.model.address import RemoteId
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import is_representable
 from lmsconf.model.policy import Policy
@@ -62,31 +60,6 @@ def test_only_what_differs_from_the_default_is_declared() -> None:
     assert list(entry.notes) == ["its type DATE is not supported in manifests"]
 
 
-@pytest.mark.parametrize(
-    ("ids", "id"),
-    [
-        ({"id": "f-1", "customFieldId": "f-1"}, "f-1"),
-        ({"customFieldId": "f-2"}, "f-2"),
-        ({"id": "f-3"}, "f-3"),
-        ({"id": "f-4", "customFieldId": None}, "f-4"),
-    ],
-)
-def test_a_field_has_one_id_under_either_key(ids: dict[str, Json], id: str) -> None:
-    """`id` and `customFieldId` are the same, and a service may send only one of them."""
-    assert parse_field_row({"name": "Dept", "type": "TEXT", **ids}).id == id
-
-
-def test_only_whole_choices_of_an_answer_are_learnt() -> None:
-    """A choice without id or name in the answer to a creation teaches nothing, and is no failure."""
-    at = Address.of("custom_field", "Dept")
-    answer: Json = {
-        "customFieldId": "f",
-        "choices": [{"choiceId": "c", "name": "A"}, {"name": "B"}, {"choiceId": "d"}, 5],
-    }
-    assert ids_of_field(at, answer) == {Ref(at): "f", Ref(at, "A"): "c"}
-    assert ids_of_field(at, []) == {}
-
-
 class CatalogEntry(NamedTuple):
     """What a name is looked up for."""
 
@@ -101,11 +74,6 @@ def live_names(*people: PersonRow, content: tuple[CatalogEntry, ...] = ()) -> Li
     snapshot = Snapshot(workspace="w", url="u", taken_at="t", people=None, listings=listings)
     planning = PlanContext(snapshot, policy, SpecCallTemplates(ApiSpec.default()), lambda address: True)
     return LiveNames(planning, policy)
-
-
-def test_a_smart_group_whose_conditions_were_not_read_has_none_in_its_entry() -> None:
-    """A snapshot file may hold its name alone; no conditions are made up for it."""
-    assert smart_group_entry_body(live_names(), SmartGroupRow(RemoteId("s"), "S")) == EntryBody({})
 
 
 def test_a_person_without_an_e_mail_of_her_own_is_no_entry() -> None:
@@ -124,28 +92,6 @@ def test_a_person_without_an_e_mail_of_her_own_is_no_entry() -> None:
     found = [(one.id, one.reason if isinstance(one, UnexportableRow) else one.body) for one in person_entries(live)]
     reason = "no e-mail that names one person only"
     assert sorted(found, key=str) == [("u-1", anna), ("u-2", reason), ("u-3", reason)]
-
-
-@pytest.mark.parametrize(
-    ("email", "written"),
-    [
-        (" Stra\u00dfe@Acme.example ", "stra\u00dfe@acme.example"),
-        *((text, None) for text in ("anna", "@acme.example", "anna@", "a@b@acme.example", "a b@acme.example")),
-        ("x" * 60_000 + "@acme.example", None),
-    ],
-)
-def test_an_e_mail_is_written_small_if_a_manifest_can_contain_it(email: str, written: str | None) -> None:
-    """With one `@` between two parts, without blanks, and not too long; letters stay as they are otherwise."""
-    [one] = person_entries(live_names(PersonRow(RemoteId("u-1"), email)))
-    assert (None if isinstance(one, UnexportableRow) else one.body["email"]) == written
-
-
-def test_names_that_are_there_twice() -> None:
-    """Contents with one name need their ids; those whose names only look alike have each its own."""
-    rows = (CatalogEntry("c-1", "A"), CatalogEntry("c-2", "A"), CatalogEntry("c-3", "a"), CatalogEntry("c-4", "B"))
-    live = live_names(content=rows)
-    assert [live.is_duplicate("content", row) for row in rows] == [True, True, False, False]
-    assert [live.needs_id("content", row) for row in rows] == [True, True, True, False]
 
 
 def test_people_who_cannot_be_named_are_left_out_with_the_reason() -> None:

@@ -60,12 +60,6 @@ def test_apply_stops_at_a_share_of_the_active(tmp_path: Path) -> None:
     assert lmsconf(it.root, "apply", "--auto-approve", "--allow", "removals=10").code == ExitCode.OK
 
 
-def test_a_list_is_as_long_as_its_active_people(tmp_path: Path) -> None:
-    """Below twenty of them no share is judged, however many are archived."""
-    it = project(tmp_path, group(19))
-    assert not guard(it.plan(f"groups: [{{name: A, members: {listed(ACTIVE[10:19])}}}]")).tripped
-
-
 def test_archived_people_who_leave_are_in_the_total_only(tmp_path: Path) -> None:
     """They are no part of the active people of whom a share leaves; the total counts all that is taken out."""
     it = project(tmp_path, group(24))
@@ -75,26 +69,6 @@ def test_archived_people_who_leave_are_in_the_total_only(tmp_path: Path) -> None
     assert (found.total, found.reason) == (33, "3 of 24 in group/A members, and the limit is 10%")
     found = guard(it.plan(excluding(ARCHIVED[:51])))
     assert (found.total, found.reason) == (51, "51 removals, and the limit is 50")
-
-
-def test_a_deleted_group_counts_everybody_in_the_total(tmp_path: Path) -> None:
-    """What it takes along is counted, and of a group of archived people no share is judged."""
-    it = project(tmp_path, group(3, 40), "guards: {deletes: off}\n")
-    found = guard(it.plan("absent: {groups: [A]}"))
-    assert (found.total, found.tripped) == (43, False)
-
-
-def test_managers_of_a_smart_group_are_active_people_too(tmp_path: Path) -> None:
-    """The share of a smart group's managers is that of a group's."""
-    seed = f"""custom_fields: [{{name: D, type: CHOICE, choices: [X]}}]
-smart_groups:
-  - {{name: S, conditions: [{{field: D, choices: [X]}}], managers: {listed([*ACTIVE[:24], *ARCHIVED])}}}
-"""
-    it = project(tmp_path, seed)
-    found = guard(it.plan(f"smart_groups: [{{name: S, managers: {listed(ACTIVE[3:24])}}}]"))
-    assert found.reason == "3 of 24 in smart_group/S managers, and the limit is 10%"
-    found = guard(it.plan("absent: {smart_groups: [S]}"))
-    assert found.total == 119
 
 
 def test_changed_people_are_a_share_of_the_active(tmp_path: Path) -> None:

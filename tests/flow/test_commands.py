@@ -57,13 +57,6 @@ def test_plan_apply_plan(project: Project) -> None:
     assert "No changes. The workspace matches the manifests." in after.out
 
 
-def test_the_first_line_names_the_workspace(project: Project) -> None:
-    """Workspace, URL and number of people stand first, in a plan and in a report."""
-    first = "Workspace sandbox (sandbox:workspace.db), 2 people."
-    assert lmsconf(project.root, "plan").out.splitlines()[0] == first
-    assert lmsconf(project.root, "apply", "--auto-approve").out.splitlines()[0] == first
-
-
 def test_documents_fit_their_schemas(project: Project) -> None:
     """With --format json stdout holds exactly one document, which its schema describes."""
     cases = [
@@ -75,15 +68,6 @@ def test_documents_fit_their_schemas(project: Project) -> None:
         document = lmsconf(project.root, *arguments).document
         schema_validator(name).validate(document)
         assert document["format"] == f"lmsconf.{name}/1"
-
-
-def test_a_problem_is_a_document_too(project: Project) -> None:
-    """Where no plan can be made, --format json gives the problems, and the exit code is 1."""
-    project.write("groups: [{name: X, members: [nobody@acme.example]}]")
-    ran = lmsconf(project.root, "plan", "--format", "json")
-    assert ran.code == 1
-    assert ran.document["format"] == "lmsconf.problems/1"
-    assert "person/unknown" in ran.out
 
 
 def test_a_plan_file_is_consent(project: Project) -> None:
@@ -122,13 +106,6 @@ def test_a_changed_workspace_makes_a_plan_stale(project: Project) -> None:
     assert "group/Mentors has changed since" in ran.err
 
 
-def test_unrelated_drift_does_not_block(project: Project) -> None:
-    """A change by hand that the plan does not touch is no reason to stop."""
-    lmsconf(project.root, "plan", "--out", "plan.json")
-    project.send("manual-groups.create", body={"name": "By hand"})
-    assert lmsconf(project.root, "apply", "plan.json").code == 0
-
-
 def test_a_digest_binds_an_apply(project: Project) -> None:
     """Only the plan that was reviewed is applied: another digest is exit 3, the right one is done."""
     digest = str(lmsconf(project.root, "plan", "--format", "json").document["digest"])
@@ -149,37 +126,6 @@ def test_on_a_terminal_only_yes_is_yes(project: Project, answer: str, code: int)
     assert ran.code == code, shown
     assert "Apply this plan?" in shown
     assert ("Mentors" in json.dumps(project.ask("manual-groups.list"))) is (code == 0)
-
-
-def test_a_tripped_guard_stops_apply_only(project: Project) -> None:
-    """Plan shows the line to paste and keeps its exit code; apply exits 4, and with that line goes on."""
-    people = "\n".join(f"  - {{email: p{n}@acme.example}}" for n in range(60))
-    crowd = ", ".join(f"p{n}@acme.example" for n in range(60))
-    big = Project(project.root / "big", f"people:\n{people}\ngroups: [{{name: A, members: [{crowd}]}}]\n")
-    big.write("groups: [{name: A, members: []}]")
-    planned = lmsconf(big.root, "plan")
-    assert planned.code == 0
-    assert "lmsconf apply --allow removals=60" in planned.out
-    stopped = lmsconf(big.root, "apply", "--auto-approve")
-    assert stopped.code == 4
-    assert "--allow removals=60" in stopped.err
-    assert lmsconf(big.root, "apply", "--auto-approve", "--allow", "removals=59").code == 4
-    assert lmsconf(big.root, "apply", "--auto-approve", "--allow", "removals=60").code == 0
-
-
-def test_a_protected_resource_cannot_be_allowed(project: Project) -> None:
-    """Nothing lifts `protect`: taking somebody out is exit 4 whatever is allowed."""
-    project.write_options('guards: {protect: ["group/Coaches"]}\n')
-    project.write("groups: [{name: Coaches, members: []}]")
-    ran = lmsconf(project.root, "apply", "--auto-approve", "--allow", "removals=1")
-    assert ran.code == 4
-    assert "protected" in ran.err
-
-
-def test_a_wrong_command_line_is_64(project: Project) -> None:
-    """Unknown options and commands, and a guard that does not exist."""
-    for arguments in (["plan", "--nonsense"], ["plann"], ["apply", "--allow", "losses=1"], ["apply", "--allow", "x"]):
-        assert lmsconf(project.root, *arguments).code == 64, arguments
 
 
 @pytest.mark.parametrize(
@@ -207,18 +153,6 @@ def server(tmp_path: Path) -> Iterator[Server]:
     with serve(sandbox) as running:
         running.sandbox = sandbox
         yield running
-
-
-def test_over_http(project: Project, server: Server) -> None:
-    """Given only a URL and a token: plan exits 2 and writes nothing, apply 0, plan 0."""
-    env = {"LMSCONF_URL": server.url, "LMSCONF_TOKEN": TOKEN}
-    log = server.sandbox.log
-    assert lmsconf(project.root, "plan", "--detailed-exitcode", env=env).code == 2
-    assert log
-    assert not [call for call in log if call.writes]
-    assert lmsconf(project.root, "apply", "--auto-approve", env=env).code == 0
-    after = lmsconf(project.root, "plan", "--detailed-exitcode", env=env)
-    assert (after.code, "No changes." in after.out) == (0, True)
 
 
 def test_a_refused_token_is_7(project: Project, server: Server) -> None:
@@ -258,20 +192,6 @@ def test_all_but_a_part(project: Project) -> None:
     assert lmsconf(project.root, "plan", "--except", "group/Mentors").code == 1
     project.write("groups: [{name: New}]\ncontent_targets: [{content: GDPR basics, assign_to: [{group: New}]}]")
     assert lmsconf(project.root, "plan", "--except", "group/New").code == 1
-
-
-def test_only_additions(project: Project) -> None:
-    """--additive creates and adds, renames and removes nothing, and lists what it left out."""
-    project.write("groups: [{name: Mentors, previously: [Coaches], members: [bo@acme.example]}, {name: New}]")
-    ran = lmsconf(project.root, "plan", "--additive", "--format", "json")
-    assert [call["operation"] for call in ran.document["calls"]] == [
-        "manual-groups.add-members",
-        "manual-groups.create",
-    ]
-    assert ran.document["left_out"] == ["group/Mentors"]
-    assert [change["address"] for change in ran.document["changes"]] == ["group/Coaches", "group/New"]
-    assert lmsconf(project.root, "apply", "--additive", "--auto-approve").code == 0
-    assert lmsconf(project.root, "plan", "--additive", "--detailed-exitcode").code == 0
 
 
 def test_a_snapshot_plans_offline(project: Project) -> None:

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
-from concurrent.futures import Future
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,20 +17,11 @@ from json_schemas import schema_validator
 from msgspec.structs import replace
 from waiting import HANGS, HeldResponse
 
-from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver
-from lmsconf.apply.executor import CallExecutor
-from lmsconf.apply.first_calls import FirstCalls
-from lmsconf.apply.scheduler import Learnt
-from lmsconf.apply.scheduler import run_calls as send
 from lmsconf.cli import app
 from lmsconf.cli.run_command import run_command_line
 from lmsconf.documents.plan_file import dumps, loads
-from lmsconf.kinds import all_kinds
-from lmsconf.model.calls import Call
 from lmsconf.sandbox.serve import Server, serve
 from lmsconf.sandbox.service import Sandbox
-from lmsconf.workspace.connection import Connection
-from lmsconf.workspace.reader import WaitClock
 
 from .project import Project
 
@@ -230,17 +220,6 @@ def test_a_plan_that_is_judged_again_keeps_its_digest(it: Project, command: Comm
     assert command("apply", "plan.json", "--expect-digest", "0").code == 3
 
 
-def test_an_offline_plan_is_not_applied(it: Project, command: Command) -> None:
-    """A plan from a snapshot can be shown; applied it is exit 3, even when there is nothing in it to do."""
-    it.write("groups: [{name: Big}]")
-    assert command("snapshot", "live.json").code == 0
-    assert Path("live.json").stat().st_mode & 0o777 == 0o600
-    made = command("plan", "--snapshot", "live.json", "--out", "plan.json")
-    assert "No changes." in made.out
-    assert command("show", "plan.json").out == made.out
-    assert command("apply", "plan.json").code == 3
-
-
 def test_a_plan_is_for_its_workspace(it: Project, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     """A plan file that was made for another workspace is exit 3, also when it is empty."""
     it.write("groups: [{name: Big}]")
@@ -304,26 +283,6 @@ def test_a_run_that_is_cut_short_says_what_it_did(tmp_path: Path, number: int, c
     assert counted == sorted(counted)
     assert max(counted, default=0) <= len(log)
     assert report["exit"] == code
-
-
-def test_a_call_that_went_out_is_counted(it: Project) -> None:
-    """An interruption in the very moment of sending: that call is waited for and reported, and no other begins."""
-    plan = it.plan("groups: [{name: A}, {name: B}, {name: C}]")
-    with Connection(it.settings) as connection, connection.worker_pool(1) as pool:
-        settling = AmbiguousWriteResolver(
-            look=lambda _: plan, seconds=0, patience=0, timing=WaitClock(), again=lambda _: None
-        )
-        sender = CallExecutor(pool, all_kinds(), settling, first_calls=FirstCalls(plan, {}))
-
-        def submit(call: Call, ids: Learnt) -> Future[Learnt]:
-            future = sender.submit(call, ids)
-            signal.raise_signal(signal.SIGINT)
-            return future
-
-        ended = send(plan, submit, width=2)
-    assert [outcome.status.value for outcome in ended.outcomes] == ["done", "not_attempted", "not_attempted"]
-    assert isinstance(ended.interrupted_by, KeyboardInterrupt)
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def _cut(it: Project, server: Server, held: HeldResponse, number: int) -> CommandResult:

@@ -162,12 +162,6 @@ def test_validate_knows_the_day(tmp_path: Path) -> None:
     )
 
 
-def test_validate_keeps_to_its_workspace(tmp_path: Path) -> None:
-    """A late entry of another workspace is that workspace's business."""
-    it = project(tmp_path, "absent: {groups: [{name: A, until: 2026-05-31, only_in: [production]}]}")
-    assert [problem.code for problem in told(it) if problem.is_error] == []
-
-
 def test_validate_knows_the_dialect(tmp_path: Path) -> None:
     """A key or value that the dialect does not have is told at its line, beside what is wrong in the manifests."""
     options = "dialect:\n  custom-fields.in-use: sometimes\n  nothing.of-that-name: x\n"

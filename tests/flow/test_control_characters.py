@@ -2,7 +2,6 @@ r"""Live names with tabs, line breaks and other control characters: written as e
 
 from __future__ import annotations
 
-import csv
 import json
 from pathlib import Path
 from typing import Any, cast
@@ -149,33 +148,6 @@ def test_a_name_that_was_given_by_hand_is_accepted(tmp_path: Path, name: str) ->
     assert ran.code == ExitCode.OK, ran.err
     assert _is_visible((tmp_path / "manifests" / "all.yaml").read_text(encoding="utf-8"))
     assert not it.plan().changes
-
-
-def test_in_progress_people_keep_a_content_with_such_a_name(tmp_path: Path) -> None:
-    """`replaces` and `keep` take it, too."""
-    name = NAMES["all"]
-    seed = _seed(name) | {
-        "groups": [{"name": name, "members": ["ann@x.example"]}],
-        "content": [{"name": name}, {"name": "New"}],
-        "content_targets": [{"content": name, "assign_to": [{"group": name}]}],
-        "participations": [{"user": "ann@x.example", "content": name, "state": "IN_PROGRESS"}],
-    }
-    it = Project(tmp_path, json.dumps(seed), "timezone: UTC\n")
-    entry = {"content": "New", "assign_to": [{"group": name}], "replaces": {"content": name, "then": "remove"}}
-    plan = it.plan(_text({"content_targets": [entry | {"keep": {"in_progress": True, "until": "2090-12-31"}}]}))
-    kept = [one for one in plan.changes if one.address.name.endswith("-> user/ann@x.example")]
-    assert [one.action.value for one in kept] == ["create"]
-
-
-def test_csv_files_of_people_have_one_line_for_each_row(tmp_path: Path) -> None:
-    """A name adds no row: `--people` has as many lines as rows."""
-    name = NAMES["all"]
-    it = _made(tmp_path, name)
-    it.write(_text(_declared(name)))
-    assert lmsconf(tmp_path, "plan", "--people", "people.csv").code == ExitCode.OK
-    text = (tmp_path / "people.csv").read_text(encoding="utf-8")
-    assert _is_visible(text.replace("\ufeff", "").replace("\r", ""))
-    assert len(text.splitlines()) == len([*csv.reader(text.splitlines())]) == 2
 
 
 @pytest.mark.parametrize(

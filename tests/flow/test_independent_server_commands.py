@@ -312,12 +312,3 @@ groups: [{name: Leaders, members: [anna@acme.example]}]
     assert "It may be in use" in out
     held = desk.stranger.held
     assert held.groups[held.named(held.groups, "Leaders")]["members"] == [held.named(held.users, "anna@acme.example")]
-
-
-def test_a_condition_on_an_unknown_field_is_an_error(open_desk: Open) -> None:
-    """The field or choice that nobody declares and that is not live is named with its place."""
-    manifest = "smart_groups: [{name: X, conditions: [{field: Departmnt, choices: [Sales]}]}]"
-    desk = open_desk(USUAL, manifest)
-    assert desk.run("plan")[0] == 1
-    assert "all.yaml:1:47: error: smart_group/X: custom_field/Departmnt is neither declared nor live" in desk.err
-    assert 'Did you mean "Department"?' in desk.err

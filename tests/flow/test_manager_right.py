@@ -146,12 +146,6 @@ def test_who_is_given_the_right_is_noted(tmp_path: Path, manifest: str) -> None:
     assert (it.plan().changes, notes(it.plan())) == ((), [])
 
 
-def test_a_new_account_is_given_the_right(tmp_path: Path) -> None:
-    """Nobody has it when the account is made."""
-    plan = project(tmp_path, GIVEN).plan(f"groups: [{{name: Coaches, managers: [nia@acme.example]}}]\nusers: [{NEW}}}]")
-    assert [one[0] for one in notes(plan)] == ["person/given-right"]
-
-
 @pytest.mark.parametrize(("key", "value"), [("manager", "false"), ("custom_archive_date", "2040-01-01T00:00Z")])
 def test_an_entry_that_rules_the_right_out_is_an_error(tmp_path: Path, key: str, value: str) -> None:
     """The plan cannot do both; a right that the entry grants is no matter."""

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from lmsconf.errors import ProblemsFound, Rejected
-from lmsconf.model.plan import Action
 
 from .project import Project
 
@@ -117,29 +116,11 @@ smart_groups: [{name: People, conditions: [{field: Site, choices: [Oslo]}]}]
     assert calls == ["smart-groups.replace-conditions", "custom-fields.replace"]
 
 
-def test_one_member_of_a_thousand_is_exchanged_by_two_calls(tmp_path: Path) -> None:
-    """Swapping one member is one addition and then one removal, whatever the size of the group."""
-    crowd = [f"p{n}@acme.example" for n in range(1001)]
-    seed = "people:\n" + "".join(f"  - {{email: {one}}}\n" for one in crowd)
-    it = Project(tmp_path, seed + f"groups: [{{name: All, members: [{', '.join(crowd[:1000])}]}}]\n")
-    calls = it.settled(f"groups: [{{name: All, members: [{', '.join(crowd[1:])}]}}]")
-    assert calls == ["manual-groups.add-members", "manual-groups.remove-member"]
-    (change,) = it.last.changes
-    assert change.fields[0].added == (crowd[1000],)
-    assert change.fields[0].removed == (crowd[0],)
-
-
 def test_a_key_that_is_taken_out_of_a_manifest_changes_nothing(tmp_path: Path) -> None:
     """Omitted is not managed: members that a manifest no longer mentions stay."""
     it = project(tmp_path, "groups: [{name: A, members: [anna@acme.example], managers: [bo@acme.example]}]")
     it.settled("groups: [{name: A, members: [anna@acme.example]}]")
     assert it.settled("groups: [{name: A}]") == []
-
-
-def test_empty_managers_mean_nobody(tmp_path: Path) -> None:
-    """Empty is empty: all managers go, one call each."""
-    it = project(tmp_path, "groups: [{name: A, managers: [anna@acme.example, bo@acme.example]}]")
-    assert it.settled("groups: [{name: A, managers: []}]") == ["manual-groups.remove-manager"] * 2
 
 
 def test_a_flipped_assignment_is_one_post(tmp_path: Path) -> None:
@@ -159,46 +140,12 @@ content_targets:
     assert targets["targets"][0]["mandatory"] is False
 
 
-def test_a_deleted_group_takes_its_assignments_with_it(tmp_path: Path) -> None:
-    """They are found over the whole catalogue, also the unmanaged ones, deleted first, and counted as removals."""
-    it = project(
-        tmp_path,
-        """
-groups: [{name: Old, members: [anna@acme.example]}, {name: Kept}]
-content: [{name: X}, {name: Y}]
-content_targets:
-  - {content: X, assign_to: [{group: Old}, {group: Kept}]}
-  - {content: Y, assign_to: [{group: Old}]}
-""",
-    )
-    calls = it.settled("absent: {groups: [Old]}")
-    assert calls == ["content-targets.delete", "content-targets.delete", "manual-groups.delete"]
-    totals = {guard.name: guard.total for guard in it.last.guards}
-    assert (totals["deletes"], totals["removals"]) == (1, 3)
-
-
-def test_what_is_owned_and_no_longer_declared_goes(tmp_path: Path) -> None:
-    """A pattern under ownership that lost a manifest deletes what the manifest declared, and nothing else."""
-    it = project(tmp_path, "groups: [{name: LMS a}, {name: LMS b}, {name: LMS test}, {name: Other}]")
-    it.write_options('ownership: {groups: ["LMS *", "!LMS test*"]}\n')
-    assert it.settled("groups: [{name: LMS a}]") == ["manual-groups.delete"]
-    assert [change.address.name for change in it.last.changes] == ["LMS b"]
-
-
 def test_a_field_is_replaced_when_ten_exist(tmp_path: Path) -> None:
     """There is no place for an eleventh, so the old one goes before the new one comes."""
     fields = "\n".join(f"  - {{name: F{n}, type: TEXT}}" for n in range(10))
     it = project(tmp_path, f"custom_fields:\n{fields}\n")
     calls = it.settled("custom_fields: [{name: New, type: TEXT}]\nabsent: {custom_fields: [F3]}")
     assert calls == ["custom-fields.delete", "custom-fields.create"]
-
-
-def test_a_field_that_stays_takes_no_new_place(tmp_path: Path) -> None:
-    """Of ten fields one is declared as it is, one goes and one comes: that is ten again."""
-    fields = "\n".join(f"  - {{name: F{n}, type: TEXT}}" for n in range(10))
-    it = project(tmp_path, f"custom_fields:\n{fields}\n")
-    wanted = "custom_fields: [{name: F0, type: TEXT}, {name: New, type: TEXT}]\nabsent: {custom_fields: [F3]}"
-    assert it.settled(wanted) == ["custom-fields.delete", "custom-fields.create"]
 
 
 def test_a_smart_group_takes_along_the_fields_that_it_names(tmp_path: Path) -> None:
@@ -208,14 +155,6 @@ def test_a_smart_group_takes_along_the_fields_that_it_names(tmp_path: Path) -> N
     group = "smart_groups: [{name: Staff, conditions: [{field: Dept, choices: [HR]}]}]"
     plan = it.plan(fields + group, only=("smart_group/Staff",))
     assert [str(change.address) for change in plan.changes] == ["custom_field/Dept", "smart_group/Staff"]
-
-
-def test_an_eleventh_field_is_a_certain_refusal(tmp_path: Path) -> None:
-    """The plan says so, and which field is one too many; apply would stop with exit 4."""
-    fields = "\n".join(f"  - {{name: F{n}, type: TEXT}}" for n in range(10))
-    it = project(tmp_path, f"custom_fields:\n{fields}\n")
-    plan = it.plan("custom_fields: [{name: New, type: TEXT}]")
-    assert [problem.code for problem in plan.all_problems if problem.is_error] == ["refusal/too-many-fields"]
 
 
 KEEPS = """
@@ -268,19 +207,6 @@ smart_groups: [{name: Sellers, conditions: [{field: Dept, choices: [Revenue]}]}]
         "recreates=1",
     )
     assert calls == ["custom-fields.replace", "smart-groups.replace-conditions", "custom-fields.replace"]
-
-
-def test_a_recreated_assignment_is_a_replacement(tmp_path: Path) -> None:
-    """Where the service needs it, a changed assignment is deleted and made again, and counted as a removal."""
-    it = project(
-        tmp_path,
-        "content: [{name: X}]\ncontent_targets: [{content: X, assign_to: [everyone]}]\n",
-        "dialect: {content-targets.on-existing: recreate}\n",
-    )
-    calls = it.settled("content_targets: [{content: X, mandatory: true, assign_to: [everyone]}]")
-    assert calls == ["content-targets.delete", "content-targets.create"]
-    assert it.last.changes[0].action is Action.REPLACE
-    assert {guard.name: guard.total for guard in it.last.guards}["removals"] == 1
 
 
 @pytest.mark.parametrize(

@@ -96,12 +96,6 @@ def contents(found: dict[str, Any]) -> dict[str, tuple[str | None, ...]]:
     }
 
 
-def writes(root: Path) -> list[str]:
-    made = Project(root, SEED)
-    made.plan()
-    return [call.operation or "" for call in made.calls if call.writes]
-
-
 def test_what_a_person_has_and_loses(tmp_path: Path) -> None:
     """Each content now and after the plan; one whose window is over is not had, nor one of another audience."""
     found = access(project(tmp_path), "bo@ACME.example")
@@ -218,15 +212,6 @@ content_targets:
     assert contents(access(tmp_path, "ann@acme.example", "Old")) == {"Old": ("none", "none", "none")}
 
 
-def test_an_assignment_that_the_plan_makes_to_a_live_group(tmp_path: Path) -> None:
-    """The members of the group are read although no live assignment of the content names it."""
-    project(tmp_path, "content_targets: [{content: GDPR, assign_to: [{group: Coaches}]}]")
-    found = access(tmp_path, "ann@acme.example", "GDPR")
-    assert found["basis"] == "exact"
-    made = found["contents"][0]["assignments"][0]
-    assert (made["audience"], made["before"], made["after"]["member"]) == ("group/Coaches", None, True)
-
-
 @pytest.mark.parametrize(
     ("email", "said", "near"),
     [
@@ -299,15 +284,6 @@ def test_an_audience_is_counted_by_answers(tmp_path: Path) -> None:
     assert country["answers"][-1]["state"] == "no_answer"
 
 
-def test_one_person_without_an_answer_is_counted(tmp_path: Path) -> None:
-    """As are those whose answers say nothing at all; nobody is no row of its own."""
-    project(tmp_path)
-    rows = audience(tmp_path, "smart_group/Nordics", "--by", "Skills")["answers"]
-    assert [(one["state"], one["before"], one["after"]) for one in rows] == [("answered", 1, 1), ("answered", 2, 1)]
-    rows = audience(tmp_path, "user/cy@acme.example", "--by", "Country")["answers"]
-    assert [(one["state"], one["before"]) for one in rows[-2:]] == [("answered", 0), ("no_answer", 1)]
-
-
 def test_a_choice_that_the_plan_makes_has_only_whom_the_plan_gives_it(tmp_path: Path) -> None:
     """A new choice, the first answer that picks it, and a new smart group that asks for it."""
     manifests = """
@@ -320,14 +296,6 @@ smart_groups: [{name: Norway, conditions: [{field: Country, choices: [NO]}]}]
     assert (found["before"], found["after"], found["basis"]) == (0, 1, "exact")
     rows = {one["choice"]: one for one in audience(tmp_path, "everyone", "--by", "Country")["answers"]}
     assert (rows["NO"]["before"], rows["NO"]["after"]) == (0, 1)
-
-
-def test_a_name_that_two_groups_have_is_no_audience(tmp_path: Path) -> None:
-    """Not even where the plan deletes both: which of them is meant cannot be told."""
-    seed = SEED.replace("groups:\n", "groups:\n  - {name: Twin, id: g-8}\n  - {name: Twin, id: g-9}\n", 1)
-    manifests = "absent: {groups: [{name: Twin, id: g-8}, {name: Twin, id: g-9}]}"
-    ran = lmsconf(project(tmp_path, manifests, seed=seed), "audience", "group/Twin")
-    assert (ran.code, "live more than once, with the ids g-8, g-9" in ran.err) == (ExitCode.ERROR, True)
 
 
 TWINS = SEED.replace("groups:\n", "groups:\n  - {name: Twin, id: g-8}\n  - {name: Twin, id: g-9}\n", 1).replace(

@@ -3,29 +3,18 @@
 from __future__ import annotations
 
 import itertools
-import threading
 from collections import Counter
-from collections.abc import Callable, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lmsconf.api.worker_pool import ConcurrentReader
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound, Unauthorized
-from lmsconf.kinds import all_kinds
-from lmsconf.kinds.reading import read_workspace
-from lmsconf.model.progress import RunProgress
 from lmsconf.sandbox.faults import Fault
-from lmsconf.workspace.connection import Connection
-from lmsconf.workspace.project_manifests import load_manifests
-from lmsconf.workspace.reader import WorkspaceReader, reads_needed
 
 from .altered_service import Edit, apply_under, plan_altered, plan_under
 from .project import Project
-from .shell import lmsconf
 
 CROWD = [f"p{n:03}@acme.example" for n in range(150)]
 PEOPLE = "people:\n" + "".join(f"  - {{email: {one}}}\n" for one in CROWD)
@@ -325,13 +314,6 @@ def test_a_plan_does_not_depend_on_where_things_stand(tmp_path: Path) -> None:
     assert len(digests) == len(texts) == 1
 
 
-def test_the_first_line_counts_the_people(tmp_path: Path) -> None:
-    """Also where no list of people had to be read."""
-    it = project(tmp_path)
-    it.write("custom_fields: [{name: D}]")
-    assert "150 people" in lmsconf(tmp_path, "plan").out.splitlines()[0]
-
-
 def test_a_field_in_use_is_told_from_a_credential_that_may_not(tmp_path: Path) -> None:
     """A 403 that nobody foretold is followed by one cheap read, which tells a refusal (4) from a lack of rights (7)."""
     it = project(tmp_path)
@@ -342,40 +324,3 @@ def test_a_field_in_use_is_told_from_a_credential_that_may_not(tmp_path: Path) -
     report = apply_under(it, wanted, Fault(status=403, times=9))
     assert report.exit == ExitCode.UNAUTHORIZED
     assert asked(it) == {"custom-fields.replace": 1, "custom-fields.list": 1}
-
-
-class OneAfterAnother(ConcurrentReader):
-    """A reader that asks for the lists of groups last of all, and for managers once the members are read."""
-
-    others: threading.Event
-
-    def together(self, jobs: Mapping[str, Callable[[], object]]) -> dict[str, object]:
-        if "members" in jobs:
-            assert self.others.wait(60)
-            return {name: jobs[name]() for name in ("members", "managers")}
-        left = set(jobs) - {"group"}
-        self.others = threading.Event()
-
-        def counted(name: str) -> object:
-            try:
-                return jobs[name]()
-            finally:
-                left.discard(name)
-                if not left:
-                    self.others.set()
-
-        return super().together({name: partial(counted, name) for name in jobs})
-
-
-def test_a_final_total_counts_the_managers_of_groups(tmp_path: Path) -> None:
-    """The total of requests is final before the last list of a group is read, and is then that of all requests."""
-    it = project(tmp_path, "dialect: {paging.limit: 50}\n")
-    it.write("groups: [{name: A, members: [p000@acme.example]}]\nusers: [{email: p001@acme.example, archived: false}]")
-    told: list[RunProgress] = []
-    with Connection(it.settings) as connection, connection.worker_pool(4, told.append) as pool:
-        wanted = reads_needed(load_manifests(it.settings), it.settings.policy)
-        reader = OneAfterAnother(pool, it.spec)
-        templates = WorkspaceReader(settings=it.settings, connection=connection).call_templates
-        read_workspace(reader, all_kinds(), wanted, templates, url="", taken_at="")
-    final = [(now.done, now.total) for now in told if now.is_final]
-    assert final == [(reader.requests - 1, reader.requests), (reader.requests, reader.requests)]

@@ -17,7 +17,7 @@ from waiting import Interruptions, awaited
 
 from lmsconf.apply.remote_lock import LockHeldElsewhere, LockLost, LockManager
 from lmsconf.apply.run import execute
-from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound, Unauthorized
+from lmsconf.errors import ExitCode, LmsconfError, Unauthorized
 from lmsconf.model.address import Address
 from lmsconf.model.calls import Call, CallStatus
 from lmsconf.model.names import LOCK_PREFIX
@@ -123,15 +123,6 @@ def test_a_lock_until_the_end_of_time_is_only_a_lock(until: str) -> None:
     day = ClockedWorkspace()
     day.make(f"{LOCK_PREFIX}abc until {until} held by far")
     with pytest.raises(LockHeldElsewhere, match="the end of time"), day.smith().hold(TERMS):
-        pass
-
-
-@pytest.mark.parametrize("until", ["9998-12-31T23:59:59Z", "9999-11-30T00:00:00Z", "9999-12-30T23:59:59Z"])
-def test_a_lock_until_a_far_day_names_it(until: str) -> None:
-    """Every time before the last day of the calendar is shown as it is."""
-    day = ClockedWorkspace()
-    day.make(f"{LOCK_PREFIX}abc until {until} held by far")
-    with pytest.raises(LockHeldElsewhere, match=f"far, until {until}"), day.smith().hold(TERMS):
         pass
 
 
@@ -297,14 +288,6 @@ def test_a_lease_is_renewed_while_the_run_reads() -> None:
         holding.renew_before(CALL)
 
 
-def test_a_lease_of_nothing_sends_nothing() -> None:
-    """It is over when it begins: an error, and no lock is left."""
-    day = ClockedWorkspace()
-    with day.smith().hold(replace(TERMS, lease=0.0)) as holding, pytest.raises(LockLost, match="not renewed in time"):
-        holding.renew_before(CALL)
-    assert day.groups() == []
-
-
 @pytest.mark.parametrize(("late", "settle"), [(10.0, 0.5), (25.0, 30.0), (110.0, 120.0)])
 def test_a_lock_may_show_late(late: float, settle: float) -> None:
     """It is waited for as long as the project says that things settle, and ten seconds at least."""
@@ -322,14 +305,6 @@ def test_a_lock_that_does_not_show_is_taken_away_again() -> None:
     with pytest.raises(LmsconfError, match="is not in the list of groups after 30 seconds"):
         day.smith().hold(TERMS).__enter__()
     assert day.groups() == []
-
-
-def test_a_lock_that_shows_after_ten_seconds_is_not_waited_for() -> None:
-    """Where the project says that things settle at once."""
-    day = ClockedWorkspace()
-    Slow(day, 10.5)
-    with pytest.raises(LmsconfError, match="is not in the list of groups after 10 seconds"):
-        day.smith(settle=0.0).hold(TERMS).__enter__()
 
 
 @pytest.mark.parametrize(("times", "is_known"), [(2, True), (3, False)])
@@ -493,19 +468,6 @@ def test_locks_that_cannot_be_read_whole_stop_the_run() -> None:
     with pytest.raises(LmsconfError, match="cannot tell whether"), day.smith().hold(TERMS):
         pass
     assert day.groups() == []
-
-
-def test_a_lock_is_only_taken_where_it_is_asked_for(tmp_path: Path) -> None:
-    """Without `lock:` there is none."""
-    assert project(tmp_path, "groups: []\n").lock is None
-
-
-def test_a_lease_is_a_time(tmp_path: Path) -> None:
-    """Anything else is an error of the project file."""
-    project(tmp_path, "groups: []\n")
-    (tmp_path / "lmsconf.yaml").write_text('workspaces: {sandbox: {url: "sandbox:"}}\nlock: {lease: soon}\n')
-    with pytest.raises(ProblemsFound):
-        load_settings(tmp_path, None, {})
 
 
 def test_the_commands(tmp_path: Path) -> None:

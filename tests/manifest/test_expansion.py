@@ -11,10 +11,10 @@ from json_schemas import schema_validator
 from jsonschema import Draft202012Validator
 
 from lmsconf.errors import Problem
-from lmsconf.export.manifest_files import ExpandedManifest
+from lmsconf.export.manifest_files import expanded_manifest
 from lmsconf.kinds import all_kinds
 from lmsconf.manifest.expand.variables import Reporter, Variables
-from lmsconf.manifest.load import load_folder
+from lmsconf.manifest.load import ExpandedEntries, load_folder
 from lmsconf.manifest.nodes import EntrySourceMap
 from lmsconf.manifest.yaml_reader import read_yaml
 from lmsconf.model.canonical_json import Json
@@ -95,12 +95,12 @@ absent:
 SHORT = {"fields.yaml": FIELDS, "sets.yaml": SETS, "hr.yaml": GROUPS, "targets.yaml": TARGETS}
 
 
-def loaded(root: Path, files: dict[str, str], keep: ExpandedManifest | None = None) -> Manifests:
+def loaded(root: Path, files: dict[str, str], expanded: ExpandedEntries | None = None) -> Manifests:
     (root / "hr").mkdir(parents=True, exist_ok=True)
     (root / "hr" / "people.csv").write_text("email,team\nlea@acme.example,A\nzoe@acme.example,B\n")
     for name, text in files.items():
         (root / name).write_text(text)
-    return load_folder(root, root, variables=VARIABLES, on_entry=keep.add_entry if keep else None)
+    return load_folder(root, root, variables=VARIABLES, expanded=expanded)
 
 
 def meaning(found: Manifests) -> tuple[set[str], set[str]]:
@@ -134,15 +134,16 @@ def test_the_order_of_files_does_not_matter(tmp_path: Path, seed: int) -> None:
 
 def test_what_is_printed_is_a_plain_manifest(tmp_path: Path) -> None:
     """The expanded manifest means the same, needs no variable, fits each kind's plain schema, and expands to itself."""
-    first, second = ExpandedManifest(), ExpandedManifest()
+    first: ExpandedEntries = []
+    second: ExpandedEntries = []
     short = loaded(tmp_path / "short", SHORT, first)
     (tmp_path / "plain").mkdir()
-    (tmp_path / "plain" / "a.yaml").write_text(first.yaml_text())
-    plain = load_folder(tmp_path / "plain", tmp_path / "plain", on_entry=second.add_entry)
+    (tmp_path / "plain" / "a.yaml").write_text(expanded_manifest(first))
+    plain = load_folder(tmp_path / "plain", tmp_path / "plain", expanded=second)
     assert plain.problems == ()
     assert meaning(plain) == meaning(short)
-    assert second.yaml_text() == first.yaml_text()
-    said = read_yaml("a.yaml", first.yaml_text()).documents[0].value
+    assert expanded_manifest(second) == expanded_manifest(first)
+    said = read_yaml("a.yaml", expanded_manifest(first)).documents[0].value
     assert isinstance(said, dict)
     for kind in all_kinds().values():
         for entry in said.get(kind.section, ()):

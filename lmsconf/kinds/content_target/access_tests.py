@@ -33,28 +33,6 @@ _CONTENT: Final[dict[str, Json]] = {
     "description": "The content by its name, or {name: …, id: …}.",
     "oneOf": [NAME, entry_schema({"name": NAME, "id": PIN}, ["name"], "A content pinned to an id.")],
 }
-_SIZE: Final[dict[str, Json]] = {
-    "type": "object",
-    "description": "The number of people: {min: N, max: N}, or one of the two.",
-    "properties": {
-        "min": {"type": "integer", "minimum": 0, "description": "Minimum number of people."},
-        "max": {"type": "integer", "minimum": 0, "description": "Maximum number of people."},
-    },
-    "anyOf": [{"required": ["min"]}, {"required": ["max"]}],
-    "additionalProperties": False,
-}
-_DISJOINT: Final[dict[str, Json]] = {
-    "type": "array",
-    "items": _AUDIENCE,
-    "minItems": 2,
-    "maxItems": 2,
-    "description": "Two audiences without common members.",
-}
-_PERSON: Final[dict[str, Json]] = {**NAME, "x-person": True, "description": "The e-mail of a person."}
-_MANDATORY: Final[dict[str, Json]] = {
-    "const": True,
-    "description": "true: it must be mandatory for everyone in the audience.",
-}
 
 
 def _form(properties: Mapping[str, Json], description: str) -> dict[str, Json]:
@@ -62,22 +40,62 @@ def _form(properties: Mapping[str, Json], description: str) -> dict[str, Json]:
     return entry_schema({**properties, **_SHARED}, required, description)
 
 
-_USER_FORM: Final[dict[str, Json]] = {
-    **entry_schema(
-        {_USER: _PERSON, "has": _CONTENT, "has_not": _CONTENT, **_SHARED},
-        [_USER],
-        "A person has, or does not have, a content.",
-    ),
-    "anyOf": [{"required": ["has"]}, {"required": ["has_not"]}],
-}
 TEST_SCHEMA: Final[dict[str, Json]] = {
     "description": "An assertion about who has what, checked on the planned state.",
     "oneOf": [
-        _form({"all": _AUDIENCE, "has": _CONTENT, "mandatory": _MANDATORY}, "Everyone in an audience has a content."),
+        _form(
+            {
+                "all": _AUDIENCE,
+                "has": _CONTENT,
+                "mandatory": {
+                    "const": True,
+                    "description": "true: it must be mandatory for everyone in the audience.",
+                },
+            },
+            "Everyone in an audience has a content.",
+        ),
         _form({"none": _AUDIENCE, "has": _CONTENT}, "Nobody of an audience has a content."),
-        _form({"audience": _AUDIENCE, "size": _SIZE}, "The size of an audience is within limits."),
-        _form({"disjoint": _DISJOINT}, "Two audiences have no common members."),
-        _USER_FORM,
+        _form(
+            {
+                "audience": _AUDIENCE,
+                "size": {
+                    "type": "object",
+                    "description": "The number of people: {min: N, max: N}, or one of the two.",
+                    "properties": {
+                        "min": {"type": "integer", "minimum": 0, "description": "Minimum number of people."},
+                        "max": {"type": "integer", "minimum": 0, "description": "Maximum number of people."},
+                    },
+                    "anyOf": [{"required": ["min"]}, {"required": ["max"]}],
+                    "additionalProperties": False,
+                },
+            },
+            "The size of an audience is within limits.",
+        ),
+        _form(
+            {
+                "disjoint": {
+                    "type": "array",
+                    "items": _AUDIENCE,
+                    "minItems": 2,
+                    "maxItems": 2,
+                    "description": "Two audiences without common members.",
+                }
+            },
+            "Two audiences have no common members.",
+        ),
+        {
+            **entry_schema(
+                {
+                    _USER: {**NAME, "x-person": True, "description": "The e-mail of a person."},
+                    "has": _CONTENT,
+                    "has_not": _CONTENT,
+                    **_SHARED,
+                },
+                [_USER],
+                "A person has, or does not have, a content.",
+            ),
+            "anyOf": [{"required": ["has"]}, {"required": ["has_not"]}],
+        },
     ],
 }
 
@@ -113,8 +131,14 @@ def parse_test(entry: ManifestEntry) -> AccessTest | None:
 
 
 def _report(entry: ManifestEntry, message: str, *at: str) -> None:
-    hint = "Correct it, or write two tests."
-    entry.report(Problem(code="manifest/test", message=f"tests: {message}", hint=hint, source=entry.places.at(*at)))
+    entry.report(
+        Problem(
+            code="manifest/test",
+            message=f"tests: {message}",
+            hint="Correct it, or write two tests.",
+            source=entry.places.at(*at),
+        )
+    )
 
 
 def _claim(body: Mapping[str, Json]) -> tuple[AccessClaim, tuple[Address, ...]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 from lmsconf.errors import SourceLocation
 from lmsconf.kinds.content_target.types import AssignmentSpec, ContentRow, TargetRow, unnamed_content
@@ -16,7 +16,6 @@ from lmsconf.planner.context import PlanContext
 from lmsconf.planner.matching import SimilarNames
 from lmsconf.planner.missing_references import hint_on_missing, suggest_name
 
-_CATALOG: Final = "Write the name as in the catalog. Content is created in the product, not with lmsconf."
 Identity: TypeAlias = tuple[RemoteId | None, Address]
 """Content id, None if unresolved, and audience: the identity of an assignment."""
 
@@ -89,11 +88,21 @@ class ContentResolver:
             return rows[0].id
         if rows:
             ids = ", ".join(sorted(row.id for row in rows))
-            hint = f"Select one with `content: {{name: {quote_name(spec.content)}, id: ...}}`."
-            self._problem(at, address, "content/twice", f'"{spec.content}" is in the catalog with the ids {ids}', hint)
+            self._problem(
+                at,
+                address,
+                "content/twice",
+                f'"{spec.content}" is in the catalog with the ids {ids}',
+                f"Select one with `content: {{name: {quote_name(spec.content)}, id: ...}}`.",
+            )
         elif must:
             similar = suggest_name(self._planning, spec.content, self._by_name)
-            near = hint_on_missing(self._planning, CONTENT, similar, _CATALOG)
+            near = hint_on_missing(
+                self._planning,
+                CONTENT,
+                similar,
+                "Write the name as in the catalog. Content is created in the product, not with lmsconf.",
+            )
             self._problem(at, address, "content/unknown", f'the catalog has no content "{spec.content}"', near)
         return None
 

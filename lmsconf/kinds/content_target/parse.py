@@ -8,10 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final, cast
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from lmsconf.errors import Problem, SourceLocation
+from lmsconf.errors import Problem
 from lmsconf.kinds.content_target.types import AUDIENCES, AssignmentSpec, Replacement, assignment_address, contents_of
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, EVERYONE, USER, split_address
 from lmsconf.kinds.shared.manifest_entries import delete_entry, parse_about, parse_only_in, parse_time
@@ -19,7 +18,7 @@ from lmsconf.kinds.shared.times import format_time
 from lmsconf.model.address import EVERYBODY, Address, unescape
 from lmsconf.model.calls import CallIndex
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.declarations import DeleteEntry, DesiredResource, SourceMap
+from lmsconf.model.declarations import DeleteEntry, DesiredResource, PlacesBelow
 from lmsconf.model.names import normalize_email, normalize_name
 from lmsconf.model.plan import Change
 from lmsconf.planner.manifest_entries import ManifestEntry
@@ -27,7 +26,6 @@ from lmsconf.planner.manifest_entries import ManifestEntry
 _REPLACED_BY: Final = "(replaced by)"
 _AFTER: Final = "(after)"
 """Keys of entries that are made from a plan's changes; no schema of a manifest has them."""
-_OPTIONAL: Final = "optional"
 
 
 def parse_replacements(entry: ManifestEntry) -> tuple[Replacement, ...]:
@@ -57,7 +55,9 @@ def _replacement(entry: ManifestEntry, item: Json, path: tuple[str | int, ...]) 
     closes = None
     if isinstance(then, dict):
         closes = parse_time(entry, then["visible_until"], (*path, "then", "visible_until"), end_of_day=True)
-    return Replacement(content=content, content_pins=pins, becomes_optional=then == _OPTIONAL, closes=closes, path=path)
+    return Replacement(
+        content=content, content_pins=pins, becomes_optional=then == "optional", closes=closes, path=path
+    )
 
 
 def _keep_until(entry: ManifestEntry) -> datetime | None:
@@ -82,8 +82,12 @@ def report_self_replacement(
     """Report a content that replaces itself; two contents may share a name if their ids differ."""
     for old in replaced:
         if old.content == content and (old.content_pins == pins or not (old.content_pins and pins)):
-            message = f"{content}: it cannot replace itself"
-            _report(entry, (*old.path, "content"), message, "Name the earlier content, or remove `replaces`.")
+            _report(
+                entry,
+                (*old.path, "content"),
+                f"{content}: it cannot replace itself",
+                "Name the earlier content, or remove `replaces`.",
+            )
 
 
 def report_gap(entry: ManifestEntry, spec: AssignmentSpec, replaced: Sequence[Replacement]) -> None:
@@ -140,26 +144,6 @@ def named_contents(spec: AssignmentSpec) -> frozenset[str]:
 _WRITTEN: Final = re.compile(r"([A-Za-z_ ]+?)\s*([:/])\s*(.+)", re.DOTALL)
 
 
-class AudienceSourceMap(Struct, frozen=True):
-    """The SourceMap of one audience of an entry; `content` is located in the entry itself."""
-
-    places: SourceMap
-    path: tuple[str | int, ...]
-
-    def at(self, *path: str | int) -> SourceLocation:
-        if path[:1] == ("content",):
-            return self.places.at(*path)
-        own = self.places.at(*self.path, *path)
-        if not path or own != self.places.at(*self.path):
-            return own
-        # What the audience does not say, its entry may say for all of them.
-        default = self.places.at(*path)
-        return own if default == self.places.at() else default
-
-    def find(self, text: str, *path: str | int) -> SourceLocation:
-        return self.places.find(text, *self.path, *path)
-
-
 def parse_assignments(entry: ManifestEntry) -> Iterator[DesiredResource[AssignmentSpec]]:
     """Yield one assignment for each content and audience of the entry; report bad times."""
     replaces, only_in, about = parse_replacements(entry), parse_only_in(entry.body), parse_about(entry.body)
@@ -174,7 +158,7 @@ def parse_assignments(entry: ManifestEntry) -> Iterator[DesiredResource[Assignme
             yield DesiredResource(
                 address=assignment_address(content, spec.audience),
                 spec=spec,
-                places=AudienceSourceMap(entry.places, ("assign_to", position)),
+                places=PlacesBelow(entry.places, ("assign_to", position)),
                 only_in=only_in,
                 about=about,
             )

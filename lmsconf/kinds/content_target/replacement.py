@@ -99,10 +99,16 @@ def _deletion_of_kept(
 ) -> Deletion[TargetRow]:
     """Return the deletion of an assignment by which somebody kept a content until a day that is over."""
     entry, one = by
-    spec = AssignmentSpec(one.content, Address.of(USER, ""), False, None, None, one.content_pins)
-    absent = DeleteEntry(address=address, spec=spec, places=FixedSource(entry.places.at("keep")))
-    reason = f"it was kept until {format_time(until, planning.policy.timezone)} for somebody in progress"
-    return Deletion(address=address, row=row, absent=absent, reason=reason)
+    return Deletion(
+        address=address,
+        row=row,
+        absent=DeleteEntry(
+            address=address,
+            spec=AssignmentSpec(one.content, Address.of(USER, ""), False, None, None, one.content_pins),
+            places=FixedSource(entry.places.at("keep")),
+        ),
+        reason=f"it was kept until {format_time(until, planning.policy.timezone)} for somebody in progress",
+    )
 
 
 def refuse_without_replacement(
@@ -151,8 +157,13 @@ class _ReplacementPlanner:
         new = self._contents.identity(entry)
         if missing := self._contents.missing(old.spec):
             # Harmless once the new assignment exists.
-            severity = Severity.NOTE if self._live.get(new) else Severity.ERROR
-            self._report("unknown", old, missing=missing[0], hint=missing[1], severity=severity)
+            self._report(
+                "unknown",
+                old,
+                missing=missing[0],
+                hint=missing[1],
+                severity=Severity.NOTE if self._live.get(new) else Severity.ERROR,
+            )
             return
         content = self._contents.find_id(old)
         if content is None:
@@ -163,8 +174,12 @@ class _ReplacementPlanner:
         if content == new[0]:
             self._report("same", entry, at=entry.places.at(*one.path), content=one.content)
         elif (other := self._entry_of.get(key)) is not None:
-            where = "declared" if isinstance(other, DesiredResource) else "listed under `absent`"
-            self._report("declared", old, where=where, see=other.source)
+            self._report(
+                "declared",
+                old,
+                where="declared" if isinstance(other, DesiredResource) else "listed under `absent`",
+                see=other.source,
+            )
         elif len(rows := self._live.get(key, ())) > 1:
             refuse_live_twice(self._planning, old, rows)
         else:
@@ -227,8 +242,13 @@ class _ReplacementPlanner:
             if terms is not None:
                 spec = replace(spec, mandatory=row.mandatory, visible_from=terms[0], visible_until=how.closes)
         else:
-            absent = DeleteEntry(address=old.address, spec=spec, places=old.places)
-            return Deletion(address=old.address, row=row, absent=absent, reason=reason, replaced_by=by)
+            return Deletion(
+                address=old.address,
+                row=row,
+                absent=DeleteEntry(address=old.address, spec=spec, places=old.places),
+                reason=reason,
+                replaced_by=by,
+            )
         if terms is None:
             return None
         return Match(declared=replace(old, spec=spec), row=row, reason=reason, replaced_by=by)
@@ -293,11 +313,17 @@ class _ReplacementPlanner:
         address = assignment_address(old.spec.content, to)
         mandatory = (replaced.row if row is None else row).mandatory
         start = None if row is None else (self._live_terms(old, row) or (None, None))[0]
-        spec = AssignmentSpec(old.spec.content, to, mandatory, start, until, old.spec.content_pins)
-        places = FixedSource(entry.places.at("keep"))
-        declared = DesiredResource(address=address, spec=spec, places=places, about=entry.about)
-        reason = f"in progress on {old.spec.content}, which is replaced"
-        self._kept[key] = Match(declared=declared, row=row, reason=reason, along=old.address)
+        self._kept[key] = Match(
+            declared=DesiredResource(
+                address=address,
+                spec=AssignmentSpec(old.spec.content, to, mandatory, start, until, old.spec.content_pins),
+                places=FixedSource(entry.places.at("keep")),
+                about=entry.about,
+            ),
+            row=row,
+            reason=f"in progress on {old.spec.content}, which is replaced",
+            along=old.address,
+        )
         self._out.matches.append(self._kept[key])
         return address
 
@@ -344,10 +370,9 @@ class _ReplacementPlanner:
 
 def _old(entry: _Declared, one: Replacement) -> _Declared:
     """Return the replaced assignment as a declaration, located where the entry names its content."""
-    spec = AssignmentSpec(one.content, entry.spec.audience, False, None, None, one.content_pins)
     return DesiredResource(
         address=assignment_address(one.content, entry.spec.audience),
-        spec=spec,
+        spec=AssignmentSpec(one.content, entry.spec.audience, False, None, None, one.content_pins),
         places=FixedSource(entry.places.at(*one.path)),
         only_in=entry.only_in,
         about=entry.about,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -107,11 +107,6 @@ def _record_types(planning: PlanContext, matched: MatchResult[CustomFieldSpec, F
     planning.field_types = {name: type for name, type in types.items() if type is not None}
 
 
-def field_types(planning: PlanContext) -> Mapping[str, str]:
-    """The type of each field, live or else declared, by its name after the plan; fields without a type are left out."""
-    return planning.field_types
-
-
 def choices_before_and_after(planning: PlanContext, address: Address) -> tuple[KeyedNames, KeyedNames]:
     """The choices of a field before and after the plan; both empty where no choices are declared."""
     return planning.field_choices.get(address, (KeyedNames({}), KeyedNames({})))
@@ -125,11 +120,6 @@ def answered_ref(field: Address, choice: str | None = None) -> Ref:
 def named_ref(field: Address, choice: str) -> Ref:
     """Return the Ref for a choice of a field being renamed to that name."""
     return Ref(field, f"{NAMED} {choice}")
-
-
-def choice_has_error(planning: PlanContext, field: Address, name: str) -> bool:
-    """Whether a declared choice has an error of its own, so that references to it report no further problem."""
-    return (field, name) in planning.doubtful_choices
 
 
 def refuse_unrenamed_choices(planning: PlanContext, declared: DesiredResource[Any], choices: Iterable[Ref]) -> None:
@@ -155,10 +145,9 @@ def renamed_choice_hint(planning: PlanContext, field: Address, name: str) -> str
 
 
 def _claim(planning: PlanContext, declared: DesiredResource[CustomFieldSpec], choice: DeclaredChoice) -> Claim:
-    pin = pin_in(choice.pins, planning.policy.workspace)
     return Claim(
         name=choice.name,
-        pin=pin,
+        pin=pin_in(choice.pins, planning.policy.workspace),
         previously=choice.previously,
         label=f'{declared.address}: choice "{choice.name}"',
         find_source=partial(declared.places.at, *choice.at),
@@ -228,8 +217,9 @@ def _new(
     if spec.description is not None:
         after["description"] = spec.description or None
     after.update({key: getattr(spec, key) for key in FLAGS if getattr(spec, key) is not None})
-    defaults = tuple(key for key in ("description", *FLAGS) if key not in after)
-    return BeforeAfter(before=None, after=after, defaults=defaults)
+    return BeforeAfter(
+        before=None, after=after, defaults=tuple(key for key in ("description", *FLAGS) if key not in after)
+    )
 
 
 def live_field_form(field: FieldRow) -> Form:

@@ -23,7 +23,6 @@ from lmsconf.model.plan import FULL_UNDO, GuardCount, Undo, UndoLevel
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.context import MatchResult, PlanContext
 
-_UNREADABLE: Final = "answers have an unknown format"
 Answers: TypeAlias = "Mapping[RemoteId, AnswersRow]"
 
 MOST_KEPT: Final = 20_000
@@ -103,9 +102,14 @@ def count_lost_answers(planning: PlanContext, people: MatchResult[PersonSpec, Pe
         if not isinstance(known, str):
             planning.lost_answers[loss.address] = None if unread else len(lost)
     if everybody or unknown:
-        taken = None if unknown else len(everybody)
-        size = len(planning.snapshot.of(USER).rows) if isinstance(known, str) else len(known)
-        planning.measures.append(GuardCount(guard="answers", of="all people", taken=taken, size=size))
+        planning.measures.append(
+            GuardCount(
+                guard="answers",
+                of="all people",
+                taken=None if unknown else len(everybody),
+                size=len(planning.snapshot.of(USER).rows) if isinstance(known, str) else len(known),
+            )
+        )
 
 
 def field_undo(planning: PlanContext, address: Address) -> Undo:
@@ -161,7 +165,7 @@ def _answering(
     """The ids of people who lose no answer: they get another from the plan, or theirs is moved to another field."""
     if loss.choices is None:
         migration = planning.migrations.get(loss.address)
-        return frozenset() if migration is None else migration.settled
+        return frozenset(() if migration is None else migration.settled)
     return frozenset(
         match.row.id
         for match in people.matches
@@ -188,7 +192,7 @@ def _holders_of(
                 held[row.id] = frozenset()
             else:
                 held[row.id] = frozenset(map(comparable, answer.picked))
-    unknown = _UNREADABLE if unreadable else None
+    unknown = "answers have an unknown format" if unreadable else None
     if choice is None:
         return _Holders(frozenset(held), unknown)
     called = {one.id: frozenset({comparable(one.id), comparable(one.name)}) for one in loss.field.choices}

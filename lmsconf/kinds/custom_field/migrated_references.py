@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec.structs import replace
 
 from lmsconf.kinds.custom_field.lost_answers import known_answers
-from lmsconf.kinds.custom_field.parse import ActiveMigration
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, SMART_GROUP, USER
 from lmsconf.kinds.shared.responses import AnswerRow
 from lmsconf.kinds.smart_group.conditions import conditions_by_name
@@ -19,6 +18,9 @@ from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.names import matches_patterns, normalize_name
 from lmsconf.planner.context import MatchResult, PlanContext
+
+if TYPE_CHECKING:
+    from lmsconf.kinds.custom_field.planned_migration import ActiveMigration
 
 Person: TypeAlias = "DesiredResource[PersonSpec]"
 _ANSWERS = "answers"
@@ -41,11 +43,10 @@ def add_copied_answers(planning: PlanContext, declared: Sequence[Person]) -> Seq
         added = {} if id is None else copies.pop(id, {})
         out.append(_with_answers(resource, added) if added else resource)
     for id, answers in copies.items():
-        spec = PersonSpec(declared_keys=frozenset({_ANSWERS}), answers=answers)
         out.append(
             DesiredResource(
                 address=Address.of(USER, people[id].name),
-                spec=spec,
+                spec=PersonSpec(declared_keys=frozenset({_ANSWERS}), answers=answers),
                 places=migration_of[id].migration.places,
                 pins={planning.policy.workspace: id},
             )
@@ -85,9 +86,12 @@ def complete_copies(planning: PlanContext, matched: MatchResult[PersonSpec, Pers
         row = match.row
         if row is not None and row.answers is None and row.id in wanted:
             answers, places = tuple(_held(known[row.id])), match.declared.places
-            moves = [f"{one.old_address} to {one.target}" for one in active if one.migration.places is places]
-            reason = f"its answer is copied from {' and '.join(moves)}" if moves else None
-            matched.matches[position] = replace(match, row=replace(row, answers=answers), reason=reason)
+            moves = [f"{one.deletion.address} to {one.target}" for one in active if one.migration.places is places]
+            matched.matches[position] = replace(
+                match,
+                row=replace(row, answers=answers),
+                reason=f"its answer is copied from {' and '.join(moves)}" if moves else None,
+            )
 
 
 def _held(row: AnswersRow) -> Iterator[AnswerRow]:
@@ -102,7 +106,7 @@ def add_replaced_conditions(
 ) -> Sequence[Group]:
     """Return the declared smart groups, and others, with the conditions that migrations replace."""
     active = {
-        migration.old.id: migration
+        migration.deletion.row.id: migration
         for migration in planning.migrations.values()
         if migration.migration.all_groups and not migration.is_held
     }
@@ -131,8 +135,11 @@ def give_reasons(planning: PlanContext, matched: MatchResult[SmartGroupSpec, Sma
     for position, match in enumerate(matched.matches if migrations else ()):
         for migration in migrations:
             if match.declared.places is migration.migration.places:
-                reason = f"its conditions name {migration.old_address}, whose answers move to {migration.target}"
-                matched.matches[position] = replace(match, reason=reason)
+                matched.matches[position] = replace(
+                    match,
+                    reason=f"its conditions name {migration.deletion.address}, "
+                    f"whose answers move to {migration.target}",
+                )
 
 
 def _is_of(one: Group, row: SmartGroupRow, workspace: str) -> bool:

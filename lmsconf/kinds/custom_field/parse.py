@@ -5,24 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias, cast
 
-from msgspec import Struct
-
-from lmsconf.errors import Problem, SourceLocation, shorten
+from lmsconf.errors import Problem, shorten
 from lmsconf.kinds.custom_field.types import (
     FLAGS,
     MOST_FIELDS,
     CustomFieldSpec,
     DeclaredChoice,
     DeclaredChoices,
-    FieldRow,
     Migration,
 )
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD
 from lmsconf.kinds.shared.manifest_entries import delete_entry_by_name, parse_names, parse_pins
-from lmsconf.kinds.user.types import Answer
-from lmsconf.model.address import Address, RemoteId
+from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.declarations import DeleteEntry, DesiredResource, SourceMap
+from lmsconf.model.declarations import DeleteEntry, DesiredResource, PlacesBelow
 from lmsconf.model.names import did_you_mean, list_names, normalize_name, quote_name
 from lmsconf.model.plan import Change
 from lmsconf.planner.manifest_entries import ManifestEntry
@@ -31,47 +27,11 @@ MIGRATE: Final = "migrate"
 Field: TypeAlias = "DesiredResource[CustomFieldSpec]"
 
 
-class ActiveMigration(Struct, frozen=True, kw_only=True):
-    """A migration whose old field is live.
-
-    copies: the answers that are still to be copied, by person. settled: everybody whose old answer is, or will be, in
-    the new field. is_held: the old field is kept for now, because some answers cannot be copied.
-    """
-
-    migration: Migration
-    old: FieldRow
-    target: Address
-    target_type: str
-    copies: Mapping[RemoteId, Answer]
-    settled: frozenset[RemoteId]
-    is_held: bool
-
-    @property
-    def old_address(self) -> Address:
-        """The address of the old field."""
-        return Address.of(CUSTOM_FIELD, self.migration.source)
-
-
 def has_migration(declared: Sequence[Field], absent: Sequence[DeleteEntry[Any]]) -> bool:
     """Whether a declaration, or a deletion of a plan, has a migration."""
     return any(resource.spec.migrate is not None for resource in declared) or any(
         isinstance(entry.spec, Migration) for entry in absent
     )
-
-
-class _PlacesBelow(Struct, frozen=True):
-    """The source locations of the parts of one key of an entry."""
-
-    places: SourceMap
-    key: str
-
-    def at(self, *path: str | int) -> SourceLocation:
-        """Return the location of the value at `path` below the key."""
-        return self.places.at(self.key, *path)
-
-    def find(self, text: str, *path: str | int) -> SourceLocation:
-        """Return the location of a list item below the key."""
-        return self.places.find(text, self.key, *path)
 
 
 def parse_migration(entry: ManifestEntry, target: str) -> Migration | None:
@@ -92,7 +52,7 @@ def _parse(entry: ManifestEntry, body: Mapping[str, Json], target: str, *, is_re
         },
         deletes_rest=body.get("not_copied") == "delete",
         all_groups=body.get("conditions") == "all",
-        places=_PlacesBelow(entry.places, MIGRATE),
+        places=PlacesBelow(entry.places, (MIGRATE,)),
         is_replayed=is_replayed,
     )
 

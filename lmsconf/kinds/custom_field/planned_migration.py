@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from msgspec import Struct, field
@@ -14,11 +15,7 @@ from msgspec.structs import replace
 
 from lmsconf.errors import Severity, shorten
 from lmsconf.kinds.custom_field.lost_answers import answer_keys, known_answers
-from lmsconf.kinds.custom_field.parse import (
-    ActiveMigration,
-    deletion_of_source,
-    unknown_target_choice,
-)
+from lmsconf.kinds.custom_field.parse import deletion_of_source, unknown_target_choice
 from lmsconf.kinds.custom_field.types import CustomFieldSpec, FieldRow, Migration
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, USER, choices_registry_kind
 from lmsconf.kinds.shared.responses import AnswerRow
@@ -105,13 +102,15 @@ def plan_migrations(planning: PlanContext, matched: Fields) -> None:
         type = _type_of(planning, matched, target)
         if type is None or _refuse_choices(planning, migration, target, type, deletion.row):
             continue
-        active = _Copying(planning, migration, deletion, target, type, _live_row(planning, target)).plan()
+        active = ActiveMigration(planning, migration, deletion, target, type, _live_row(planning, target))
         planning.migrations[deletion.address] = active
+        active.plan()
         if active.is_held:
             _keep(planning, matched, deletion)
         else:
-            reason = f"its answers are copied to {target}"
-            matched.deletions[matched.deletions.index(deletion)] = replace(deletion, reason=reason)
+            matched.deletions[matched.deletions.index(deletion)] = replace(
+                deletion, reason=f"its answers are copied to {target}"
+            )
 
 
 def _live_row(planning: PlanContext, target: Address) -> FieldRow | None:
@@ -168,45 +167,44 @@ def _keep(planning: PlanContext, matched: Fields, deletion: Deletion[FieldRow]) 
     matched.unmanaged.append(UndeclaredResource(deletion.address, deletion.row))
 
 
-class _Uncopied(Struct, frozen=True):
-    """Why an answer cannot be copied."""
+class ActiveMigration(Struct):
+    """A migration whose old field is live: the answers to it, compared with those to the new field.
 
-    reason: str
-
-
-class _Copying(Struct):
-    """The answers to one old field, compared with those to the new one."""
+    target, target_type: the new field. new: its row, None if it is not live. copies: the answers that are still to be
+    copied, by person. settled: everybody whose old answer is, or will be, in the new field. uncopied: why answers
+    cannot be copied → whose. unreadable: how many answers are of an unknown format.
+    """
 
     planning: PlanContext
     migration: Migration
     deletion: Deletion[FieldRow]
     target: Address
-    type: str
+    target_type: str
     new: FieldRow | None
     copies: dict[RemoteId, Answer] = field(default_factory=dict)
     settled: set[RemoteId] = field(default_factory=set)
     uncopied: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     unreadable: int = 0
 
-    def plan(self) -> ActiveMigration:
+    @property
+    def keeps_old(self) -> bool:
+        """Whether the old field is to stay for now, because some answers cannot be copied."""
+        return _LEFT_OUT in self.uncopied or (bool(self.uncopied) and not self.migration.deletes_rest)
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the old field stays; the deletion of a plan made before is refused instead."""
+        return self.keeps_old and not self.migration.is_replayed
+
+    def plan(self) -> None:
         known = known_answers(self.planning.snapshot)
         if isinstance(known, str):
             self._refuse_unknown(known)
         else:
             self._compare(known)
-        stop = bool(self.uncopied) and not self.migration.deletes_rest
-        if stop or _LEFT_OUT in self.uncopied:
+        if self.keeps_old:
             self._report_uncopied()
         self._note_copies()
-        return ActiveMigration(
-            migration=self.migration,
-            old=self.deletion.row,
-            target=self.target,
-            target_type=self.type,
-            copies=self.copies,
-            settled=frozenset(self.settled),
-            is_held=(stop or _LEFT_OUT in self.uncopied) and not self.migration.is_replayed,
-        )
 
     def _compare(self, known: Mapping[RemoteId, AnswersRow]) -> None:
         people = {row.id: row for row in self.planning.snapshot.rows(PersonRow)}
@@ -219,7 +217,7 @@ class _Copying(Struct):
                 self.unreadable += row.answers is None or old is not None
             elif isinstance(old, AnswerRow):
                 live = declared[id] if id in declared else self._live(new if isinstance(new, AnswerRow) else None)
-                self._add(id, self._translated(old), live, people.get(id), named, row)
+                self._add(row, old, live, people.get(id), named)
         if self.unreadable:
             self._refuse_unknown(f"the answers of {count_people(self.unreadable)} have an unknown format")
 
@@ -232,29 +230,33 @@ class _Copying(Struct):
             if self.target.name in answers and self.planning.chosen(resource.address):
                 pin, picked = resource.pin(workspace), picked_choices(answers[self.target.name])
                 names = (resource.address.name, *resource.previously)
-                ids = {pin} if pin is not None else {by_name[name] for name in names if name in by_name}
-                found.update(dict.fromkeys(ids, picked or None))
+                found.update(
+                    dict.fromkeys(
+                        {pin} if pin is not None else {by_name[name] for name in names if name in by_name},
+                        picked or None,
+                    )
+                )
         return found
 
     def _add(
         self,
-        id: RemoteId,
-        wanted: frozenset[str] | _Uncopied,
+        row: AnswersRow,
+        old: AnswerRow,
         live: frozenset[str] | None,
         person: PersonRow | None,
         named: Mapping[str, RemoteId],
-        row: AnswersRow,
     ) -> None:
         """Sort one person's answer: to be copied, already there, without a counterpart, or not to be copied.
 
         live: the answer to the new field, as declared or live; None: declared to be none.
         """
-        if isinstance(wanted, _Uncopied):
-            reason = wanted.reason
+        id, wanted = row.id, self._translated(old)
+        if isinstance(wanted, str):
+            reason = wanted
         elif not wanted:
             return
-        elif live and (live == wanted or (self.type == "MULTI_SELECT" and wanted <= live)):
-            self._settle(id, row)
+        elif live and (live == wanted or (self.target_type == "MULTI_SELECT" and wanted <= live)):
+            self._settle(id, old)
             return
         elif live or live is None:
             reason = _OTHER
@@ -266,16 +268,14 @@ class _Copying(Struct):
             self.unreadable += 1
             return
         else:
-            self.copies[id] = wanted if self.type == "MULTI_SELECT" else next(iter(wanted))
-            self._settle(id, row)
+            self.copies[id] = wanted if self.target_type == "MULTI_SELECT" else next(iter(wanted))
+            self._settle(id, old)
             return
         self.uncopied[reason].append(f"user id {id}" if person is None or not person.email else f"user/{person.name}")
 
-    def _settle(self, id: RemoteId, row: AnswersRow) -> None:
+    def _settle(self, id: RemoteId, old: AnswerRow) -> None:
         """Count a person as moved, unless a part of the answer is dropped."""
-        old = _answer(row, answer_keys(self.deletion.row))
-        picked = self._picked(old) if isinstance(old, AnswerRow) else frozenset[str]()
-        if all(self.migration.choices.get(name, name) is not None for name in picked):
+        if all(self.migration.choices.get(name, name) is not None for name in self._picked(old)):
             self.settled.add(id)
 
     def _is_planned(self, address: Address) -> bool:
@@ -288,7 +288,7 @@ class _Copying(Struct):
         """Return a live answer to the new field, by the names after the plan."""
         if answer is None:
             return frozenset()
-        if self.type == "TEXT":
+        if self.target_type == "TEXT":
             return frozenset({normalize_name(answer.as_text)} if answer.as_text else ())
         scope = choices_registry_kind(self.target.name)
         return frozenset(self.planning.registry.name(scope, one) or normalize_name(one) for one in answer.picked)
@@ -301,20 +301,17 @@ class _Copying(Struct):
         names: dict[str, str] = {choice.id: normalize_name(choice.name) for choice in old.choices}
         return frozenset(names.get(choice, normalize_name(choice)) for choice in answer.picked)
 
-    def _translated(self, answer: AnswerRow) -> frozenset[str] | _Uncopied:
-        """Return an answer in the choices of the new field; empty if it has no counterpart there."""
+    def _translated(self, answer: AnswerRow) -> frozenset[str] | str:
+        """Return an answer in the choices of the new field, empty without a counterpart there; or why it has none."""
         picked, old = self._picked(answer), self.deletion.row
         if old.type != "TEXT" and picked - {normalize_name(choice.name) for choice in old.choices}:
-            return _Uncopied(_NO_CHOICE)
+            return _NO_CHOICE
         mapped = (self.migration.choices.get(name, name) for name in picked)
         out = frozenset(name for name in mapped if name is not None)
-        if self.type != "MULTI_SELECT" and len(out) > 1:
-            return _Uncopied(_SEVERAL)
-        if self.type != "TEXT":
-            scope = choices_registry_kind(self.target.name)
-            if not all(self.planning.registry.has(scope, name) for name in out):
-                return _Uncopied(_NO_CHOICE)
-        return out
+        if self.target_type != "MULTI_SELECT" and len(out) > 1:
+            return _SEVERAL
+        has = partial(self.planning.registry.has, choices_registry_kind(self.target.name))
+        return out if self.target_type == "TEXT" or all(map(has, out)) else _NO_CHOICE
 
     def _refuse_unknown(self, why: str) -> None:
         self.planning.problem(

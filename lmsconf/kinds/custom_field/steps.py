@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from shlex import quote
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
 from lmsconf.api.spec.value_encoding import encode_cleared_description
 from lmsconf.errors import Severity, SourceLocation
 from lmsconf.kinds.custom_field.compare import NEW, named_ref
-from lmsconf.kinds.custom_field.parse import ActiveMigration
 from lmsconf.kinds.custom_field.types import FLAGS, MOST_FIELDS, CustomFieldSpec, FieldRow
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, SMART_GROUP
 from lmsconf.kinds.shared.responses import id_in_response
@@ -27,6 +26,9 @@ from lmsconf.model.forms import Form
 from lmsconf.model.names import normalize_name
 from lmsconf.planner.context import SLOT, BeforeAfter, Deletion, Match, MatchResult, PlanContext
 from lmsconf.planner.diff import KeyedNames
+
+if TYPE_CHECKING:
+    from lmsconf.kinds.custom_field.planned_migration import ActiveMigration
 
 
 def count_slots(planning: PlanContext, matched: MatchResult[CustomFieldSpec, FieldRow]) -> None:
@@ -238,9 +240,14 @@ def _replacement(
     ends: frozenset[Ref] = frozenset(),
     avoids: frozenset[Ref] = frozenset(),
 ) -> Step:
-    path = {"customFieldId": row.id}
     return Step(
-        operation="custom-fields.replace", path=path, body=body, makes=makes, uses=uses, ends=ends, avoids=avoids
+        operation="custom-fields.replace",
+        path={"customFieldId": row.id},
+        body=body,
+        makes=makes,
+        uses=uses,
+        ends=ends,
+        avoids=avoids,
     )
 
 

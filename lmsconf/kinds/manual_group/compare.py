@@ -41,11 +41,7 @@ def diff_group(planning: PlanContext, match: Match[ManualGroupSpec, GroupRow]) -
     for key, people in declared_lists(declared.spec):
         if not compare_people_list(planning, declared, key, people, row, sides):
             return None
-    if row is None:
-        return BeforeAfter(
-            before=None, after=sides.after, defaults=tuple(key for key in LISTS if key not in sides.after)
-        )
-    return sides.compared()
+    return sides.compared(row, LISTS)
 
 
 def with_listed_people(planning: PlanContext, row: GroupRow) -> GroupRow:
@@ -64,7 +60,7 @@ def group_before_deletion(planning: PlanContext, deletion: Deletion[GroupRow]) -
             refuse_unread_list(planning, deletion.address, key, deletion.absent.source if deletion.absent else None)
         else:
             add_live_list(planning, key, ids, sides)
-    return sides.compared()
+    return sides.compared(deletion.row)
 
 
 def live_group_form(planning: PlanContext, row: GroupRow) -> Form:
@@ -96,8 +92,14 @@ def group_steps(planning: PlanContext, match: Match[ManualGroupSpec, GroupRow], 
     id = me if row is None else row.id
     steps: list[Step] = []
     if row is None:
-        body = planning.call_templates.body("manual-groups.create", name=at.name)
-        steps.append(Step(operation="manual-groups.create", body=body, makes=frozenset({me}), uses=free_name_ref(at)))
+        steps.append(
+            Step(
+                operation="manual-groups.create",
+                body=planning.call_templates.body("manual-groups.create", name=at.name),
+                makes=frozenset({me}),
+                uses=free_name_ref(at),
+            )
+        )
     else:
         steps.extend(rename_steps(planning, "manual-groups.rename", {"groupId": row.id}, match, sides))
     for key, adds, removes in LIST_OPERATIONS:

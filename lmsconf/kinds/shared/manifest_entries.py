@@ -103,8 +103,9 @@ def parse_time(entry: ManifestEntry, value: Json, at: tuple[str | int, ...], *, 
     try:
         return parse_manifest_time(str(value), entry.timezone, end_of_day=end_of_day)
     except BadTime as wrong:
-        source = entry.places.at(*at)
-        entry.report(Problem(code="manifest/time", message=f"{at[-1]}: {wrong}", hint=wrong.hint, source=source))
+        entry.report(
+            Problem(code="manifest/time", message=f"{at[-1]}: {wrong}", hint=wrong.hint, source=entry.places.at(*at))
+        )
         return None
 
 

@@ -25,7 +25,6 @@ from lmsconf.kinds.smart_group.conditions import (
     keep_system_conditions,
     ordered_conditions,
     plan_condition_losses,
-    record_planned_conditions,
     record_possible_renames,
     record_references,
     refuse_unknown_references,
@@ -80,13 +79,11 @@ def diff_smart_group(planning: PlanContext, match: Match[SmartGroupSpec, SmartGr
             sides.before["conditions"] = condition_set(live_conditions)
             sides.sizes["conditions"] = len(live_conditions)
             if not planning.policy.additive:
-                record_planned_conditions(planning, row.id, wanted)
+                planning.planned_conditions[row.id] = wanted
     for key, people in declared_lists(spec):
         if not compare_people_list(planning, declared, key, people, row, sides):
             return None
-    if row is None:
-        return BeforeAfter(before=None, after=sides.after, defaults=() if spec.managers is not None else ("managers",))
-    return sides.compared()
+    return sides.compared(row, ("managers",))
 
 
 def smart_group_before_deletion(planning: PlanContext, deletion: Deletion[SmartGroupRow]) -> BeforeAfter:
@@ -99,7 +96,7 @@ def smart_group_before_deletion(planning: PlanContext, deletion: Deletion[SmartG
     else:
         sides.before["conditions"] = condition_set(conditions_by_name(planning, row.conditions))
         add_live_list(planning, "managers", row.managers, sides)
-    return sides.compared()
+    return sides.compared(row)
 
 
 def kept_system_condition(sides: BeforeAfter) -> str | None:

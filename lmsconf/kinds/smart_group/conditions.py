@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.errors import shorten
-from lmsconf.kinds.custom_field.compare import choice_has_error, renamed_choice_hint
+from lmsconf.kinds.custom_field.compare import renamed_choice_hint
 from lmsconf.kinds.custom_field.lost_answers import FieldOrChoiceDeletion
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, SMART_GROUP, choices_registry_kind
 from lmsconf.kinds.smart_group.types import ConditionRow, DeclaredCondition, SmartGroupRow, SmartGroupSpec
@@ -173,7 +173,7 @@ def refuse_unknown_references(
             continue
         scope = choices_registry_kind(condition.field)
         for name in sorted(condition.choices):
-            if choice_has_error(planning, at, name):
+            if (at, name) in planning.doubtful_choices:
                 whole = False
             elif not planning.registry.has(scope, name):
                 _unknown_choice(planning, declared, position, at, name)
@@ -207,11 +207,6 @@ def record_possible_renames(
             if other.field == condition.field and other.choices >= condition.choices - parts.new:
                 for new in condition.choices - other.choices:
                     parts.likely.setdefault(new, set()).update((other.choices - condition.choices) & parts.undeclared)
-
-
-def record_planned_conditions(planning: PlanContext, id: RemoteId, conditions: Sequence[DeclaredCondition]) -> None:
-    """Record the conditions of a live smart group after the plan."""
-    planning.planned_conditions[id] = conditions
 
 
 def record_references(planning: PlanContext, deleted: frozenset[str]) -> None:

@@ -106,7 +106,6 @@ def _details(api: Api, rows: Sequence[SmartGroupRow], on_queued: Callable[[], No
 
 
 CODE: Final = "effects/not-as-predicted"
-_HINT: Final = "The service may still be computing its members; check again with: lmsconf plan."
 
 
 def compare_members(api: Api, plan: Plan) -> Iterator[Problem]:
@@ -132,7 +131,7 @@ def compare_members(api: Api, plan: Plan) -> Iterator[Problem]:
             yield Problem(
                 code=CODE,
                 message=f"{group.address}: {_difference(group.after, len(members & active))}",
-                hint=_HINT,
+                hint="The service may still be computing its members; check again with: lmsconf plan.",
                 severity=Severity.WARNING,
                 address=str(group.address),
             )

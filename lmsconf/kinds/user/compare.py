@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Final, cast
 
 from lmsconf.api.spec.value_encoding import NEVER_CLEARED, clear_answer_key
 from lmsconf.errors import Severity
-from lmsconf.kinds.custom_field.compare import field_types, refuse_unrenamed_choices
+from lmsconf.kinds.custom_field.compare import refuse_unrenamed_choices
+from lmsconf.kinds.schemas import PROPERTIES
 from lmsconf.kinds.shared.kind_names import ADMIN, USER
 from lmsconf.kinds.shared.manifest_entries import refuse_missing_key, refuse_unread_list
 from lmsconf.kinds.shared.times import format_time
@@ -32,12 +33,11 @@ from lmsconf.kinds.user.types import (
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.forms import Form
 from lmsconf.model.names import did_you_mean_email, normalize_name
-from lmsconf.planner.context import BeforeAfter, Deletion, Match, MatchResult, PlanContext
+from lmsconf.planner.context import BeforeAfter, Match, MatchResult, PlanContext
 from lmsconf.planner.matching import match_declared, refuse_taken_names
 from lmsconf.planner.missing_references import hint_on_missing, suggest_name
 
 _DATE: Final = "custom_archive_date"
-_BY_DEFAULT: Final = ("admin", "manager", "applications")
 
 
 def match_people(
@@ -92,15 +92,24 @@ def diff_person(planning: PlanContext, match: Match[PersonSpec, PersonRow]) -> B
     after = declared_form(planning, declared, answers)
     if row is None:
         refuse_unrenamed_choices(planning, declared, choice_refs_in_answers(planning, answers))
-        return BeforeAfter(before=None, after=after, defaults=tuple(key for key in _BY_DEFAULT if key not in after))
+        return BeforeAfter(
+            before=None,
+            after=after,
+            defaults=tuple(key for key in ("admin", "manager", "applications") if key not in after),
+        )
     held = live_answers(planning, row, answers)
     before = live_form(planning, row, spec, held)
     if not planning.policy.additive:
         record_choice_changes(planning, cast("Mapping[str, Answer]", before.get("answers", {})), answers)
     _refuse_merge(planning, declared, row)
     _refuse_clearing(planning, declared, held, answers)
-    sizes = {"applications": len(row.applications or ())}
-    return BeforeAfter(before=before, after=after, sizes=sizes, taken=_taken(before, after), is_archived=row.archived)
+    return BeforeAfter(
+        before=before,
+        after=after,
+        sizes={"applications": len(row.applications or ())},
+        taken=_taken(before, after),
+        is_archived=row.archived,
+    )
 
 
 def _may_come(planning: PlanContext, declared: DesiredResource[PersonSpec], spec: PersonSpec) -> bool:
@@ -154,7 +163,7 @@ def _refuse_clearing(
     if planning.policy.additive:
         return
     for field in sorted(field for field, answer in wanted.items() if held.get(field) and not answer):
-        key = clear_answer_key(field_types(planning).get(field, "MULTI_SELECT"))
+        key = clear_answer_key(planning.field_types.get(field, "MULTI_SELECT"))
         if planning.call_templates.behaviour(key) == NEVER_CLEARED:
             planning.problem(
                 "refusal/answer-not-cleared",
@@ -179,40 +188,30 @@ def _taken(before: Form, after: Form) -> frozenset[str]:
 def declared_form(planning: PlanContext, declared: DesiredResource[PersonSpec], answers: Mapping[str, Answer]) -> Form:
     """Return the desired state; `answers` are those of `resolve_declared_answers`."""
     spec = declared.spec
-    form: Form = {"email": declared.address.name}
-    form.update({key: spec.texts[key] for key in TEXTS if key in spec.texts})
-    form.update({key: spec.flags[key] for key in RIGHTS if key in spec.flags})
-    if spec.applications is not None:
-        form["applications"] = spec.applications
-    if "metadata" in spec.declared_keys:
-        form["metadata"] = dict(spec.metadata)
-    if "answers" in spec.declared_keys:
-        form["answers"] = dict(answers)
-    if "archived" in spec.flags:
-        form["archived"] = spec.flags["archived"]
-    if "custom_archive_date" in spec.declared_keys:
-        form["custom_archive_date"] = _shown(planning, spec.archive_date)
-    return form
+    values: Form = {
+        **spec.texts,
+        **spec.flags,
+        "applications": spec.applications,
+        "metadata": dict(spec.metadata),
+        "answers": dict(answers),
+        _DATE: _shown(planning, spec.archive_date),
+    }
+    return {"email": declared.address.name, **{key: values[key] for key in PROPERTIES if key in spec.declared_keys}}
 
 
 def live_form(planning: PlanContext, row: PersonRow, spec: PersonSpec, answers: Mapping[str, Answer]) -> Form:
     """Return the live state under the same keys, in the same order; `answers` are those of `live_answers`."""
-    form: Form = {"email": row.name}
-    form.update({key: normalize_name(getattr(row, key) or "") for key in TEXTS if key in spec.texts})
-    form.update({key: bool(getattr(row, key)) for key in RIGHTS if key in spec.flags})
-    if spec.applications is not None:
-        form["applications"] = spec.applications.live_to_compare(row.applications or frozenset())
-    if "metadata" in spec.declared_keys:
-        held = dict(row.metadata or ())
-        form["metadata"] = {key: held.get(key) for key in spec.metadata}
-    if "answers" in spec.declared_keys:
-        form["answers"] = dict(answers)
-    if "archived" in spec.flags:
-        form["archived"] = row.archived
-    if "custom_archive_date" in spec.declared_keys:
-        date = None if row.archive_date is None else datetime.fromtimestamp(row.archive_date // 1000, UTC)
-        form["custom_archive_date"] = _shown(planning, date)
-    return form
+    held, applications = dict(row.metadata or ()), spec.applications
+    values: Form = {
+        **{key: normalize_name(getattr(row, key) or "") for key in TEXTS},
+        **{key: bool(getattr(row, key)) for key in RIGHTS},
+        "applications": applications and applications.live_to_compare(row.applications or frozenset()),
+        "metadata": {key: held.get(key) for key in spec.metadata},
+        "answers": dict(answers),
+        "archived": row.archived,
+        _DATE: _shown(planning, row.archives_at),
+    }
+    return {"email": row.name, **{key: values[key] for key in PROPERTIES if key in spec.declared_keys}}
 
 
 def _shown(planning: PlanContext, moment: datetime | None) -> str | None:
@@ -224,11 +223,6 @@ def first_unread_key(spec: PersonSpec, row: PersonRow) -> str | None:
     wanted = spec.declared_keys & {*TEXTS, "applications", "metadata", "answers"}
     keys = sorted(wanted | (set(RIGHTS) if spec.needs_live_rights else set()))
     return next((key for key in keys if getattr(row, key) is None), None)
-
-
-def person_before_deletion(planning: PlanContext, deletion: Deletion[PersonRow]) -> BeforeAfter:
-    """Return the e-mail only: people are never deleted."""
-    return BeforeAfter(before={"email": deletion.row.name}, after=None)
 
 
 def check_rights_changes(planning: PlanContext, match: Match[PersonSpec, PersonRow]) -> None:

@@ -12,8 +12,6 @@ from lmsconf.api.spec.value_encoding import ANSWERS, PickedChoice, build_answers
 from lmsconf.errors import shorten
 from lmsconf.kinds.custom_field.compare import (
     answered_ref,
-    choice_has_error,
-    field_types,
     named_ref,
     renamed_choice_hint,
 )
@@ -47,7 +45,7 @@ def resolve_declared_answers(planning: PlanContext, declared: DesiredResource[Pe
             _unknown_field(planning, declared, field)
             whole = False
             continue
-        type = field_types(planning).get(field, _SEVERAL)
+        type = planning.field_types.get(field, _SEVERAL)
         wrong = _misfit(type, answer)
         if wrong:
             _problem(planning, declared, "user/answer", field, f"{at} {wrong}", None)
@@ -78,7 +76,7 @@ def _shaped(type: str, answer: Answer) -> Answer:
 def _knows_choices(planning: PlanContext, declared: DesiredResource[PersonSpec], field: str, answer: Answer) -> bool:
     at, scope, whole = Address.of(CUSTOM_FIELD, field), choices_registry_kind(field), True
     for name in sorted(picked_choices(answer)):
-        if choice_has_error(planning, at, name):
+        if (at, name) in planning.doubtful_choices:
             whole = False
         elif not planning.registry.has(scope, name):
             known = planning.registry.names(scope)
@@ -118,7 +116,7 @@ def live_answers(planning: PlanContext, row: PersonRow, wanted: Iterable[str]) -
 
 
 def _live(planning: PlanContext, field: str, answer: AnswerRow | None) -> Answer:
-    type = field_types(planning).get(field, _SEVERAL)
+    type = planning.field_types.get(field, _SEVERAL)
     if type == "TEXT":
         return (answer.as_text or None) if answer else None
     scope = choices_registry_kind(field)
@@ -143,7 +141,7 @@ def choice_refs_in_answers(planning: PlanContext, answers: Mapping[str, Answer])
     return frozenset(
         Ref(Address.of(CUSTOM_FIELD, field), name)
         for field, answer in answers.items()
-        if field_types(planning).get(field) != "TEXT"
+        if planning.field_types.get(field) != "TEXT"
         for name in picked_choices(answer)
     )
 
@@ -255,7 +253,7 @@ def _named(planning: PlanContext, sent: Iterable[tuple[str, _Value]]) -> frozens
 
 
 def _type(planning: PlanContext, field: str) -> str:
-    return field_types(planning).get(field, _SEVERAL)
+    return planning.field_types.get(field, _SEVERAL)
 
 
 def _value(planning: PlanContext, field: str, answer: Answer) -> _Value:

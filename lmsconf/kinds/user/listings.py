@@ -6,8 +6,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cached_property
-from operator import itemgetter
-from typing import Final, TypeAlias, cast
+from typing import Final, TypeAlias
 
 from lmsconf.api.spec.operations import EXTENDED_INFO, USERS
 from lmsconf.errors import InvalidResponse, Rejected
@@ -21,7 +20,6 @@ from lmsconf.planner.reading import ReadContext
 
 MEMBER_OF: Final = "memberOfGroups"
 MANAGER_OF: Final = "managerOfGroups"
-_GROUP_ID: Final = cast("Callable[[Json], object]", itemgetter("groupId"))
 
 
 class ExtendedInfoListing:
@@ -60,12 +58,6 @@ class ExtendedInfoListing:
     def _manual_only(self, groups: list[Json]) -> list[Json]:
         """Return the manual groups, one shared object each to save memory, and items without an id, unchanged."""
         manual = self._manual
-        try:
-            ids = [*map(_GROUP_ID, groups)]
-        except (TypeError, KeyError):
-            ids = []
-        if len(ids) == len(groups) and {*map(type, ids)} <= {str}:  # so it is for all but odd services
-            return [self._shared(group) for group, id in zip(groups, ids, strict=True) if id in manual]
         return [
             self._shared(group)
             for group in groups

@@ -25,7 +25,6 @@ from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.names import normalize_email, normalize_name
 from lmsconf.planner.manifest_entries import ManifestEntry
 
-_FLAGS: Final = (*RIGHTS, "archived")
 _DATE: Final = "custom_archive_date"
 
 
@@ -67,7 +66,7 @@ def _spec(entry: ManifestEntry) -> PersonSpec:
     return PersonSpec(
         declared_keys=frozenset(body.keys() & PROPERTIES.keys()),
         texts={key: normalize_name(str(body[key])) for key in TEXTS if key in body},
-        flags={key: bool(body[key]) for key in _FLAGS if key in body},
+        flags={key: bool(body[key]) for key in (*RIGHTS, "archived") if key in body},
         applications=_applications(entry),
         metadata=dict(cast("Mapping[str, str | None]", body.get("metadata", {}))),
         answers={

@@ -77,7 +77,6 @@ class PeopleDirectory(Struct, frozen=True):
         return Ref(Address.of(USER, person)) if person in self.new else self.by_email[person].id
 
 
-UNKNOWN_PERSON: Final = "Correct the e-mail, or create the account first."
 WHICH_PERSON: Final = "Correct one of the e-mails in the product, or archive the duplicate account."
 
 
@@ -139,11 +138,16 @@ def check_managers(
             _person(planning, declared, "managers", person, "person/given-right", given, None, Severity.NOTE)
         else:
             why = "cannot be made manager, because the service requires the manager right"
-            hint = (
+            _person(
+                planning,
+                declared,
+                "managers",
+                person,
+                "refusal/manager-right",
+                why,
                 "Set `manager: true` for the person under `users:`, grant the right by hand, or remove the "
-                f"person. The dialect key for who can manage is {WHO_CAN_MANAGE}."
+                f"person. The dialect key for who can manage is {WHO_CAN_MANAGE}.",
             )
-            _person(planning, declared, "managers", person, "refusal/manager-right", why, hint)
 
 
 def _refuse_manager(planning: PlanContext, declared: DesiredResource[Any], person: str, why: str, key: str) -> None:
@@ -220,7 +224,7 @@ def refuse_unknown_people(
     severity = Severity.WARNING if skip else Severity.ERROR
     for person in missing:
         similar = suggest_name(planning, person, people.by_email, did_you_mean_email)
-        near = hint_on_missing(planning, USER, similar, UNKNOWN_PERSON)
+        near = hint_on_missing(planning, USER, similar, "Correct the e-mail, or create the account first.")
         _person(planning, declared, key, person, "person/unknown", "is not a person of this workspace", near, severity)
     if not skip and planning.policy.skip_unknown:
         planning.problem(
@@ -274,9 +278,15 @@ class PeopleSides(Struct):
     sizes: dict[str, int] = field(default_factory=dict)
     archived: dict[str, frozenset[str]] = field(default_factory=dict)
 
-    def compared(self) -> BeforeAfter:
-        """Return both sides of a live resource."""
-        return BeforeAfter(before=self.before, after=self.after or None, sizes=self.sizes, archived=self.archived)
+    def compared(self, row: object, keys: Iterable[str] = ()) -> BeforeAfter:
+        """Return both sides of a live resource; for a new one, whose row is None, what it leaves out of `keys`."""
+        return BeforeAfter(
+            before=None if row is None else self.before,
+            after=self.after or None,
+            sizes=self.sizes,
+            archived=self.archived,
+            defaults=tuple(key for key in keys if key not in self.after) if row is None else (),
+        )
 
 
 def compare_people_list(

@@ -223,8 +223,9 @@ def _again(
 ) -> MatchResult[PersonSpec, PersonRow]:
     """Return the same matches with their rows replaced by those of the listing."""
     rows = {row.id: row for row in listing.rows}
-    matches = [replace(match, row=rows[match.row.id]) if match.row else match for match in matched.matches]
-    return MatchResult(matches=matches)
+    return MatchResult(
+        matches=[replace(match, row=rows[match.row.id]) if match.row else match for match in matched.matches]
+    )
 
 
 def _with(row: PersonRow, details: Mapping[str, Any]) -> PersonRow:

@@ -70,8 +70,12 @@ def _differs(before: Form, after: Form, key: str) -> bool:
 def _creation(planning: PlanContext, at: Address, after: Form) -> Step:
     """Return the call that creates the account, without a welcome e-mail: sending one is not lmsconf's decision."""
     texts = {wire_name: after[key] for key, wire_name in TEXTS.items()}
-    body = planning.call_templates.body("users.create", email=at.name, **texts, sendWelcomeEmail=False)
-    return Step(operation="users.create", body=body, makes=frozenset({Ref(at)}), uses=free_name_ref(at))
+    return Step(
+        operation="users.create",
+        body=planning.call_templates.body("users.create", email=at.name, **texts, sendWelcomeEmail=False),
+        makes=frozenset({Ref(at)}),
+        uses=free_name_ref(at),
+    )
 
 
 def _profile(
@@ -101,8 +105,12 @@ def _metadata(
     held = dict(row.metadata or ()) if row else {}
     whole = {key: value for key, value in {**held, **declared}.items() if value is not None}
     if whole != held:
-        body = planning.call_templates.body("users.update-metadata", metadata=whole)
-        yield Step(operation="users.update-metadata", path=path, body=body, uses=ready)
+        yield Step(
+            operation="users.update-metadata",
+            path=path,
+            body=planning.call_templates.body("users.update-metadata", metadata=whole),
+            uses=ready,
+        )
 
 
 def _rights(at: Address, path: Path, ready: frozenset[Ref], before: Form, after: Form) -> Iterator[Step]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Final, TypeAlias
 
 from msgspec import Struct, field
@@ -76,6 +76,11 @@ class PersonRow(SnapshotRow, frozen=True):
         """The e-mail, normalized for comparison."""
         return normalize_email(self.email)
 
+    @property
+    def archives_at(self) -> datetime | None:
+        """The custom archive date, to the second."""
+        return None if self.archive_date is None else datetime.fromtimestamp(self.archive_date // 1000, UTC)
+
 
 class AdminRow(SnapshotRow, frozen=True):
     """A person with administrator rights, from the extended listing; `name` is the normalized e-mail."""
@@ -118,8 +123,12 @@ class AnswersRow(SnapshotRow, frozen=True):
 
 def answers_of(row: PersonRow) -> AnswersRow:
     """Return the answers of a person whose row holds them; None also stands for answers that could not be read."""
-    held = None if row.answers is None else tuple((answer.field, answer) for answer in row.answers if answer.picked)
-    return AnswersRow(row.id, held, email=row.email, archived=row.archived)
+    return AnswersRow(
+        row.id,
+        None if row.answers is None else tuple((answer.field, answer) for answer in row.answers if answer.picked),
+        email=row.email,
+        archived=row.archived,
+    )
 
 
 class PersonSpec(Struct, frozen=True, kw_only=True):

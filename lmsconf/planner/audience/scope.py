@@ -11,7 +11,6 @@ from msgspec import Struct, field
 from lmsconf.kinds.content_target.content_resolver import ContentResolver
 from lmsconf.kinds.content_target.target_ids import EVERYONE_KEY
 from lmsconf.kinds.content_target.types import AssignmentSpec, TargetRow
-from lmsconf.kinds.custom_field.compare import field_types
 from lmsconf.kinds.custom_field.lost_answers import FieldOrChoiceDeletion
 from lmsconf.kinds.shared.kind_names import (
     CONTENT_TARGET,
@@ -234,7 +233,7 @@ def _answer(
     """Return a declared answer by ids: the field, and its choices, None if it takes a text."""
     at, scope = Address.of(CUSTOM_FIELD, name), choices_registry_kind(name)
     field_id = planning.registry.id_or_ref(CUSTOM_FIELD, name, Ref(at))
-    if field_types(planning).get(name) == "TEXT":
+    if planning.field_types.get(name) == "TEXT":
         return field_id, None
     choices = picked_choices(answer)
     return field_id, frozenset(planning.registry.id_or_ref(scope, choice, Ref(at, choice)) for choice in choices)

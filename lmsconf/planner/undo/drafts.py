@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from msgspec import Struct, field
-from msgspec.structs import replace
 
 from lmsconf.kinds.custom_field.types import parts_of
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD
@@ -18,7 +17,7 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_name
 from lmsconf.model.plan import Change
 from lmsconf.planner.kind import Kind, required_keys
-from lmsconf.planner.undo.names import marked_id, renamed_parts
+from lmsconf.planner.undo.names import renamed_parts
 from lmsconf.planner.undo.times import (
     EXCLUDE,
     INCLUDE,
@@ -75,19 +74,20 @@ class Drafter:
     """Drafts the entries that undo the changes of a run.
 
     there_again: what the run deleted, and others have made again as it was, or an earlier undo has created again.
-    left: what the drafts leave alone.
+    left: what the drafts leave alone. deleted_fields: the names of those that the undo deletes.
     """
 
     def __init__(self, times: Times) -> None:
         self._times = times
         self.there_again: set[Address] = set()
         self.left: list[LeftAlone] = []
+        self.deleted_fields: frozenset[str] = frozenset()
         self._related: dict[str, Mapping[str, list[tuple[Any, Body]]]] = {}
 
     def undo_creation(self, change: Change) -> Draft | None:
         """Return the entry that deletes what the run created; None if it is not live, or others have changed it."""
         times, kind = self._times, self._times.kinds[change.address.kind]
-        made = times.body_made(change)
+        made = times.body_made(change, change.after)
         row = self._related_row(kind, made) if kind.is_relation else self._created_row(kind, change, made)
         if row is None:
             return None
@@ -123,7 +123,7 @@ class Drafter:
             return not live
         unwanted = [item for item in live if item not in wanted] if parts is None else items_of(parts, EXCLUDE)
         late: Body = {key: [*sorted(run.unsure_people(change, key))]}
-        people = self._times.mark_made(change, late)[key]
+        people = self._times.body_made(change, late)[key]
         unsure = [*(people if isinstance(people, list) else ()), *run.unsure_texts(change)]
         differing = [item for item in wanted if item not in live] + [item for item in unwanted if item in live]
         return all(one in unsure for one in differing)
@@ -196,7 +196,7 @@ class Drafter:
             if _is_unresolved(kind, before):
                 self._tell(change, ALL, "it is not changed back: what it was for is not recorded")
                 return None
-            self._one_value(draft, before, times.body_made(change), live)
+            self._one_value(draft, before, times.body_made(change, change.after), live)
             return draft if draft.body else None
         declared, made = (form if isinstance(form, dict) else {} for form in (change.before, change.after))
         changed = dict.fromkeys(field_change.path.partition(".")[0] for field_change in change.fields)
@@ -208,7 +208,7 @@ class Drafter:
             elif key in _LISTS:
                 self._list(draft, key, live.get(key))
             else:
-                wanted = times.mark_made(change, {key: made.get(key)}).get(key)
+                wanted = times.body_made(change, {key: made.get(key)}).get(key)
                 earlier = before.get(key, declared.get(key))
                 self._value(draft, key, earlier, wanted, live.get(key))
         return draft if draft.body or name is not None else None
@@ -240,6 +240,9 @@ class Drafter:
             draft.body[key] = before
 
     def _part_value(self, draft: Draft, key: str, part: str, before: Json, made: Json, live: Json) -> Body:
+        if key == "answers" and part in self.deleted_fields and not before:
+            # The deletion of a field empties the answers to it.
+            return {}
         if isinstance(made, list) and is_text_list(made) and is_text_list(before or []) and is_text_list(live or []):
             then, now = (value if isinstance(value, list) else [] for value in (before, live))
             items = restored_items(then, made, now)
@@ -256,7 +259,11 @@ class Drafter:
 
     def _not_restorable(self, draft: Draft, key: str, value: Json, part: str | None = None) -> str | None:
         """Return why the service does not take an empty value of a person back; None if it takes the value."""
-        return why_not_emptied(self._times.live, key, part) if draft.kind.is_person and not value else None
+        if value or not draft.kind.is_person:
+            return None
+        times, kind = self._times, self._times.kinds[CUSTOM_FIELD]
+        fields = (row for row in times.rows(kind, live=True).values() if times.name_after(kind, row.id) == part)
+        return why_not_emptied(times.live, key, part, next(fields, None))
 
     def _list(self, draft: Draft, key: str, live: Json) -> None:
         """Include the people that the run removed and that are not in the list again; exclude those that it added."""
@@ -271,7 +278,7 @@ class Drafter:
         field_changes = [field_change for field_change in change.fields if field_change.path == key]
         added = [item for field_change in field_changes for item in field_change.added if is_done(str(item))]
         removed = [item for field_change in field_changes for item in field_change.removed if is_done(str(item))]
-        sides = self._times.mark_made(change, {key: {INCLUDE: removed, EXCLUDE: added}})[key]
+        sides = self._times.body_made(change, {key: {INCLUDE: removed, EXCLUDE: added}})[key]
         missing: Json = [item for item in items_of(sides, INCLUDE) if item not in now]
         wanted = self._without_missing(change, {key: missing})[key]
         parts: Body = {INCLUDE: wanted, EXCLUDE: [item for item in items_of(sides, EXCLUDE) if item in now]}
@@ -290,13 +297,9 @@ class Drafter:
             now, was = normalize_name(part.name), before.get(part.id)
             if was is None and now in added:
                 continue
-            made = renames.get(was, was) if was is not None else None
-            if was is not None and was != made and now != was:
-                if now == made:
-                    now = was
-                else:
-                    self._conflict(change, key, was, made, now)
-            names[part.id] = now
+            if was in renames and now not in (was, renames[was]):
+                self._conflict(change, key, was, renames[was], now)
+            names[part.id] = self._times.part_after(part.id)
         missing = [name for id, name in before.items() if id not in names and name in removed]
         taken = [name for name in missing if name in names.values()]
         again = [name for name in missing if name not in taken]
@@ -344,22 +347,6 @@ def _relation_key(kind: Kind, body: Mapping[str, Json]) -> str:
         return value["name"] if isinstance(value, dict) and "name" in value else value
 
     return json.dumps([named(body.get(key)) for key in sorted(required_keys(kind))])
-
-
-def without_values_of(deleted: Collection[str], draft: Draft) -> Draft | None:
-    """Return a draft without empty values for what the undo deletes, by id: the deletion empties them. None: no draft.
-
-    So for the answers to a field that the run has created.
-    """
-    body: Body = {}
-    for key, value in draft.body.items():
-        if isinstance(value, dict):
-            left = {part: item for part, item in value.items() if item or marked_id(part) not in deleted}
-            if left or not value:
-                body[key] = left
-        else:
-            body[key] = value
-    return replace(draft, body=body) if body or draft.name is not None or not draft.body else None
 
 
 def _filled_since(made: Body, live: Body) -> str | None:
