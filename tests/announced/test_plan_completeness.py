@@ -21,7 +21,7 @@ BLOCKED: Final = 4
 LISTS: Final = ("members", "managers", "choices", "conditions")
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(gate=6)
 @pytest.mark.parametrize(
     "seed", [*range(EVERY_DAY), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(EVERY_DAY, SEEDS))]
 )

@@ -25,8 +25,6 @@ from lmsconf.errors import ExitCode
 from lmsconf.sandbox.serve import serve
 from lmsconf.sandbox.service import Sandbox
 
-pytestmark = pytest.mark.sampled  # each case is some processes
-
 PROJECT = "workspaces: {sandbox: {url: 'sandbox:workspace.db'}}\ndefault_workspace: sandbox\n"
 MANIFEST = "groups: [{name: Søndag}, {name: Mandag}]\n"
 TOKEN = "s3cret-" + "token"
@@ -71,6 +69,7 @@ def wanted(folder: Path) -> int:
     return len(json.loads(shell(folder, "lmsconf plan --format json").stdout)["changes"])
 
 
+@pytest.mark.sampled
 def test_closed_stdin_is_no_terminal(project: Path) -> None:
     """Without stdin nobody can be asked: exit 64, and nothing is done."""
     ran = shell(project, "lmsconf apply <&-")
@@ -79,6 +78,7 @@ def test_closed_stdin_is_no_terminal(project: Path) -> None:
     assert wanted(project) == 2
 
 
+@pytest.mark.sampled
 def test_closed_stdout_and_stderr_lead_nowhere(project: Path) -> None:
     """What goes to a closed stream is lost, and nothing else: the work is done and the exit code tells."""
     planned = shell(project, "lmsconf plan --format json 2>&-")
@@ -90,6 +90,7 @@ def test_closed_stdout_and_stderr_lead_nowhere(project: Path) -> None:
     assert none.returncode == ExitCode.OK
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("unbuffered", ["", "1"], ids=["buffered", "unbuffered"])
 @pytest.mark.parametrize(
     "command", ["plan", "plan --format json", "--help", "--version", "explain", "completion bash", "runs"]
@@ -103,6 +104,7 @@ def test_a_full_stdout_is_an_error(project: Path, command: str, unbuffered: str)
     assert b"Exception ignored" not in ran.stderr
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("command", ["plan --bogus", "plan --only nothing/x", "-C missing plan"])
 def test_an_error_that_cannot_be_written_either(project: Path, command: str) -> None:
     """Both errors are told, and the exit code is of the first in order."""
@@ -112,6 +114,7 @@ def test_an_error_that_cannot_be_written_either(project: Path, command: str) -> 
     assert b"Traceback" not in ran.stderr
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("to", ["> /dev/full", "--output full"])
 def test_an_apply_whose_report_is_lost_says_how_it_ended(project: Path, to: str) -> None:
     """The workspace is changed, so the message says that, and where it can be read."""
@@ -126,6 +129,7 @@ def test_an_apply_whose_report_is_lost_says_how_it_ended(project: Path, to: str)
     assert b"group/Mandag" in shell(project, "lmsconf runs latest").stdout
 
 
+@pytest.mark.sampled
 def test_a_full_stderr_loses_only_what_it_would_say(project: Path) -> None:
     """Results, work and exit codes are as ever, also of an error and of a wrong command line."""
     assert shell(project, "lmsconf apply 2> /dev/full").returncode == ExitCode.USAGE
@@ -135,6 +139,7 @@ def test_a_full_stderr_loses_only_what_it_would_say(project: Path) -> None:
     assert (applied.returncode, b"Apply complete!" in applied.stdout) == (ExitCode.OK, True)
 
 
+@pytest.mark.sampled(gate=3)
 @pytest.mark.parametrize("more", LATIN, ids=["latin-1", "C"])
 @pytest.mark.parametrize(
     "command",
@@ -162,12 +167,14 @@ def _timeless(text: bytes) -> bytes:
     return re.sub(rb"\d\d:\d\d:\d\d[.\d]*|[0-9a-f]{64}", b"", text)
 
 
+@pytest.mark.sampled
 def test_text_is_for_the_terminal(project: Path) -> None:
     """What a person's terminal lacks is written as an escape."""
     assert b"S\\xf8ndag" in shell(project, "lmsconf plan", LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0").stdout
     assert b"S\xf8ndag" in shell(project, "lmsconf plan", PYTHONIOENCODING="latin-1").stdout
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("option", ["--output", "--out"])
 def test_a_pipe_gets_the_result_and_stays(project: Path, option: str) -> None:
     """A pipe with a name is written into; a link to it too."""
@@ -178,6 +185,7 @@ def test_a_pipe_gets_the_result_and_stays(project: Path, option: str) -> None:
     assert (project / "link").is_symlink()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("to", ["| cat", "> result; cat result", ">> result; cat result"])
 def test_a_name_of_stdout_is_stdout(project: Path, to: str) -> None:
     """A link like /dev/stdout goes where stdout goes, behind what is there already, and stays."""
@@ -190,6 +198,7 @@ def test_a_name_of_stdout_is_stdout(project: Path, to: str) -> None:
     assert link.is_symlink()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("number", "code"), CUT)
 @pytest.mark.parametrize("format_", ["text", "json"])
 def test_a_run_cut_short_at_the_question_changes_nothing(
@@ -210,6 +219,7 @@ def served(held: HeldResponse) -> Iterator[tuple[Sandbox, dict[str, str]]]:
         yield sandbox, {"LMSCONF_URL": server.url, "LMSCONF_TOKEN": TOKEN}
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("number", "code"), CUT)
 def test_a_run_cut_short_while_it_checks_lists_what_was_not_done(
     project: Path, number: signal.Signals, code: int

@@ -57,6 +57,7 @@ INSTALLING = 60
 
 
 @pytest.mark.slow
+@pytest.mark.sampled(gate=2)
 @pytest.mark.parametrize("columns", [80, 120])
 def test_the_first_reviewed_change_takes_eight_minutes(columns: int, tmp_path: Path) -> None:
     """Reading the README, typing what it shows, and waiting for it: from an import to a change that is applied."""

@@ -58,6 +58,7 @@ def test_pages_print_what_they_show(page: Path, tmp_path: Path, updating: bool) 
 
 
 @pytest.mark.slow
+@pytest.mark.sampled(gate=3)
 @followed_pages
 def test_pages_can_be_pasted_into_a_terminal(page: Path, tmp_path: Path) -> None:
     """Blocks that are pasted into a terminal run to their end: no question takes the next line for its answer.

@@ -194,6 +194,7 @@ def test_an_interrupted_apply_reports_what_it_did_and_goes_on_later(
 
 
 @pytest.mark.slow
+@pytest.mark.sampled(gate=3)
 @pytest.mark.parametrize("seed", range(3))
 def test_an_apply_whose_workers_are_killed_converges(served: ServedFleet, seed: int) -> None:
     """However often workers are killed with a write under way: applied again, all is there, and nothing twice."""
@@ -314,13 +315,12 @@ def test_processes_keep_to_a_limit_together(served: ServedFleet) -> None:
 # A thousand workspaces, and many processes at one host.
 
 
-pytestmark = pytest.mark.slow
-
 MANY = 1_000
 COMMENT = 65_536
 """Characters of a comment at GitHub."""
 
 
+@pytest.mark.slow
 def test_a_few_that_fail_hold_up_no_other_of_a_thousand(served: ServedFleet) -> None:
     """One hangs, one refuses its token, one trips a guard, one was edited: the others are planned and applied in waves.
 
@@ -376,6 +376,7 @@ class Bucket(FaultScript):
             return Fault(status=429, headers={"retry-after": "1"})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", [None, "25"], ids=["learnt", "--max-rate"])
 def test_processes_divide_the_rate(served: ServedFleet, limit: str | None) -> None:
     """Eight processes plan forty workspaces of one host that accepts 30 requests a second.

@@ -16,8 +16,6 @@ from json_schemas import schema_validator
 from fleet.fleet_project import PROJECT, TABLE, Fleet
 from lmsconf.support.atomic_files import LARGEST
 
-pytestmark = pytest.mark.sampled
-
 KEY = "k" * 32
 
 
@@ -29,6 +27,7 @@ def apply(fleet: Fleet, *arguments: str) -> tuple[int, str]:
     return code, out + err
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("project", "table", "message"),
     [
@@ -54,6 +53,7 @@ def test_a_hostile_table_is_refused(fleet: Fleet, project: str, table: str, mess
     assert not (fleet.root / "out" / "a.plan.json").exists()
 
 
+@pytest.mark.sampled
 def test_an_index_of_another_project_is_refused(fleet: Fleet) -> None:
     """A workspace that the project does not have, one that is there twice, and results that are no plans."""
     index = fleet.plan()
@@ -73,6 +73,7 @@ def test_an_index_of_another_project_is_refused(fleet: Fleet) -> None:
     assert not (fleet.root / "out" / "apply.json").exists()
 
 
+@pytest.mark.sampled
 def test_a_guard_that_an_index_does_not_count_is_not_known(fleet: Fleet) -> None:
     """A total without the plan of a workspace is no total: it stops as one that is not known, and names it."""
     fleet.write("lmsconf.yaml", "workspaces: {file: workspaces.csv}\nfleet_guards: {people: 5}\n")
@@ -85,6 +86,7 @@ def test_a_guard_that_an_index_does_not_count_is_not_known(fleet: Fleet) -> None
     assert (code, f"guard people of the fleet: {message}" in text) == (4, True), text
 
 
+@pytest.mark.sampled
 def test_the_index_of_plans_is_not_one_of_an_apply(fleet: Fleet) -> None:
     """A copy of index.json as apply.json does not make plans look applied."""
     fleet.plan()
@@ -93,6 +95,7 @@ def test_the_index_of_plans_is_not_one_of_an_apply(fleet: Fleet) -> None:
     assert (code, "has the results of lmsconf fleet plan, not of an apply" in text) == (1, True), text
 
 
+@pytest.mark.sampled
 def test_a_signed_index_holds_guards_waves_and_digests(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
     """With LMSCONF_PLAN_KEY, an index that was edited or not signed is refused, and so is the plan of another."""
     monkeypatch.setenv("LMSCONF_PLAN_KEY", KEY)
@@ -116,6 +119,7 @@ def test_a_signed_index_holds_guards_waves_and_digests(fleet: Fleet, monkeypatch
     assert (code, "the plan was made for workspace beta" in text) == (3, True), text
 
 
+@pytest.mark.sampled
 def test_a_selection_keeps_what_was_applied_elsewhere(fleet: Fleet) -> None:
     """The results of workspaces that are not selected stay in the index, so that no plan is applied twice."""
     fleet.plan()
@@ -125,6 +129,7 @@ def test_a_selection_keeps_what_was_applied_elsewhere(fleet: Fleet) -> None:
         assert [one["workspace"] for one in fleet.index("out", "apply.json")["workspaces"]] == known
 
 
+@pytest.mark.sampled
 def test_a_selection_without_a_plan_is_a_wrong_command_line(fleet: Fleet) -> None:
     """A workspace that was added after the plan is not reported as applied."""
     fleet.plan()
@@ -134,6 +139,7 @@ def test_a_selection_without_a_plan_is_a_wrong_command_line(fleet: Fleet) -> Non
     assert not (fleet.root / "out" / "apply.json").exists()
 
 
+@pytest.mark.sampled
 def test_a_note_is_that_of_its_own_workspace(fleet: Fleet) -> None:
     """A process works on one workspace after the other; what it notes about one is not repeated for the next."""
     fleet.write(
@@ -146,6 +152,7 @@ def test_a_note_is_that_of_its_own_workspace(fleet: Fleet) -> None:
         assert [one["code"] for one in plan["problems"]].count("project/consent-expired") == 1, name
 
 
+@pytest.mark.sampled
 def test_allowed_hosts_bind_workers(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
     """A token goes to no host that LMSCONF_ALLOWED_HOSTS does not list, whichever process would send it."""
     monkeypatch.setenv("LMSCONF_ALLOWED_HOSTS", "lms.example")
@@ -157,6 +164,7 @@ def test_allowed_hosts_bind_workers(fleet: Fleet, monkeypatch: pytest.MonkeyPatc
     assert "elsewhere.invalid must not receive the token" in out
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", ["index.json", "alpha.plan.json"])
 @pytest.mark.parametrize(
     ("damage", "message"),
@@ -181,6 +189,7 @@ def test_a_file_that_is_not_one_of_lmsconf_is_named(
         assert (code, f"{file}" in text, message in text) == (3 if "complete" in message else 1, True, True), text
 
 
+@pytest.mark.sampled
 def test_nothing_is_applied_where_the_results_cannot_be_saved(fleet: Fleet) -> None:
     """Where apply.json cannot be written, or is a pipe, no workspace is changed; the error names the file."""
     fleet.plan()
@@ -195,6 +204,7 @@ def test_nothing_is_applied_where_the_results_cannot_be_saved(fleet: Fleet) -> N
     assert not list(fleet.root.glob("out/*.report.json"))
 
 
+@pytest.mark.sampled
 def test_a_result_that_cannot_be_saved_is_that_of_one_workspace(fleet: Fleet) -> None:
     """A file that cannot be written is the error of its workspace: no process ends, and the next one is applied."""
     fleet.plan()

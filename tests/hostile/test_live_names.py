@@ -230,7 +230,7 @@ _ELSEWHERE = {"DRIFT_VIEWS", "SNAPSHOT_VIEWS"}
 """A drift is a plan in other words, and a snapshot is made and shown below."""
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(gate=3)
 @pytest.mark.parametrize(("subject", "format"), CASES)
 def test_every_format_of_every_view(subject: str, format: str) -> None:
     """With hostile names a document has exactly the active parts that it has with plain ones."""

@@ -30,7 +30,7 @@ from lmsconf.workspace.reader import WorkspaceReader
 from .references import COURSES, PEOPLE, TEAMS, Document, seed, yaml_lines
 from .workspace_state import Portrait, compare, ids, portrait
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.sampled(gate=5)]
 KILLS: Final = 50
 _BATCHES: Final = 5
 _LATENCY: Final = 0.005
