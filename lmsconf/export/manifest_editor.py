@@ -64,7 +64,14 @@ class ManifestEditor(Struct):
         together: defaultdict[SourceLocation, list[DriftFinding]] = defaultdict(list)
         for finding in findings:
             if finding.source is None:
-                self.problems.append(_nowhere(finding))
+                self.problems.append(
+                    Problem(
+                        code="editing/undeclared",
+                        message=f"{finding.address}: no manifest declares it, so there is nothing to edit",
+                        hint=f"`lmsconf {TAKE_OVER}` writes a manifest for it.",
+                        address=str(finding.address),
+                    )
+                )
             else:
                 together[finding.source].append(finding)
         for source, entry_findings in sorted(together.items()):
@@ -126,7 +133,7 @@ class ManifestEditor(Struct):
             hint = "Change the sheet by hand, or write the entry in a manifest."
             raise refused_edit("it is a row of a sheet", source, hint)
         page = self.page(source.file)
-        node = page.node_at(SourceLocation(source.file, source.line, source.column))
+        node = page.nodes_by_place.get((source.line, source.column))
         if node is None or node.kind == "alias":
             raise refused_edit("it is not written out here", source)
         page.refuse_shared(node)
@@ -247,16 +254,6 @@ def _forget(page: YamlEditor, entry: Node, name: str) -> None:
     elif removed:
         page.refuse_shared(node)
         node.removed.update(removed)
-
-
-def _nowhere(finding: DriftFinding) -> Problem:
-    """Return the problem of a resource that is not declared, so that there is no entry to edit."""
-    return Problem(
-        code="editing/undeclared",
-        message=f"{finding.address}: no manifest declares it, so there is nothing to edit",
-        hint=f"`lmsconf {TAKE_OVER}` writes a manifest for it.",
-        address=str(finding.address),
-    )
 
 
 def set_item_key(editor: YamlEditor, kind: Kind, items: EntryItems, item: Node, key: str, live: Json) -> None:

@@ -175,7 +175,7 @@ class _Loading(Struct):
             self._add_layer(layer, self._layer_entries(documents, writer, expander.tables))
         for entry in self._sound:
             if entry.section.is_declared and declares_choices(entry.section.kind):
-                expander.choices.take(entry.body)
+                expander.conditions.add_field(entry.body)
         for entry in self._sound:
             if self._is_enough():
                 return

@@ -12,6 +12,7 @@ from lmsconf.manifest import suggestions
 from lmsconf.manifest.nodes import EntrySourceMap
 from lmsconf.manifest.schema_check import (
     NAME,
+    NEEDED,
     TYPE_NAMES,
     Schema,
     SchemaFinding,
@@ -266,7 +267,7 @@ def _nothing(finding: SchemaFinding, branches: list[Schema], places: EntrySource
 
 def _ending_if_optional(finding: SchemaFinding) -> str:
     """Return the end of a hint: that the key may be left out, if it is optional."""
-    return "." if finding.is_required else ", or remove the key."
+    return "." if NEEDED in finding.schema else ", or remove the key."
 
 
 def _filled(schema: Mapping[str, Json]) -> bool:

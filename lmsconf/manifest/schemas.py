@@ -94,11 +94,6 @@ def manifest_schema_text() -> str:
     return json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
 
 
-def sections_schema() -> dict[str, Json]:
-    """Return the schema of the sections alone: each a list, or a mapping of sets, with any content."""
-    return _document(entry_schema, _unread, {section: {"type": "object"} for section in set_schemas()})
-
-
 def _unread(entry: Schema) -> dict[str, Json]:
     """Return the schema of a list whose items are checked later.
 
@@ -365,8 +360,12 @@ def _sections_of(kind: Kind) -> Iterator[Section]:
 
 @cache
 def sections_validator() -> SchemaValidator:
-    """Return the compiled schema of a manifest without its entries. Cached, since compiling a schema is slow."""
-    return SchemaValidator(sections_schema())
+    """Return the compiled schema of the sections alone: each a list, or a mapping of sets, with any content.
+
+    Cached, since compiling a schema is slow.
+    """
+    sets: dict[str, Json] = {section: {"type": "object"} for section in set_schemas()}
+    return SchemaValidator(_document(entry_schema, _unread, sets))
 
 
 @cache

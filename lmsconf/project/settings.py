@@ -19,7 +19,7 @@ from lmsconf.model.drift import IgnoreRule
 from lmsconf.model.names import did_you_mean, known_names
 from lmsconf.model.policy import Policy
 from lmsconf.project.base_trust import RequestDestination, request_destination
-from lmsconf.project.config_file import ENV_WORKSPACE, FILE, ProjectFile, expand_pattern
+from lmsconf.project.config_file import DEFAULT_KEPT_RUNS, ENV_WORKSPACE, FILE, ProjectFile, expand_pattern
 from lmsconf.project.config_reader import path_problem, read_project_file, url_problem
 from lmsconf.project.credentials import Ask, FileToken, Token, env_token, token_source_from
 from lmsconf.support.folders import find_work_tree
@@ -177,6 +177,7 @@ def settings_of(
     day = today or datetime.now(zone or UTC).date()
     policy = _policy(project, chosen.name, day)
     folders = _folders(project, chosen.name, root)
+    kept_runs = cast(int, project.mapping_at("runs").get("keep", DEFAULT_KEPT_RUNS))
     return Settings(
         root=root,
         manifests=folders[0],
@@ -189,13 +190,19 @@ def settings_of(
         variables=project.variables(chosen.name),
         settle=policy.settle,
         lock=_lock(project, environ),
-        kept_runs=project.kept_runs(),
+        kept_runs=kept_runs,
         problems=(*_warnings(project, chosen), *project.notes),
         destination=request_destination(project, chosen.name, root),
         dialect_at=project.dialect_locations(chosen.name),
         ignores=tuple(project.drift_ignores(chosen.name)),
         hosts=_hosts(environ),
-        shared=project.shared_settings(),
+        shared={
+            "default_workspace": project.body.get("default_workspace"),
+            "runs.keep": kept_runs,
+            "waves": cast("list[Json]", project.waves()),
+            "max_failures": project.max_failures(),
+            **{f"fleet_guards.{name}": limit for name, limit in project.fleet_guards().items()},
+        },
     )
 
 

@@ -63,12 +63,9 @@ class YamlEditor:
         """Return the source location of a node."""
         return SourceLocation(self.name, node.line, node.column)
 
-    def node_at(self, where: SourceLocation) -> Node | None:
-        """Return the node that begins at a location: the mapping, where its first key begins there too."""
-        return self._places.get((where.line, where.column))
-
     @cached_property
-    def _places(self) -> dict[tuple[int, int], Node]:
+    def nodes_by_place(self) -> dict[tuple[int, int], Node]:
+        """Map line and column to the node that begins there: the mapping, where its first key begins there too."""
         places: dict[tuple[int, int], Node] = {}
         for root in self.roots:
             for node in node_and_descendants(root):

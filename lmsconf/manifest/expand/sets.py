@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, cast
 
 from msgspec import Struct, field
-from msgspec.structs import replace
 
 from lmsconf.errors import Problem, ProblemsFound, Severity, SourceLocation
 from lmsconf.manifest.expand.table_files import FILE, KeyMatch, TableFiles
@@ -19,7 +18,6 @@ from lmsconf.manifest.nodes import (
     Map,
     Mark,
     Seq,
-    Source,
     combine_items,
 )
 from lmsconf.manifest.schema_check import SchemaFinding, SchemaValidator, properties
@@ -32,13 +30,12 @@ class UndeclaredNames(Struct):
     """What was not read because of an error that is reported already.
 
     everything: a file could not be read whole. sections: sections of which a name may be missing. fields: names of
-    fields whose choices may be missing; any_field: that of some field.
+    fields whose choices may be missing; None for a field without a name.
     """
 
     everything: bool = False
     sections: set[str] = field(default_factory=set)
-    fields: set[str] = field(default_factory=set)
-    any_field: bool = False
+    fields: set[str | None] = field(default_factory=set)
 
     def doubt_sections(self, finding: SchemaFinding) -> None:
         """A section of a manifest has the wrong shape, or a name that may be meant for one."""
@@ -54,18 +51,11 @@ class UndeclaredNames(Struct):
     def doubt_field(self, body: Json) -> None:
         """An entry that declares a field has the wrong shape."""
         name = body.get("name") if isinstance(body, dict) else None
-        if isinstance(name, str):
-            self.fields.add(normalize_name(name))
-        else:
-            self.any_field = True
-
-    def may_have(self, section: str) -> bool:
-        """Whether a name of this section may be declared where it was not read."""
-        return self.everything or section in self.sections
+        self.fields.add(normalize_name(name) if isinstance(name, str) else None)
 
     def may_have_field(self, name: str) -> bool:
         """Whether the choices of this field may be declared where they were not read."""
-        return self.everything or self.any_field or bool(self.sections) or normalize_name(name) in self.fields
+        return self.everything or bool(self.sections) or not self.fields.isdisjoint((normalize_name(name), None))
 
 
 def valid_part(shape: SchemaValidator, body: Json, findings: Sequence[SchemaFinding]) -> Map | None:
@@ -101,19 +91,14 @@ _NOUNS: Final = {PEOPLE_SETS: "people set", CONDITION_SETS: "condition set", WIN
 class NamedSet(Struct):
     """One set or window. value: its content; None if it is invalid. where: the location of its name.
 
-    source and at: the position of its value. layer: the index of its folder. used: whether anything references it.
+    places: those of its value. layer: the index of its folder. used: whether anything references it.
     """
 
     value: Json
     where: SourceLocation
-    source: Source
-    at: Mark
+    places: EntrySourceMap
     layer: int = 0
     used: bool = False
-
-    @property
-    def places(self) -> EntrySourceMap:
-        return EntrySourceMap(self.value, self.source, self.at)
 
 
 class NamedSets(Struct):
@@ -139,29 +124,27 @@ class NamedSets(Struct):
                 message = f"{self._noun} {quote_name(name)}: declared twice"
                 self.reporter.tell(f"{self._code_area}/twice", message, where, hint)
                 continue
-            checked = self._checked(name, value, definitions.source, at, where, variables)
-            self._known[name] = replace(checked, layer=layer)
+            before = self.reporter.refused
+            whole = variables.substitute(value, definitions.source, at)
+            places = EntrySourceMap(whole, definitions.source, at)
+            is_valid = self.reporter.refused == before and self._is_valid(name, whole, places)
+            self._known[name] = NamedSet(whole if is_valid else None, where, places, layer)
 
-    def _checked(
-        self, name: str, value: Json, source: Source, at: Mark, where: SourceLocation, variables: Variables
-    ) -> NamedSet:
-        before = self.reporter.refused
-        whole = variables.substitute(value, source, at)
-        is_complete = self.reporter.refused == before
-        findings = self.shape.validate(whole) if is_complete else []
+    def _is_valid(self, name: str, value: Json, places: EntrySourceMap) -> bool:
+        """Whether the content of a set fits its schema; if not, report why."""
+        findings = self.shape.validate(value)
         for finding in findings:
             from lmsconf.manifest.schema_messages import problems_of
 
-            places = EntrySourceMap(whole, source, at)
             self.reporter.problems += problems_of(finding, places, f"{self._noun} {quote_name(name)}")
-        return NamedSet(whole if is_complete and not findings else None, where, source, at)
+        return not findings
 
     def find(self, name: str, where: SourceLocation) -> NamedSet | None:
         """Return the set with that name; None after reporting that there is none, or an error where it may stand."""
         named_set = self._known.get(normalize_name(name))
         if named_set is not None:
             named_set.used = True
-        elif self.undeclared.may_have(self.section):
+        elif self.undeclared.everything or self.section in self.undeclared.sections:
             self.reporter.refused += 1
         else:
             known = known_names(self._known) if self._known else f"Write it under {self.section}:."
