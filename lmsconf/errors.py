@@ -169,6 +169,13 @@ class ProblemsFound(LmsconfError):
         return self._problems
 
 
+def problem_found(
+    code: str, message: str, hint: str | None = None, source: SourceLocation | None = None
+) -> ProblemsFound:
+    """Return the error for a single problem."""
+    return ProblemsFound([Problem(code=code, message=message, hint=hint, source=source)])
+
+
 def _count(number: int, noun: str = "problem") -> str:
     return f"{number} {noun}{'s' * (number != 1)}"
 

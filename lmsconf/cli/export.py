@@ -19,7 +19,7 @@ from lmsconf.cli.planning import (
     show_reading_progress,
 )
 from lmsconf.cli.run_command import CommandContext, pass_context
-from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound, UsageError
+from lmsconf.errors import ExitCode, LmsconfError, UsageError
 
 if TYPE_CHECKING:
     from lmsconf.export.export import ExportResult
@@ -142,16 +142,13 @@ def _existing(settings: Settings, target: Path, into: bool) -> Manifests | None:
     """
     from msgspec.structs import replace
 
-    from lmsconf.manifest.file_set import ManifestFileReader, UnreadableFile, find_manifests
+    from lmsconf.manifest.file_set import ManifestFileReader, find_manifests
     from lmsconf.workspace.project_manifests import load_manifests, refuse_errors
 
     inside = target.resolve().is_relative_to(settings.manifests.resolve())
     base = settings.manifests if inside else target
-    try:
-        if not base.is_dir() or not find_manifests(base, ManifestFileReader(settings.root if inside else base)):
-            return None
-    except UnreadableFile as unreadable:
-        raise ProblemsFound([unreadable.problem]) from unreadable
+    if not base.is_dir() or not find_manifests(base, ManifestFileReader(settings.root if inside else base)):
+        return None
     if not into:
         hint = "Pass --into to add what they do not declare yet, or name another folder."
         raise LmsconfError(f"{base} already has manifests", hint=hint)

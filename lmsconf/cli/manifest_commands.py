@@ -19,8 +19,8 @@ from lmsconf.cli.run_command import CommandContext, pass_context
 from lmsconf.errors import ExitCode, Problem, ProblemsFound, SourceLocation, UsageError
 
 if TYPE_CHECKING:
-    from lmsconf.export.manifest_files import ExpandedManifest
     from lmsconf.manifest.file_set import ManifestFileReader
+    from lmsconf.manifest.load import ExpandedEntries
     from lmsconf.model.declarations import Manifests
 
 
@@ -44,7 +44,7 @@ def validate(context: CommandContext, *, expanded: bool, output: Output) -> Exit
     """
     if expanded and output.format != "text":
         raise UsageError("--expanded prints YAML", hint="Remove --format.")
-    plain = _expanded_manifest() if expanded else None
+    plain: ExpandedEntries | None = [] if expanded else None
     manifests = _valid_manifests(context, plain)
     if output.format != "text":
         from lmsconf.render import PROBLEMS_VIEWS
@@ -52,8 +52,10 @@ def validate(context: CommandContext, *, expanded: bool, output: Output) -> Exit
         output.show(PROBLEMS_VIEWS, manifests.problems)
         return ExitCode.OK
     report_problems(manifests.problems)
-    if plain:
-        output.write(plain.yaml_text())
+    if plain is not None:
+        from lmsconf.export.manifest_files import expanded_manifest
+
+        output.write(expanded_manifest(plain))
         return ExitCode.OK
     count, files = len(manifests.declared), len(manifests.files)
     tests = len(manifests.tests)
@@ -62,20 +64,14 @@ def validate(context: CommandContext, *, expanded: bool, output: Output) -> Exit
     return ExitCode.OK
 
 
-def _valid_manifests(context: CommandContext, plain: ExpandedManifest | None) -> Manifests:
+def _valid_manifests(context: CommandContext, plain: ExpandedEntries | None) -> Manifests:
     """Return the manifests with their warnings and notes. Raises ProblemsFound with all problems if one is an error."""
     from lmsconf.workspace.project_manifests import validate_offline
 
-    manifests = validate_offline(load_context_settings(context), plain.add_entry if plain else None)
+    manifests = validate_offline(load_context_settings(context), plain)
     if any(problem.is_error for problem in manifests.problems):
         raise ProblemsFound(manifests.problems)
     return manifests
-
-
-def _expanded_manifest() -> ExpandedManifest:
-    from lmsconf.export.manifest_files import ExpandedManifest
-
-    return ExpandedManifest()
 
 
 @click.command(cls=Command)
@@ -175,20 +171,17 @@ def fmt(context: CommandContext, *, paths: tuple[Path, ...], check: bool, diff: 
 
 def _files(context: CommandContext, paths: Sequence[Path]) -> tuple[ManifestFileReader, list[Path]]:
     """Return the manifests of the project, or those at the paths. Raises UsageError and ProblemsFound."""
-    from lmsconf.manifest.file_set import ManifestFileReader, UnreadableFile, find_manifests
+    from lmsconf.manifest.file_set import ManifestFileReader, find_manifests
 
-    try:
-        if not paths:
-            settings = load_context_settings(context)
-            reader = ManifestFileReader(settings.root)
-            folders = (settings.manifests, *settings.overlays)
-            return reader, [path for folder in folders for path in find_manifests(folder, reader)]
-        files: dict[Path, None] = {}
-        for path in paths:
-            files |= dict.fromkeys(find_manifests(path, ManifestFileReader(path)) if _is_folder(path) else [path])
-        return ManifestFileReader(Path()), list(files)
-    except UnreadableFile as unreadable:
-        raise ProblemsFound([unreadable.problem]) from unreadable
+    if not paths:
+        settings = load_context_settings(context)
+        reader = ManifestFileReader(settings.root)
+        folders = (settings.manifests, *settings.overlays)
+        return reader, [path for folder in folders for path in find_manifests(folder, reader)]
+    files: dict[Path, None] = {}
+    for path in paths:
+        files |= dict.fromkeys(find_manifests(path, ManifestFileReader(path)) if _is_folder(path) else [path])
+    return ManifestFileReader(Path()), list(files)
 
 
 def _is_folder(path: Path) -> bool:
@@ -225,17 +218,14 @@ def _formatted(reader: ManifestFileReader, files: Sequence[Path]) -> tuple[list[
 
 def _read(reader: ManifestFileReader, path: Path) -> tuple[bytes, str]:
     """Return a manifest's byte order mark, if it has one, and its text. Raises ProblemsFound, also for a link."""
-    from lmsconf.manifest.file_set import UnreadableFile, read_manifest
+    from lmsconf.manifest.file_set import read_manifest
 
     name = reader.relative_path(path)
     if _is_linked(path, reader.root):
         hint = "Format the file that it leads to."
         problem = Problem(code="manifest/linked", message="is a link", hint=hint, source=SourceLocation(name))
         raise ProblemsFound([problem])
-    try:
-        text = read_manifest(path, reader) if path.is_dir() else reader.read_yaml(path)
-    except UnreadableFile as unreadable:
-        raise ProblemsFound([unreadable.problem]) from unreadable
+    text = read_manifest(path, reader) if path.is_dir() else reader.read_yaml(path)
     with path.open("rb") as file:
         return (BOM_UTF8 if file.read(len(BOM_UTF8)) == BOM_UTF8 else b""), text
 

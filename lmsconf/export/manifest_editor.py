@@ -11,19 +11,19 @@ from typing import cast
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from lmsconf.errors import Problem, SourceLocation
+from lmsconf.errors import Problem, ProblemsFound, SourceLocation
 from lmsconf.kinds.content_target.parse import item_addresses
 from lmsconf.kinds.shared.times import format_shortest_time
 from lmsconf.manifest.edit.text_edits import escape_variables, unescape_variables
 from lmsconf.manifest.edit.tree_builder import UNCHANGED, Node
 from lmsconf.manifest.edit.yaml_editor import (
-    EditRefused,
     YamlEditor,
     change_conditions,
     change_items,
     change_list,
     choice_key,
     comparison_key_for,
+    refused_edit,
     remove_key,
     replace_value,
     require_literal,
@@ -64,7 +64,14 @@ class ManifestEditor(Struct):
         together: defaultdict[SourceLocation, list[DriftFinding]] = defaultdict(list)
         for finding in findings:
             if finding.source is None:
-                self.problems.append(_nowhere(finding))
+                self.problems.append(
+                    Problem(
+                        code="editing/undeclared",
+                        message=f"{finding.address}: no manifest declares it, so there is nothing to edit",
+                        hint=f"`lmsconf {TAKE_OVER}` writes a manifest for it.",
+                        address=str(finding.address),
+                    )
+                )
             else:
                 together[finding.source].append(finding)
         for source, entry_findings in sorted(together.items()):
@@ -72,7 +79,7 @@ class ManifestEditor(Struct):
         for finding, change, entry in self._renames:
             try:
                 self._rename(finding, change, entry)
-            except EditRefused as refused:
+            except ProblemsFound as refused:
                 self._refuse(finding, refused)
 
     def edited(self) -> dict[str, bytes]:
@@ -84,35 +91,36 @@ class ManifestEditor(Struct):
             try:
                 if page.is_changed:
                     changed[page.name] = page.edited_bytes()
-            except EditRefused as refused:
-                self.problems.append(refused.problem)
+            except ProblemsFound as refused:
+                self.problems += refused.problems
         return changed
 
     def _tried(self, findings: list[DriftFinding], source: SourceLocation) -> None:
         try:
             if (reason := findings[0].reason) is not None:
-                raise EditRefused(f"an entry about another resource says so: {reason}", source, "Change that entry.")
+                raise refused_edit(f"an entry about another resource says so: {reason}", source, "Change that entry.")
             if findings[0].state is DriftState.UNDECLARED:
                 for finding in findings:
                     self._drop_absent(finding, source)
             else:
                 self._refuse_part(findings, source)
                 self._take_over(findings[0], source)
-        except EditRefused as refused:
+        except ProblemsFound as refused:
             self._refuse(findings[0], refused)
 
-    def _refuse(self, finding: DriftFinding, refused: EditRefused) -> None:
-        message = f"{finding.address}: {refused.problem.message}"
-        self.problems.append(replace(refused.problem, message=message, address=str(finding.address)))
+    def _refuse(self, finding: DriftFinding, refused: ProblemsFound) -> None:
+        for problem in refused.problems:
+            message = f"{finding.address}: {problem.message}"
+            self.problems.append(replace(problem, message=message, address=str(finding.address)))
 
     def _refuse_part(self, findings: list[DriftFinding], source: SourceLocation) -> None:
-        """Check that all resources that the entry declares drifted alike. Raises EditRefused."""
+        """Check that all resources that the entry declares drifted alike. Raises ProblemsFound."""
         first, kind = findings[0], self.kinds[findings[0].address.kind]
         alike = all((finding.state, finding.fields) == (first.state, first.fields) for finding in findings)
         if source.each or self._declared_at[source] > len(findings) or not alike:
             cause = "for_each writes out this entry" if source.each else f"this line declares several {kind.plural}"
             hint = "Write the difference as a separate entry, and run it again."
-            raise EditRefused(f"{cause}, and they would no longer be equal", source, hint)
+            raise refused_edit(f"{cause}, and they would no longer be equal", source, hint)
 
     def page(self, name: str) -> YamlEditor:
         """Return the editor of a manifest, by path in the project."""
@@ -123,34 +131,32 @@ class ManifestEditor(Struct):
     def _node(self, finding: DriftFinding, source: SourceLocation) -> tuple[YamlEditor, Node]:
         if not source.file.endswith(MANIFEST_ENDINGS):
             hint = "Change the sheet by hand, or write the entry in a manifest."
-            raise EditRefused("it is a row of a sheet", source, hint)
+            raise refused_edit("it is a row of a sheet", source, hint)
         page = self.page(source.file)
-        node = page.node_at(SourceLocation(source.file, source.line, source.column))
+        node = page.nodes_by_place.get((source.line, source.column))
         if node is None or node.kind == "alias":
-            raise EditRefused("it is not written out here", source)
+            raise refused_edit("it is not written out here", source)
         page.refuse_shared(node)
         return page, node
 
     def _drop_absent(self, finding: DriftFinding, source: SourceLocation) -> None:
         """Remove the entry of a live resource from `absent`."""
         page, node = self._node(finding, source)
-        kind = self.kinds[finding.address.kind]
-        if kind.entry_items is not None:
-            remove_item(page, kind.entry_items, find_absent_item(page, kind.entry_items, node, finding))
-        else:
-            _remove(page, node)
+        items = self.kinds[finding.address.kind].entry_items
+        _remove_declaration(page, items, node if items is None else find_absent_item(page, items, node, finding))
 
     def _take_over(self, finding: DriftFinding, source: SourceLocation) -> None:
         if finding.state is DriftState.RENAMED and finding.live is None:
-            raise _unclear(finding, source)
+            # The user must choose one of the candidates.
+            names = " and ".join(str(candidate.address) for candidate in finding.candidates)
+            lines = " or ".join(candidate.line for candidate in finding.candidates)
+            hint = f"Write {lines} beside its name, or the new name by hand."
+            raise refused_edit(f"it may be any of {names}", source, hint)
         page, node = self._node(finding, source)
         kind = self.kinds[finding.address.kind]
         items = kind.entry_items
         if finding.state not in (DriftState.CHANGED, DriftState.RENAMED):
-            if items is not None:
-                remove_item(page, items, node)
-            else:
-                _remove(page, node)
+            _remove_declaration(page, items, node)
             return
         for change in finding.fields:
             if items is not None:
@@ -158,7 +164,7 @@ class ManifestEditor(Struct):
             elif node.kind == "mapping":
                 self._field(page, finding, node, change)
             else:
-                raise EditRefused("only its name is written here", source)
+                raise refused_edit("only its name is written here", source)
 
     def _field(self, page: YamlEditor, finding: DriftFinding, entry: Node, change: FieldDrift) -> None:
         kind = self.kinds[finding.address.kind]
@@ -175,9 +181,9 @@ class ManifestEditor(Struct):
             set_key(page, entry, head, self._live(kind, change))
 
     def _under(self, page: YamlEditor, kind: Kind, node: Node, key: str, change: FieldDrift) -> None:
-        """Edit one key of a mapping in the entry, such as metadata or answers. Raises EditRefused."""
+        """Edit one key of a mapping in the entry, such as metadata or answers. Raises ProblemsFound."""
         if node.kind != "mapping":
-            raise EditRefused("this is not a mapping", page.location_of(node))
+            raise refused_edit("this is not a mapping", page.location_of(node))
         key = next((own.text for own, _ in node.parts if normalize_name(own.text) == key), key)
         if change.missing or change.extra:
             change_items(page, require_literal(page, node.get(key), node), change.missing, change.extra, choice_key)
@@ -195,7 +201,7 @@ class ManifestEditor(Struct):
         return escape_variables(change.live)
 
     def _rename(self, finding: DriftFinding, change: FieldDrift, entry: Node) -> None:
-        """Rename a resource or a choice in its entry and in every reference to it. Raises EditRefused."""
+        """Rename a resource or a choice in its entry and in every reference to it. Raises ProblemsFound."""
         page = self.page(cast(SourceLocation, finding.source).file)
         old, new = str(change.declared), str(change.live)
         everywhere = [self.page(name) for name in self.manifests.files if name.endswith(MANIFEST_ENDINGS)]
@@ -217,17 +223,10 @@ class ManifestEditor(Struct):
         rename_part_references(everywhere, self.kinds, finding.address, normalize_name(old), new)
 
 
-def _unclear(finding: DriftFinding, source: SourceLocation) -> EditRefused:
-    """Return the error for a resource with several candidates under other names: the user must choose one."""
-    names = " and ".join(str(candidate.address) for candidate in finding.candidates)
-    lines = " or ".join(candidate.line for candidate in finding.candidates)
-    return EditRefused(f"it may be any of {names}", source, f"Write {lines} beside its name, or the new name by hand.")
-
-
 def _remove(page: YamlEditor, node: Node) -> None:
-    """Remove an entry from its section, with the comment about it. Raises EditRefused."""
+    """Remove an entry from its section, with the comment about it. Raises ProblemsFound."""
     if node.parent is None or node.parent.kind != "list":
-        raise EditRefused("this is not an entry of a section", page.location_of(node))
+        raise refused_edit("this is not an entry of a section", page.location_of(node))
     page.refuse_shared(node)
     node.parent.removed.add(node.parent.items.index(node))
     node.parent.commented = True
@@ -248,18 +247,8 @@ def _forget(page: YamlEditor, entry: Node, name: str) -> None:
         node.removed.update(removed)
 
 
-def _nowhere(finding: DriftFinding) -> Problem:
-    """Return the problem of a resource that is not declared, so that there is no entry to edit."""
-    return Problem(
-        code="editing/undeclared",
-        message=f"{finding.address}: no manifest declares it, so there is nothing to edit",
-        hint=f"`lmsconf {TAKE_OVER}` writes a manifest for it.",
-        address=str(finding.address),
-    )
-
-
 def set_item_key(editor: YamlEditor, kind: Kind, items: EntryItems, item: Node, key: str, live: Json) -> None:
-    """Set the live value of one key: on its item, or on the whole entry. Raises EditRefused.
+    """Set the live value of one key: on its item, or on the whole entry. Raises ProblemsFound.
 
     A value that several items share is kept, and overridden on the item that differs.
     """
@@ -283,11 +272,11 @@ def set_item_key(editor: YamlEditor, kind: Kind, items: EntryItems, item: Node, 
 
 
 def _refuse_window(editor: YamlEditor, item: Node, key: str) -> None:
-    """Refuse to set a time beside the window that an item names. Raises EditRefused."""
+    """Refuse to set a time beside the window that an item names. Raises ProblemsFound."""
     window = item.get(WINDOW)
     if window is not None:
         hint = "Change the window, or write visible_from and visible_until here in its place."
-        raise EditRefused(f"{key} comes from a window", editor.location_of(window), hint)
+        raise refused_edit(f"{key} comes from a window", editor.location_of(window), hint)
 
 
 def _set(page: YamlEditor, owner: Node, key: str, live: Json, default: Node | None) -> None:
@@ -298,8 +287,11 @@ def _set(page: YamlEditor, owner: Node, key: str, live: Json, default: Node | No
         set_key(page, owner, key, live)
 
 
-def remove_item(editor: YamlEditor, items: EntryItems, item: Node) -> None:
-    """Remove an item; if it is the last, remove the entry. Raises EditRefused."""
+def _remove_declaration(editor: YamlEditor, items: EntryItems | None, item: Node) -> None:
+    """Remove an entry; for a kind with items an item, and the entry with its last one. Raises ProblemsFound."""
+    if items is None:
+        _remove(editor, item)
+        return
     block = _block(editor, items, item)
     if item.parent is None or any(one is None or one.kind != "list" for one in (item.parent, block.parent)):
         raise _elsewhere(editor, "this", items, item)
@@ -309,11 +301,11 @@ def remove_item(editor: YamlEditor, items: EntryItems, item: Node) -> None:
 
 
 def find_absent_item(editor: YamlEditor, items: EntryItems, entry: Node, finding: DriftFinding) -> Node:
-    """Return the item that a finding is about in an entry under `absent`. Raises EditRefused."""
+    """Return the item that a finding is about in an entry under `absent`. Raises ProblemsFound."""
     subjects = require_literal(editor, entry.get(items.subject), entry)
     if subjects.kind == "list" and len(subjects.items) > 1:
         hint = "Write the difference as a separate entry, and run it again."
-        raise EditRefused(f"this entry declares several {items.subject}s", editor.location_of(entry), hint)
+        raise refused_edit(f"this entry declares several {items.subject}s", editor.location_of(entry), hint)
     body = {items.subject: unescape_variables(subjects.value())}
     for item in require_literal(editor, entry.get(items.key), entry).items:
         if finding.address in item_addresses(body, unescape_variables(item.value())):
@@ -322,7 +314,7 @@ def find_absent_item(editor: YamlEditor, items: EntryItems, entry: Node, finding
 
 
 def _block(page: YamlEditor, items: EntryItems, item: Node) -> Node:
-    """Return the entry that contains an item. Raises EditRefused."""
+    """Return the entry that contains an item. Raises ProblemsFound."""
     block = item.parent.parent if item.parent is not None else None
     if (
         block is None
@@ -333,8 +325,8 @@ def _block(page: YamlEditor, items: EntryItems, item: Node) -> Node:
     return block
 
 
-def _elsewhere(page: YamlEditor, which: str, items: EntryItems, node: Node) -> EditRefused:
-    return EditRefused(f"{which} {items.noun} is not written out here", page.location_of(node))
+def _elsewhere(page: YamlEditor, which: str, items: EntryItems, node: Node) -> ProblemsFound:
+    return refused_edit(f"{which} {items.noun} is not written out here", page.location_of(node))
 
 
 def rename_references(editors: Iterable[YamlEditor], kinds: Mapping[str, Kind], kind: str, old: str, new: str) -> None:

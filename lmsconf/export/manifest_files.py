@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeVar, cast
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from lmsconf.errors import LmsconfError, UsageError
 from lmsconf.kinds.export import assignment_entries, entry_body, group_by_content, person_entries, team_of
@@ -99,29 +99,22 @@ def unexportable_line(row: UnexportableRow) -> str:
     return f"{row.address} (id {row.id}): {row.reason}"
 
 
-class ExpandedManifest(Struct):
-    """All manifests as a single one: expanded entries by section, in the order of the files."""
+def expanded_manifest(entries: Iterable[tuple[tuple[str | int, ...], Json]]) -> str:
+    """Return expanded entries, each with the keys that lead to its section, as one YAML text.
 
-    _sections: dict[tuple[str | int, ...], list[Mapping[str, Json]]] = field(default_factory=dict)
-
-    def add_entry(self, key_path: tuple[str | int, ...], entry: Json) -> None:
-        """Add one entry, with the keys that lead to its section."""
-        self._sections.setdefault(key_path, []).append(cast("Mapping[str, Json]", entry))
-
-    def yaml_text(self) -> str:
-        """Return the manifest as YAML text; resources to delete are at its end."""
-        return "".join(f"{line}\n" for line in self._lines())
-
-    def _lines(self) -> Iterator[str]:
-        opened: tuple[str | int, ...] = ()
-        for path, entries in sorted(self._sections.items(), key=lambda item: len(item[0])):
-            if path[:-1] != opened:
-                opened = path[:-1]
-                yield f"{opened[0]}:"
-            indent = "  " * len(opened)
-            yield f"{indent}{path[-1]}:"
-            for entry in entries:
-                yield from format_entry_lines(entry, f"{indent}  ")
+    Entries are by section, in their order; resources to delete are at the end.
+    """
+    sections: defaultdict[tuple[str | int, ...], list[Json]] = defaultdict(list)
+    for path, entry in entries:
+        sections[path].append(entry)
+    lines: list[str] = []
+    for path in sorted(sections, key=len):
+        indent = "  " * (len(path) - 1)
+        lines += [f"{path[0]}:"] if indent and f"{path[0]}:" not in lines else []
+        lines.append(f"{indent}{path[-1]}:")
+        for entry in sections[path]:
+            lines += format_entry_lines(cast("Mapping[str, Json]", entry), f"{indent}  ")
+    return "".join(f"{line}\n" for line in lines)
 
 
 _PREFIX: Final = "prefix:"

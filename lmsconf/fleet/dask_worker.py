@@ -20,11 +20,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.documents.document import TOOL, JsonObjectReader
-from lmsconf.errors import LmsconfError, Problem
+from lmsconf.errors import LmsconfError, Problem, ProblemsFound
 from lmsconf.fleet.tasks import FleetTask, begun_plans, plan_path, to_path
 from lmsconf.fleet.worker import TaskProcess, TaskProcesses, is_interrupted
 from lmsconf.journal.journal_folder import ensure_folder
-from lmsconf.manifest.file_set import ManifestFileReader, UnreadableFile
+from lmsconf.manifest.file_set import ManifestFileReader
 from lmsconf.model.canonical_json import Json, sha256
 from lmsconf.model.fleet import FleetAction
 from lmsconf.project.config_file import FILE, ProjectFile, expand_pattern
@@ -301,7 +301,7 @@ class ProjectDigests:
             try:
                 for name in names:
                     reader.read_table(self._root / name)
-            except UnreadableFile:
+            except ProblemsFound:
                 return names
             self._read[names] = reader.content_digest
         return () if self._read[names] == manifests.text("digest") else names

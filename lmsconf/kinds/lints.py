@@ -24,7 +24,8 @@ from lmsconf.planner.context import MatchResult
 from lmsconf.planner.lints import lint_name
 
 if TYPE_CHECKING:
-    from lmsconf.planner.lints import LintContext, PlannedState
+    from lmsconf.planner.lints import LintContext
+    from lmsconf.planner.plan import DraftPlan
 
 
 def lint_declarations(context: LintContext) -> Iterator[Problem]:
@@ -99,21 +100,21 @@ def _unused_fields(context: LintContext) -> Iterator[Problem]:
             )
 
 
-def _fields_after(plan: PlannedState) -> int:
+def _fields_after(plan: DraftPlan) -> int:
     """Return how many fields the workspace holds after the plan."""
     planning, matched = plan.planning, plan.results[CUSTOM_FIELD]
     created = sum(match.row is None and planning.chosen(match.address) for match in matched.matches)
     return len(planning.snapshot.of(CUSTOM_FIELD).rows) - len(_deleted(plan, matched)) + created
 
 
-def _deleted(plan: PlannedState, matched: MatchResult[Any, Any]) -> frozenset[str]:
+def _deleted(plan: DraftPlan, matched: MatchResult[Any, Any]) -> frozenset[str]:
     """Return the ids of the resources of one kind that the plan deletes."""
     if plan.planning.policy.additive:
         return frozenset()
     return frozenset(deletion.row.id for deletion in matched.deletions if plan.planning.chosen(deletion.address))
 
 
-def _fields_in_conditions(plan: PlannedState) -> frozenset[str] | None:
+def _fields_in_conditions(plan: DraftPlan) -> frozenset[str] | None:
     """Return the fields that smart groups ask for, before or after the plan; None if some conditions are not known."""
     planning, matched = plan.planning, plan.results[SMART_GROUP]
     listing = planning.snapshot.of(SMART_GROUP)
@@ -215,7 +216,7 @@ def _impossible(
 
 def _size(context: LintContext, declared: DesiredResource[SmartGroupSpec]) -> Iterator[Problem]:
     """Yield a finding for a smart group without members, or with everybody."""
-    size = context.size(declared.address)
+    size = context.sizes.get(declared.address)
     if size is None or size.everybody < _FEWEST:
         return
     if size.people == 0:
@@ -285,7 +286,7 @@ def _is_empty(
     context: LintContext, audience: Address, groups: dict[Address, ManualGroupSpec], archived: frozenset[str]
 ) -> bool:
     """Return whether it is known that nobody who is active is in an audience."""
-    size = context.size(audience)
+    size = context.sizes.get(audience)
     if size is not None:
         return size.people == 0
     spec = groups.get(audience)

@@ -12,14 +12,13 @@ from lmsconf.kinds.custom_field.types import FLAGS, FieldRow
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, USER
 from lmsconf.kinds.shared.responses import AnswerRow, comparable
 from lmsconf.kinds.user.types import TEXTS, PersonRow
-from lmsconf.model.address import Address, RemoteId
+from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.forms import Form
 from lmsconf.model.names import normalize_email, normalize_name
 from lmsconf.model.plan import FULL_UNDO, Action, Change, Plan, Undo, UndoLevel
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.context import BeforeAfter, PlanContext
-from lmsconf.planner.undo.names import marked_id
 
 
 def field_form(row: FieldRow) -> Form:
@@ -175,18 +174,13 @@ def _set_for_good(planning: PlanContext, before: Form, after: Form) -> list[str]
     return sorted(field for field in new if behaviour(clear_answer_key(types.get(field, "TEXT"))) == NEVER_CLEARED)
 
 
-def why_not_emptied(planning: PlanContext, key: str, part: str | None) -> str | None:
+def why_not_emptied(planning: PlanContext, key: str, part: str | None, field: FieldRow | None) -> str | None:
     """Return why the service removes no such value, in the words of a draft; None if it does."""
     behaviour = planning.call_templates.behaviour
     if key in TEXTS:
         return "the service takes no empty text"
     if key == "metadata" and part is not None and behaviour(_MERGED) == "merge":
         return f'the service merges metadata, so that "{part}" cannot be removed'
-    if key != "answers" or part is None:
-        return None
-    fields = {normalize_name(row.name): row for row in planning.snapshot.rows(FieldRow)}
-    by_id = {row.id: row for row in fields.values()}
-    field = by_id.get(RemoteId(marked_id(part) or part)) or fields.get(normalize_name(part))
-    if field is None or behaviour(clear_answer_key(field.type)) != NEVER_CLEARED:
+    if key != "answers" or field is None or behaviour(clear_answer_key(field.type)) != NEVER_CLEARED:
         return None
     return f'the service refuses to clear the answer to "{field.name}"'

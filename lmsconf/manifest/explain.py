@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Final, NamedTuple, cast
 
@@ -23,6 +23,7 @@ CODES: Final = "codes"
 MANIFEST: Final = "manifest"
 PROJECT: Final = "project"
 _PROJECT_FILE: Final = "lmsconf.yaml"
+_A_MANIFEST: Final = "a manifest: any of these sections, each a list, in any number of files"
 _OF_PROJECT: Final = f"key of {_PROJECT_FILE}: "
 _WORDS: Final = {
     "string": "text",
@@ -36,15 +37,21 @@ _LINTS_MEANING: Final = (
     "Levels of lints that differ from the default, by code. A lint reports manifests that are valid and probably not "
     "what was meant. It sends no request, and says nothing about what the command does not know."
 )
+
+
+def _key(name: str, type: str, meaning: str, needed: bool = False) -> ExplainedKey:
+    return ExplainedKey(name=name, type=type, meaning=meaning, needed=needed)
+
+
 _LINT_KEYS: Final = (
-    ("level", "one of " + ", ".join(LintLevel), "error: `validate` exits 1, and `apply` stops with exit 4.", True),
-    ("reason", "text", "The reason; required if the level is below the default.", False),
-    ("until", "text", "The entry is valid before this date.", False),
+    _key("level", "one of " + ", ".join(LintLevel), "error: `validate` exits 1, and `apply` stops with exit 4.", True),
+    _key("reason", "text", "The reason; required if the level is below the default."),
+    _key("until", "text", "The entry is valid before this date."),
 )
 _MORE: Final = (
-    (PROJECT, "keys of lmsconf.yaml", "The project file: workspaces, guards, ownership and more."),
-    (LINTS, "codes", "What `validate` and `plan` report of manifests that are valid and probably not meant."),
-    (CODES, "codes", "What each error, warning and note means, by the code in brackets after its message."),
+    _key(PROJECT, "keys of lmsconf.yaml", "The project file: workspaces, guards, ownership and more."),
+    _key(LINTS, "codes", "What `validate` and `plan` report of manifests that are valid and probably not meant."),
+    _key(CODES, "codes", "What each error, warning and note means, by the code in brackets after its message."),
 )
 """What `explain` without an argument lists beside the sections of a manifest."""
 
@@ -67,14 +74,13 @@ def explain(key_path: str) -> KeyExplanation:
     if key_path == LINTS or key_path.startswith(PREFIX):
         return _explain_lint(key_path)
     if key_path == CODES:
-        listed = (
-            ExplainedKey(name=code, type="problem", meaning=text, needed=False) for code, text in MEANINGS.items()
-        )
-        return KeyExplanation(path=CODES, type="codes of problems", meaning="", keys=tuple(listed))
+        listed = tuple(_key(code, "problem", text) for code, text in MEANINGS.items())
+        return KeyExplanation(path=CODES, type="codes of problems", meaning="", keys=listed)
     if (meaning := meaning_of(key_path)) is not None:
         return KeyExplanation(path=key_path, type="code of a problem", meaning=meaning, keys=())
     if key_path in ("", MANIFEST):
-        return _whole_manifest(with_more=not key_path)
+        keys = (*_rows(manifest_schema()), *(() if key_path else _MORE))
+        return KeyExplanation(path="", type=_A_MANIFEST, meaning="", keys=keys)
     if key_path in (PROJECT, _PROJECT_FILE):
         return KeyExplanation(path=PROJECT, type="the project file lmsconf.yaml", meaning="", keys=_rows(_project()))
     return _explain_position(key_path)
@@ -91,14 +97,14 @@ def explainable(begun: str) -> Iterator[str]:
 
 def _explain_position(key_path: str) -> KeyExplanation:
     try:
-        place = _find(key_path)
+        places = [_find(key_path)]
     except UsageError:
         places = [] if "." in key_path else [*_anywhere(key_path)]
         if not places:
             raise
-        if len(places) > 1:
-            return _explain_key(key_path, places)
-        place = places[0]
+    if len(places) > 1:
+        return _explain_key(key_path, places)
+    (place,) = places
     return KeyExplanation(
         path=".".join(place.path),
         type=f"{_OF_PROJECT if place.of_project else ''}{_type_in_words(place.schema)}",
@@ -109,37 +115,22 @@ def _explain_position(key_path: str) -> KeyExplanation:
 
 def _explain_key(key: str, places: list[Position]) -> KeyExplanation:
     """Explain a key that may be used in several places: once if it means the same in all, else place by place."""
-    paths = [".".join(place.path) for place in places]
-    meanings = {(_type_in_words(place.schema), _meaning_in(place.schema)) for place in places}
-    if len(meanings) == 1:
-        ((type, meaning),) = meanings
-        used = ", ".join(path.removesuffix(f".{key}") for path in paths)
-        return KeyExplanation(
-            path=key, type=type, meaning=f"{meaning}\n\nA key of: {used}.", keys=_rows(places[0].schema)
-        )
-    rows = (
-        ExplainedKey(name=path, type=_type_in_words(one.schema), meaning=_meaning_in(one.schema), needed=one.needed)
-        for path, one in zip(paths, places, strict=True)
-    )
-    return KeyExplanation(path=key, type=f"a key with {len(meanings)} meanings", meaning="", keys=tuple(rows))
-
-
-def _whole_manifest(*, with_more: bool) -> KeyExplanation:
-    more = (ExplainedKey(name=name, type=type, meaning=text, needed=False) for name, type, text in _MORE)
-    return KeyExplanation(
-        path="",
-        type="a manifest: any of these sections, each a list, in any number of files",
-        meaning="",
-        keys=(*_rows(manifest_schema()), *(more if with_more else ())),
-    )
+    rows = tuple(_row(".".join(place.path), place.schema, place.needed) for place in places)
+    meanings = {(row.type, row.meaning) for row in rows}
+    if len(meanings) > 1:
+        return KeyExplanation(path=key, type=f"a key with {len(meanings)} meanings", meaning="", keys=rows)
+    used = ", ".join(row.name.removesuffix(f".{key}") for row in rows)
+    meaning = f"{rows[0].meaning}\n\nA key of: {used}."
+    return KeyExplanation(path=key, type=rows[0].type, meaning=meaning, keys=_rows(places[0].schema))
 
 
 def _rows(schema: Schema) -> tuple[ExplainedKey, ...]:
     needed = _needed_keys(schema)
-    return tuple(
-        ExplainedKey(name=name, type=_type_in_words(part), meaning=_meaning_in(part), needed=name in needed)
-        for name, part in _keys_of(schema).items()
-    )
+    return tuple(_row(name, part, name in needed) for name, part in _keys_of(schema).items())
+
+
+def _row(name: str, schema: Schema, needed: bool) -> ExplainedKey:
+    return _key(name, _type_in_words(schema), _meaning_in(schema), needed)
 
 
 @cache
@@ -154,8 +145,8 @@ def _find(key_path: str) -> Position:
     manifest, project = manifest_schema(), _project()
     sections = {kind.name: kind.section for kind in all_kinds().values()}
     of_project = words[0] == PROJECT or (words[0] not in sections and words[0] not in _keys_of(manifest))
-    schema, trail = (project, ()) if of_project else (manifest, ())
-    path: tuple[str, ...] = trail
+    schema = project if of_project else manifest
+    path: tuple[str, ...] = ()
     for word in words[words[0] == PROJECT :]:
         known = _keys_of(schema)
         name = sections.get(word, word) if not of_project and path in ((), (ABSENT,)) else word
@@ -167,7 +158,7 @@ def _find(key_path: str) -> Position:
             if not _keys_of(values):
                 path = (*path, name)
         else:
-            raise _unknown(word, path, [*known]) if path else _unknown_word(word, [*sections, *_key_names()])
+            raise _unknown(word, path, [*known] if path else [*sections, *_key_names()])
     return Position(path, schema, of_project)
 
 
@@ -193,35 +184,29 @@ def _below(schema: Schema, path: tuple[str, ...], of_project: bool) -> Iterator[
 
 def _explain_lint(code: str) -> KeyExplanation:
     if code == LINTS:
-        listed = tuple(
-            ExplainedKey(name=rule.code, type=f"{rule.level} by default", meaning=rule.title, needed=False)
-            for rule in RULES.values()
-        )
+        listed = tuple(_key(rule.code, f"{rule.level} by default", rule.title) for rule in RULES.values())
         return KeyExplanation(path=LINTS, type=f"{_OF_PROJECT}mapping", meaning=_LINTS_MEANING, keys=listed)
     rule = RULES.get(code)
     if rule is None:
         raise UsageError(f'there is no lint "{shorten(code)}"', hint=did_you_mean(code, RULES) or known_names(RULES))
     where = "validate and plan" if rule.in_validate else "plan"
-    keys = tuple(
-        ExplainedKey(name=key, type=type, meaning=meaning, needed=needed) for key, type, meaning, needed in _LINT_KEYS
-    )
-    paragraphs = (rule.title, rule.why, rule.remedy, f"Known from: {rule.known_from}")
     return KeyExplanation(
-        path=code, type=f"lint, {rule.level} by default, in {where}", meaning="\n\n".join(paragraphs), keys=keys
+        path=code,
+        type=f"lint, {rule.level} by default, in {where}",
+        meaning="\n\n".join((rule.title, rule.why, rule.remedy, f"Known from: {rule.known_from}")),
+        keys=_LINT_KEYS,
     )
 
 
-def _unknown(word: str, trail: tuple[str, ...], known: list[str]) -> UsageError:
-    hint = did_you_mean(word, known) or (known_names(known) if known else "It has no keys.")
-    return UsageError(f'{".".join(trail)} has no key "{shorten(word)}"', hint=hint)
-
-
-def _unknown_word(word: str, known: list[str]) -> UsageError:
-    if "/" in word:
-        hint = did_you_mean(word, MEANINGS) or "`lmsconf explain codes` lists the codes."
-        return UsageError(f'there is no code "{shorten(word)}"', hint=hint)
-    hint = did_you_mean(word, known) or "`lmsconf explain` lists what can be explained."
-    return UsageError(f'there is no kind, section or key "{shorten(word)}"', hint=hint)
+def _unknown(word: str, path: tuple[str, ...], known: Sequence[str]) -> UsageError:
+    """Return the error for a word that is not a key at a path. known: what is; the hint is the nearest."""
+    if path:
+        message, hint = f"{'.'.join(path)} has no key", known_names(known) if known else "It has no keys."
+    elif "/" in word:
+        message, hint, known = "there is no code", "`lmsconf explain codes` lists the codes.", [*MEANINGS]
+    else:
+        message, hint = "there is no kind, section or key", "`lmsconf explain` lists what can be explained."
+    return UsageError(f'{message} "{shorten(word)}"', hint=did_you_mean(word, known) or hint)
 
 
 def _written_out(part: Json, definitions: Mapping[str, Json]) -> Json:

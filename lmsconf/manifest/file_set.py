@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NoReturn
 
-from lmsconf.errors import Problem, SourceLocation
+from lmsconf.errors import ProblemsFound, SourceLocation, problem_found
 
 FILE_LIMIT: Final = 5 * 1024 * 1024
 TOTAL_LIMIT: Final = 10 * 1024 * 1024
@@ -20,14 +20,6 @@ TABLES_LIMIT: Final = 24 * 1024 * 1024
 FILES_LIMIT: Final = 10_000
 PROJECT_FILE: Final = "lmsconf.yaml"
 MANIFEST_ENDINGS: Final = (".yaml", ".yml")
-
-
-class UnreadableFile(Exception):
-    """Raised for a file or folder that cannot be read; `problem` gives the reason."""
-
-    def __init__(self, code: str, message: str, *, source: SourceLocation, hint: str | None = None) -> None:
-        super().__init__(message)
-        self.problem = Problem(code=code, message=message, hint=hint, source=source)
 
 
 class ManifestFileReader:
@@ -45,20 +37,20 @@ class ManifestFileReader:
         return Path(os.path.relpath(path, self.root)).as_posix()
 
     def read_yaml(self, path: Path) -> str:
-        """Return the text of a manifest: UTF-8, with or without a byte order mark. Raises UnreadableFile."""
+        """Return the text of a manifest: UTF-8, with or without a byte order mark. Raises ProblemsFound."""
         return decode_text(self.relative_path(path), self._content(path, FILE_LIMIT, TOTAL_LIMIT))
 
     def read_table(self, path: Path) -> bytes:
-        """Return the content of a CSV file or a workbook. Raises UnreadableFile."""
+        """Return the content of a CSV file or a workbook. Raises ProblemsFound."""
         return self._content(path, TABLES_LIMIT, TABLES_LIMIT)
 
     def check_total_size(self, paths: Sequence[Path]) -> None:
-        """Check the total size of the manifests before reading any. Raises UnreadableFile if it exceeds TOTAL_LIMIT."""
+        """Check the total size of the manifests before reading any. Raises ProblemsFound if it exceeds TOTAL_LIMIT."""
         total = sum(_size(path) for path in paths)
         if total > TOTAL_LIMIT:
             size = f"the manifests are {_mib(total)} in {len(paths):,} files"
             message = f"{size}, and at most {_mib(TOTAL_LIMIT)} are read"
-            raise UnreadableFile(
+            raise problem_found(
                 "manifest/too-large", message, hint=_SPLIT, source=SourceLocation(self.relative_path(paths[0]))
             )
 
@@ -68,36 +60,36 @@ class ManifestFileReader:
             self._unsaved_contents[name] if name in self._unsaved_contents else self._bytes(path, name, limit, together)
         )
         if len(self._digests) >= FILES_LIMIT:
-            raise UnreadableFile(
+            raise problem_found(
                 "manifest/too-many", f"these are more than {FILES_LIMIT:,} files", source=SourceLocation(name)
             )
         self._digests[name] = hashlib.sha256(data).hexdigest()
         return data
 
     def _bytes(self, path: Path, name: str, limit: int, together: int) -> bytes:
-        """Read at most one byte over the limit, since the size reported by stat may be wrong. Raises UnreadableFile."""
+        """Read at most one byte over the limit, since the size reported by stat may be wrong. Raises ProblemsFound."""
         try:
             # O_NONBLOCK: opening a named pipe would block until it has a writer.
             with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
                 if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                    raise UnreadableFile(
+                    raise problem_found(
                         "manifest/unreadable", "is a pipe or a device, not a file", source=SourceLocation(name)
                     )
                 data = file.read(limit + 1)
         except (OSError, ValueError) as error:  # a path with a null byte raises ValueError
             reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
-            raise UnreadableFile(
+            raise problem_found(
                 "manifest/unreadable", f"cannot be read: {reason}", source=SourceLocation(name)
             ) from error
         if len(data) > limit:
-            raise UnreadableFile(
+            raise problem_found(
                 "manifest/too-large", f"larger than {_mib(limit)}", hint=_SPLIT, source=SourceLocation(name)
             )
         self._left[together] -= len(data)
         if self._left[together] < 0:
             files = "CSV files and workbooks" if together == TABLES_LIMIT else "manifests"
             message = f"with this file the {files} are larger than {_mib(together)}"
-            raise UnreadableFile("manifest/too-large", message, hint=_SPLIT, source=SourceLocation(name))
+            raise problem_found("manifest/too-large", message, hint=_SPLIT, source=SourceLocation(name))
         return data
 
     def is_inside_project(self, path: Path) -> bool:
@@ -119,7 +111,7 @@ class ManifestFileReader:
 
 
 def decode_text(name: str, data: bytes) -> str:
-    """Return UTF-8 text, with or without a byte order mark. Raises UnreadableFile with the place of another byte."""
+    """Return UTF-8 text, with or without a byte order mark. Raises ProblemsFound with the place of another byte."""
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -136,10 +128,9 @@ _NO_MARK: Final = re.compile(rb"(?:[^\0]\0){4}|(?:\0[^\0]){4}")
 """The start of UTF-16 text of ASCII characters without a byte order mark."""
 
 
-def _not_utf8(name: str, what: str, line: int, column: int) -> UnreadableFile:
+def _not_utf8(name: str, what: str, line: int, column: int) -> ProblemsFound:
     hint = f"Save the file as UTF-8{'; in Excel, as CSV UTF-8' if name.endswith('.csv') else ''}."
-    message, source = f"this is {what} text", SourceLocation(name, line, column)
-    return UnreadableFile("manifest/encoding", message, hint=hint, source=source)
+    return problem_found("manifest/encoding", f"this is {what} text", hint, SourceLocation(name, line, column))
 
 
 _SPLIT: Final = "Remove what no workspace needs, or split the project."
@@ -158,19 +149,19 @@ def _size(path: Path) -> int:
 
 
 def find_manifests(folder: Path, files: ManifestFileReader) -> list[Path]:
-    """Return all manifests below a folder, sorted by path. Raises UnreadableFile if the project has no such folder.
+    """Return all manifests below a folder, sorted by path. Raises ProblemsFound if the project has no such folder.
 
     Folders that cannot be listed are included, so that reading them reports the error. Skipping one silently would be
     unsafe: resources that are owned and not declared are deleted.
     """
     if not folder.is_dir():
         message = "is not a folder" if folder.exists() else "there is no such folder"
-        raise UnreadableFile(
+        raise problem_found(
             "manifest/no-folder", message, hint=_NAMED, source=SourceLocation(files.relative_path(folder))
         )
     if not files.is_inside_project(folder):
         message = "is outside the project"
-        raise UnreadableFile(
+        raise problem_found(
             "manifest/outside", message, hint=_NAMED, source=SourceLocation(files.relative_path(folder))
         )
     # The project file may be in the manifest folder, but is not a manifest.
@@ -185,28 +176,28 @@ _NAMED: Final = (
 
 
 def read_manifest(path: Path, files: ManifestFileReader) -> str:
-    """Return the text of one manifest file. Raises UnreadableFile, also for a link that leads out of the project."""
+    """Return the text of one manifest file. Raises ProblemsFound, also for a link that leads out of the project."""
     where = SourceLocation(files.relative_path(path))
     if path.is_dir():
         return _refuse_folder(path, where)
     if not files.is_inside_project(path):
         hint = "Replace the link by the file."
-        raise UnreadableFile("manifest/outside", "is a symbolic link out of the project", hint=hint, source=where)
+        raise problem_found("manifest/outside", "is a symbolic link out of the project", hint=hint, source=where)
     return files.read_yaml(path)
 
 
 def _refuse_folder(path: Path, where: SourceLocation) -> NoReturn:
-    """Raise UnreadableFile with the reason why a folder was not searched."""
+    """Raise ProblemsFound with the reason why a folder was not searched."""
     if path.is_symlink():
         message = "is a symbolic link to a folder, and such links are not followed"
         hint = "Replace the link by the folder, or give it a name that begins with . or _ to skip it."
-        raise UnreadableFile("manifest/linked-folder", message, hint=hint, source=where)
+        raise problem_found("manifest/linked-folder", message, hint=hint, source=where)
     try:
         os.scandir(path).close()
     except OSError as error:
         message = f"cannot be read: {error.strerror or error}"
-        raise UnreadableFile("manifest/unreadable", message, source=where) from error
-    raise UnreadableFile(
+        raise problem_found("manifest/unreadable", message, source=where) from error
+    raise problem_found(
         "manifest/unreadable", "cannot be read: it changed while it was read", hint="Try again.", source=where
     )
 

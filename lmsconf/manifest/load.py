@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from datetime import tzinfo
 from itertools import chain, islice
 from pathlib import Path
@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from lmsconf.errors import Problem
+from lmsconf.errors import Problem, ProblemsFound
 from lmsconf.kinds.content_target.access_tests import parse_test
 from lmsconf.kinds.entries import parse, parse_absent
 from lmsconf.manifest.expand.expander import EntryExpander
 from lmsconf.manifest.expand.sets import UndeclaredNames, valid_part
 from lmsconf.manifest.expand.table_files import FILE, TableFiles
 from lmsconf.manifest.expand.variables import ExpandedEntry, ForEachExpander, Reporter, Variables
-from lmsconf.manifest.file_set import ManifestFileReader, UnreadableFile, find_manifests, read_manifest
+from lmsconf.manifest.file_set import ManifestFileReader, find_manifests, read_manifest
 from lmsconf.manifest.nodes import VARIABLE_START, EntrySourceMap, KeyPath, Map, Seq, merge_mappings, plain_texts
 from lmsconf.manifest.overlays import EntryKey, WrittenEntry, entry_key, without_replaced, without_replaced_items
 from lmsconf.manifest.problems import (
@@ -42,7 +42,7 @@ from lmsconf.manifest.schemas import (
     sections_validator,
     set_validators,
 )
-from lmsconf.manifest.yaml_reader import AliasBudget, Document, ReadingStopped, read_yaml
+from lmsconf.manifest.yaml_reader import AliasBudget, Document, YamlReadResult, read_yaml
 from lmsconf.model.access import AccessTest
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
@@ -52,8 +52,8 @@ from lmsconf.planner.manifest_entries import ManifestEntry
 if TYPE_CHECKING:
     from lmsconf.manifest.suggestions import PeopleNames
 
-EntryCallback: TypeAlias = Callable[[KeyPath, Json], None]
-"""Callback: receives the keys that lead to the section, and each entry after expansion."""
+ExpandedEntries: TypeAlias = "list[tuple[KeyPath, Json]]"
+"""Entries after expansion, each with the keys that lead to its section."""
 
 
 def load_folder(
@@ -64,18 +64,18 @@ def load_folder(
     timezone: tzinfo | None = None,
     variables: Mapping[str, Json] | None = None,
     workspaces: Collection[str] | None = None,
-    on_entry: EntryCallback | None = None,
+    expanded: ExpandedEntries | None = None,
     unsaved_contents: Mapping[str, bytes] | None = None,
 ) -> Manifests:
     """Load all manifests below `folder`; paths are relative to `root`. Errors are returned in `problems`, not raised.
 
     overlays: folders whose manifests add to those of `folder` and change them, later ones last.
     variables: name → value of `$(name)`. workspaces: the names that an entry may refer to; None allows any.
-    on_entry: called with each entry after its expansion. unsaved_contents: path → content to use instead of what is
+    expanded: filled with each entry after its expansion. unsaved_contents: path → content to use instead of what is
     on disk.
     """
     reader = ManifestFileReader(root, unsaved_contents)
-    loading = _Loading(reader, timezone, variables or {}, workspaces, on_entry)
+    loading = _Loading(reader, timezone, variables or {}, workspaces, expanded)
     loading.run((folder, *overlays))
     return Manifests(
         declared=tuple(loading.declared),
@@ -109,7 +109,7 @@ class _Loading(Struct):
     timezone: tzinfo | None
     known: Mapping[str, Json]
     workspaces: Collection[str] | None
-    on_entry: EntryCallback | None
+    expanded: ExpandedEntries | None
     declared: list[DesiredResource[Any]] = field(default_factory=list)
     absent: list[DeleteEntry[Any]] = field(default_factory=list)
     tests: list[AccessTest] = field(default_factory=list)
@@ -141,14 +141,13 @@ class _Loading(Struct):
                 self.undeclared.doubt_sections(finding)
         try:
             self._entries_of(layers)
-        except ReadingStopped as exhausted:
-            self.problems.append(exhausted.problem)
+        except ProblemsFound as exhausted:
+            self.problems += exhausted.problems
         if len(folders) > 1:
             self.declared = without_replaced(self.declared, self.layers)
-            if self.on_entry is not None:
-                self._written = [*without_replaced_items(self._written, self.declared)]
-        for section, body, _ in self._written:
-            cast(EntryCallback, self.on_entry)(section.path, body)
+            self._written = [*without_replaced_items(self._written, self.declared)]
+        if self.expanded is not None:
+            self.expanded += [(section.path, body) for section, body, _ in self._written]
         if not self._is_enough():
             found = find_conflicts(self.declared, self.absent, self.partial)
             self.problems += islice(found, ENOUGH + 1)
@@ -176,7 +175,7 @@ class _Loading(Struct):
             self._add_layer(layer, self._layer_entries(documents, writer, expander.tables))
         for entry in self._sound:
             if entry.section.is_declared and declares_choices(entry.section.kind):
-                expander.choices.take(entry.body)
+                expander.conditions.add_field(entry.body)
         for entry in self._sound:
             if self._is_enough():
                 return
@@ -215,21 +214,18 @@ class _Loading(Struct):
         try:
             paths = find_manifests(folder, self.files)
             self.files.check_total_size(paths)
-        except UnreadableFile as unreadable:
-            self.problems.append(unreadable.problem)
+        except ProblemsFound as unreadable:
+            self.problems += unreadable.problems
             return documents
         for path in paths:
             try:
                 text = read_manifest(path, self.files)
-            except UnreadableFile as unreadable:
-                self.problems.append(unreadable.problem)
-                self.undeclared.everything = True
-                continue
-            reading = read_yaml(self.files.relative_path(path), text, budget=budget)
+                reading = read_yaml(self.files.relative_path(path), text, budget=budget)
+            except ProblemsFound as unreadable:
+                reading = YamlReadResult(problems=[*unreadable.problems])
             documents += reading.documents
             self.problems += reading.problems
-            if reading.problems:
-                self.undeclared.everything = True
+            self.undeclared.everything |= bool(reading.problems)
         if not any(map(has_sections, documents)) and not self.problems:
             names = [self.files.relative_path(path) for path in paths]
             self.problems.append(
@@ -311,7 +307,7 @@ class _Loading(Struct):
             resources += parse(section.kind.name, entry)
             (self.partial if is_part else self.declared).extend(resources)
             self.layers += [layer] * (0 if is_part else len(resources))
-        if self.on_entry is not None:
+        if self.expanded is not None:
             self._written.append((section, body, resources))
 
     def _tell(self, section: Section, entry: ExpandedEntry, findings: Iterable[SchemaFinding]) -> None:

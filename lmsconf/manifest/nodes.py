@@ -133,42 +133,17 @@ class CombinedSource(Source):
         return self._rests[at] if self._rests else ""
 
 
-class _Finder:
-    """Index of the texts below one node. Built on the first lookup, since a plan may make thousands."""
-
-    def __init__(self, node: Map | Seq) -> None:
-        self._node = node
-
-    def find(self, text: str) -> KeyPath:
-        """Return the path to the first text that is equal, else one that looks the same to a reader; empty if none."""
-        return self._exact.get(text) or self._alike.get(casefold_name(text), ())
-
-    @cached_property
-    def _exact(self) -> dict[str, KeyPath]:
-        trails: dict[str, KeyPath] = {}
-        for text, trail in node_texts(self._node):
-            trails.setdefault(text, trail)
-        return trails
-
-    @cached_property
-    def _alike(self) -> dict[str, KeyPath]:
-        trails: dict[str, KeyPath] = {}
-        for text, trail in self._exact.items():
-            trails.setdefault(casefold_name(text), trail)
-        return trails
-
-
 class Map(dict[str, Json]):
     """A mapping. Its marks are in `source.marks` from `first` on: for each pair those of the key and the value."""
 
-    __slots__ = ("finder", "first", "source")
+    __slots__ = ("first", "source", "trails")
 
     def __init__(self, source: Source, pairs: Mapping[str, Json] | None = None, marks: Iterable[Mark] = ()) -> None:
         super().__init__(pairs or ())
         self.source = source
         self.first = len(source.marks)
         source.marks.extend(marks)
-        self.finder: _Finder | None = None
+        self.trails: dict[str, KeyPath] | None = None
 
     def changed(self, values: Mapping[str, Json]) -> Map:
         """Return the mapping with other values, at the same positions."""
@@ -193,17 +168,10 @@ class Map(dict[str, Json]):
         for number, (key, value) in enumerate([*self.items()]):
             yield key, value, self.source.marks[self.first + 2 * number + 1]
 
-    def mark(self, step: str | int) -> Mark | None:
-        """Return the mark of the value under a key."""
-        return self._mark(step, 1)
-
-    def key_mark(self, key: str) -> Mark | None:
-        """Return the mark of the key itself."""
-        return self._mark(key, 0)
-
-    def _mark(self, key: str | int, part: int) -> Mark | None:
+    def mark(self, step: str | int, part: int = 1) -> Mark | None:
+        """Return the mark of the value under a key; of the key itself for part 0."""
         for position, known in enumerate(self):
-            if known == key:
+            if known == step:
                 return self.source.marks[self.first + 2 * position + part]
         return None
 
@@ -211,14 +179,14 @@ class Map(dict[str, Json]):
 class Seq(list[Json]):
     """A list. The marks of its items are in `source.marks` from `first` on."""
 
-    __slots__ = ("finder", "first", "source")
+    __slots__ = ("first", "source", "trails")
 
     def __init__(self, source: Source, items: Iterable[Json] = (), marks: Iterable[Mark] = ()) -> None:
         super().__init__(items)
         self.source = source
         self.first = len(source.marks)
         source.marks.extend(marks)
-        self.finder: _Finder | None = None
+        self.trails: dict[str, KeyPath] | None = None
 
     def parts(self) -> Iterator[tuple[str | int, Json, Mark]]:
         """Yield each index with its item, and the mark of the item."""
@@ -279,8 +247,7 @@ class EntrySourceMap(Struct, frozen=True, eq=False):
     def key(self, *path: str | int) -> SourceLocation:
         """Return the location of the last key of `path`; of its value if that is a list item."""
         node = self._walk(path[:-1])[0]
-        step = path[-1]
-        key_mark = node.key_mark(step) if isinstance(node, Map) and isinstance(step, str) else None
+        key_mark = node.mark(path[-1], 0) if isinstance(node, Map) else None
         if key_mark is None or not isinstance(node, Map):
             return self.at(*path)
         return replace(node.source.where(key_mark), each=self._each)
@@ -300,8 +267,9 @@ class EntrySourceMap(Struct, frozen=True, eq=False):
         node = self._walk(path)[0]
         if not isinstance(node, Map | Seq):
             return self.at(*path)
-        node.finder = node.finder or _Finder(node)
-        return self.at(*path, *node.finder.find(text))
+        if node.trails is None:
+            node.trails = _text_trails(node)
+        return self.at(*path, *(node.trails.get(text) or node.trails.get(casefold_name(text), ())))
 
     def _walk(self, path: KeyPath) -> tuple[Json, Source, Mark]:
         """Return the value at `path`, or None where the path ends early, and the position of the last step found."""
@@ -322,6 +290,19 @@ def node_texts(node: Json, trail: KeyPath = ()) -> Iterator[tuple[str, KeyPath]]
             yield child, (*trail, step)
         else:
             yield from node_texts(child, (*trail, step))
+
+
+def _text_trails(node: Map | Seq) -> dict[str, KeyPath]:
+    """Map each text below a node to the path of the first that is equal, else of one that looks the same to a reader.
+
+    Kept with the node, since a plan may ask for thousands.
+    """
+    trails: dict[str, KeyPath] = {}
+    for text, trail in node_texts(node):
+        trails.setdefault(text, trail)
+    for text, trail in [*trails.items()]:
+        trails.setdefault(casefold_name(text), trail)
+    return trails
 
 
 def plain_texts(node: Json) -> Json:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
-from typing import Any, Final, TypeVar, cast
+from itertools import islice
+from typing import Any, Final, cast
 
 from lmsconf.errors import Problem, Severity, SourceLocation, shorten
 from lmsconf.kinds import all_kinds
@@ -17,8 +18,6 @@ from lmsconf.manifest.yaml_reader import Document
 from lmsconf.model.address import Address
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.names import casefold_name, did_you_mean, known_names
-
-_Key = TypeVar("_Key", bound=Hashable)
 
 
 def find_conflicts(
@@ -41,25 +40,22 @@ def find_conflicts(
 
 
 def _twice(declared: Sequence[DesiredResource[Any]]) -> Iterator[Problem]:
-    by_address: dict[Address, list[DesiredResource[Any]]] = {}
-    for resource in declared:
-        before = by_address.setdefault(resource.address, [])
-        first = next((other for other in before if _meet(resource, other)), None)
-        if first is not None:
-            yield Problem(
-                code="manifest/declared-twice",
-                message=f"{resource.address}: declared twice",
-                hint=f"See {first.source}. Keep one of the two, or limit each to other workspaces with `only_in`.",
-                source=resource.source,
-                address=str(resource.address),
-            )
-        before.append(resource)
+    for resource, first in _pairs(declared, lambda one: one.address, same=True):
+        yield Problem(
+            code="manifest/declared-twice",
+            message=f"{resource.address}: declared twice",
+            hint=f"See {first.source}. Keep one of the two, or limit each to other workspaces with `only_in`.",
+            source=resource.source,
+            address=str(resource.address),
+        )
 
 
 def _both(declared: Sequence[DesiredResource[Any]], absent: Sequence[DeleteEntry[Any]]) -> Iterator[Problem]:
-    wanted = _by(declared, lambda resource: resource.address) if absent else {}
+    deleted: dict[Address, list[DeleteEntry[Any]]] = defaultdict(list)
     for entry in absent:
-        for resource in wanted.get(entry.address, ()):
+        deleted[entry.address].append(entry)
+    for resource in declared if absent else ():
+        for entry in deleted.get(resource.address, ()):
             if _meet(resource, entry):
                 yield Problem(
                     code="manifest/declared-and-absent",
@@ -75,34 +71,35 @@ def _alike(declared: Sequence[DesiredResource[Any]]) -> Iterator[Problem]:
 
     Relations are exempt, since they have no name of their own: two contents may differ by case alone.
     """
-    named = (
-        resource for resource in declared if not resource.pins and not all_kinds()[resource.address.kind].is_relation
-    )
-    for group in _by(named, lambda resource: (resource.address.kind, casefold_name(resource.address.text))).values():
-        for number, resource in enumerate(group):
-            other = next((o for o in group[:number] if o.address != resource.address and _meet(resource, o)), None)
-            if other is not None:
-                yield Problem(
-                    code="name/look-alike",
-                    message=f"{resource.address}: looks like {other.address}",
-                    hint=f"See {other.source}. Write one of the two names in both places, or pin one with `id:`.",
-                    source=resource.source,
-                    address=str(resource.address),
-                )
+    named = (one for one in declared if not one.pins and not all_kinds()[one.address.kind].is_relation)
+    for resource, other in _pairs(named, lambda one: (one.address.kind, casefold_name(one.address.text)), same=False):
+        yield Problem(
+            code="name/look-alike",
+            message=f"{resource.address}: looks like {other.address}",
+            hint=f"See {other.source}. Write one of the two names in both places, or pin one with `id:`.",
+            source=resource.source,
+            address=str(resource.address),
+        )
+
+
+def _pairs(
+    declared: Iterable[DesiredResource[Any]], key: Callable[[DesiredResource[Any]], Hashable], *, same: bool
+) -> Iterator[tuple[DesiredResource[Any], DesiredResource[Any]]]:
+    """Yield each resource with the first one before it that has an equal key and the same address, or another one.
+
+    same: whether the address is to be the same. Both apply to some workspace.
+    """
+    earlier: dict[Hashable, list[DesiredResource[Any]]] = defaultdict(list)
+    for resource in declared:
+        before = earlier[key(resource)]
+        met = (one for one in before if (one.address == resource.address) is same and _meet(resource, one))
+        yield from ((resource, other) for other in islice(met, 1))
+        before.append(resource)
 
 
 def _meet(resource: DesiredResource[Any], other: DesiredResource[Any] | DeleteEntry[Any]) -> bool:
     """Whether there is a workspace that both apply to."""
     return resource.only_in is None or other.only_in is None or not resource.only_in.isdisjoint(other.only_in)
-
-
-def _by(
-    declared: Iterable[DesiredResource[Any]], key: Callable[[DesiredResource[Any]], _Key]
-) -> dict[_Key, list[DesiredResource[Any]]]:
-    groups: dict[_Key, list[DesiredResource[Any]]] = defaultdict(list)
-    for resource in declared:
-        groups[key(resource)].append(resource)
-    return groups
 
 
 _SHOWN: Final = 5
@@ -115,7 +112,9 @@ def sort_and_limit(problems: Iterable[Problem]) -> list[Problem]:
     ordered = sorted(problems, key=lambda problem: (problem.source or SourceLocation(""), problem.message))
     if sum(problem.is_error for problem in ordered) <= ENOUGH:
         return ordered
-    return [*ordered[:ENOUGH], _too_many(ordered[ENOUGH - 1].source)]
+    message = f"the manifests have more than {ENOUGH:,} errors; the others are not listed"
+    last = Problem(code="manifest/too-many-problems", message=message, source=ordered[ENOUGH - 1].source)
+    return [*ordered[:ENOUGH], last]
 
 
 def unknown_workspace_problems(body: Map, places: EntrySourceMap, known: Collection[str] | None) -> Iterator[Problem]:
@@ -136,11 +135,6 @@ def unknown_workspace_problems(body: Map, places: EntrySourceMap, known: Collect
                     hint=did_you_mean(name, known) or known_names(known),
                     source=places.key(key, name) if isinstance(value, dict) else places.find(name, key),
                 )
-
-
-def _too_many(source: SourceLocation | None) -> Problem:
-    message = f"the manifests have more than {ENOUGH:,} errors; the others are not listed"
-    return Problem(code="manifest/too-many-problems", message=message, source=source)
 
 
 def no_manifest_problem(folder: str) -> Problem:

@@ -209,7 +209,7 @@ _RAW: Final = re.compile(r"[\t\r\n]")
 _FREE: Final = frozenset(["column", "system_condition", "where"])
 """Keys whose texts are not names: the service or a CSV header may have line breaks in them."""
 _PROSE: Final = ("title", "description")
-_NEEDED: Final = "x-required"
+NEEDED: Final = "x-required"
 """Marks the schema of a required key."""
 
 
@@ -225,11 +225,6 @@ class SchemaFinding(NamedTuple):
     value: Json
     schema: Schema
     union_branches: tuple[Schema, ...] = ()
-
-    @property
-    def is_required(self) -> bool:
-        """Whether the key of the value is required."""
-        return _NEEDED in self.schema
 
 
 class SchemaValidator:
@@ -344,14 +339,14 @@ def _quick(schema: Schema) -> dict[str, Json]:
 def _strict(schema: Schema, *, names: bool | None) -> dict[str, Json]:
     """Make a schema reject texts that cannot be names, and a line break at the end of a text with a pattern."""
     strict: dict[str, Json] = {}
-    mark: Schema = {_NEEDED: True} if _NEEDED in schema else {}
+    mark: Schema = {NEEDED: True} if NEEDED in schema else {}
     for key, part in schema.items():
         if key in ("oneOf", "anyOf"):
             strict[key] = [_strict({**branch, **mark}, names=names) for branch in cast("list[Schema]", part)]
         elif key in ("properties", "$defs"):
             strict[key] = {
                 name: _strict(
-                    {**below, _NEEDED: True} if name in required_keys(schema) else below,
+                    {**below, NEEDED: True} if name in required_keys(schema) else below,
                     names=names and name not in _FREE,
                 )
                 for name, below in cast("Mapping[str, Schema]", part).items()

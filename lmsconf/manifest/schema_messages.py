@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Final, NamedTuple, cast
+from typing import Final, TypeAlias, cast
 
 from lmsconf.errors import Problem, SourceLocation, shorten
 from lmsconf.manifest import suggestions
 from lmsconf.manifest.nodes import EntrySourceMap
 from lmsconf.manifest.schema_check import (
     NAME,
+    NEEDED,
     TYPE_NAMES,
     Schema,
     SchemaFinding,
@@ -34,19 +35,14 @@ _UNQUOTED: Final = frozenset(["boolean", "integer", "number"])
 _EMAIL: Final = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
 
 
-class _Draft(NamedTuple):
-    """A problem before its code gets the area, and its message the prefix."""
-
-    code: str
-    message: str
-    hint: str | None
-    where: SourceLocation
+_Draft: TypeAlias = "tuple[str, str, str | None, SourceLocation]"
+"""The end of a problem's code, the end of its message, its hint, and its location."""
 
 
 def _at_value(finding: SchemaFinding, places: EntrySourceMap, code: str, rest: str, hint: Json) -> _Draft:
     """Return a problem at the rejected value, whose name begins the message. hint: None for the schema's samples."""
     name = path_label(finding.path)
-    return _Draft(code, f"{name} {rest}", None if hint is None else str(hint), places.at(*finding.path))
+    return (code, f"{name} {rest}", None if hint is None else str(hint), places.at(*finding.path))
 
 
 def _shown(value: Json) -> str:
@@ -65,12 +61,12 @@ def problems_of(
 
     within: prefix of the messages. area: first part of the codes. address: of the resource, if it is known.
     """
-    for fault in _WORDINGS[finding.keyword](finding, places):
+    for code, message, hint, where in _WORDINGS[finding.keyword](finding, places):
         yield Problem(
-            code=f"{area}/{fault.code}",
-            message=f"{within}: {fault.message}" if within else fault.message,
-            hint=fault.hint or suggest_from_schema(finding.schema),
-            source=fault.where,
+            code=f"{area}/{code}",
+            message=f"{within}: {message}" if within else message,
+            hint=hint or suggest_from_schema(finding.schema),
+            source=where,
             address=address,
         )
 
@@ -93,7 +89,7 @@ def _missing(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[_Draft]
             inside = f" in {path_label(finding.path)}" if finding.path else ""
             about = property_schema(finding.schema, key).get("description")
             hint = f"Add {key}: {_lowercased(str(about))}" if about else f"Write {key}: …."
-            yield _Draft("missing", f"{key} is missing{inside}", hint, places.at(*finding.path))
+            yield ("missing", f"{key} is missing{inside}", hint, places.at(*finding.path))
 
 
 def _lowercased(sentence: str) -> str:
@@ -164,7 +160,7 @@ def _no_key(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[_Draft]:
         known = dict.fromkeys(cast("list[str]", schema["enum"]))
         yield _unknown_key(key, {}, known, finding, places)
     elif "pattern" in schema:
-        yield _Draft("value", f"{label} cannot be {_shown(key)}", cast("str | None", schema.get("description")), where)
+        yield ("value", f"{label} cannot be {_shown(key)}", cast("str | None", schema.get("description")), where)
     else:
         yield _unfit(key, label, where)
 
@@ -176,7 +172,7 @@ def _unfit(value: Json, name: str, where: SourceLocation) -> _Draft:
     exact = _shown(str(value))
     hint = f"Write it in one line: {_shown(' '.join(words))}." if words else "Write the name, or remove it."
     hint += f" If the live name has it, write {exact} in YAML." if len(exact) < 100 else ""
-    return _Draft("character", f"{name} holds {held}", hint, where)
+    return ("character", f"{name} holds {held}", hint, where)
 
 
 def _pattern(finding: SchemaFinding, places: EntrySourceMap) -> Iterator[_Draft]:
@@ -217,7 +213,7 @@ def _unknown_key(
 ) -> _Draft:
     inside = f" in {path_label(finding.path)}" if finding.path else ""
     hint = suggestions.suggest_known_key(key, known, value) or f"Known here: {', '.join(known)}."
-    return _Draft("unknown-key", f'unknown key "{shorten(key)}"{inside}', hint, places.key(*finding.path, key))
+    return ("unknown-key", f'unknown key "{shorten(key)}"{inside}', hint, places.key(*finding.path, key))
 
 
 def _mistyped(finding: SchemaFinding, branches: list[Schema], places: EntrySourceMap) -> _Draft:
@@ -271,7 +267,7 @@ def _nothing(finding: SchemaFinding, branches: list[Schema], places: EntrySource
 
 def _ending_if_optional(finding: SchemaFinding) -> str:
     """Return the end of a hint: that the key may be left out, if it is optional."""
-    return "." if finding.is_required else ", or remove the key."
+    return "." if NEEDED in finding.schema else ", or remove the key."
 
 
 def _filled(schema: Mapping[str, Json]) -> bool:
@@ -302,13 +298,13 @@ def _unmeant(branches: list[Schema], finding: SchemaFinding, places: EntrySource
     strange = [key for key in value if key not in known]
     if strange:
         for key in strange:
-            fault = _unknown_key(key, value[key], known, finding, places)
-            yield fault._replace(hint=suggestions.suggest_text_for_mapping(key, value, branches) or fault.hint)
+            code, message, hint, at = _unknown_key(key, value[key], known, finding, places)
+            yield code, message, suggestions.suggest_text_for_mapping(key, value, branches) or hint, at
     elif both:
         where, hint = places.key(*finding.path, both[1]), "Keep one of them."
         if finding.path and isinstance(finding.path[-1], int):
             hint = "Write one item for each."
-        yield _Draft("together", f"{' and '.join(both)} exclude each other", hint, where)
+        yield ("together", f"{' and '.join(both)} exclude each other", hint, where)
     else:
         yield _needs_one(finding, telling, known, places)
 

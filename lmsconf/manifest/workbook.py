@@ -13,10 +13,19 @@ import zlib
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
-from lmsconf.errors import Problem, SourceLocation, cell_name, shorten
-from lmsconf.manifest.expand.table import Table, TableFault, TableRow, UnusableTable, table_of
+from lmsconf.errors import Problem, ProblemsFound, SourceLocation, cell_name, problem_found, shorten
+from lmsconf.manifest.expand.table import (
+    WORKBOOK_ENDINGS,
+    WORKBOOK_STARTS,
+    Table,
+    TableFault,
+    TableRow,
+    WorkbookPositions,
+    forbidden_character_found,
+    table_of,
+)
 from lmsconf.model.names import FORBIDDEN, did_you_mean, normalize_name
 
 if TYPE_CHECKING:
@@ -28,10 +37,9 @@ UNPACKED: Final = 64 * 1024 * 1024
 """Maximum size of all parts together, unpacked, in bytes."""
 CELLS: Final = 1_000_000
 """Maximum number of cells, empty ones included, from A1 to the last row and column that have a value."""
-_ZIP: Final = b"PK\x03\x04"
+_ZIP, _OLD = WORKBOOK_STARTS
 _DIRECTORY_ENTRY: Final = b"PK\x01\x02"
 _CELL: Final = re.compile(rb"""\br=["']([A-Z]{1,3})([0-9]{1,7})["']""")
-_OLD: Final = b"\xd0\xcf\x11\xe0"
 _EXTRA: Final = "lmsconf[spreadsheets]"
 _OPEN_DOCUMENT: Final = b"mimetypeapplication/vnd.oasis.opendocument.spreadsheet"
 _OPEN_MANIFEST: Final = "META-INF/manifest.xml"
@@ -42,25 +50,10 @@ _CellValue: TypeAlias = "int | float | str | bool | datetime.date | datetime.tim
 _Range: TypeAlias = "tuple[tuple[int, int], tuple[int, int]]"
 
 
-class WorkbookPositions(NamedTuple):
-    """Locations of the cells of one sheet."""
-
-    path: str
-    sheet: str
-
-    def where(self, line: int, column: int) -> SourceLocation:
-        """Return the location of a cell; columns count from 0."""
-        return SourceLocation(self.path, line, column + 1, sheet=self.sheet)
-
-    def row(self, line: int) -> SourceLocation:
-        """Return the location of the first cell of a row."""
-        return self.where(line, 0)
-
-
 def parse_workbook(path: str, data: bytes, sheet: str | None, where: SourceLocation) -> Table:
     """Return the table in the sheet with that name, else in the first that is not hidden.
 
-    where: the location of the sheet's name. Raises UnusableTable.
+    where: the location of the sheet's name. Raises ProblemsFound.
     """
     _check_name(path, data)
     _check_size(path, data)
@@ -93,7 +86,7 @@ def _check_name(path: str, data: bytes) -> None:
     if find_spec("python_calamine") is None:
         message = f"this is {kind}: save it as CSV, or install {_EXTRA}"
         raise _refused(path, message, f"Install it with `pip install '{_EXTRA}'`, in the environment of lmsconf.")
-    if ending not in (".xlsx", ".xlsm", ".ods"):
+    if ending not in WORKBOOK_ENDINGS:
         right = PurePosixPath(path).with_suffix(".ods" if "Open" in kind else ".xlsx").name
         raise _refused(path, f"this is {kind}, not a CSV file", f"Save it as CSV, or name it {shorten(right)}.")
 
@@ -138,7 +131,7 @@ def _cells(sheet: bytes) -> int:
 
 
 def _chosen(book: CalamineWorkbook, path: str, wanted: str | None, where: SourceLocation) -> str:
-    """Return the name of the wanted sheet, else of the first that is not hidden. Raises UnusableTable."""
+    """Return the name of the wanted sheet, else of the first that is not hidden. Raises ProblemsFound."""
     from python_calamine import SheetTypeEnum, SheetVisibleEnum
 
     sheets = [sheet for sheet in book.sheets_metadata if sheet.typ == SheetTypeEnum.WorkSheet]
@@ -150,12 +143,11 @@ def _chosen(book: CalamineWorkbook, path: str, wanted: str | None, where: Source
         raise _refused(path, "this workbook has no sheet that is shown", "Name the sheet with `sheet: NAME`.")
     names = [sheet.name for sheet in sheets]
     hint = did_you_mean(wanted, names) or f"It has {', '.join(map(shorten, names))}."
-    message = f'{shorten(path)} has no sheet "{shorten(wanted)}"'
-    raise UnusableTable(Problem(code="table/sheet", message=message, hint=hint, source=where))
+    raise problem_found("table/sheet", f'{shorten(path)} has no sheet "{shorten(wanted)}"', hint, where)
 
 
 def _values(sheet: CalamineSheet, positions: WorkbookPositions) -> list[list[_CellValue]]:
-    """Return the values of a sheet from cell A1 on. Raises UnusableTable if they are too many."""
+    """Return the values of a sheet from cell A1 on. Raises ProblemsFound if they are too many."""
     row, column = sheet.end or (0, 0)
     if (row + 1) * (column + 1) > CELLS:
         message = (
@@ -176,9 +168,7 @@ def _table(sheet: WorkbookPositions, values: list[list[_CellValue]], merged: Seq
     for line, texts in rows:
         for column, text in enumerate(texts):
             if forbidden := FORBIDDEN.search(text):
-                message = f"the character U+{ord(forbidden[0]):04X} is not allowed here"
-                where = sheet.where(line, column)
-                raise UnusableTable(Problem(code="people/csv", message=message, hint="Remove it.", source=where))
+                raise forbidden_character_found(forbidden[0], sheet.where(line, column))
     return Table(sheet, table.noun, table.header, table.columns, table.rows, tuple(_merged(table, sheet, merged)))
 
 
@@ -213,6 +203,5 @@ def _rounded(moment: datetime.datetime) -> datetime.datetime:
     return moment.replace(microsecond=0) + datetime.timedelta(seconds=is_late)
 
 
-def _refused(path: str, message: str, hint: str, sheet: str = "") -> UnusableTable:
-    where = SourceLocation(path, sheet=sheet)
-    return UnusableTable(Problem(code="table/workbook", message=message, hint=hint, source=where))
+def _refused(path: str, message: str, hint: str, sheet: str = "") -> ProblemsFound:
+    return problem_found("table/workbook", message, hint, SourceLocation(path, sheet=sheet))

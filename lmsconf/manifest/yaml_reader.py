@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 import yaml
 from msgspec import Struct, field
 
-from lmsconf.errors import Problem, SourceLocation, shorten
+from lmsconf.errors import Problem, ProblemsFound, SourceLocation, problem_found, shorten
 from lmsconf.manifest.nodes import (
     VARIABLE_START,
     EscapedText,
@@ -35,14 +35,6 @@ ENOUGH: Final = 100
 """Reading of a file stops after this many problems."""
 
 
-class ReadingStopped(Exception):
-    """Raised to stop reading a file or expanding entries, at a limit; `problem` gives the reason."""
-
-    def __init__(self, problem: Problem) -> None:
-        super().__init__(problem.message)
-        self.problem = problem
-
-
 class Document(Struct, frozen=True):
     """One document of a YAML stream."""
 
@@ -58,16 +50,16 @@ class YamlReadResult(Struct):
     problems: list[Problem] = field(default_factory=list)
 
 
-def too_long_problem(location: SourceLocation) -> Problem:
-    """Return the problem for a text longer than LONGEST."""
+def too_long_text(location: SourceLocation) -> ProblemsFound:
+    """Return the error for a text longer than LONGEST."""
     message = f"this text is longer than {LONGEST:,} characters"
-    return Problem(code="yaml/too-long", message=message, hint="Write a shorter one.", source=location)
+    return problem_found("yaml/too-long", message, "Write a shorter one.", location)
 
 
-def too_deep_problem(location: SourceLocation) -> Problem:
-    """Return the problem for lists and mappings nested deeper than DEPTH."""
+def _too_deep(location: SourceLocation) -> ProblemsFound:
+    """Return the error for lists and mappings nested deeper than DEPTH."""
     message = f"lists and mappings are nested more than {DEPTH} levels deep"
-    return Problem(code="yaml/too-deep", message=message, source=location)
+    return problem_found("yaml/too-deep", message, source=location)
 
 
 def report_forbidden_characters(source: Source, reading: YamlReadResult) -> bool:
@@ -85,11 +77,11 @@ def report_forbidden_characters(source: Source, reading: YamlReadResult) -> bool
 
 
 def add_problem(reading: YamlReadResult, problem: Problem) -> None:
-    """Add a problem. Raises ReadingStopped at ENOUGH problems: such a file is probably not a manifest."""
+    """Add a problem. Raises ProblemsFound at ENOUGH problems: such a file is probably not a manifest."""
     reading.problems.append(problem)
     if len(reading.problems) == ENOUGH:
         message = f"this file has {ENOUGH} problems and more; the rest was not read"
-        raise ReadingStopped(Problem(code="yaml/too-many-problems", message=message, source=problem.source))
+        raise problem_found("yaml/too-many-problems", message, source=problem.source)
 
 
 YamlParser: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -98,21 +90,21 @@ _TOO_DEEP: Final = "exceeded maximum nesting depth"
 """What libyaml from 0.2.6 on says of a thousand levels: before their events, where it looks for the end of a key."""
 
 
-def syntax_problem(source: Source, error: yaml.MarkedYAMLError) -> Problem:
+def _syntax_error(source: Source, error: yaml.MarkedYAMLError) -> ProblemsFound:
+    """Return the error for a text that is not YAML."""
     from lmsconf.manifest.syntax_hints import ParserError, advise_on_syntax_error  # only for a problem
 
     at, opened = error.problem_mark, error.context_mark
     if error.problem == _TOO_DEEP and at is not None:
-        return too_deep_problem(source.where(pack_mark(at.line + 1, at.column + 1)))
+        return _too_deep(source.where(pack_mark(at.line + 1, at.column + 1)))
     complaint = ParserError(
         context=error.context or "",
         opened=None if opened is None else (opened.line, opened.column),
         problem=error.problem or "unreadable",
         at=(0, 0) if at is None else (at.line, at.column),
     )
-    advice = advise_on_syntax_error(complaint, source.text)
-    where = source.where(pack_mark(advice.at[0] + 1, advice.at[1] + 1))
-    return Problem(code="yaml/syntax", message=advice.message, hint=advice.hint, source=where)
+    message, hint, (line, column) = advise_on_syntax_error(complaint, source.text)
+    return problem_found("yaml/syntax", message, hint, source.where(pack_mark(line + 1, column + 1)))
 
 
 _TAG = "tag:yaml.org,2002:"
@@ -142,10 +134,10 @@ def read_yaml(path: str, text: str, *, budget: AliasBudget | None = None) -> Yam
         # Checked first, so that the parser finds no unacceptable character: its error for one has no position.
         if not report_forbidden_characters(source, reading):
             _Builder(source, reading, budget or AliasBudget()).run()
-    except ReadingStopped as refused:
-        reading.problems.append(refused.problem)
+    except ProblemsFound as stopped:
+        reading.problems += stopped.problems
     except yaml.MarkedYAMLError as error:
-        reading.problems.append(syntax_problem(source, error))
+        reading.problems += _syntax_error(source, error).problems
     return reading
 
 
@@ -175,7 +167,7 @@ class _Builder:
         self._size = self._depth = self._height = 0
 
     def run(self) -> None:
-        """Read the stream into `reading.documents`. Raises ReadingStopped, or MarkedYAMLError for a syntax error."""
+        """Read the stream into `reading.documents`. Raises ProblemsFound, or MarkedYAMLError for a syntax error."""
         for event in iter(self._next, None):
             if event.__class__ is yaml.DocumentStartEvent:
                 self._document(self._next())
@@ -209,7 +201,7 @@ class _Builder:
             self._tag(event.tag, at)
         self._depth += 1
         if self._depth > DEPTH:
-            raise ReadingStopped(too_deep_problem(self._source.where(at)))
+            raise _too_deep(self._source.where(at))
         size, height, self._height = self._size, self._height, 1
         marks = self._read_items(node) if isinstance(node, Seq) else self._read_pairs(node)
         node.first = len(self._source.marks)
@@ -264,7 +256,7 @@ class _Builder:
         else:
             value = self._marked(event, at)
         if len(text) > LONGEST:
-            raise ReadingStopped(too_long_problem(self._source.where(at)))
+            raise too_long_text(self._source.where(at))
         if event.anchor is not None:
             self._anchors[event.anchor] = _Anchored(value)
             if event.implicit[0]:
@@ -319,9 +311,9 @@ class _Builder:
         if self._budget.left < 0:
             message, where = f"aliases expand to more than {EXPANDED:,} values", self._source.where(at)
             hint = "Write the values out, or split the project."
-            raise ReadingStopped(Problem(code="yaml/too-many-aliases", message=message, hint=hint, source=where))
+            raise problem_found("yaml/too-many-aliases", message, hint, where)
         if self._depth + anchored.height > DEPTH:
-            raise ReadingStopped(too_deep_problem(self._source.where(at)))
+            raise _too_deep(self._source.where(at))
         self._size += anchored.size - 1
         self._height = max(self._height, anchored.height + 1)
         return anchored.value

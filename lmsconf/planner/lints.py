@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, time, tzinfo
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lmsconf.errors import Problem, SourceLocation
@@ -16,7 +16,6 @@ from lmsconf.model.lints import LintLevel, apply_levels, lint_problem
 from lmsconf.model.names import may_be_suspicious
 from lmsconf.model.plan import Plan
 from lmsconf.model.policy import Policy
-from lmsconf.planner.context import MatchResult, PlanContext
 
 if TYPE_CHECKING:
     from lmsconf.planner.audience.people_sets import AudienceSize
@@ -24,36 +23,22 @@ if TYPE_CHECKING:
     from lmsconf.planner.plan import DraftPlan
 
 
-class PlannedState(Struct, frozen=True, kw_only=True):
-    """What a plan knows beside its manifests: matches by kind, and how many people are in which audience after it.
-
-    sizes: only of audiences that are known exactly.
-    """
-
-    planning: PlanContext
-    results: Mapping[str, MatchResult[Any, Any]]
-    sizes: Mapping[Address, AudienceSize]
-
-
 class LintContext(Struct, frozen=True, kw_only=True):
     """What lints look at. declared: kind → the declarations that apply in the workspace, in the order of the manifests.
 
     now: the time of the plan, or the beginning of the day. timezone: in which times are shown. plan: None where only
-    the manifests are known.
+    the manifests are known. sizes: how many people are in which audience after it, as far as that is known exactly.
     """
 
     declared: Mapping[str, Sequence[DesiredResource[Any]]]
     now: datetime
     timezone: tzinfo | None
-    plan: PlannedState | None = None
+    plan: DraftPlan | None = None
+    sizes: Mapping[Address, AudienceSize] = field(default_factory=dict)
 
     def of(self, kind: str) -> Sequence[DesiredResource[Any]]:
         """Return the declarations of a kind."""
         return self.declared.get(kind, ())
-
-    def size(self, audience: Address) -> AudienceSize | None:
-        """Return how many people are in an audience after the plan; None if that is not known exactly."""
-        return None if self.plan is None else self.plan.sizes.get(audience)
 
 
 def lint_manifests(
@@ -67,12 +52,13 @@ def lint_manifests(
 
 
 def lint_plan(kinds: Mapping[str, Kind], draft: DraftPlan, sizes: Mapping[Address, AudienceSize]) -> list[Problem]:
-    """Return the findings of lints about what a plan looks at. sizes: as in PlannedState."""
+    """Return the findings of lints about what a plan looks at. sizes: as in LintContext."""
     context = LintContext(
         declared=_by_kind(draft.declared, draft.planning.policy),
         now=datetime.fromisoformat(draft.plan.created_at),
         timezone=draft.planning.policy.timezone,
-        plan=PlannedState(planning=draft.planning, results=draft.results, sizes=sizes),
+        plan=draft,
+        sizes=sizes,
     )
     findings = _run(kinds, context, draft.lint_levels)
     chosen = (one for one in findings if one.address and draft.planning.chosen(Address.parse(one.address)))

@@ -58,16 +58,11 @@ def request_destination(project: ProjectFile, workspace: str, root: Path) -> Req
     token = cast("Mapping[str, Json] | None", declared.get("token"))
     if token is not None:
         # Expanded: a label that a branch changes may choose another variable, file or argument.
-        token = expand_token(token, project.pattern_values(workspace))
+        values = project.pattern_values(workspace)
+        token = cast("dict[str, Json]", map_texts(dict(token), lambda text: expand_pattern(text, values)))
         places["token"] = places["command"] = project.places.at(*path, "token")
-    words = cast("list[str]", token.get("command", [])) if token else []
-    programs = tuple(files_of_project(words, root))
+    programs = tuple(files_of_project((cast("list[str]", token.get("command", [])) if token else []), root))
     return RequestDestination(url=str(declared["url"]), token=token, dialect=dialect, places=places, programs=programs)
-
-
-def expand_token(token: Mapping[str, Json], values: Mapping[str, str]) -> dict[str, Json]:
-    """Return a token source with the variables in all its texts expanded."""
-    return cast("dict[str, Json]", map_texts(dict(token), lambda text: expand_pattern(text, values)))
 
 
 def parse_trusted_parts(text: str | None) -> frozenset[str]:

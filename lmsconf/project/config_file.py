@@ -160,20 +160,6 @@ class ProjectFile(Struct, frozen=True):
         """Return guard → limit of its total over all workspaces of a fleet."""
         return {name: cast(int, limit) for name, limit in self.mapping_at("fleet_guards").items()}
 
-    def kept_runs(self) -> int:
-        """Return how many runs of each workspace are kept."""
-        return cast(int, self.mapping_at("runs").get("keep", DEFAULT_KEPT_RUNS))
-
-    def shared_settings(self) -> dict[str, Json]:
-        """Return path → value of the settings of the whole project that change no plan."""
-        return {
-            "default_workspace": self.body.get("default_workspace"),
-            "runs.keep": self.kept_runs(),
-            "waves": cast("list[Json]", self.waves()),
-            "max_failures": self.max_failures(),
-            **{f"fleet_guards.{name}": limit for name, limit in self.fleet_guards().items()},
-        }
-
     def pattern_values(self, workspace: str) -> dict[str, str]:
         """Return name → value of `$(name)` in folders and token sources: the workspace's name, and its labels."""
         return {**self.labels(workspace), "workspace": workspace}

@@ -12,14 +12,14 @@ from typing import Final, cast
 
 from msgspec import Struct, field
 
-from lmsconf.errors import LmsconfError, Problem, ProblemsFound, SourceLocation, UsageError, shorten
+from lmsconf.errors import LmsconfError, Problem, ProblemsFound, SourceLocation, UsageError, problem_found, shorten
 from lmsconf.manifest.nodes import VARIABLE_START
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.drift import IgnoreRule
 from lmsconf.model.names import did_you_mean, known_names
 from lmsconf.model.policy import Policy
 from lmsconf.project.base_trust import RequestDestination, request_destination
-from lmsconf.project.config_file import ENV_WORKSPACE, FILE, ProjectFile, expand_pattern
+from lmsconf.project.config_file import DEFAULT_KEPT_RUNS, ENV_WORKSPACE, FILE, ProjectFile, expand_pattern
 from lmsconf.project.config_reader import path_problem, read_project_file, url_problem
 from lmsconf.project.credentials import Ask, FileToken, Token, env_token, token_source_from
 from lmsconf.support.folders import find_work_tree
@@ -177,6 +177,7 @@ def settings_of(
     day = today or datetime.now(zone or UTC).date()
     policy = _policy(project, chosen.name, day)
     folders = _folders(project, chosen.name, root)
+    kept_runs = cast(int, project.mapping_at("runs").get("keep", DEFAULT_KEPT_RUNS))
     return Settings(
         root=root,
         manifests=folders[0],
@@ -189,13 +190,19 @@ def settings_of(
         variables=project.variables(chosen.name),
         settle=policy.settle,
         lock=_lock(project, environ),
-        kept_runs=project.kept_runs(),
+        kept_runs=kept_runs,
         problems=(*_warnings(project, chosen), *project.notes),
         destination=request_destination(project, chosen.name, root),
         dialect_at=project.dialect_locations(chosen.name),
         ignores=tuple(project.drift_ignores(chosen.name)),
         hosts=_hosts(environ),
-        shared=project.shared_settings(),
+        shared={
+            "default_workspace": project.body.get("default_workspace"),
+            "runs.keep": kept_runs,
+            "waves": cast("list[Json]", project.waves()),
+            "max_failures": project.max_failures(),
+            **{f"fleet_guards.{name}": limit for name, limit in project.fleet_guards().items()},
+        },
     )
 
 
@@ -264,9 +271,9 @@ def _from_environment(root: Path, environ: Mapping[str, str]) -> WorkspaceConfig
     if not url:
         return None
     if wrong := url_problem(url):
-        raise ProblemsFound([Problem(code="project/url", message=f"LMSCONF_URL: {wrong[0]}", hint=wrong[1])])
+        raise problem_found("project/url", f"LMSCONF_URL: {wrong[0]}", wrong[1])
     if wrong := path_problem(root, url.removeprefix(_SANDBOX) if url.startswith(_SANDBOX) else ""):
-        raise ProblemsFound([Problem(code="project/outside", message=f"LMSCONF_URL: {wrong[0]}", hint=wrong[1])])
+        raise problem_found("project/outside", f"LMSCONF_URL: {wrong[0]}", wrong[1])
     return WorkspaceConfig(
         name=ENV_WORKSPACE, url=url, token=env_token("LMSCONF_TOKEN", environ), database=_database(url, root)
     )
@@ -301,16 +308,14 @@ def _chosen(project: ProjectFile, workspace: str | None, environ: Mapping[str, s
     if name is None:
         message = "no workspace is selected" if names else "the project file has no workspace"
         hint = f"Set default_workspace, or pass --workspace {names[0]}." if names else f"Add `workspaces:` to {FILE}."
-        raise ProblemsFound(
-            [Problem(code="project/no-workspace", message=message, hint=hint, source=project.places.at())]
-        )
+        raise problem_found("project/no-workspace", message, hint, project.places.at())
     if name in names:
         return str(name)
     hint = did_you_mean(str(name), names) or known_names(names)
     if workspace:
         raise UsageError(f'there is no workspace "{shorten(str(name))}"', hint=hint)
     message = f'LMSCONF_WORKSPACE: there is no workspace "{shorten(str(name))}"'
-    raise ProblemsFound([Problem(code="project/unknown-workspace", message=message, hint=hint)])
+    raise problem_found("project/unknown-workspace", message, hint)
 
 
 def _hosts(environ: Mapping[str, str]) -> tuple[str, ...] | None:

@@ -12,8 +12,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from lmsconf.errors import Problem, SourceLocation, shorten
-from lmsconf.manifest.expand.table import Table, TableSource, UnusableTable
+from lmsconf.errors import Problem, ProblemsFound, SourceLocation, problem_found, shorten
+from lmsconf.manifest.expand.table import Table, TableSource, column_name, known_columns, require_columns
 from lmsconf.manifest.expand.table_files import FILE, TableFiles
 from lmsconf.manifest.file_set import ManifestFileReader
 from lmsconf.manifest.nodes import EntrySourceMap, Map, merge_mappings, pack_mark
@@ -25,6 +25,7 @@ TOKEN: Final = "token"  # noqa: S105  the name of a key
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 """A workspace's name in a table: it is part of file names, and of arguments of token commands."""
 MOST_WORKSPACES: Final = 10_000
+_CODE: Final = "project/table"
 _PAIRS: Final = ("labels", "vars")
 _COLUMNS: Final = ("name", "url", *_PAIRS)
 
@@ -36,9 +37,8 @@ def with_table(body: Map, declared: Map, root: Path, problems: list[Problem]) ->
         places = EntrySourceMap(declared, declared.source, declared.mark(FILE) or 0)
         table = files.table(declared, (), places)
         columns = _columns(table)
-    except UnusableTable as wrong:
-        if wrong.problem is not None:
-            problems.append(replace(wrong.problem, code="project/table"))
+    except ProblemsFound as wrong:
+        problems += [replace(problem, code="project/table") for problem in wrong.problems]
         return merge_mappings(body, Map(declared.source, {WORKSPACES: named}, [0, 0]))
     source = TableSource(table.sheet, [places.at(TOKEN)])
     rows = dict(_rows(table, columns, source, declared.get(TOKEN), set(named), problems))
@@ -50,24 +50,17 @@ def with_table(body: Map, declared: Map, root: Path, problems: list[Problem]) ->
 
 
 def _columns(table: Table) -> dict[str, int]:
-    """Map each known column to its index. Raises UnusableTable."""
-    columns: dict[str, int] = {}
+    """Map each known column to its index. Raises ProblemsFound."""
     for number, title in enumerate(table.columns):
-        name, where = title.casefold().strip(), table.sheet.where(table.header, number)
-        if name == TOKEN:
+        where = table.sheet.where(table.header, number)
+        if column_name(title) == TOKEN:
             hint = "Remove it, and write a pattern beside `file:`, such as token: {env: LMSCONF_TOKEN_$(workspace)}."
-            raise UnusableTable(_problem("a token must not stand in this file", hint, where))
-        if name in columns:
-            hint = "Give each column its own name."
-            raise UnusableTable(_problem(f'there are several columns "{name}"', hint, where))
-        if name not in _COLUMNS:
-            hint = did_you_mean(name, _COLUMNS) or known_names(_COLUMNS)
-            raise UnusableTable(_problem(f'unknown column "{shorten(title)}"', hint, where))
-        columns[name] = number
-    for name in ("name", "url"):
-        if name not in columns:
-            hint = f"The first row names the columns: {', '.join(_COLUMNS)}."
-            raise UnusableTable(_problem(f'there is no column "{name}"', hint, table.sheet.row(table.header)))
+            raise problem_found(_CODE, "a token must not stand in this file", hint, where)
+        if column_name(title) not in _COLUMNS:
+            hint = did_you_mean(column_name(title), _COLUMNS) or known_names(_COLUMNS)
+            raise problem_found(_CODE, f'unknown column "{shorten(title)}"', hint, where)
+    columns = known_columns(table, _COLUMNS, _CODE)
+    require_columns(table, columns, _COLUMNS[:2], _CODE, f"The first row names the columns: {', '.join(_COLUMNS)}.")
     return columns
 
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from lmsconf.errors import LmsconfError, Problem, ProblemsFound
 from lmsconf.kinds import all_kinds
 from lmsconf.manifest.file_set import PROJECT_FILE
-from lmsconf.manifest.load import EntryCallback, load_folder
+from lmsconf.manifest.load import ExpandedEntries, load_folder
 from lmsconf.model.address import Address
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.plan import RenameCandidate
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 
 def load_manifests(
-    settings: Settings, keep: EntryCallback | None = None, drafts: Mapping[str, bytes] | None = None
+    settings: Settings, expanded: ExpandedEntries | None = None, drafts: Mapping[str, bytes] | None = None
 ) -> Manifests:
-    """Load the project's manifests, with every problem of every file. keep: called with each entry written out.
+    """Load the project's manifests, with every problem of every file. expanded: filled with each entry.
 
     drafts: content by path in the project, used instead of the files on disk.
     """
@@ -42,17 +42,17 @@ def load_manifests(
         timezone=settings.policy.timezone,
         variables=settings.variables,
         workspaces=(*settings.workspaces, ENV_WORKSPACE),
-        on_entry=keep,
+        expanded=expanded,
         unsaved_contents=drafts,
     )
     return replace(loaded, problems=(*settings.problems, *loaded.problems))
 
 
-def validate_offline(settings: Settings, keep: EntryCallback | None = None) -> Manifests:
+def validate_offline(settings: Settings, expanded: ExpandedEntries | None = None) -> Manifests:
     """Load the manifests, with every problem that can be found offline, including the dialect's,
     expired entries and the findings of lints.
     """
-    manifests = load_manifests(settings, keep)
+    manifests = load_manifests(settings, expanded)
     policy = settings.policy
     dialect: Sequence[Problem] = ()
     late = [*refuse_expired_absent(manifests.absent, policy)]

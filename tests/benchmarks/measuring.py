@@ -61,17 +61,6 @@ def in_turn(repeat: int, *candidates: Callable[[], Run]) -> list[list[Run]]:
     return [list(runs) for runs in zip(*rounds, strict=True)]
 
 
-def seconds(work: Callable[[], object], repeat: int) -> float:
-    """The median time of a call in this process."""
-    return statistics.median(_timed(work) for _ in range(repeat))
-
-
-def _timed(work: Callable[[], object]) -> float:
-    begun = time.perf_counter()
-    work()
-    return time.perf_counter() - begun
-
-
 def middle(runs: Sequence[Run]) -> Run:
     """The median of each figure."""
     return Run(*(statistics.median(figure) for figure in zip(*runs, strict=True)))

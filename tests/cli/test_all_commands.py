@@ -19,11 +19,10 @@ from pathlib import Path
 import click
 import pytest
 
-from lmsconf.cli import COMMANDS, app
-from lmsconf.cli.command import Group
+from lmsconf.cli import COMMANDS
 from lmsconf.cli.output import Output, output_options
-from lmsconf.cli.output_streams import show_progress, write_redacted
-from lmsconf.cli.run_command import CommandContext, pass_context, run_command_line
+from lmsconf.cli.output_streams import show_progress
+from lmsconf.cli.run_command import run_command_line
 from lmsconf.cli.wrong_usage import COMMANDS_ELSEWHERE
 from lmsconf.errors import (
     ExitCode,
@@ -110,49 +109,12 @@ def test_every_way_to_fail_has_its_exit_code(how: str, code: int, capsys: pytest
     assert "Traceback" not in shown.err
 
 
-def test_problems_say_where_what_and_what_next(capsys: pytest.CaptureFixture[str]) -> None:
-    """Each problem is a line of place, severity, resource, message and code, with its hint below; then the counts."""
-    run_command_line(tool, ["fail", "gathered"])
-    assert capsys.readouterr().err == (
-        "g.yaml:3:5: error: group/A: one [a/b]\n  do this\nwarning: two [a/c]\n\n1 error, 1 warning.\n"
-    )
-
-
-@pytest.mark.parametrize("how", ["kind", "gathered", "usage", "click", "interrupt"])
-def test_json_is_one_document_even_for_errors(how: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """With `--format json` stdout holds one problems document when there is no result."""
-    run_command_line(tool, ["fail", how, "--format", "json"])
-    assert json.loads(capsys.readouterr().out)["format"] == "lmsconf.problems/1"
-
-
-@pytest.mark.parametrize("arguments", [["--format", "json"], ["--format=json"]])
-def test_json_is_one_document_for_a_wrong_command_line(
-    arguments: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A command line that cannot be read is told as a document too, where its words ask for that."""
-    assert run_command_line(tool, ["work", "--bogus", *arguments]) == ExitCode.USAGE
-    problem = json.loads(capsys.readouterr().out)["problems"][0]
-    assert (problem["code"], problem["hint"]) == ("usage", "See: lmsconf work --help")
-
-
 def test_a_result_is_not_followed_by_another(capsys: pytest.CaptureFixture[str]) -> None:
     """A command that fails after its result adds no second document."""
     assert run_command_line(tool, ["work", "--then-fail", "--format", "json"]) == ExitCode.STALE
     shown = capsys.readouterr()
     assert json.loads(shown.out) == {"format": "mine"}
     assert "after the result" in shown.err
-
-
-def test_a_command_gives_its_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
-    """What a command returns is the exit code."""
-    assert run_command_line(tool, ["work"]) == ExitCode.CHANGES
-
-
-@pytest.mark.parametrize("arguments", [[], ["nothing"], ["work", "extra"], ["work", "--format", "yaml"], ["--x"]])
-def test_wrong_command_lines_exit_64(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    """Whatever is wrong with the command line, the code is 64 and stdout stays empty."""
-    assert run_command_line(tool, arguments) == ExitCode.USAGE
-    assert capsys.readouterr().out == ""
 
 
 def test_sigterm_ends_a_command(capsys: pytest.CaptureFixture[str]) -> None:
@@ -164,24 +126,6 @@ def test_sigterm_ends_a_command(capsys: pytest.CaptureFixture[str]) -> None:
     shown = capsys.readouterr()
     assert "Terminated." in shown.err
     assert json.loads(shown.out)["problems"][0]["code"] == "interrupted"
-
-
-def test_output_goes_to_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """`--output FILE` writes the result there and nothing to stdout; errors become the file's document."""
-    path = tmp_path / "result"
-    assert run_command_line(tool, ["work", "--output", str(path)]) == ExitCode.CHANGES
-    assert path.read_text() == '{"format": "mine"}\n'
-    run_command_line(tool, ["fail", "kind", "--format", "json", "--output", str(path)])
-    assert json.loads(path.read_text())["format"] == "lmsconf.problems/1"
-    assert capsys.readouterr().out == ""
-
-
-def test_an_impossible_output_is_found_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A result that could not be written is not worked for."""
-    assert run_command_line(tool, ["fail", "kind", "--output", str(tmp_path / "no" / "file")]) == ExitCode.ERROR
-    shown = capsys.readouterr().err
-    assert "cannot be written" in shown
-    assert "too many deletes" not in shown
 
 
 def test_a_reader_that_went_away_does_not_end_the_run() -> None:
@@ -197,14 +141,6 @@ def test_a_reader_that_went_away_does_not_end_the_run() -> None:
     )
     os.close(writer)
     assert (ended.returncode, ended.stderr) == (ExitCode.CHANGES, b"")
-
-
-def test_a_poor_encoding_shows_escapes() -> None:
-    """What a stream's encoding lacks is written as an escape, not lost in an error."""
-    stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
-    write_redacted("a → b\n", stream)
-    stream.seek(0)
-    assert stream.read() == "a \\u2192 b\n"
 
 
 def terminal(environ: dict[str, str], program: str) -> str:
@@ -269,64 +205,6 @@ def test_progress_in_a_log_is_sparse_lines() -> None:
     assert lines[0] == "Applying\\x1b[2J: 1 of 1,000"
     assert lines[-1] == "Applying\\x1b[2J: 1,000 of 1,000"
     assert 10 <= len(lines) <= 13
-
-
-def test_a_total_that_may_grow_says_so() -> None:
-    """While more may follow, the number is "at least"; once it is known, one line says it as it is."""
-    stream = io.StringIO()
-    with show_progress(stream) as tell:
-        for done, total, is_final in ((1, 76, False), (80, 1_576, False), (200, 1_576, False), (201, 1_580, True)):
-            tell(RunProgress(done=done, total=total, is_final=is_final), "Reading")
-    assert stream.getvalue().splitlines() == [
-        "Reading: 1 of at least 76",
-        "Reading: 200 of at least 1,576",
-        "Reading: 201 of 1,580",
-    ]
-
-
-def test_on_a_terminal_the_limit_stands_above_the_bar() -> None:
-    """Its line is replaced by the next one, and the bar stays below."""
-    program = (
-        "from lmsconf.cli.output_streams import show_progress\n"
-        "from lmsconf.model.progress import RateLimit, RunProgress\n"
-        "with show_progress() as tell:\n"
-        "  for minute in range(3):\n"
-        "    limit = RateLimit(at=60.0 * minute, wall=0.0, rate=0.5, resumes_in=0.0)\n"
-        "    tell(RunProgress(done=30 * minute, total=100, is_final=True, limit=limit), 'Reading')\n"
-    )
-    shown = terminal({}, program)
-    line = "Reading: limited to 0.5 requests a second; 40 left, about 80 seconds"
-    assert shown.index(line) < shown.rindex("60 of 100")
-
-
-def test_progress_can_be_quiet() -> None:
-    """With quiet there is nothing, and nothing slow is imported."""
-    stream = io.StringIO()
-    with show_progress(stream, quiet=True) as tell:
-        tell(RunProgress(done=1, total=1, is_final=True), "x")
-    assert stream.getvalue() == ""
-
-
-@click.command()
-@pass_context
-def where(context: CommandContext) -> None:
-    """Prints its context."""
-    click.echo(f"{context.directory} {context.workspace}")
-
-
-def test_group_options_make_the_context(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Commands get the folder of `-C` and the workspace of `--workspace`."""
-    group = Group(commands=[where])
-    assert run_command_line(group, ["-C", str(tmp_path), "--workspace", "staging", "where"]) == ExitCode.OK
-    assert capsys.readouterr().out == f"{tmp_path} staging\n"
-    assert run_command_line(group, ["-C", str(tmp_path / "missing"), "where"]) == ExitCode.USAGE
-    assert "there is no such folder" in capsys.readouterr().err
-
-
-def test_a_mistyped_command_gets_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
-    """A word that is no command gets the command it resembles."""
-    assert run_command_line(app, ["pln"]) == ExitCode.USAGE
-    assert "no such command 'pln'. Did you mean 'plan'?" in capsys.readouterr().err
 
 
 def test_help_lists_every_command_and_imports_none() -> None:

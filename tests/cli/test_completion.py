@@ -127,19 +127,6 @@ def test_other_values_are_completed(root: Path, monkeypatch: pytest.MonkeyPatch,
     assert values(f"lmsconf {line}", monkeypatch, "zsh") == offered
 
 
-def test_recorded_runs_are_completed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By their names, the latest first."""
-    (tmp_path / "lmsconf.yaml").write_text("workspaces: {s: {url: 'sandbox:s.db', seed: seed.yaml}}\n")
-    (tmp_path / "seed.yaml").write_text("groups: [{name: B}]\n")
-    (tmp_path / "manifests").mkdir()
-    (tmp_path / "manifests" / "a.yaml").write_text("groups: [{name: A}]\n")
-    assert lmsconf(tmp_path, "apply", "--auto-approve").code == 0
-    (run,) = (path.stem for path in (tmp_path / ".lmsconf" / "runs").glob("*/*.jsonl"))
-    monkeypatch.chdir(tmp_path)
-    assert values("lmsconf runs ", monkeypatch) == ["latest", run]
-    assert values("lmsconf runs 2", monkeypatch) == [run]
-
-
 @pytest.mark.parametrize(
     "files",
     [
@@ -166,18 +153,6 @@ def test_a_shell_is_told_no_error(
     told = answer("bash", f"lmsconf {line}", monkeypatch)
     assert [one for one in told.split() if not one.startswith("plain,") or "group" in one] == []
     assert capsys.readouterr().err == ""
-
-
-def test_manifests_with_errors_complete_as_far_as_they_are_read(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One wrong entry hides only itself."""
-    (root / "manifests" / "all.yaml").write_text("groups: [{name: A}, {nam: B}, {name: C, members: [x]}]\n")
-    assert "group/A" in values("lmsconf plan --only group/", monkeypatch)
-
-
-def test_a_folder_is_left_to_the_shell(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After -C, as a file is where one is wanted."""
-    assert answer("bash", "lmsconf -C ", monkeypatch) == "dir,\n"
-    assert answer("bash", "lmsconf show ", monkeypatch) == "file,\n"
 
 
 @pytest.mark.slow

@@ -216,15 +216,6 @@ def test_ctrl_c_during_an_apply(project: Path) -> None:
     assert statuses.count("done") == sum(call.writes for call in sandbox.log)
 
 
-def test_ctrl_c_while_reading(project: Path) -> None:
-    """The phase has failed, and the problem says why."""
-    with Interruptions() as sent, served(project, faults=Interrupting("content.list", sent)) as (_, env):
-        ran, events = recorded(project, "plan", "--parallelism", "1", env=env)
-    assert ran.code == ExitCode.INTERRUPTED
-    assert [event["status"] for event in of_type(events, "phase_end")] == ["failed"]
-    assert [event["problem"]["code"] for event in of_type(events, "problem")] == ["interrupted"]
-
-
 def test_a_guard_stops_an_apply(project: Path) -> None:
     """The guard is named with the consent that lifts it; no call is started; the problem is told once."""
     (project / "lmsconf.yaml").write_text(EMBEDDED + "guards: {deletes: {count: 0}}\n")
@@ -266,18 +257,6 @@ def test_a_refused_token_is_told_and_never_shown(project: Path) -> None:
     assert TOKEN not in text
 
 
-def test_drift_is_told_finding_by_finding(project: Path) -> None:
-    """Each finding as in the report's JSON, then the summary."""
-    document = lmsconf(project, "drift", "--format", "json").document
-    ran, events = recorded(project, "drift")
-    assert ran.code == ExitCode.CHANGES
-    findings = document["findings"]
-    assert isinstance(findings, list)
-    shown = [{key: event[key] for key in findings[0]} for event in of_type(events, "drift_finding")]
-    assert shown == findings
-    assert of_type(events, "drift_summary")[0]["summary"] == document["summary"]
-
-
 def test_stdout_has_the_events_and_nothing_else(project: Path) -> None:
     """With `-` the result goes to stderr. A result for programs needs a file of its own."""
     ran = lmsconf(project, "plan", "--events", "-")
@@ -306,17 +285,6 @@ def test_a_file_that_cannot_be_written_is_an_error_before_anything_is_sent(proje
         assert not sandbox.log
     assert ran.code == ExitCode.ERROR
     assert f"--events {file} cannot be written: {why}" in ran.err
-
-
-@pytest.mark.parametrize("file", ["plan.json", "./plan.json", "out.txt"])
-def test_a_file_of_the_command_is_not_overwritten(project: Path, file: str) -> None:
-    """The plan that is applied and the result are other files than the events."""
-    lmsconf(project, "plan", "--out", "plan.json")
-    before = (project / "plan.json").read_text()
-    ran = lmsconf(project, "apply", "plan.json", "--output", "out.txt", "--events", file)
-    assert ran.code == ExitCode.USAGE
-    assert "uses that file already" in ran.err
-    assert (project / "plan.json").read_text() == before
 
 
 def test_the_file_is_private_and_links_are_not_followed(project: Path) -> None:

@@ -82,20 +82,6 @@ def test_which_pager_runs(project: Path) -> None:
     assert "LESS=-S" in (seen(project) or "").splitlines()
 
 
-def test_less_is_the_default(project: Path, tmp_path: Path) -> None:
-    """Where no variable names a pager."""
-    less = tmp_path / "less"
-    less.write_text(f"#!/bin/sh\ncat > {project / 'seen.txt'}\n")
-    less.chmod(0o755)
-    env = {**TERM, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
-    before = os.environ.pop("PAGER", None)
-    try:
-        at_terminal(project, "help", "drift", env=env)
-    finally:
-        os.environ.update({} if before is None else {"PAGER": before})
-    assert "Drift" in (seen(project) or "")
-
-
 @pytest.mark.parametrize(
     ("words", "more", "streams"),
     [
@@ -118,16 +104,6 @@ def test_what_is_not_paged(
     ran, _ = at_terminal(project, *words, env={**TERM, "PAGER": SEEN, **more}, streams=streams)
     assert ran.code == ExitCode.OK
     assert seen(project) is None
-
-
-def test_what_fits_the_terminal_is_not_paged(project: Path) -> None:
-    """A line more than it has rows is."""
-    env = {**TERM, "PAGER": SEEN}
-    rows = lmsconf(project, "plan", env={"COLUMNS": "300"}).out.count("\n")
-    at_terminal(project, "plan", columns=300, rows=rows + 1, env=env)
-    assert seen(project) is None
-    at_terminal(project, "plan", columns=300, rows=rows, env=env)
-    assert seen(project) is not None
 
 
 def test_the_question_of_apply_is_not_paged(project: Path) -> None:
@@ -155,21 +131,6 @@ def test_without_its_pager_the_text_is_printed(project: Path, pager: str) -> Non
     assert "Plan: " in shown
 
 
-def test_people_are_masked_in_a_pager_too(project: Path) -> None:
-    """What goes into the pager is what would be written."""
-    at_terminal(project, "plan", "--mask-people", env={**TERM, "PAGER": SEEN})
-    assert "person 1" in (seen(project) or "")
-    assert "@acme.example" not in (seen(project) or "")
-
-
-def test_requests_are_not_drawn_over(project: Path) -> None:
-    """With `--verbose` there is no bar on the terminal."""
-    _, shown = at_terminal(project, "plan", "--verbose", "--no-pager", env=TERM)
-    assert "GET /users" in shown
-    assert "\x1b[?25l" not in shown
-    assert "\x1b[?25l" in at_terminal(project, "plan", "--no-pager", env=TERM)[1]
-
-
 def test_prose_is_wrapped_at_words(project: Path) -> None:
     """On 40 columns, no sentence is broken within a word; addresses and commands keep their lines."""
     env = {**TERM, "NO_COLOR": "1"}
@@ -192,15 +153,6 @@ def test_colours_outlast_the_wrapping(project: Path) -> None:
     _, shown = at_terminal(project, "show", "a file that is not there.json", columns=40, env=TERM)
     assert "\x1b[31merror\x1b[0m: " in shown
     assert max(len(line) for line in shown.splitlines() if "error" in line) <= 40 + len("\x1b[31m\x1b[0m")
-
-
-def test_wide_letters_are_counted(tmp_path: Path) -> None:
-    """East Asian letters take two columns, so that a line of them ends before the terminal's."""
-    words = " ".join(["社内研修"] * 12)
-    _, shown = at_terminal(tmp_path, "help", words, columns=40, env={**TERM, "NO_COLOR": "1"})
-    lines = [line for line in shown.splitlines() if "社" in line]
-    assert len(lines) > 2
-    assert all(sum(2 if ord(one) > 0x2000 else 1 for one in line) <= 40 for line in lines)
 
 
 def test_an_error_is_wrapped_and_its_command_is_not(project: Path) -> None:
@@ -252,16 +204,6 @@ def test_a_signal_while_the_pager_is_started(project: Path, monkeypatch: pytest.
     assert ran.code == ExitCode.TERMINATED
     assert "Traceback" not in shown
     assert [one.returncode for one in made] == [-signal.SIGTERM]
-
-
-def test_no_listed_token_reaches_the_pager(project: Path) -> None:
-    """Variables that LMSCONF_TOKEN_ENVS lists may hold tokens too; others go on."""
-    names = {"LMSCONF_TOKEN_ENVS": "CI_TOKEN,OTHER_TOKEN", "CI_TOKEN": "secret-a", "OTHER_TOKEN": "secret-b"}
-    at_terminal(project, "help", "drift", env={**TERM, **names, "KEPT": "kept", "PAGER": "env > seen.txt"})
-    passed = seen(project) or ""
-    assert "KEPT=kept" in passed.splitlines()
-    assert "secret-" not in passed
-    assert "_TOKEN" not in passed
 
 
 def test_a_pager_that_ignores_sigterm_is_killed(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:

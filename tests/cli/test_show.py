@@ -77,16 +77,6 @@ def test_refuses_what_was_changed(format: str, tmp_path: Path, capsys: pytest.Ca
     assert "was changed after lmsconf wrote it" in capsys.readouterr().err
 
 
-def test_names_the_formats_it_knows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Another document is an error that says which can be shown."""
-    path = tmp_path / "other.json"
-    path.write_text('{"format": "lmsconf.other/1"}')
-    assert run_command_line(app, ["show", str(path)]) == ExitCode.ERROR
-    shown = capsys.readouterr().err
-    assert "lmsconf.other/1" in shown
-    assert "lmsconf.plan/1 or lmsconf.apply/1" in shown
-
-
 @pytest.mark.parametrize(
     ("name", "text", "code", "message"),
     [
@@ -144,15 +134,6 @@ def test_plan_show_and_apply_in_people_s_formats(project: Path, capsys: pytest.C
     for format_ in ("markdown", "html"):
         assert run_command_line(app, [*at, "show", str(project / "snapshot.json"), "--format", format_]) == ExitCode.OK
         assert "120 groups" in capsys.readouterr().out
-
-
-def test_a_stopped_apply_is_a_report_too(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Where a run stops before its first call, the comment says so; the reason is on stderr as well."""
-    arguments = ["-C", str(project), "apply", "--auto-approve", "--expect-digest", "0" * 64, "--format", "markdown"]
-    assert run_command_line(app, arguments) == ExitCode.STALE
-    told = capsys.readouterr()
-    assert "**Apply stopped before any change. 0 of 120 API calls done.**" in told.out
-    assert "digest" in told.err
 
 
 def test_limit_shortens(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -230,14 +211,6 @@ def test_the_picture(tmp_path: Path) -> None:
     assert dot.count("->") == 5
 
 
-def test_a_part_of_the_picture(tmp_path: Path) -> None:
-    """--only takes what is named and what it needs; an address that fits nothing is an error."""
-    part = graph(tmp_path, GRAPH_MANIFEST, "--only", "smart_group/Norway").output
-    assert "GDPR" not in part
-    assert "Site (custom field)" in part
-    assert run_command_line(app, ["-C", str(tmp_path), "graph", "--only", "group/Nobody"]) == 1
-
-
 @pytest.mark.parametrize("name", ['a"b', "x] --> y", "<b>bold</b>", "`code`", "a#35;b", "back\\\\slash"])
 def test_names_do_nothing_in_a_picture(tmp_path: Path, name: str) -> None:
     """A name stays inside its quotes in both formats, and is no HTML."""
@@ -248,10 +221,3 @@ def test_names_do_nothing_in_a_picture(tmp_path: Path, name: str) -> None:
     dot = graph(tmp_path, manifest, "--format", "dot").output.splitlines()
     assert len(dot) == 5
     assert re.fullmatch(r'  n0 \[label="(?:[^"\\]|\\["\\])*", shape=box\];', dot[3])
-
-
-def test_manifests_with_errors_have_no_picture(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """The errors are told instead."""
-    graph(tmp_path, "groups: [{nam: x}]\n")
-    assert run_command_line(app, ["-C", str(tmp_path), "graph"]) == 1
-    assert "all.yaml:1:" in capfd.readouterr().err

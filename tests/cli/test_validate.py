@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import yaml
 from hostile.active_content import JUDGES
-from json_schemas import schema_validator
-from jsonschema import Draft4Validator
 from sarif_pydantic import Sarif
 
 from lmsconf.cli import app
@@ -45,15 +42,6 @@ def test_problems(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert out == ""
     for place in ("manifests/a.yaml:1:10", "manifests/a.yaml:1:11", "manifests/a.yaml:1:39"):
         assert place in err
-
-
-def test_problems_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """With `--format json` stdout holds the problems as one document."""
-    arguments = [*project(tmp_path, "grups: []\n"), "--format", "json"]
-    assert run_command_line(app, arguments) == ExitCode.ERROR
-    document = json.loads(capsys.readouterr().out)
-    assert document["format"] == "lmsconf.problems/1"
-    assert [problem["code"] for problem in document["problems"]] == ["manifest/unknown-key"]
 
 
 # `lmsconf validate --expanded`: the manifests as a plain one would say them.
@@ -100,15 +88,6 @@ def test_errors_print_no_manifest(expanded_project: Path, capfd: pytest.CaptureF
     assert capfd.readouterr().out == ""
 
 
-def test_it_is_yaml_only(expanded_project: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """Asked for JSON, it says that it prints YAML."""
-    assert (
-        run_command_line(app, ["-C", str(expanded_project), "validate", "--expanded", "--format", "json"])
-        == ExitCode.USAGE
-    )
-    assert "YAML" in capfd.readouterr().err
-
-
 def test_a_plan_names_the_value(expanded_project: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """Each resource of a plan stands at the line of its entry, with the value that it is for."""
     assert run_command_line(app, ["-C", str(expanded_project), "plan"]) == ExitCode.OK
@@ -121,17 +100,6 @@ def test_a_plan_names_the_value(expanded_project: Path, capfd: pytest.CaptureFix
         run_command_line(app, ["-C", str(expanded_project), "show", str(expanded_project / "plan.json")]) == ExitCode.OK
     )
     assert "manifests/a.yaml:2:10 (country=SE)" in capfd.readouterr().out
-
-
-def test_documents_name_the_value(expanded_project: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """JSON documents say it beside file, line and column, as their schemas allow; others have no such key."""
-    assert run_command_line(app, ["-C", str(expanded_project), "plan", "--format", "json"]) == ExitCode.OK
-    plan = json.loads(capfd.readouterr().out)
-    schema_validator("plan").validate(plan)
-    place = {"file": "manifests/a.yaml", "line": 2, "column": 10}
-    assert [change["source"] for change in plan["changes"]] == [place | {"each": f"country={c}"} for c in ("NO", "SE")]
-    assert all("each" not in problem["source"] for problem in plan["problems"])
-    assert plan["problems"]
 
 
 def test_an_assignment_that_a_later_folder_replaces_is_printed_once(
@@ -259,15 +227,6 @@ def test_hostile_manifests_stay_text(format: str, run: Run) -> None:
     ]
     judge = JUDGES[format]
     assert judge(texts[0]) == judge(texts[1])
-
-
-@pytest.mark.skipif("LMSCONF_SARIF_SCHEMA" not in os.environ, reason="LMSCONF_SARIF_SCHEMA names no schema file")
-def test_the_sarif_schema_takes_it(run: Run) -> None:
-    """The log of problems is what the JSON Schema of SARIF 2.1.0 says."""
-    rules = json.loads(Path(os.environ["LMSCONF_SARIF_SCHEMA"]).read_text(encoding="utf-8"))
-    for manifest in (BROKEN, "groups: [{name: A}]", "groups: [{name: 'x](y)', nam: 1}, 7]", "a: : b"):
-        log = json.loads(run(manifest, "plan", "--format", "sarif")[1])
-        assert [error.message for error in Draft4Validator(rules).iter_errors(log)] == []
 
 
 def test_a_comment_holds_its_limit(run: Run) -> None:

@@ -161,17 +161,6 @@ def test_nothing_but_too_many_ends_many_clients_in_two_minutes(
     assert len(network.requests) <= 16 * 24
 
 
-@pytest.mark.parametrize(("width", "most"), [(1, 20), (4, 20), (8, 32), (64, 256)])
-def test_failures_in_a_row_are_enough(width: int, most: int) -> None:
-    """Twenty, or where there are many clients, four for each: one moment of trouble meets all of them at once."""
-    group = Group(Network(said(200)), width=width)
-    for _ in range(most - 1):
-        group.outage.record_failure(group.clock.time)
-    assert group.outage.seconds_left() == MINUTES_2
-    group.outage.record_failure(group.clock.time)
-    assert group.outage.seconds_left() == 0
-
-
 def test_what_was_not_sent_says_so() -> None:
     """The error of a call that was never sent tells why, and claims no tries."""
     group = Group(Network(httpx.ConnectError("refused")))
@@ -240,28 +229,6 @@ def test_a_write_is_not_sent_at_the_last_moment() -> None:
     assert network.requests == []
 
 
-def test_a_request_is_sent_while_a_second_is_left() -> None:
-    """A second and a half is enough for an answer."""
-    group = Group(Network(said(200, {"userIds": []})))
-    group.outage.record_failure(group.clock.time - 118.5)
-    assert group.read() == {"userIds": []}
-
-
-def test_an_answer_makes_failures_in_a_row_begin_anew() -> None:
-    """Nineteen failures before it and nineteen after it are not twenty; until the first one nothing has answered."""
-    outage = Outage(Clock().retry())
-    assert (outage.responses, outage.is_rate_limited) == (0, False)
-    for answered in (1, 2):
-        for _ in range(19):
-            outage.record_failure(1_000.0)
-        assert outage.seconds_left() == 120.0
-        outage.record_response()
-        assert outage.responses == answered
-    for _ in range(20):
-        outage.record_failure(1_000.0)
-    assert outage.seconds_left() == 0.0
-
-
 def test_a_run_that_has_ended_waits_for_nothing() -> None:
     """A thread that it leaves behind stops to wait for a service that asked for it, and sends nothing more."""
     group: Group
@@ -293,19 +260,6 @@ def test_after_as_long_again_a_program_may_begin_anew() -> None:
     with pytest.raises(Unreachable):
         group.read()
     group.clock.time += MINUTES_2
-    assert group.read() == {"userIds": []}
-
-
-def test_who_began_anew_gives_up_again() -> None:
-    """What was given up once and came back is all well: the next trouble has its own two minutes, and ends as well."""
-    dead = [httpx.ConnectError("refused")] * 4
-    group = Group(Network(*dead, *dead, said(200, {"userIds": []})))
-    for _ in range(2):
-        with pytest.raises(Unreachable, match="refused"):
-            group.read()
-        with pytest.raises(Unreachable, match="not sent"):
-            group.read()
-        group.clock.time += MINUTES_2
     assert group.read() == {"userIds": []}
 
 

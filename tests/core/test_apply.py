@@ -6,18 +6,25 @@ import signal
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from datetime import date
 from threading import Timer
 
 import pytest
 
+from lmsconf.api.spec import ApiSpec
 from lmsconf.apply.events import CallCounter
 from lmsconf.apply.scheduler import Learnt, RunResult, run_calls
-from lmsconf.errors import DuplicateResource, LmsconfError, Rejected, Unauthorized, Unreachable, WriteOutcomeUnknown
+from lmsconf.errors import DuplicateResource, LmsconfError, Rejected, Unauthorized, Unreachable
+from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
 from lmsconf.model.address import Address, Ref
-from lmsconf.model.calls import Call, CallStatus
+from lmsconf.model.calls import Call, CallStatus, Step
 from lmsconf.model.outcomes import CallOutcome
 from lmsconf.model.plan import Plan
+from lmsconf.model.policy import Policy
 from lmsconf.model.progress import RateLimit, RunProgress
+from lmsconf.model.snapshot import Snapshot
+from lmsconf.planner.call_order import order_calls, step_dependencies
+from lmsconf.planner.context import PlanContext
 
 
 def call(id: str, *needs: str, may_be_refused: bool = False) -> Call:
@@ -142,15 +149,6 @@ def test_a_refusal_keeps_back_only_what_needs_it() -> None:
     assert (done.may_have_written, done.stopped_by) == (True, None)
 
 
-def test_a_call_that_two_failures_block_is_told_once() -> None:
-    """Each call has one outcome, and it is told once."""
-    told: list[CallOutcome] = []
-    calls = [call("a"), call("b"), call("c", "a", "b"), call("d", "c")]
-    done, _ = carried_out(calls, {"a": Rejected("no"), "b": Rejected("no")}, tell=told.append)
-    assert statuses(done) == {"a": "failed", "b": "failed", "c": "blocked", "d": "blocked"}
-    assert sorted(outcome.call for outcome in told) == ["a", "b", "c", "d"]
-
-
 @pytest.mark.parametrize("error", [Unauthorized("who?"), Unreachable("gone"), DuplicateResource("two")])
 def test_what_concerns_all_stops_all(error: LmsconfError) -> None:
     """A refused credential, a service that is gone, and twins: nothing more is begun, and each call says why."""
@@ -184,20 +182,6 @@ def test_what_has_ended_is_recorded_before_another_call_begins() -> None:
     done, service = carried_out([call("a"), call("b"), call("c")], {"a": Unauthorized("who?")}, width=8)
     assert service.sent == ["a"]
     assert statuses(done) == {"a": "failed", "b": "not_attempted", "c": "not_attempted"}
-
-
-@pytest.mark.parametrize(
-    ("error", "wrote"),
-    [
-        (Rejected("no"), False),
-        (Unreachable("gone"), False),
-        (WriteOutcomeUnknown("?"), True),
-        (DuplicateResource("two"), True),
-    ],
-)
-def test_what_may_have_been_done_counts_as_written(error: LmsconfError, wrote: bool) -> None:
-    """A refusal changed nothing; a lost answer may have."""
-    assert carried_out([call("a")], {"a": error})[0].may_have_written is wrote
 
 
 def test_a_call_that_must_not_begin_is_not_sent() -> None:
@@ -282,12 +266,6 @@ def test_an_error_of_the_program_ends_the_run_with_its_report() -> None:
     assert isinstance(done.stopped_by.__cause__, ZeroDivisionError)
 
 
-def test_a_plan_without_calls_has_no_outcomes() -> None:
-    """There is nothing to do, and nothing was written."""
-    done, _ = carried_out([])
-    assert (done.outcomes, done.may_have_written, done.stopped_by, done.interrupted_by) == ((), False, None, None)
-
-
 def test_the_progress_of_calls_is_told() -> None:
     """After each call that was sent; a pause that the service asks for is told too, other news of requests are not."""
     told: list[RunProgress] = []
@@ -302,4 +280,120 @@ def test_the_progress_of_calls_is_told() -> None:
         (1, 3, True, None),
         (2, 3, True, None),
         (2, 3, True, limit),
+    ]
+
+
+# Steps put in order: what goes before what where nothing forces it, and what has no order or no id.
+
+
+A, B, C, D = (Address.of("group", name) for name in "ABCD")
+FIELD = Address.of("custom_field", "F")
+KINDS = ("custom_field", "group")
+
+
+@pytest.fixture
+def planning() -> PlanContext:
+    snapshot = Snapshot(workspace="here", url="sandbox:", taken_at="", people=None)
+    policy = Policy(workspace="here", today=date(2026, 6, 1))
+    return PlanContext(snapshot, policy, SpecCallTemplates(ApiSpec.default()), lambda address: True)
+
+
+def step(id: str | Ref = "g-1", **more: object) -> Step:
+    return Step(operation="manual-groups.delete", path={"groupId": id}, **more)
+
+
+def on(calls: tuple[Call, ...]) -> list[Address]:
+    return [call.address for call in calls]
+
+
+def test_what_takes_away_goes_last_and_what_may_be_refused_first(planning: PlanContext) -> None:
+    """Among calls that need nothing: refusals, then kind by kind what gives, then likewise what takes."""
+    risky = step(may_be_refused=True)
+    work = [(A, [step(revokes=True)]), (B, [step()]), (C, [risky]), (FIELD, [step(revokes=True), step()])]
+    calls = order_calls(planning, work, KINDS)
+    assert on(calls) == [C, FIELD, B, FIELD, A]
+    assert [call.id for call in calls] == ["c1", "c2", "c3", "c4", "c5"]
+    assert [call.may_be_refused for call in calls] == [True, False, False, False, False]
+    assert planning.problems == []
+
+
+def test_a_risk_that_waits_for_something_has_no_precedence(planning: PlanContext) -> None:
+    """It can be tried only when that is done, so it stands where it would without the risk."""
+    made = frozenset({Ref(A)})
+    work = [(C, [step(may_be_refused=True, uses=made)]), (A, [step(makes=made)]), (B, [step()])]
+    assert on(order_calls(planning, work, KINDS)) == [A, B, C]
+
+
+def test_an_id_to_come_has_to_come(planning: PlanContext) -> None:
+    """A call of the plan makes it, or it is an error that names what to plan too; wherever it stands."""
+    body = {"userIds": ["u", {Ref(D): [Ref(B)]}]}
+    work = [(A, [step(Ref(B), body=body)]), (B, [Step(operation="manual-groups.create", makes=frozenset({Ref(B)}))])]
+    order_calls(planning, work, KINDS)
+    [problem] = planning.problems
+    assert (problem.code, problem.address) == ("reference/not-planned", "group/A")
+    assert problem.message == "group/A: it needs group/D, which does not exist yet and is not part of this plan"
+    assert "--only group/D" in (problem.hint or "")
+
+
+def test_a_circle_is_one_problem_that_names_each_resource_once(planning: PlanContext) -> None:
+    """Neither who waits for it nor who has nothing to do with it is named, and there are no calls."""
+    a, b = frozenset({Ref(A)}), frozenset({Ref(B)})
+    both = [step(makes=a, uses=b), step(uses=a)]
+    assert order_calls(planning, [(A, both), (B, [step(makes=b, uses=a)]), (C, [step()])], KINDS) == ()
+    [problem] = planning.problems
+    assert problem.code == "plan/circle"
+    assert problem.message == "the calls of group/A, group/B depend on each other in a cycle"
+    assert problem.address is None
+
+
+def test_what_would_better_wait_is_made_at_once_where_all_would_wait(planning: PlanContext) -> None:
+    """It goes first, may be refused, and the problem names who is in the way; without a circle it waits."""
+    a, b, c = (frozenset({Ref(one)}) for one in (A, B, C))
+    field = step(makes=a, avoids=b)
+    new, old = step(makes=c, uses=a), step(uses=c, releases=b)
+    calls = order_calls(planning, [(FIELD, [field]), (C, [new]), (B, [old])], KINDS)
+    assert [(call.address, call.may_be_refused) for call in calls] == [(FIELD, True), (C, False), (B, False)]
+    [problem] = planning.problems
+    assert (problem.code, problem.is_error, problem.address) == ("refusal/in-use", False, str(FIELD))
+    assert "it is named by group/B, and" in problem.message
+    planning.problems.clear()
+    assert on(order_calls(planning, [(FIELD, [field]), (B, [step(releases=b)])], KINDS)) == [B, FIELD]
+    assert planning.problems == []
+
+
+def test_what_only_follows_another_call_does_not_wait_for_it_in_a_circle(planning: PlanContext) -> None:
+    """It may be sent at once, and nothing is reported; without a circle it waits."""
+    a, b = frozenset({Ref(A)}), frozenset({Ref(B)})
+    first, second = step(makes=a, follows=b), step(uses=a, releases=b)
+    calls = order_calls(planning, [(A, [first]), (B, [second])], KINDS)
+    assert [(call.address, call.needs, call.may_be_refused) for call in calls] == [(A, (), False), (B, ("c1",), False)]
+    assert on(order_calls(planning, [(A, [first]), (B, [step(releases=b)])], KINDS)) == [B, A]
+    assert planning.problems == []
+
+
+# Orders: what is made before it is used, what is left before it is ended, and which calls form a circle.
+
+
+GRAPH_A, GRAPH_B, GRAPH_C = (frozenset({Ref(Address.of("group", name))}) for name in "ABC")
+
+
+def graph_step(**more: frozenset[Ref]) -> Step:
+    return Step(operation="manual-groups.rename", **more)
+
+
+def test_a_step_needs_who_makes_what_it_uses_and_who_leaves_what_it_ends() -> None:
+    """All of them, wherever they stand; and never itself."""
+    made = [
+        graph_step(uses=GRAPH_A | GRAPH_B),
+        graph_step(makes=GRAPH_A),
+        graph_step(makes=GRAPH_B),
+        graph_step(makes=GRAPH_A, uses=GRAPH_A),
+    ]
+    assert step_dependencies([*made, graph_step(ends=GRAPH_C, releases=GRAPH_C), graph_step(releases=GRAPH_C)]) == [
+        {1, 2, 3},
+        set(),
+        set(),
+        {1},
+        {5},
+        set(),
     ]

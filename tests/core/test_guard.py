@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 
 import pytest
@@ -17,9 +16,6 @@ from lmsconf.model.plan import Action, Change, FieldChange, GuardCount, GuardRes
 from lmsconf.model.policy import Consent, GuardLimit, GuardLimits
 from lmsconf.planner.guards import (
     evaluate_guards,
-    has_share,
-    least_live_within_share,
-    may_exceed_share,
     refuse_protected_changes,
 )
 
@@ -178,49 +174,6 @@ def test_limits_of_another_version_apply_too(
 
 
 @pytest.mark.parametrize(
-    ("limit", "most", "live", "may"),
-    [
-        (None, 99, 0, False),
-        (GuardLimit(count=0), 99, 0, False),
-        (GuardLimit(count=None, share=0.1), 2, 0, False),
-        (GuardLimit(count=None, share=0.1), 3, 0, True),
-        (GuardLimit(count=None, share=0.1), 3, 30, False),
-        (GuardLimit(count=None, share=0.1), 4, 30, True),
-        (GuardLimit(count=3, share=0.1), 99, 30, False),
-        (GuardLimit(count=4, share=0.1), 99, 30, True),
-    ],
-)
-def test_whether_so_many_changes_could_exceed_the_share(
-    limit: GuardLimit | None, most: int, live: int, may: bool
-) -> None:
-    """Of the rows that are known, or of the fewest that have a share; more than the count limit stop by themselves."""
-    assert may_exceed_share(limit, most, live) is may
-    assert has_share(limit) is (limit is not None and limit.share == 0.1)
-
-
-@pytest.mark.parametrize(
-    ("taken", "limit", "least", "rows"),
-    [
-        (3, None, 0, 0),
-        (3, GuardLimit(count=0), 0, 0),
-        (0, GuardLimit(count=None, share=0.1), 0, 0),
-        (3, GuardLimit(count=2, share=0.1), 0, 0),
-        (3, GuardLimit(count=3, share=0.1), 0, 30),
-        (3, GuardLimit(count=None, share=0.125), 24, 0),
-        (3, GuardLimit(count=None, share=0.125), 23, 24),
-        (1, GuardLimit(count=None, share=1.0), 0, 1),
-        (1, GuardLimit(count=None, share=0.0), 0, math.inf),
-    ],
-)
-def test_how_many_live_rows_keep_changes_within_the_share(
-    taken: int, limit: GuardLimit | None, least: int, rows: float
-) -> None:
-    """None need be counted where no share is checked, or where so few are enough."""
-    found = least_live_within_share(taken, limit, least=least) if least else least_live_within_share(taken, limit)
-    assert found == pytest.approx(rows)
-
-
-@pytest.mark.parametrize(
     ("consent", "passes"),
     [
         (Consent(guard="deletes", number=6), "--allow"),
@@ -241,14 +194,6 @@ def test_consent_that_nothing_needs_allows_nothing() -> None:
     """A guard that does not stop was allowed by nobody."""
     guard = judged(deletes(5), consents=(Consent(guard="deletes", number=5),))
     assert (guard.tripped, guard.allowed_by, guard.allow) == (False, None, None)
-
-
-def test_guards_that_are_off_are_not_there() -> None:
-    """The others are, each under its name."""
-    guards = evaluate_guards([deletes(99)], GuardLimits(deletes=None), ())
-    others = ["removals", "recreates", "refusals", "answers", "updates", "people", "mandatory"]
-    assert [guard.name for guard in guards] == others
-    assert not any(guard.tripped for guard in guards)
 
 
 def change(name: str, action: Action, *fields: FieldChange, of: str = "group") -> Change:
@@ -319,15 +264,6 @@ def test_what_is_protected_is_neither_deleted_renamed_nor_emptied(made: Change, 
     assert said == ([] if harm is None else [f"{made.address}: it is protected, but the plan would {harm}"])
     assert [problem.address for problem in problems] == [str(made.address)] * len(said)
     assert list(refuse_protected_changes(all_kinds(), [made], [])) == []
-
-
-def test_every_change_is_looked_at() -> None:
-    """Those after one that is not protected too."""
-    changes = [change("A", Action.DELETE), change("Kept", Action.DELETE), change("Kept 2", Action.DELETE)]
-    assert [one.address for one in refuse_protected_changes(all_kinds(), changes, [["group/Kept*"]])] == [
-        "group/Kept",
-        "group/Kept 2",
-    ]
 
 
 def test_an_exclusion_lifts_no_pattern_of_another_list() -> None:

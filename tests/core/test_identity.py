@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import pytest
+from hostile.active_content import UNSEEN
+from hypothesis import example, given
+from hypothesis import strategies as st
+from laws.hypothesis_profile import tried
 
 from lmsconf.errors import Problem, Severity, SourceLocation
-from lmsconf.model.address import RemoteId
-from lmsconf.model.names import did_you_mean, quote_name, suspicion
+from lmsconf.kinds import all_kinds
+from lmsconf.kinds.content_target.types import assignment_address
+from lmsconf.kinds.shared.kind_names import resource_title
+from lmsconf.model.address import Address, RemoteId
+from lmsconf.model.names import did_you_mean, matches_pattern, normalize_name, quote_name, suspicion
+from lmsconf.planner.address_patterns import (
+    ResolvedPattern,
+    nearest_addresses,
+    resolve_pattern,
+)
 from lmsconf.planner.claim_matching import Claim, ClaimMatches, match_claims
+from lmsconf.render.escape import escape_terminal
 
 
 class Live(NamedTuple):
@@ -124,23 +138,6 @@ def test_a_circle_of_earlier_names_prints_who_would_become_whom() -> None:
     assert taken(found) == [None, None, None, "4"]
 
 
-def test_earlier_names_that_lead_nowhere_are_no_circle() -> None:
-    """Not where the other one is pinned, is not live, or is the claim itself."""
-    for claims in ([claim("A", "B"), claim("B", "A", pin="2")], [claim("A", "A")], [claim("A", "B"), claim("B")]):
-        found = match_claims(claims, live("1 A", "2 B"))
-        assert "identity/circle" not in codes(found)
-        assert taken(found)[0] == "1"
-
-
-def test_done_earlier_names_are_noted() -> None:
-    """A note, and no error: the claim keeps its live thing."""
-    found = match_claims([claim("A", "B")], live("1 A"))
-    [note] = found.problems
-    assert (note.code, note.severity) == ("identity/previously-done", Severity.NOTE)
-    assert taken(found) == ["1"]
-    assert found.broken == set()
-
-
 @pytest.mark.parametrize("incomplete", ["page 2 failed", ""])
 def test_nothing_is_made_or_renamed_from_a_listing_that_is_not_whole(incomplete: str) -> None:
     """What was seen is still matched; what was not might be on the part that is missing."""
@@ -157,36 +154,6 @@ def test_a_creation_that_looks_like_another_names_it() -> None:
     found = match_claims([claim("Sales")], live("1 SALES", "2 sales"))
     assert found.problems[0].message == 'group/Sales: would be created, but looks like "SALES"'
     assert taken(found) == [None]
-
-
-def test_the_first_earlier_name_that_is_declared_leads_on() -> None:
-    """Of several that others go by, the first decides whether there is a circle; those that are not live do not."""
-    claims = [claim("A", "gone", "B", "C"), claim("B", "A"), claim("C")]
-    found = match_claims(claims, live("1 A", "2 B", "3 C"))
-    assert codes(found) == ["identity/circle", "identity/circle"]
-    assert [problem.address for problem in found.problems] == ["group/A", "group/B"]
-    assert taken(found) == [None, None, "3"]
-
-
-def test_earlier_names_that_are_not_live_are_passed_over() -> None:
-    """A list of them serves workspaces at different stages."""
-    found = match_claims([claim("A", "older", "old", "oldest")], live("1 old", "2 oldest"))
-    assert taken(found) == ["1"]
-    assert [one.id for one in found.unclaimed] == ["2"]
-
-
-@pytest.mark.parametrize(
-    ("names", "code", "shown"),
-    [
-        (("1 SALES", "2 sales", "3 Other"), "name/look-alike", 'looks like "SALES"'),
-        (("1 S\u0430les", "2 S\u0430l\u0435s"), "name/confusable", 'it looks the same as "S\u0430les"'),
-    ],
-)
-def test_of_several_names_that_look_alike_the_first_is_shown(names: tuple[str, ...], code: str, shown: str) -> None:
-    """In the order of the listing, so that the same workspace always gives the same plan."""
-    [problem] = match_claims([claim("Sales")], live(*names)).problems
-    assert problem.code == code
-    assert shown in problem.message
 
 
 # Names that only a machine can tell apart are told of where one of them would be created.
@@ -255,14 +222,6 @@ def test_a_suggestion_that_looks_the_same_says_what_differs(name: str, hint: str
     assert did_you_mean(name, ["Sales North"]) == f'Did you mean "Sales North"? {hint}'.strip()
 
 
-def test_who_is_live_already_is_not_warned_of() -> None:
-    """Nor what is renamed away, nor names that only share a few letters across scripts."""
-    other = "S\u0430les"
-    assert problems(["Sales"], ["Sales", other]) == []
-    assert problems(["Sales", "Other"], [other], previously=[other]) == []
-    assert problems(["\u041e\u0442\u0434\u0435\u043b"], ["Otden"]) == []
-
-
 @pytest.mark.parametrize("char", ["\u2122", "\u2605", "\U0001f4da", "\U0001f9ea"])
 def test_a_symbol_tells_two_names_apart(char: str) -> None:
     """A creation whose name differs from another only by a sign or an emoji is not warned of."""
@@ -292,3 +251,154 @@ def test_a_quotation_mark_that_is_left_over_is_suspicious(name: str, is_suspicio
     """One curly quotation mark at an end of a name, or a pair around all of it, was probably pasted with the name."""
     expected = f"includes quotation marks: {quote_name(name)}" if is_suspicious else None
     assert suspicion(name) == expected
+
+
+# What a view prints as an address is what `--only` and its like take, whatever characters a name has.
+
+
+EVERYONE: Final = Address("everyone", "")
+AUDIENCES = ("group", "smart_group", "user")
+_PARTS = [
+    "/",
+    "\\",
+    "*",
+    "?",
+    "[",
+    "]",
+    "!",
+    " -> ",
+    "->",
+    " ->",
+    " ",
+    "  ",
+    "'",
+    '"',
+    "`",
+    "$",
+    "|",
+    "\n",
+    "\t",
+    "\x1b",
+]
+_MORE = [
+    "\u202e",
+    "\ud800",
+    "é",
+    "e\u0301",
+    "人",
+    "#[",
+    "::",
+    " to ",
+    "group/",
+    "x41",
+    "n",
+    "U0001",
+    "everyone",
+    "a",
+    "B",
+]
+names = st.one_of(st.lists(st.sampled_from(_PARTS + _MORE), max_size=6).map("".join), st.text(max_size=8)).map(
+    normalize_name
+)
+
+
+def address_of(kind: str, name: str, audience: str, other: str) -> Address:
+    """An address of a kind; of an assignment to an audience, or to everyone if `audience` is none."""
+    known = all_kinds()[kind]
+    if not known.is_relation:
+        return Address.of(kind, known.normalize_name(name))
+    to = EVERYONE if audience not in AUDIENCES else Address.of(audience, all_kinds()[audience].normalize_name(other))
+    return assignment_address(name, to)
+
+
+addresses = st.builds(
+    address_of, st.sampled_from(sorted(all_kinds())), names, st.sampled_from([*AUDIENCES, "everyone"]), names
+)
+
+
+@tried(300)
+@given(addresses, st.lists(addresses, max_size=4))
+@example(Address.of("group", "A*"), [Address.of("group", "AB")])
+@example(assignment_address("A*", EVERYONE), [assignment_address("AB", EVERYONE)])
+def test_a_pasted_address_means_that_resource_alone(address: Address, others: list[Address]) -> None:
+    """As a terminal shows it, quoted for a shell, and among others that its wildcards would match."""
+    shown = shlex.quote(escape_terminal(str(address)))
+    (pasted,) = shlex.split(shown)
+    resolved = resolve_pattern(pasted, all_kinds(), [*others, address])
+    assert resolved.matches
+    assert {one for one in (*others, address) if matches_pattern(str(one), resolved.pattern)} == {address}
+
+
+@pytest.mark.parametrize("name", [*UNSEEN, "a\rb", "a\nb", "##[x]"])
+def test_an_address_with_invisible_characters_can_be_pasted(name: str) -> None:
+    r"""A view shows them as `\x1b`; a name with a backslash there is another one."""
+    address, visible = (Address.of("group", one) for one in (normalize_name(name), escape_terminal(name)))
+    assert visible != address
+    for one in (address, visible):
+        resolved = resolve_pattern(escape_terminal(str(one)), all_kinds(), [address, visible])
+        assert [other for other in (address, visible) if matches_pattern(str(other), resolved.pattern)] == [one]
+
+
+@tried(300)
+@given(addresses)
+def test_the_words_of_a_view_mean_their_resource(address: Address) -> None:
+    """Its title in a plan, `assignment of GDPR basics to group/Sales`, on a terminal or in code."""
+    title = resource_title(address)
+    assert matches_pattern(str(address), resolve_pattern(title, all_kinds(), [address]).pattern)
+
+
+@pytest.mark.parametrize(
+    ("typed", "pattern"),
+    [
+        ("groups/Sales", "group/Sales"),
+        ("smart_groups/S*", "smart_group/S*"),
+        ("custom_fields/A/B", "custom_field/A/B"),
+        ("users/Bo.Ek@Acme.example", "user/bo.ek@acme.example"),
+        ("people/Bo.Ek@Acme.example", "user/bo.ek@acme.example"),
+        ("content_targets/X -> groups/R/D", "content_target/X -> group/R/D"),
+        ("content_targets/* -> user/Bo@X.example", "content_target/* -> user/bo@x.example"),
+        ("content/GDPR basics", "content_target/GDPR basics -> *"),
+        ("group/R\\/D", "group/R/D"),
+        ("group/All \\*", "group/All [*]"),
+        ("*group/Sales", "*group/Sales"),
+        ("group/e\u0301", "group/é"),
+        ("group/A\\U0010ffff", "group/A\U0010ffff"),
+        ("group/A\\U00110000", "group/A\\U00110000"),
+    ],
+)
+def test_spellings_of_an_address(typed: str, pattern: str) -> None:
+    """Section names, case of e-mails, slashes as earlier versions printed them, and a star that is no wildcard.
+
+    The number of a character is read as that character; one that no character has stays as it was typed.
+    """
+    assert resolve_pattern(typed, all_kinds(), []).pattern == pattern
+
+
+@pytest.mark.parametrize("words", ["GDPR", "GDPR (content)", "GDPR to everyone", "assignment GDPR to everyone"])
+def test_other_words_of_an_assignment(words: str) -> None:
+    """The label of a graph, and the name beside its kind in a page; a content with several is ambiguous."""
+    one, other = assignment_address("GDPR", EVERYONE), assignment_address("GDPR", Address.of("group", "A"))
+    assert resolve_pattern(words, all_kinds(), [one]).pattern == str(one)
+    both = resolve_pattern(words, all_kinds(), [one, other])
+    assert both.matches if "everyone" in words else both.meant == (one, other)
+
+
+def test_what_a_comment_makes_of_an_address_is_understood() -> None:
+    """A code span has no `|`, a browser copies no-break spaces, and a mention is broken by a zero-width space."""
+    address = Address.of("group", "a  b | @c")
+    resolved = resolve_pattern("group/a \u00a0b \u00a6 @\u200bc", all_kinds(), [address])
+    assert (resolved.matches, resolved.pattern) == (True, "group/a  b | @c")
+
+
+def test_many_unclosed_brackets_take_little_time() -> None:
+    """A pattern of a manifest may have 100,000 characters: looking for the end of each bracket takes ten minutes."""
+    assert not matches_pattern("a", "[" * 100_000)
+
+
+@pytest.mark.parametrize("typed", ["group/Sale", "grup/Sale", "Sale", "Sale?"])
+def test_three_of_the_nearest_addresses_are_told(typed: str) -> None:
+    """Whether the kind is known, misspelt or missing, or a pattern fits the names of another kind."""
+    near, far = [Address.of("group", f"Sale{letter}") for letter in "wxyz"], Address.of("group", "Coaches")
+    found = nearest_addresses(ResolvedPattern(typed, typed, matches=False), all_kinds(), [far, *near])
+    assert len(found) == 3
+    assert set(found) < set(near)

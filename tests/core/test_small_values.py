@@ -4,63 +4,36 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import json
+from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, time
-from types import SimpleNamespace
-from typing import cast
+from typing import Any, Final
 
 import pytest
 
 from lmsconf.api.messages import decode
-from lmsconf.apply.replanning import exit_code
-from lmsconf.apply.scheduler import RunResult
-from lmsconf.errors import ExitCode, Problem, Severity
-from lmsconf.kinds import all_kinds
-from lmsconf.kinds.manual_group.types import GroupRow
-from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
+from lmsconf.documents import snapshot_file
+from lmsconf.errors import InvalidResponse, LmsconfError
+from lmsconf.kinds.content_target.target_requests import EditRow, last_edits, parse_edit_rows
+from lmsconf.kinds.shared.responses import AnswerRow, parse_answer
+from lmsconf.kinds.smart_group.types import SmartGroupRow
 from lmsconf.kinds.user.types import PersonRow
-from lmsconf.model.address import Address, RemoteId
-from lmsconf.model.calls import Call, CallStatus
+from lmsconf.model.address import RemoteId
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.drift import ManagedShare
-from lmsconf.model.effects import Basis
-from lmsconf.model.forms import form_to_json, sort_items
-from lmsconf.model.names import confusable_skeleton, did_you_mean_email, is_representable, nearest_name, normalize_name
-from lmsconf.model.outcomes import ApplyReport, CallOutcome, VerifiedScope, VerifyMode
-from lmsconf.model.plan import Action, Change, Plan, RehearsalPace, RehearsedGroup, UndoLevel
-from lmsconf.model.policy import IN_USE, Policy, diff_settings
-from lmsconf.model.recorded_run import CallState, RecordedRun
+from lmsconf.model.drift import LastEdit
+from lmsconf.model.names import confusable_skeleton, did_you_mean_email, normalize_name
+from lmsconf.model.policy import IN_USE, diff_settings
 from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.model.time_formats import date_in_other_order, duration_in_words, local_to_utc, parse_response_time
-from lmsconf.planner.audience.access_reports import nearest_person
 from lmsconf.planner.audience.people_sets import (
-    AccountEnds,
     Audience,
     AudienceAssignment,
     Terms,
     Window,
+    archived_within,
     compare_access,
 )
-from lmsconf.planner.context import PlanContext
-from lmsconf.planner.missing_references import suggest_name
 from lmsconf.planner.redaction import pseudonym
-from lmsconf.planner.undo.extent import with_undo_limits
-from lmsconf.planner.undo.names import map_references
-from lmsconf.planner.undo.run import RunToUndo
-from lmsconf.planner.undo.times import NoValue, restored
-
-
-def test_unordered_objects_are_sorted_by_their_values() -> None:
-    """The order of the keys of an object does not decide where it stands."""
-    assert sort_items([{"b": 1, "a": 2}, {"a": 1, "b": 3}]) == [{"a": 1, "b": 3}, {"b": 1, "a": 2}]
-    assert sort_items([{"a": "é"}, {"a": "z"}, "é", "z"]) == ["z", {"a": "z"}, {"a": "é"}, "é"]
-
-
-def test_a_value_that_no_manifest_has_is_an_error() -> None:
-    """A form holds what a manifest can say, also inside of lists and keys; anything else is a mistake in the code."""
-    assert form_to_json({"a": [1, None, {"b": frozenset({"y", "x"})}]}) == {"a": [1, None, {"b": ["x", "y"]}]}
-    for value in (object(), [b"x"], {"a": datetime(2026, 1, 1, tzinfo=UTC)}):
-        with pytest.raises(TypeError, match="is not allowed in a manifest form"):
-            form_to_json(value)
 
 
 @pytest.mark.parametrize("half", [b"\\ud800", b"\\uD800", b"\\udc00", b"\\uDC00"])
@@ -86,15 +59,6 @@ def test_a_time_of_a_response_is_within_the_years_that_can_be_told(text: str) ->
         parse_response_time(text)
 
 
-def test_fifty_unknown_names_get_a_hint() -> None:
-    """Comparing thousands of unknown names with thousands of known ones would take minutes."""
-    snapshot = Snapshot(workspace="w", url="", taken_at="", people=None)
-    policy = Policy(workspace="w", today=date(2030, 1, 1))
-    planning = PlanContext(snapshot, policy, cast(SpecCallTemplates, None), lambda _: True)
-    hints = [suggest_name(planning, "Salse", ["Sales"]) for _ in range(51)]
-    assert hints == ['Did you mean "Sales"?'] * 50 + [None]
-
-
 @pytest.mark.parametrize(
     ("char", "is_invisible"), [("\ufe00", True), ("\ufe0f", True), ("\ufdff", False), ("\ufe10", False)]
 )
@@ -109,35 +73,6 @@ def test_a_pile_of_marks_is_not_normalised(marks: int, is_composed: bool) -> Non
     pile = "\u0301" * marks
     for name in (f"{'x' * 300}e{pile}", f"{pile}{'x' * 300}e\u0301"):
         assert (normalize_name(name) != name) is is_composed
-
-
-def report(converged: bool | None, *problems: Problem, done: bool = True) -> ApplyReport:
-    group = Address.of("group", "Sales")
-    change = Change(
-        address=group, action=Action.UPDATE, id=None, about=None, source=None, before={}, after={}, fields=()
-    )
-    status = CallStatus.DONE if done else CallStatus.FAILED
-    return ApplyReport(
-        plan_digest="", workspace="w", url="https://lms.example", people=None, started_at="", finished_at="",
-        outcomes=(CallOutcome(call="1", address=group, operation="manual-groups.rename", status=status),),
-        verified=VerifiedScope(), converged=converged, residue=(change,), problems=problems, meta={}, exit=0,
-    )  # fmt: skip
-
-
-def test_a_run_that_was_not_read_back_shows_nothing() -> None:
-    """Only a workspace that was read back shows what a run did; a change that was made and does not show is missing."""
-    assert report(True).everything_seen is True
-    assert report(None).everything_seen is False
-    assert report(False).everything_seen is False
-    assert report(False, done=False).everything_seen is True
-    error = Problem(code="x/y", message="cannot be planned", severity=Severity.ERROR)
-    assert report(False, error, done=False).everything_seen is False
-
-
-def test_a_run_that_verified_nothing_counts_nothing() -> None:
-    """Without a word on it nothing was verified, of no resource."""
-    nothing = VerifiedScope(scope=VerifyMode.NONE, resources=0, partial=False, skipped=0, left_out=0, reason=None)
-    assert VerifiedScope() == nothing
 
 
 @pytest.mark.parametrize(
@@ -191,72 +126,10 @@ def test_a_duration_is_told_in_two_units_at_most(seconds: float, words: str) -> 
     assert duration_in_words(seconds) == words
 
 
-def test_only_long_names_are_looked_at_for_piles_of_marks() -> None:
-    """Up to 200 characters a name is brought to NFC whatever it holds; a longer one gets no suggestion either."""
-    pile = "e" + "\u0301" * 40
-    for length, is_composed in ((200, True), (201, False)):
-        name = "x" * (length - len(pile)) + pile
-        assert len(name) == length
-        assert (normalize_name(name) != name) is is_composed
-        assert (confusable_skeleton(name) != name) is is_composed
-        assert (nearest_name("x" * length, ["x" * (length - 1) + "y"]) is not None) is is_composed
-
-
-def test_a_manifest_holds_texts_and_keys_up_to_a_length() -> None:
-    """Half of the longest text, since it may be escaped, and keys of 500 characters."""
-    assert is_representable("x" * 50_000)
-    assert not is_representable(["x" * 50_001])
-    assert is_representable({"k" * 500: [1, None, {"a": "b"}]})
-    assert not is_representable({"k" * 501: "x"})
-
-
 def test_a_pseudonym_can_be_made_by_anybody_with_the_salt() -> None:
     """The first 16 digits of the HMAC-SHA256 of the e-mail in lower case, keyed with the salt."""
     digest = hmac.new(b"salt", b"anna@acme.example", hashlib.sha256).hexdigest()
     assert pseudonym("salt", " Anna@acme.example ") == f"person-{digest[:16]}"
-
-
-@pytest.mark.parametrize(
-    ("predicted", "reached", "differs"), [(2, 2, False), (2, 3, True), (None, 3, False), (2, None, False)]
-)
-def test_a_group_reached_other_members_than_predicted(
-    predicted: int | None, reached: int | None, differs: bool
-) -> None:
-    """Only where both numbers are known."""
-    at = Address.of("group", "A")
-    group = RehearsedGroup(address=at, before=1, predicted=predicted, reached=reached, basis=Basis.EXACT)
-    assert group.differs is differs
-
-
-@pytest.mark.parametrize(
-    ("calls", "converged", "code"),
-    [
-        (1, True, ExitCode.OK),
-        (1, None, ExitCode.NOT_CONVERGED),
-        (1, False, ExitCode.NOT_CONVERGED),
-        (0, None, ExitCode.OK),
-        (0, False, ExitCode.NOT_CONVERGED),
-    ],
-)
-def test_only_a_run_without_calls_needs_no_verification(calls: int, converged: bool | None, code: ExitCode) -> None:
-    """A run whose calls are all done, and that was not verified, does not end as one that left nothing to do."""
-    at, operation = Address.of("group", "A"), "manual-groups.create"
-    done = [CallOutcome(call=f"c{n}", address=at, operation=operation, status=CallStatus.DONE) for n in range(calls)]
-    assert exit_code(RunResult(outcomes=tuple(done)), converged) is code
-
-
-@pytest.mark.parametrize(("rate", "seconds"), [(None, None), (4.0, 2.5)])
-def test_a_rehearsed_apply_would_take_so_long(rate: float | None, seconds: float | None) -> None:
-    """As long as its requests take at the rate of the service; not known without one."""
-    assert RehearsalPace(requests=10, rate=rate).seconds == seconds
-
-
-@pytest.mark.parametrize(
-    ("managed", "live", "percent"), [(0, 0, None), (1, 3, 33.3), (9999, 10_000, 99.9), (3, 3, 100)]
-)
-def test_not_quite_all_is_less_than_a_hundred_percent(managed: int, live: int, percent: float | None) -> None:
-    """However many there are."""
-    assert ManagedShare(kind="group", managed=managed, live=live).percent == percent
 
 
 @pytest.mark.parametrize(
@@ -290,138 +163,215 @@ def test_an_e_mail_is_near_if_the_name_in_it_is(email: str, near: str | None) ->
     assert did_you_mean_email(email, known) == (near and f'Did you mean "{near}"?')
 
 
-@pytest.mark.parametrize(("others", "is_told"), [(4, True), (5, False)])
-def test_five_e_mails_are_compared_by_the_name_in_them(others: int, is_told: bool) -> None:
-    """Those that are nearest as a whole; of two names, three letters of five are enough."""
-    known = ["abcxy@akme.sample", *(f"a123{n}@acme.example" for n in range(others))]
-    assert did_you_mean_email("abcde@acme.example", known) == ('Did you mean "abcxy@akme.sample"?' if is_told else None)
+# Rows come back from JSON as they were, and nothing else does.
 
 
-def test_a_name_in_place_of_an_e_mail_gets_the_nearest_one() -> None:
-    """A text with a domain is an e-mail already, and nobody else's is told for it."""
-    emails = ["anna.berg@acme.example", "bo@acme.example"]
-    assert nearest_person("Anna Berg", emails).endswith('Did you mean "anna.berg@acme.example"?')
-    assert nearest_person("anna.berg@other.example", emails) == "Correct the e-mail."
+PERSON = PersonRow(
+    RemoteId("u-1"),
+    "anna@acme.example",
+    applications=frozenset({"learn", "create"}),
+    metadata=(("cost", "200"), ("area", "")),
+    answers=(AnswerRow("f-1", frozenset({"c-1"}), None), AnswerRow("f-2", frozenset(), "text")),
+    archive_date=1_700_000_000_000,
+)
+Edit = Callable[[dict[str, Any]], object]
 
 
-def test_a_cause_has_those_whose_path_it_changes() -> None:
-    """A new assignment has its audience, one that ends those before it, and one that stays those who join or leave."""
-    at, terms = Address.of("group", "A"), Terms(mandatory=False, window=Window(None, None))
-    audience = Audience(before=0b0110, after=0b1100)
-    for before, after, people in ((None, terms, 0b1100), (terms, None, 0b0110), (terms, terms, 0b1010)):
-        one = AudienceAssignment(audience=audience, before=before, after=after, cause=at)
-        assert compare_access([one], 0, AccountEnds()).causes == ((at, people),)
+def saved(row: PersonRow | SmartGroupRow) -> str:
+    """A snapshot file with one row."""
+    listings = {row.listing: Listing(rows=(row,))}
+    return snapshot_file.dumps(Snapshot(workspace="w", url="u", taken_at="t", people=1, listings=listings))
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "live", "value"),
+    ("edit", "said"),
     [
-        ("a", "b", "a", NoValue.NOTHING),
-        ("a", "b", "b", "a"),
-        ("a", "b", "c", NoValue.CONFLICT),
-        ({"a": 1}, {"a": 1, "b": 2}, {"a": 1, "b": 2}, {"a": 1}),
-        ({"a": 1, "b": 2}, {"a": 1}, {"a": 1}, {"a": 1, "b": 2}),
-        ({"a": 1}, {"b": 1}, {"a": 1, "b": 1}, {"a": 1}),
-        ({"a": 1}, {"a": 2}, {"a": 1, "b": 1}, NoValue.CONFLICT),
-        ({"a": 1}, None, None, {"a": 1}),
-        (None, {"a": 1}, 5, NoValue.CONFLICT),
-        ("", "b", None, NoValue.NOTHING),
-        (None, "b", [], NoValue.NOTHING),
-        (None, "b", "c", NoValue.CONFLICT),
-        (None, {"include": ["a"], "exclude": ["c"]}, ["a", "b"], None),
-        (None, {"include": ["a"], "exclude": ["c"]}, ["b"], NoValue.CONFLICT),
-        (None, {"include": ["a"], "exclude": ["c"]}, ["a", "c"], NoValue.CONFLICT),
+        (lambda row: row.update(id=5), r"user\[0\]\.id: Expected `str`, got `int`"),
+        (lambda row: row.update(archived=1), "Expected `bool`, got `int`"),
+        (lambda row: row.update(archive_date=True), r"user\[0\]\.archive_date: Expected `int.*`, got `bool`"),
+        (lambda row: row.update(language=None), "a value is null"),
+        (lambda row: row.update(applications="learn"), "Expected `array.*`, got `str`"),
+        (lambda row: row.update(metadata=[["only"]]), "Expected `array` of length 2, got 1"),
+        (lambda row: row.update(metadata=[["a", "b", "c"]]), "Expected `array` of length 2, got 3"),
+        (lambda row: row["answers"][0].pop("field"), r"answers\[0\]: Object missing required field `field`"),
+        (lambda row: row["answers"].append("x"), r"answers\[2\]: Expected `object`, got `str`"),
+        (lambda row: row.update(nickname="Ann"), "unknown field `nickname`"),
+        (lambda row: row.pop("id"), "missing required field `id`"),
     ],
 )
-def test_the_way_back_of_one_value(before: Json, after: Json, live: Json, value: object) -> None:
-    """None where it is as before, also in what an entry leaves out; none that others have changed meanwhile.
-
-    An empty text or list is as good as none. A part of a list fits a list with all that it includes, and nothing that
-    it excludes.
-    """
-    assert restored(before, after, live) == value
+def test_anything_else_is_no_row(edit: Edit, said: str) -> None:
+    """Wrong types, keys too many and too few: none of them is guessed at, and the error names the place."""
+    document = json.loads(saved(PERSON))
+    edit(document["user"][0])
+    with pytest.raises(LmsconfError, match=said):
+        snapshot_file.loads(json.dumps(document))
 
 
 @pytest.mark.parametrize(
-    ("row_type", "key", "level"), [(GroupRow, "name", UndoLevel.PARTIAL), (PersonRow, "email", UndoLevel.FULL)]
+    ("by", "at", "edit"),
+    [
+        ("u-1", "2026-01-05T08:00:00Z", LastEdit("anna@acme.example", "2026-01-05T08:00:00+00:00")),
+        ({"name": "Bo", "id": "u-2"}, "1767600000000", LastEdit("u-2", "2026-01-05T08:00:00+00:00")),
+        ({"userId": None, "email": "c@x.example"}, "lately", LastEdit("c@x.example", "lately")),
+        (None, "2026-01-05", LastEdit(None, "2026-01-05T00:00:00+00:00")),
+        ("u-1", "", LastEdit("anna@acme.example", None)),
+        ({}, None, None),
+        ("", "", None),
+    ],
 )
-def test_a_name_that_another_group_has_is_not_given_back(
-    row_type: type[GroupRow | PersonRow], key: str, level: UndoLevel
+def test_who_edited_an_assignment_and_when_is_told(by: Json, at: Json, edit: LastEdit | None) -> None:
+    """By e-mail where the person is known, at a time as plans show it; nothing where the service says neither."""
+    target: dict[str, Json] = {"targetId": "g-1", "targetType": "GROUP", "updatedBy": by, "updatedAt": at}
+    rows = tuple(parse_edit_rows(RemoteId("c-1"), {"targets": [target]}))
+    people = Listing(rows=(PersonRow(RemoteId("u-1"), "anna@acme.example"),))
+    listings = {"user": people, EditRow.listing: Listing(rows=rows)}
+    snapshot = Snapshot(workspace="w", url="u", taken_at="t", people=None, listings=listings)
+    assert last_edits(snapshot, None) == ({} if edit is None else {"c-1/GROUP/g-1": edit})
+
+
+@pytest.mark.parametrize(
+    ("value", "answer"),
+    [
+        (None, None),
+        ("yes", (frozenset(), "yes")),
+        (["c-1", 2], (frozenset({"c-1", "2"}), None)),
+        ([{"choiceId": "c-1", "name": "A"}, {"name": "C"}], (frozenset({"c-1", "C"}), None)),
+        ([{"choiceId": None, "name": "B"}], (frozenset({"B"}), None)),
+        ({"choiceId": "c-1", "label": "x"}, (frozenset({"c-1"}), None)),
+        ({"choices": [], "value": "yes"}, (frozenset(), "yes")),
+        ({"values": ["c-1"], "text": "yes"}, (frozenset({"c-1"}), None)),
+        ({"text": "", "label": "Badge"}, (frozenset(), None)),
+        ({"choices": None}, (frozenset(), None)),
+        ({"label": ""}, (frozenset(), None)),
+        (5, (frozenset(), "5")),
+        ({"value": 7}, (frozenset(), "7")),
+        ({"choiceId": 7}, (frozenset({"7"}), None)),
+        ({"choiceIds": ["c-1", "c-2"]}, (frozenset({"c-1", "c-2"}), None)),
+        ({"choice": {"id": "c-1", "name": "Sales"}}, (frozenset({"c-1"}), None)),
+        ({"id": "c-1", "name": "Sales"}, (frozenset({"c-1"}), None)),
+        ({"name": "Sales"}, (frozenset({"Sales"}), None)),
+        ({"type": "CHOICE", "id": "c-1", "name": "Sales"}, (frozenset({"c-1"}), None)),
+        ({"selected": ["c-1"], "choices": [{"choiceId": "c-1"}, {"choiceId": "c-2"}]}, (frozenset({"c-1"}), None)),
+        ({"type": "CHOICE", "value": {"choiceId": "c-1", "name": "Sales"}}, (frozenset({"c-1"}), None)),
+        ({"type": "TEXT", "value": {"text": "7"}}, (frozenset(), "7")),
+        ({"name": "Dept", "type": "CHOICE", "value": [{"id": "c-1", "name": "A"}]}, (frozenset({"c-1"}), None)),
+        ([{"id": "c-1"}, {"value": "C"}, {"choice": {"name": "D"}}], (frozenset({"c-1", "C", "D"}), None)),
+        ([{"text": "7"}], (frozenset({"7"}), None)),
+        ({"name": "Dept", "type": "CHOICE", "value": None}, (frozenset(), None)),
+        ({"name": "Dept", "type": "CHOICE"}, (frozenset(), None)),
+        ({"customFieldId": "f-1", "id": "f-1", "type": "TEXT", "isHidden": True}, (frozenset(), None)),
+        ({"type": "CHOICE", "value": {"choiceId": None, "name": None}}, (frozenset(), None)),
+        ({"value": {}}, (frozenset(), None)),
+        ([], (frozenset(), None)),
+        ({}, (frozenset(), None)),
+    ],
+)
+def test_an_answer_is_read_in_every_shape(value: Json, answer: tuple[frozenset[str], str | None] | None) -> None:
+    """Choices as objects, ids or names, one choice or a text; an object that says nothing is no answer."""
+    assert parse_answer("Dept", value) == (None if answer is None else AnswerRow("Dept", *answer))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"label": "Badge"},
+        {"value": {"deep": 1}},
+        True,
+        {"value": True},
+        [True],
+        [None],
+        [["c-1"]],
+        [{"choices": ["c-1", "c-2"]}],
+        {"id": "f-1", "name": "Dept"},
+        {"type": "CHOICE", "id": "f-1"},
+        {"type": "CHOICE", "picked": "c-1"},
+        {"value": {"value": {"value": {"value": {"value": "c-1"}}}}},
+    ],
+)
+def test_an_answer_of_another_shape_is_not_guessed(value: Json) -> None:
+    """It may be anything, the field's own id among it, so it is an error that names the field."""
+    with pytest.raises(InvalidResponse, match="to Dept h"):
+        parse_answer("Dept", value)
+
+
+TEXT = "ask ada@acme.example or Bob@acme.example"
+
+
+# Who has a content, and when, before and after a plan, on sets of people in memory.
+
+
+NOW: Final = 1_000_000
+END: Final = NOW + 30 * 24 * 3600
+"""The last second for which a shortened window is counted."""
+Side = tuple[tuple[int | None, int | None], ...]
+
+
+def assignment(before: Terms | None, after: Terms | None, people: int = 1) -> AudienceAssignment:
+    return AudienceAssignment(audience=Audience(before=people, after=people), before=before, after=after)
+
+
+def said(*assignments: AudienceAssignment, ends: Mapping[int, int] | None = None) -> set[str]:
+    """What is said of the first person: the words of the changes."""
+    found = compare_access(assignments, NOW, ends or {})
+    words = ("gain", "lose", "to_mandatory", "to_optional", "window", "shortened", "archived_soon", "keep")
+    assert found.changed == found.gain | found.lose | found.to_mandatory | found.to_optional | found.window
+    return {word for word in words if getattr(found, word) & 1}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        ((), ((None, None),), {"gain"}),
+        (((None, None),), (), {"lose"}),
+        (((None, None),), ((None, None),), {"keep"}),
+        (((None, NOW - 1),), (), set()),
+        (((None, NOW),), (), {"lose"}),
+        (((None, NOW - 1), (None, None)), ((None, None),), {"keep"}),
+        (((None, None),), ((NOW, None),), {"window"}),
+        (((None, None),), ((NOW + 1, None),), {"window", "shortened"}),
+        (((END, None),), ((END + 1, None),), {"window", "shortened"}),
+        (((END + 1, None),), ((END + 2, None),), {"window"}),
+        (((None, None),), ((None, END),), {"window"}),
+        (((None, None),), ((None, END - 1),), {"window", "shortened"}),
+        (((None, END - 1),), ((None, None),), {"window"}),
+        (((None, 2 * END),), ((None, 3 * END),), {"window"}),
+        (((None, None),), ((None, NOW + 9), (NOW + 10, None)), {"keep"}),
+        (((None, None),), ((None, NOW + 9), (NOW + 11, None)), {"keep", "shortened"}),
+        (((None, NOW + 9), (NOW + 11, None)), ((None, None),), {"keep"}),
+        (((NOW + 5, NOW + 9),), ((NOW + 5, NOW + 8), (NOW + 3, NOW + 4)), {"window", "shortened"}),
+        (((NOW + 5, NOW + 9),), ((NOW + 4, NOW + 10),), {"window"}),
+        (((NOW + 9, NOW + 9),), ((NOW + 2, NOW + 3),), {"window", "shortened"}),
+        (((NOW + 2, NOW + 3), (NOW + 5, NOW + 9)), ((NOW + 5, NOW + 9),), {"window", "shortened"}),
+        (((NOW + 5, NOW + 9), (NOW + 2, NOW + 3)), ((NOW + 2, NOW + 3), (NOW + 5, NOW + 9)), {"keep"}),
+    ],
+)
+def test_what_a_plan_changes_of_the_windows_of_a_person(before: Side, after: Side, words: set[str]) -> None:
+    """Only seconds of the next thirty days that are not covered any more shorten a window; others change it."""
+    sides = [[Terms(mandatory=False, window=Window(*one)) for one in side] for side in (before, after)]
+    both = [*(assignment(one, None) for one in sides[0]), *(assignment(None, one) for one in sides[1])]
+    assert said(*both, assignment(None, Terms(mandatory=True, window=Window(None, None)), 0b10)) == words
+
+
+@pytest.mark.parametrize(
+    ("window", "end", "is_cut"),
+    [
+        ((None, None), NOW, True),
+        ((None, None), END, True),
+        ((None, None), END + 1, False),
+        ((None, NOW + 5), NOW + 5, True),
+        ((None, NOW + 5), NOW + 6, False),
+        ((NOW + 5, NOW + 9), NOW + 7, True),
+        ((END, None), NOW + 7, True),
+        ((END + 1, None), NOW + 7, False),
+    ],
+)
+def test_an_account_that_ends_while_a_window_is_open(
+    window: tuple[int | None, int | None], end: int, is_cut: bool
 ) -> None:
-    """The plan that renames one of two groups of one name says so; an e-mail that two people have can be given back."""
-    rows = (row_type(RemoteId("1"), "ann@acme.example"), row_type(RemoteId("2"), "ann@acme.example"))
-    change = Change(
-        address=Address.of(row_type.listing, "anna@acme.example"),
-        action=Action.UPDATE,
-        id=rows[0].id,
-        about=None,
-        source=None,
-        before={key: "ann@acme.example"},
-        after={key: "anna@acme.example"},
-        fields=(),
-    )
-    live = Snapshot(workspace="", url="", taken_at="", people=2, listings={row_type.listing: Listing(rows=rows)})
-    [limited] = with_undo_limits(all_kinds(), live, [change])
-    assert limited.undo.level is level
-
-
-@pytest.mark.parametrize(
-    ("states", "only_deleted"),
-    [
-        ((CallState.DONE, CallState.DONE), False),
-        ((CallState.DONE, CallState.FAILED), True),
-        ((CallState.IN_FLIGHT, None), True),
-        ((CallState.FAILED, CallState.DONE), False),
-        ((None, None), False),
-    ],
-)
-def test_a_replaced_resource_was_only_deleted(states: tuple[CallState | None, ...], only_deleted: bool) -> None:
-    """Where the run has deleted it, or may have, and has not certainly created it again."""
-    at = Address.of("content_target", "A -> everyone")
-    calls = (call("c1", at, "content-targets.delete", "DELETE"), call("c2", at, "content-targets.create", "POST"))
-    plan = cast("Plan", SimpleNamespace(calls=calls))
-    recorded = [SimpleNamespace(call=one.id, state=state) for one, state in zip(calls, states, strict=True) if state]
-    run = cast("RecordedRun", SimpleNamespace(name="1", opening=None, calls=recorded))
-    change = cast("Change", SimpleNamespace(address=at))
-    assert RunToUndo(run, plan, cast("Snapshot", None)).has_only_deleted(change) is only_deleted
-
-
-def call(id: str, at: Address, operation: str, method: str, *people: str) -> Call:
-    return Call(
-        id=id, address=at, operation=operation, method=method, path="/", query={}, body=None, people=tuple(people)
-    )
-
-
-def test_people_whom_a_run_may_not_have_added() -> None:
-    """Those of calls on that list of that resource which were not certainly done."""
-    at, other = Address.of("group", "A"), Address.of("group", "B")
-    calls = (
-        call("c1", at, "manual-groups.add-members", "POST", "anna@acme.example"),
-        call("c2", at, "manual-groups.add-members", "POST", "bo@acme.example"),
-        call("c3", at, "manual-groups.add-managers", "POST", "cy@acme.example"),
-        call("c4", other, "manual-groups.add-members", "POST", "dee@acme.example"),
-    )
-    recorded = [SimpleNamespace(call="c1", state=CallState.DONE), SimpleNamespace(call="c2", state=CallState.IN_FLIGHT)]
-    run = cast("RecordedRun", SimpleNamespace(name="1", opening=None, calls=recorded))
-    past = RunToUndo(run, cast("Plan", SimpleNamespace(calls=calls)), cast("Snapshot", None))
-    assert past.unsure_people(cast("Change", SimpleNamespace(address=at)), "members") == {"bo@acme.example"}
-
-
-def test_references_of_an_entry_are_renamed() -> None:
-    """People in lists, a field with its choices, and an audience; the name of the entry itself stays."""
-
-    def rename(kind: str, name: str) -> str:
-        return f"{kind}:{name}"
-
-    def rename_part(kind: str, name: str, part: str) -> str:
-        return f"{kind}:{name}:{part}"
-
-    kinds = all_kinds()
-    group = map_references(kinds["group"], {"name": "A", "members": ["a@x.example"]}, rename, rename_part)
-    assert group == {"name": "A", "members": ["user:a@x.example"]}
-    conditions: Json = [{"field": "F", "choices": ["C"]}]
-    smart = map_references(kinds["smart_group"], {"name": "S", "conditions": conditions}, rename, rename_part)
-    assert smart == {
-        "name": "S",
-        "conditions": [{"field": "custom_field:F", "choices": ["custom_field:F:C"]}],
-    }
+    """It is cut if the account ends by the end of the window, and within thirty days."""
+    terms = Terms(mandatory=False, window=Window(*window))
+    ends = {end: 0b01, NOW + 20 * (END - NOW): 0b01, end + 1: 0b10}
+    assert ("archived_soon" in said(assignment(terms, terms), ends=ends)) is is_cut
+    several = {NOW + 9: 0b100, NOW + 2: 0b010, NOW + 1: 0b001}
+    assert archived_within(several, [(Window(None, NOW + 2), 0b111)], END) == 0b011
+    assert "archived_soon" not in said(assignment(terms, None), ends=ends)

@@ -6,17 +6,23 @@ Plans are written down here, so that each differs from the next one in a single 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
+from flow.project import Project
 from msgspec.structs import replace
 
-from lmsconf.apply.staleness import find_foreign_changes, find_stale_resources
-from lmsconf.errors import Problem, Severity
-from lmsconf.model.address import Address, Ref, RemoteId
+from lmsconf.apply.staleness import CODE, find_foreign_changes, find_stale_resources
+from lmsconf.errors import LmsconfError, Problem, Severity, StalePlan
+from lmsconf.kinds import all_kinds
+from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.calls import Call
 from lmsconf.model.canonical_json import sha256
-from lmsconf.model.plan import Action, Change, GuardCount, Plan
+from lmsconf.model.forms import Form
+from lmsconf.model.plan import Action, Change, FieldChange, GuardCount, Plan
+from lmsconf.planner.diff import KeyedNames, diff_forms
+from lmsconf.planner.plan_as_manifests import plan_to_manifests
 
 A, B = Address.of("group", "A"), Address.of("group", "B")
 AGAIN = "Plan again and review it."
@@ -37,10 +43,6 @@ def change(before: Any, after: Any, *, at: Address = A, id: str | None = "g", **
         fields=(),
     )
     return replace(made, **more)
-
-
-def call(id: str, at: Address = A, body: object = None) -> Call:
-    return Call(id=id, address=at, operation="o", method="POST", path="/p", query={}, body=body)
 
 
 def plan(*changes: Change | None, calls: tuple[Call, ...] = (), marks: Mapping[str, str] = {}, **more: Any) -> Plan:
@@ -195,108 +197,197 @@ def test_an_error_that_the_plan_did_not_have_makes_it_stale() -> None:
         assert [(problem.code, problem.message) for problem in found] == [("plan/stale", "new")]
 
 
-def test_the_order_of_lists_and_pairs_means_nothing() -> None:
-    """Services list in any order, and so do answers in a body: the plan fits all the same."""
-    bodies = [{Ref(A): "1", Ref(B): "2"}, {Ref(B): "2", Ref(A): "1"}]
-    forms = [{"members": ["a", "b"]}, {"members": ["b", "a"]}]
-    people = ("ann", "bo"), ("bo", "ann")
-    then, now = (
-        plan(
-            change(form, form),
-            calls=(replace(call("c1", body={"all": [body]}), people=names),),
-            marks={"group/A": "same"},
-        )
-        for form, body, names in zip(forms, bodies, people, strict=True)
-    )
-    assert find_stale_resources(then, now) == ()
-    other = replace(now, calls=(call("c1", body={"all": [{Ref(A): "1", Ref(B): "3"}]}),))
-    assert told(find_stale_resources(then, other)) == [
-        "group/A: what it needs has changed since the plan was made, so its calls would differ"
-    ]
-
-
-def test_calls_in_another_order_make_a_plan_stale() -> None:
-    """The calls of each resource are the same, and what was reviewed is the order of all."""
-    changes = (change({"note": "x"}, {"note": "y"}), change({"note": "x"}, {"note": "y"}, at=B))
-    then, now = (plan(*changes, calls=calls) for calls in ((call("c1"), call("c2", B)), (call("c2", B), call("c1"))))
-    assert find_stale_resources(then, then) == ()
-    assert told(find_stale_resources(then, now)) == ["a new plan has other calls, or another order of calls"]
-    swapped = plan(*changes, calls=(call("c1", B), call("c2")))
-    assert told(find_stale_resources(then, swapped)) == [
-        "c1 (group/A): a new plan has another call there; the file may have been edited"
-    ]
-
-
 def counted(guard: str, taken: int | None) -> GuardCount:
     return GuardCount(guard=guard, of="x", taken=taken, size=9)
 
 
-@pytest.mark.parametrize("guard", ["deletes", "removals", "answers"])
+# How a workspace is read, whatever its kinds: each in a job of its own, that waits for others and fails with them.
+
+
+# Whether a plan still fits: what it takes away is compared both ways.
+
+
+SEED = """
+people: [{email: anna@acme.example}, {email: bo@acme.example}, {email: cy@acme.example}]
+groups: [{name: A, members: [anna@acme.example, bo@acme.example, cy@acme.example]}]
+"""
+
+
+@pytest.mark.parametrize("guard", ["deletes", "removals", "answers", "updates"])
+def test_what_a_plan_takes_away_is_compared_both_ways(tmp_path: Path, guard: str) -> None:
+    """A plan that says less than is taken by now is stale, and so is one that says more."""
+    plan = Project(tmp_path, SEED).plan("groups: [{name: A, members: [anna@acme.example]}]")
+    assert find_stale_resources(plan, plan) == ()
+    more = replace(plan, measures=(*plan.measures, GuardCount(guard=guard, of="group/A members", taken=1, size=3)))
+    for then, now in ((plan, more), (more, plan)):
+        assert [problem.code for problem in find_stale_resources(then, now)] == [CODE]
+
+
+def test_a_list_that_no_manifest_names_is_compared(tmp_path: Path) -> None:
+    """A plan that changes the members of a group is stale once the group has another manager."""
+    it = Project(tmp_path, SEED)
+    plan = it.plan("groups: [{name: A, members: [anna@acme.example]}]")
+    [change] = plan.changes
+    assert find_stale_resources(plan, it.plan()) == ()
+    live = cast("dict[str, list[dict[str, str]]]", it.ask("users.list"))
+    it.send("manual-groups.add-managers", {"groupId": str(change.id)}, {"userIds": [live["users"][0]["userId"]]})
+    [problem] = find_stale_resources(plan, it.plan())
+    assert (problem.code, problem.address) == (CODE, "group/A")
+
+
+def test_a_value_of_a_person_that_the_plan_keeps_is_compared(tmp_path: Path) -> None:
+    """A plan that changes the first name of a person is stale once the declared last name was changed by hand."""
+    it = Project(tmp_path, SEED.replace("{email: anna@acme.example}", "{email: anna@acme.example, last_name: Berg}"))
+    plan = it.plan("users: [{email: anna@acme.example, first_name: Ann, last_name: Berg}]")
+    [change] = plan.changes
+    assert find_stale_resources(plan, it.plan()) == ()
+    it.send("users.update-fullname", {"userId": str(change.id)}, {"lastName": "By hand"})
+    [problem] = find_stale_resources(plan, it.plan())
+    assert (problem.code, problem.address) == (CODE, "user/anna@acme.example")
+    assert problem.message == f"{problem.address} has changed since the plan was made: last_name changed"
+
+
+def test_a_plan_of_what_no_manifest_can_say_is_refused(tmp_path: Path) -> None:
+    """A change whose form lacks what identifies it, or that its kind does not allow, is not carried out from a file."""
+    plan = Project(tmp_path, SEED).plan("groups: [{name: A, members: [anna@acme.example]}]")
+    [change] = plan.changes
+    nameless = replace(change, after={"members": ["anna@acme.example"]})
+    with pytest.raises(StalePlan, match="group/A: the plan describes it incompletely"):
+        plan_to_manifests(replace(plan, changes=(nameless,)), all_kinds())
+    anna = Address.of("user", "anna@acme.example")
+    gone = replace(change, address=anna, action=Action.DELETE, before={"email": anna.name}, after=None)
+    with pytest.raises(LmsconfError, match="people are never deleted"):
+        plan_to_manifests(replace(plan, changes=(gone,)), all_kinds())
+
+
+def test_an_edited_change_is_stale_also_where_nothing_live_differs(tmp_path: Path) -> None:
+    """Another id, or another difference than the one that was planned: each is told of its resource."""
+    plan = Project(tmp_path, SEED).plan("groups: [{name: A, members: [anna@acme.example]}]")
+    [change] = plan.changes
+    for edited in (replace(change, id="g-other"), replace(change, fields=())):
+        [problem] = find_stale_resources(replace(plan, changes=(edited,)), plan)
+        assert (problem.code, problem.address) == (CODE, "group/A")
+        assert "a new plan has another id for it, or another difference" in problem.message
+
+
+def test_what_is_left_of_a_plan_is_part_of_it(tmp_path: Path) -> None:
+    """A list between what it was and what is planned is fine; one that lacks what nobody planned to remove is not."""
+    it = Project(tmp_path, SEED)
+    plan = it.plan("groups: [{name: A, members: [anna@acme.example]}]")
+    [change] = plan.changes
+    live = cast("dict[str, list[dict[str, str]]]", it.ask("users.list"))
+    anna, bo, _ = (one["userId"] for one in sorted(live["users"], key=lambda one: one["email"]))
+    found = []
+    for person in (bo, anna):
+        it.send("manual-groups.remove-member", {"groupId": str(change.id), "userId": person})
+        found.append([(one.code, one.address) for one in find_foreign_changes(plan, it.plan())])
+    assert found == [[], [(CODE, "group/A")]]
+
+
+def test_a_deletion_that_is_left_of_a_plan_is_of_the_same_group(tmp_path: Path) -> None:
+    """A run that goes on deletes what the plan deletes, and not another group that has the name by now."""
+    plan = Project(tmp_path, SEED).plan("absent: {groups: [A]}")
+    [change] = plan.changes
+    assert find_foreign_changes(plan, plan) == ()
+    [problem] = find_foreign_changes(plan, replace(plan, changes=(replace(change, id=RemoteId("g-other")),)))
+    assert (problem.code, problem.address) == (CODE, "group/A")
+
+
+def test_a_group_that_a_run_has_created_is_part_of_the_plan(tmp_path: Path) -> None:
+    """A run that was cut short after it created a group goes on with the members of the group."""
+    it = Project(tmp_path, SEED)
+    plan = it.plan("groups: [{name: B, members: [anna@acme.example]}]")
+    it.send("manual-groups.create", body={"name": "B"})
+    left = it.plan()
+    assert [one.action for one in left.changes] == [Action.UPDATE]
+    assert find_foreign_changes(plan, left) == ()
+
+
+# Differences between two forms: key by key, and lists without order by what comes and what goes.
+
+
+def test_single_values_have_a_before_and_an_after() -> None:
+    """Changed, of another type, new, gone, and inside another key; in the order of the keys."""
+    before: Form = {"gone": "g", "name": "Old", "size": 1, "same": "x", "more": {"a": "1", "b": "2", "c": "3"}}
+    after: Form = {"name": "New", "size": "1", "same": "x", "more": {"a": "1", "b": "3", "d": "4"}, "new": "n"}
+    assert diff_forms(before, after) == (
+        FieldChange(path="gone", before="g", after=None),
+        FieldChange(path="name", before="Old", after="New"),
+        FieldChange(path="size", before=1, after="1"),
+        FieldChange(path="more.b", before="2", after="3"),
+        FieldChange(path="more.c", before="3", after=None),
+        FieldChange(path="more.d", before=None, after="4"),
+        FieldChange(path="new", before=None, after="n"),
+    )
+
+
 @pytest.mark.parametrize(
-    ("then", "now", "fits"),
-    [(2, 2, True), (2, 1, True), (2, 3, False), (0, 1, False), (2, None, False), (None, 5, True), (None, None, True)],
+    ("after", "changes"),
+    [
+        ({"1": "A", "2": "B"}, ()),
+        ({"2": "B", "1": "A"}, ()),
+        ({"1": "A", "3": "C"}, (FieldChange(path="choices", added=("C",), removed=("B",)),)),
+        ({"1": "A", "2": "B", "3": "C"}, (FieldChange(path="choices", added=("C",)),)),
+        ({"1": "A"}, (FieldChange(path="choices", removed=("B",)),)),
+        ({"1": "Z", "2": "B"}, (FieldChange(path="choices.A", before="A", after="Z"),)),
+        (
+            {"1": "B", "2": "A"},
+            (
+                FieldChange(path="choices.A", before="A", after="B"),
+                FieldChange(path="choices.B", before="B", after="A"),
+            ),
+        ),
+    ],
 )
-def test_what_is_left_of_a_plan_takes_no_more_than_the_plan(
-    guard: str, then: int | None, now: int | None, fits: bool
+def test_names_that_have_an_identity_can_be_renamed(after: dict[str, str], changes: tuple[FieldChange, ...]) -> None:
+    """What has the key that it had is the same thing under another name, and neither comes nor goes."""
+    assert diff_forms({"choices": KeyedNames({"1": "A", "2": "B"})}, {"choices": KeyedNames(after)}) == changes
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "changes"),
+    [
+        (
+            [{"who": "a", "from": None}],
+            [{"who": "a", "from": "May"}],
+            (FieldChange(path="to.0.from", before=None, after="May"),),
+        ),
+        (
+            [{"who": "a"}, {"who": "b"}],
+            [{"who": "a"}, {"who": "c"}],
+            (FieldChange(path="to.1.who", before="b", after="c"),),
+        ),
+        (
+            [{"in": {"deep": frozenset("a")}}],
+            [{"in": {"deep": frozenset("b")}}],
+            (FieldChange(path="to.0.in.deep", added=("b",), removed=("a",)),),
+        ),
+        ([{"who": "a", "n": 1}], [{"who": "a", "n": True}], (FieldChange(path="to.0.n", before=1, after=True),)),
+        (["a", "b"], ["a", "c"], (FieldChange(path="to.1", before="b", after="c"),)),
+        ([{"who": "a"}], [{"who": "a"}, {"who": "b"}], (FieldChange(path="to.1", before=None, after={"who": "b"}),)),
+        (["a"], ["a", "b"], (FieldChange(path="to.1", before=None, after="b"),)),
+        (["a", "b"], ["a"], (FieldChange(path="to.1", before="b", after=None),)),
+        ([frozenset("a"), "x"], [frozenset("b"), "x"], (FieldChange(path="to.0", added=("b",), removed=("a",)),)),
+        (
+            [frozenset("a"), "x"],
+            ["x", frozenset("a")],
+            (
+                FieldChange(path="to.0", before=["a"], after="x"),
+                FieldChange(path="to.1", before="x", after=["a"]),
+            ),
+        ),
+        ({"a": "1", "b": "2"}, {}, (FieldChange(path="to", before={"a": "1", "b": "2"}, after={}),)),
+        ({"a": "1", "b": "2"}, {"c": "3"}, (FieldChange(path="to", before={"a": "1", "b": "2"}, after={"c": "3"}),)),
+        (
+            {"a": "1", "b": "2", "c": "3"},
+            {"a": "1", "d": "4", "e": "5"},
+            (FieldChange(path="to", before={"a": "1", "b": "2", "c": "3"}, after={"a": "1", "d": "4", "e": "5"}),),
+        ),
+        ({"a": "1"}, ["a"], (FieldChange(path="to", before={"a": "1"}, after=["a"]),)),
+    ],
+)
+def test_values_inside_values_are_told_by_their_place(
+    old: object, new: object, changes: tuple[FieldChange, ...]
 ) -> None:
-    """Less is left after a part of it was done; where the plan did not know the number, any is part of it."""
-    one = change({"note": "x"}, {"note": "y"})
-    reviewed, left = (plan(one, measures=(counted(guard, taken), counted("updates", 1))) for taken in (then, now))
-    found = told(find_foreign_changes(reviewed, replace(left, measures=(*left.measures, counted("updates", 9)))))
-    assert found == ([] if fits else ["what is left of the plan removes other things than its guards counted"])
-
-
-DONE_IN_PART = {
-    "not begun": (change({"members": ["a"]}, {"members": ["b"]}), change({"members": ["a"]}, {"members": ["b"]})),
-    "an item added": (change({"members": ["a"]}, {"members": ["b"]}), change({"members": ["a", "b"]}, {})),
-    "an item removed": (change({"members": ["a"]}, {"members": ["b"]}), change({"members": []}, {})),
-    "one key done": (change({"x": 1, "y": 1}, {"x": 2, "y": 2}), change({"x": 2, "y": 1}, {})),
-    "one key of a mapping": (
-        change({"m": {"x": "1", "y": "1"}}, {"m": {"x": "2", "z": "2"}}),
-        change({"m": {"x": "2", "y": "1", "z": "2"}}, {}),
-    ),
-    "none and nothing": (change({"x": None}, {"x": 1}), change({}, {})),
-    "nothing and none": (change({"y": 1}, {"y": 2}), change({"x": None, "y": 1}, {})),
-    "created": (change(None, {"x": 1}, id=None), change({"x": 1, "y": 5}, {"x": 1}, id="new")),
-    "created, and a list not filled": (change(None, {"m": ["a"]}, id=None), change({"m": []}, {}, id="new")),
-    "to be created still": (change(None, {"x": 1}, id=None), change(None, {"x": 1}, id=None)),
-    "replaced": (change({"x": 1}, {"x": 2}, action=Action.REPLACE), change({"x": 1}, {}, id="new")),
-    "deleted to be replaced": (change({"x": 1}, {"x": 2}, action=Action.REPLACE), change(None, {"x": 2}, id=None)),
-    "emptied to be deleted": (change({"m": ["a", "b"]}, None), change({"m": ["a"]}, None)),
-}
-BY_OTHERS = {
-    "another item": (change({"members": ["a"]}, {"members": ["b"]}), change({"members": ["a", "c"]}, {})),
-    "an item twice": (change({"members": ["a"]}, {"members": ["a", "b"]}), change({"members": ["a", "a"]}, {})),
-    "an item lacks that stays": (change({"m": ["a"]}, {"m": ["a", "b"]}), change({"m": []}, {})),
-    "another value": (change({"x": 1}, {"x": 2}), change({"x": 3}, {})),
-    "no value": (change({"x": 1}, {"x": 2}), change({"x": None}, {})),
-    "another key": (change({"x": 1}, {"x": 2}), change({"x": 1, "y": 1}, {})),
-    "another key of a mapping": (change({"m": {"x": "1"}}, {"m": {"x": "2"}}), change({"m": {"x": "1", "y": "1"}}, {})),
-    "another value in a mapping": (change({"m": {"x": "1"}}, {"m": {"x": "2"}}), change({"m": {"x": "3"}}, {})),
-    "created otherwise": (change(None, {"x": 1}, id=None), change({"x": 2}, {"x": 1}, id="new")),
-    "created again": (change({"x": 1}, {"x": 2}), change({"x": 1}, {"x": 2}, id="new")),
-    "deleted by others": (change({"x": 1}, {"x": 2}), change(None, {"x": 2})),
-    "to be deleted by now": (change({"x": 1}, {"x": 2}), change({"x": 1}, None)),
-    "not to be deleted any more": (change({"x": 1}, None), change({"x": 1}, {"x": 1})),
-    "another one to delete": (change({"x": 1}, None), change({"x": 1}, None, id="new")),
-    "filled, and to be deleted": (change({"m": ["a"]}, None), change({"m": ["a", "b"]}, None)),
-    "not part of it": (None, change({"x": 1}, {"x": 2})),
-}
-
-
-@pytest.mark.parametrize("case", [*DONE_IN_PART, *BY_OTHERS])
-def test_what_is_left_of_a_resource_is_between_before_and_after(case: str) -> None:
-    """A run goes on from what it can have left itself, and from nothing that others have made since."""
-    then, now = (DONE_IN_PART | BY_OTHERS)[case]
-    found = find_foreign_changes(plan(then), plan(now))
-    assert {problem.address for problem in found} == ({"group/A"} if case in BY_OTHERS else set())
-
-
-def test_what_a_plan_rests_on_may_not_change_before_the_rest_of_it() -> None:
-    """A resource without a change of its own is compared by its fingerprint; one that the plan changes is not."""
-    one = change({"note": "x"}, {"note": "y"})
-    reviewed = plan(one, marks={"group/B": "1"})
-    assert find_foreign_changes(reviewed, plan(replace(one, before={"note": "y"}), marks={"group/B": "1"})) == ()
-    assert told(find_foreign_changes(reviewed, plan(one, marks={"group/B": "2", "group/A": "3"}))) == [
-        "group/B has changed since the plan was made"
-    ]
+    """In lists whose order matters by position, in mappings by key; mappings with little in common as a whole."""
+    assert diff_forms({"to": old}, {"to": new}) == changes

@@ -16,7 +16,6 @@ import pytest
 import yaml
 from flow.project import Project
 from flow.shell import Ran, lmsconf
-from json_schemas import schema_validator
 
 pytestmark = pytest.mark.sampled
 
@@ -214,13 +213,6 @@ def test_e_mails_in_names_and_texts_go_where_no_manifest_names_them(project: Pro
     assert "301" not in json.dumps(red["custom_field"])
 
 
-def test_the_file_fits_its_schema(project: Project) -> None:
-    """It is a snapshot like any other, and says how people were taken out of it."""
-    document = read(project, "red.json")
-    schema_validator("snapshot").validate(document)
-    assert "pseudonymous" in document["pseudonyms"]["note"]
-
-
 def plans(project: Project, *arguments: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """The plan of the workspace, and that of the redacted snapshot, against which effects on people are not known."""
     arguments = (*arguments, "--no-effects")
@@ -272,56 +264,6 @@ def test_people_whom_nobody_names_are_counted_as_the_live_plan_counts_them(tmp_p
     assert emails <= {"person1@acme.example", "person7@acme.example"}
 
 
-def test_who_is_new_to_the_manifests_is_not_compared_and_no_error(project: Project, tmp_path: Path) -> None:
-    """In lists, as audience, under `users:` and under `absent`: a warning each, and the rest is planned."""
-    other = Project(tmp_path, "", OPTIONS)
-    (tmp_path / "red.json").write_bytes((project.root / "red.json").read_bytes())
-    other.write(
-        "groups:\n"
-        "  - {name: Group 0, members: {include: [person1@acme.example, person333@acme.example]}}\n"
-        "  - {name: Group 2, managers: {exclude: [nobody@acme.example]}}\n"
-        "content_targets:\n"
-        "  - {content: First aid, assign_to: [{user: person333@acme.example}, {group: Group 0}]}\n"
-        "users: [{email: person334@acme.example, first_name: X}]\n"
-        "absent: {content_targets: [{content: Old intro, assign_to: [{user: person335@acme.example}]}]}\n"
-    )
-    ran = lmsconf(tmp_path, "plan", "--snapshot", "red.json", "--format", "json")
-    assert ran.code == 0, ran.err
-    found = [*ran.document["problems"], *(one for change in ran.document["changes"] for one in change["problems"])]
-    told = {
-        (one["severity"], one["message"].split(", ")[0].partition(" is not compared")[0])
-        for one in found
-        if one["code"] == "snapshot/not-compared"
-    }
-    assert told == {
-        ("warning", "group/Group 0: members: person333@acme.example"),
-        ("warning", "group/Group 2: managers: nobody@acme.example"),
-        ("warning", "content_target/First aid -> user/person333@acme.example: person333@acme.example"),
-        ("warning", "user/person334@acme.example: person334@acme.example"),
-        ("warning", "content_target/Old intro -> user/person335@acme.example: person335@acme.example"),
-    }
-    assert [change["address"] for change in ran.document["changes"]][-1] == "content_target/First aid -> group/Group 0"
-
-
-def test_deletions_are_planned_against_a_redacted_snapshot(project: Project, tmp_path: Path) -> None:
-    """What stands under `absent` without people is left whole, also beside somebody who is new to the manifests."""
-    other = Project(tmp_path, "", OPTIONS)
-    (tmp_path / "red.json").write_bytes((project.root / "red.json").read_bytes())
-    other.write(
-        "absent:\n  groups: [Group 5]\n  smart_groups: [Nordics]\n  custom_fields: [Nickname]\n"
-        "  content_targets: [{content: GDPR basics, assign_to: [everyone]}]\n"
-        "users: [{email: person334@acme.example, first_name: X}]\n"
-    )
-    ran = lmsconf(tmp_path, "plan", "--snapshot", "red.json", "--format", "json")
-    assert ran.code == 0, ran.err
-    assert sorted((change["action"], change["address"]) for change in ran.document["changes"]) == [
-        ("delete", "content_target/GDPR basics -> everyone"),
-        ("delete", "custom_field/Nickname"),
-        ("delete", "group/Group 5"),
-        ("delete", "smart_group/Nordics"),
-    ]
-
-
 def test_who_is_named_and_not_live_is_an_error_as_ever(tmp_path: Path) -> None:
     """The snapshot knows whom the manifests named when it was taken, so it can tell that somebody is not there."""
     project = Project(tmp_path, seed(60), OPTIONS)
@@ -356,28 +298,3 @@ def test_what_needs_people_refuses_a_redacted_snapshot(project: Project, argumen
     assert ran.code == 1, ran.out + ran.err
     assert "snapshot" in ran.err
     assert "redacted" in ran.err
-
-
-def test_of_named_people_only_what_is_declared_is_kept(tmp_path: Path) -> None:
-    """Attribute by attribute, key by key of the metadata, and field by field of the answers."""
-    seed = """
-custom_fields: [{name: Dept, type: CHOICE, choices: [A, B]}, {name: Badge, type: TEXT}]
-people:
-  - {email: anna@acme.example, id: u-anna, first_name: Anna, last_name: Berg, language: sv,
-     metadata: {badge: "1", unit: A}, answers: {Dept: A, Badge: "7"}}
-  - {email: bo@acme.example, id: u-bo, first_name: Bo, language: sv, metadata: {badge: "2"}, answers: {Dept: B}}
-"""
-    it = Project(tmp_path, seed)
-    it.write(
-        "users:\n"
-        "  - {email: anna@acme.example, first_name: Ann, metadata: {unit: B}, answers: {Badge: '8'}}\n"
-        "  - {email: bo@acme.example, language: en}\n"
-    )
-    assert lmsconf(tmp_path, "snapshot", "--redact", "live.json").code == 0
-    anna, bo = json.loads((tmp_path / "live.json").read_text())["user"]
-    assert {key: value for key, value in anna.items() if key not in ("id", "email", "answers", "archived")} == {
-        "first_name": "Anna",
-        "metadata": [["unit", "A"]],
-    }
-    assert [answer["field"] for answer in anna["answers"]] == ["Badge"]
-    assert {key: value for key, value in bo.items() if key not in ("id", "email", "archived")} == {"language": "sv"}

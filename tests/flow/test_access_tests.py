@@ -42,6 +42,7 @@ def reason(root: Path, test: str, *arguments: str, **more: Any) -> str | None:
     return found
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("test", "fails"),
     [
@@ -75,6 +76,7 @@ def test_the_live_state_is_judged_if_asked(tmp_path: Path) -> None:
     assert (planned["state"], planned["summary"]) == ("planned", {"passed": 0, "failed": 2})
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("test", "said"),
     [
@@ -112,13 +114,6 @@ def test_a_name_that_two_groups_have_fails_the_tests_of_it(tmp_path: Path, manif
     assert other["passed"]
 
 
-def test_a_group_that_is_renamed_is_known_by_both_names(tmp_path: Path) -> None:
-    """A test may name it as it is live, or as the plan calls it."""
-    tests = [f"{{all: {{group: {name}}}, has: Coaching}}" for name in ("Coaches", "Trainers")]
-    project(tmp_path, *tests, manifests="groups: [{name: Trainers, previously: [Coaches]}]")
-    assert judged(tmp_path)["summary"] == {"passed": 2, "failed": 0}
-
-
 def test_a_group_that_a_plan_leaves_out_with_its_error_fails_the_tests_of_it(tmp_path: Path) -> None:
     """Its entry names an id that is not live, so nobody knows which group is meant; other tests are judged."""
     project(
@@ -142,6 +137,7 @@ smart_groups:
 """
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("part", ["group/Coaches", "smart_group/Strange"])
 @pytest.mark.parametrize(
     ("test", "fails"),
@@ -161,14 +157,6 @@ def test_a_partial_plan_judges_tests_of_what_it_leaves_out(tmp_path: Path, part:
     assert all(fails in message for message in said)
 
 
-def test_a_failing_test_is_no_reason_why_a_plan_has_no_changes(tmp_path: Path) -> None:
-    """The plan says that the workspace matches the manifests, and that the test stops apply."""
-    project(tmp_path, "{all: everyone, has: GDPR}", manifests="groups: [{name: Coaches}]")
-    said = lmsconf(tmp_path, "plan").out
-    assert "No changes. The workspace matches the manifests." in said
-    assert "Apply would stop here:" in said
-
-
 def test_what_is_not_known_after_the_plan_fails(tmp_path: Path) -> None:
     """The reason is told. On the live state, which the service lists, the same test can pass."""
     changed = "smart_groups: [{name: Odd, conditions: [{field: Country, choices: [FI], system_condition: IS_NOT_ALL}]}]"
@@ -176,27 +164,6 @@ def test_what_is_not_known_after_the_plan_fails(tmp_path: Path) -> None:
         said = str(reason(tmp_path, test, manifests=changed))
         assert "not known" in said
         assert "IS_NOT_ALL" in said
-
-
-def test_a_window_that_is_over_needs_no_audience(tmp_path: Path) -> None:
-    """Nobody has anything through it, so it does not matter that its audience is not known after the plan."""
-    changed = "smart_groups: [{name: Odd, conditions: [{field: Country, choices: [FI], system_condition: IS_NOT_ALL}]}]"
-    over = """  - {content: Odd one, visible_until: "2020-01-01T00:00:00Z", assign_to: [{smart_group: Odd}]}"""
-    seed = SEED.replace("  - {content: Odd one, assign_to: [{smart_group: Odd}]}", over)
-    assert reason(tmp_path, "{none: everyone, has: Odd one}", manifests=changed, seed=seed) is None
-
-
-def test_assignments_are_those_of_the_judged_side(tmp_path: Path) -> None:
-    """One that the plan makes gives nothing on the live state, one that it deletes still does."""
-    manifests = """
-content_targets: [{content: Old, assign_to: [{group: Coaches}]}]
-absent: {content_targets: [{content: Coaching, assign_to: [{group: Coaches}]}]}
-"""
-    project(
-        tmp_path, "{all: {group: Coaches}, has: Old}", "{all: {group: Coaches}, has: Coaching}", manifests=manifests
-    )
-    assert [one["passed"] for one in judged(tmp_path)["tests"]] == [True, False]
-    assert [one["passed"] for one in judged(tmp_path, "--live")["tests"]] == [False, True]
 
 
 def test_a_failing_test_stops_apply_before_the_first_call(tmp_path: Path) -> None:

@@ -9,13 +9,11 @@ from typing import Any, cast
 
 import pytest
 from json_schemas import schema_validator
-from wire.second_dialect import second_dialect
 
 from lmsconf.errors import Rejected
 from lmsconf.model.plan import Assumption, Plan
 from lmsconf.workspace.connection import Connection
 
-from . import project
 from .project import Project
 from .shell import lmsconf
 
@@ -57,6 +55,7 @@ def answered(*more: str) -> set[str]:
     return {f"{ANSWERS}.{key}" for key in ("wrapper", "omitted", *more)}
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("manifests", "keys"),
     [
@@ -189,24 +188,6 @@ def test_each_view_says_it_in_one_line(it: Project, spoken: str) -> None:
     assert LINE not in lmsconf(it.root, "plan").out
 
 
-def test_one_call_is_in_the_singular(it: Project, spoken: str) -> None:
-    """One call, one assumption."""
-    it.write(RENAME)
-    said = f"1 call rests on 1 assumption {LINE}manual-groups.rename.name. Try it with: lmsconf doctor --probe"
-    assert lmsconf(it.root, "plan").out.splitlines().count(said) == (0 if spoken == "second" else 1)
-
-
-def test_drift_and_an_empty_plan_rest_on_nothing(it: Project) -> None:
-    """Neither has a call."""
-    it.write("groups: [{name: Coaches, members: []}]\n")
-    drift = lmsconf(it.root, "drift")
-    assert drift.code == 2
-    assert LINE not in drift.out
-    it.write("groups: [{name: Old}]\n")
-    plan = lmsconf(it.root, "plan", "--format", "json").document
-    assert (plan["assumptions"], plan["assumed_calls"]) == ([], 0)
-
-
 def test_a_saved_plan_keeps_what_it_rests_on(it: Project, spoken: str) -> None:
     """The file has it below the seal, and not in the digest: what is known may change, what is sent does not."""
     it.write(RENAME)
@@ -243,24 +224,7 @@ def test_masked_rehearsed_and_undone_plans_have_the_same(it: Project) -> None:
     assert "manual-groups.rename.name" in {one["key"] for one in cast("list[dict[str, Any]]", undo["assumptions"])}
 
 
-def test_every_value_that_differs_is_known(it: Project) -> None:
-    """A project file that states every key leaves nothing assumed, whatever the plan sends."""
-    stated = {key: value for key, value in second_dialect().items() if key != "content-targets.everyone"}
-    it.write_options(f"{OPTIONS}dialect: {json.dumps({**stated, 'content-targets.everyone': 'ALL'})}\n")
-    it.write(f"{RENAME}users: [{{email: anna@acme.example, answers: {{Department: HR}}}}]\n")
-    plan = lmsconf(it.root, "plan", "--format", "json").document
-    assert plan["assumed_calls"] == 0
-    assert all(one["known"] for one in cast("list[dict[str, Any]]", plan["assumptions"]))
-
-
 # The suite really speaks two dialects: what it says of a project is what the project and its service go by.
-
-
-def test_the_project_says_every_key(tmp_path: Path) -> None:
-    """All keys of the dialect reach the settings, also where a test says one of them itself."""
-    assert Project(tmp_path, "", "timezone: UTC\n").settings.dialect == dict(project.SPOKEN)
-    it = Project(tmp_path, "", "dialect:\n  paging.limit: 7   # why\n")
-    assert it.settings.dialect == {**project.SPOKEN, "paging.limit": 7}
 
 
 def test_the_service_takes_its_own_words_only(tmp_path: Path, spoken: str) -> None:

@@ -2,7 +2,6 @@ r"""Live names with tabs, line breaks and other control characters: written as e
 
 from __future__ import annotations
 
-import csv
 import json
 from pathlib import Path
 from typing import Any, cast
@@ -74,6 +73,7 @@ def _is_visible(text: str) -> bool:
     return all(line.isprintable() and not line.lstrip(" -|>").startswith(("forged", "{name: forged")) for line in lines)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
 def test_what_is_live_is_exported_with_escapes_and_planned_without_changes(tmp_path: Path, name: str) -> None:
     """Each kind, choices and references; the files hold no control character, and `fmt` has nothing to change."""
@@ -88,6 +88,7 @@ def test_what_is_live_is_exported_with_escapes_and_planned_without_changes(tmp_p
     assert lmsconf(tmp_path, "fmt", "--check").code == ExitCode.OK
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
 def test_such_names_are_declared_assigned_and_deleted(tmp_path: Path, name: str) -> None:
     """After each apply the next plan is empty."""
@@ -102,6 +103,7 @@ def test_such_names_are_declared_assigned_and_deleted(tmp_path: Path, name: str)
     assert name not in it.fields()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("format", ["text", "markdown", "html"])
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
 def test_views_show_escapes(tmp_path: Path, name: str, format: str) -> None:
@@ -116,6 +118,7 @@ def test_views_show_escapes(tmp_path: Path, name: str, format: str) -> None:
         assert "custom_field" in ran.out
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
 def test_a_printed_address_selects_what_it_names(tmp_path: Path, name: str) -> None:
     """As the text of a plan prints it, pasted into --only and --except, and under `leave_alone`."""
@@ -135,6 +138,7 @@ def _planned_kinds(root: Path, *options: str) -> set[str]:
     return {change["kind"] for change in plan["changes"]}
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
 def test_a_name_that_was_given_by_hand_is_accepted(tmp_path: Path, name: str) -> None:
     """`drift --accept` writes it with escapes, in the resource and in all that refers to it; then a plan is empty."""
@@ -151,33 +155,7 @@ def test_a_name_that_was_given_by_hand_is_accepted(tmp_path: Path, name: str) ->
     assert not it.plan().changes
 
 
-def test_in_progress_people_keep_a_content_with_such_a_name(tmp_path: Path) -> None:
-    """`replaces` and `keep` take it, too."""
-    name = NAMES["all"]
-    seed = _seed(name) | {
-        "groups": [{"name": name, "members": ["ann@x.example"]}],
-        "content": [{"name": name}, {"name": "New"}],
-        "content_targets": [{"content": name, "assign_to": [{"group": name}]}],
-        "participations": [{"user": "ann@x.example", "content": name, "state": "IN_PROGRESS"}],
-    }
-    it = Project(tmp_path, json.dumps(seed), "timezone: UTC\n")
-    entry = {"content": "New", "assign_to": [{"group": name}], "replaces": {"content": name, "then": "remove"}}
-    plan = it.plan(_text({"content_targets": [entry | {"keep": {"in_progress": True, "until": "2090-12-31"}}]}))
-    kept = [one for one in plan.changes if one.address.name.endswith("-> user/ann@x.example")]
-    assert [one.action.value for one in kept] == ["create"]
-
-
-def test_csv_files_of_people_have_one_line_for_each_row(tmp_path: Path) -> None:
-    """A name adds no row: `--people` has as many lines as rows."""
-    name = NAMES["all"]
-    it = _made(tmp_path, name)
-    it.write(_text(_declared(name)))
-    assert lmsconf(tmp_path, "plan", "--people", "people.csv").code == ExitCode.OK
-    text = (tmp_path / "people.csv").read_text(encoding="utf-8")
-    assert _is_visible(text.replace("\ufeff", "").replace("\r", ""))
-    assert len(text.splitlines()) == len([*csv.reader(text.splitlines())]) == 2
-
-
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "written",
     ["a\tb", '"a\tb"', "'a\tb'", "|-\n      a\n      b", '"a\n\n      b"', '"a\\tb\n\n      c"', '"a\\t\tb"'],

@@ -16,7 +16,7 @@ from lmsconf.model.policy import Consent
 from lmsconf.sandbox.faults import ALWAYS, Fault
 
 from . import project
-from .altered_service import apply_under, plan_against, plan_under
+from .altered_service import apply_under
 from .project import Project
 from .shell import lmsconf
 
@@ -140,15 +140,6 @@ def test_nobody_is_without_either_content_wherever_a_run_ends(tmp_path: Path, ma
         assert it.plan().changes == (), where
 
 
-def test_the_old_assignment_is_changed_after_the_new_one_and_after_those_who_keep_it(tmp_path: Path) -> None:
-    """The deletion needs the calls that assign the new content, and the old one to the person in progress."""
-    plan = made(tmp_path).plan(REMOVE + KEEP)
-    needs = {str(call.address): set(call.needs) for call in plan.calls}
-    ids = {str(call.address): call.id for call in plan.calls}
-    assert needs[ADDRESS] == {ids[KEPT], ids["content_target/GDPR 2026 -> group/Sales"]}
-    assert plan.calls[-1].operation == "content-targets.delete"
-
-
 @pytest.mark.parametrize(
     ("manifests", "seed"),
     [
@@ -246,19 +237,6 @@ def test_an_assignment_to_a_person_that_ends_at_another_time_is_not_one_that_was
     assert it.plan().changes == ()
 
 
-def test_an_earlier_end_is_moved_and_a_later_one_stays(tmp_path: Path) -> None:
-    """Somebody in progress with an assignment of their own keeps it at least until the date."""
-    for end, moves in (("2026-12-31T00:00:00Z", True), ("2028-01-01T00:00:00Z", False)):
-        own = f'  - {{content: GDPR 2025, visible_until: "{end}", assign_to: [{{user: ann@x.example}}]}}\n'
-        it = made(tmp_path / end[:4], SEED.replace("participations:", own + "participations:"))
-        plan = it.plan(REMOVE + KEEP)
-        actions = {change.action for change in plan.changes if str(change.address) == KEPT}
-        assert bool(actions) is moves
-        assert actions <= {Action.UPDATE, Action.REPLACE}  # as the dialect changes assignments
-        assert it.apply().converged
-        assert it.plan().changes == ()
-
-
 def test_somebody_who_finishes_keeps_their_own_assignment_until_the_date(tmp_path: Path) -> None:
     """Who is kept is chosen once: a later result changes nothing, also where that assignment was the replaced one."""
     own = '{content: GDPR 2025, visible_until: "2027-03-31T21:59:59Z", assign_to: [{user: bo@x.example}]}'
@@ -266,13 +244,6 @@ def test_somebody_who_finishes_keeps_their_own_assignment_until_the_date(tmp_pat
     manifests = PERSON.replace("ann@", "bo@") + KEEP
     assert set(changed(it.plan(manifests))) == {"content_target/GDPR 2026 -> user/bo@x.example"}
     it.settled(manifests)
-
-
-def test_a_keep_that_is_over_keeps_nobody(tmp_path: Path) -> None:
-    """The date has passed before the content is replaced: nobody is kept, and a warning counts who is in progress."""
-    plan = made(tmp_path).plan(REMOVE + KEEP.replace("2027-03-31", "2026-05-31"))
-    assert KEPT not in changed(plan)
-    assert "`keep` was until 2026-05-31" in coded(plan, "content-target/in-progress")[0].message
 
 
 def test_the_window_is_closed_and_stays_closed(tmp_path: Path) -> None:
@@ -284,25 +255,6 @@ def test_the_window_is_closed_and_stays_closed(tmp_path: Path) -> None:
     assert change.replaced_by == ("content_target/GDPR 2026 -> group/Sales",)
     it.settled(CLOSE)
     assert it.plan(CLOSE.replace("2026-12-31", "2027-01-31")).changes == ()
-
-
-def test_it_becomes_optional(tmp_path: Path) -> None:
-    """`optional` changes the flag and nothing else."""
-    it = made(tmp_path)
-    _, change = changed(it.plan(OPTIONAL))[ADDRESS]
-    assert [(one.path, one.before, one.after) for one in change.fields] == [("mandatory", True, False)]
-    assert change.reason == "it is replaced by content_target/GDPR 2026 -> group/Sales"
-    it.settled(OPTIONAL)
-
-
-def test_other_audiences_are_left_alone_and_named(tmp_path: Path) -> None:
-    """The old assignment to a group that the entry does not name stays, with a note while the content is replaced."""
-    it = made(tmp_path, SEED.replace("{group: Sales}]}", "{group: Sales}, {group: Other}]}"))
-    [note] = coded(it.plan(REMOVE), "content-target/replaces-others")
-    assert "GDPR 2025 stays assigned to group/Other" in note.message
-    it.settled(REMOVE)
-    assert [one["targetId"] for one in targets(it, OLD)] == ["g-other"]
-    assert coded(it.plan(), "content-target/replaces-others") == []
 
 
 def test_replacing_declares_nothing(tmp_path: Path) -> None:
@@ -374,23 +326,6 @@ def test_a_plan_file_is_applied_as_it_was_reviewed(tmp_path: Path, manifests: st
     assert it.plan().changes == ()
 
 
-def test_unknown_progress_keeps_nobody_and_stops_the_apply(tmp_path: Path) -> None:
-    """Results are refused, or in an unknown state: the plan is shown, apply exits 4, and nothing is changed."""
-    it = made(tmp_path)
-    plan = plan_under(it, REMOVE + KEEP, Fault(operation="analytics.results", status=403, times=ALWAYS))
-    [problem] = coded(plan, "refusal/progress-unknown")
-    assert (problem.address, problem.is_error) == (ADDRESS, True)
-    plan = plan_under(it, REMOVE, Fault(operation="analytics.results", status=403, times=ALWAYS))
-    assert coded(plan, "refusal/progress-unknown") == []
-    assert "is not known" in coded(plan, "content-target/in-progress")[0].message
-
-
-def test_a_snapshot_file_shows_the_plan_without_who_keeps_it(tmp_path: Path) -> None:
-    """Results are in no snapshot: the plan says that it cannot tell who is kept."""
-    plan = plan_against(made(tmp_path), REMOVE + KEEP, lambda _: None)
-    assert [one.address for one in coded(plan, "refusal/progress-unknown")] == [ADDRESS]
-
-
 def test_a_new_assignment_that_begins_later_does_not_take_the_old_one_away(tmp_path: Path) -> None:
     """`remove` would leave people without either until then; closing the old window on that day does not."""
     it = made(tmp_path)
@@ -439,16 +374,6 @@ def test_several_years_are_replaced_at_once(tmp_path: Path) -> None:
     )
     assert it.settled(both).count("content-targets.delete") == 2
     assert len(targets(it, "c-24")) == 1
-
-
-def test_two_new_contents_replace_one(tmp_path: Path) -> None:
-    """The old one is deleted once, after both."""
-    it = made(tmp_path)
-    plan = it.plan(REMOVE.replace("content: GDPR 2026\n", "content: [GDPR 2026, GDPR 2024]\n"))
-    [deletion] = [call for call in plan.calls if call.operation == "content-targets.delete"]
-    assert len(deletion.needs) == 2
-    assert len(changed(plan)[ADDRESS][1].replaced_by) == 2
-    assert it.apply().converged
 
 
 CHAIN = REMOVE + (
@@ -535,18 +460,6 @@ def test_rows_of_a_sheet_and_a_window(tmp_path: Path) -> None:
     assert [str(change.source) for change in deleted] == ["manifests/all.yaml:5:15"] * 2
     assert it.settled(manifests).count("content-targets.create") == 4
     assert {str(one["targetId"]) for one in targets(it, OLD)} == {"u-ann", "u-dan"}
-
-
-def test_everyone_and_people_are_replaced(tmp_path: Path) -> None:
-    """The audience everyone, and a person: who is in progress is found for both."""
-    for name, seed, manifests, kept in (
-        ("all", "everyone]}", ALL, {"u-ann", "u-dan"}),
-        ("one", "{user: ann@x.example}]}", PERSON, {"u-ann"}),
-    ):
-        it = made(tmp_path / name, SEED.replace("{group: Sales}]}", seed))
-        assert it.apply(manifests + KEEP).converged
-        assert {str(one["targetId"]) for one in targets(it, OLD)} == kept
-        assert it.plan().changes == ()
 
 
 def test_who_moves_from_the_old_to_the_new_one_is_counted(tmp_path: Path) -> None:

@@ -51,6 +51,7 @@ def undone(plan: Plan) -> Mapping[str, tuple[str, str | None]]:
     return {str(one.address): (one.undo.level.value, one.undo.reason) for one in plan.changes}
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("manifests", "people"),
     [
@@ -124,6 +125,7 @@ def rechosen(people: list[dict[str, object]]) -> None:
         one["customFields"] = {key: ["Rust"] for key in dict(one["customFields"])}  # type: ignore[call-overload]  # a map
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("edit", "manifests", "total", "way_back"),
     [
@@ -177,16 +179,6 @@ def test_answers_that_a_snapshot_lacks_are_not_nobodys(it: Project) -> None:
     assert (found.total, found.allow) == (None, "answers=unknown")
 
 
-def test_a_redacted_snapshot_does_not_say_who_loses_answers(it: Project) -> None:
-    """So the number is null, the guard stops, and the way back is not known."""
-    it.write(DELETES)
-    assert lmsconf(it.root, "snapshot", "--redact", "live.json").code == ExitCode.OK
-    document = json.loads(lmsconf(it.root, "plan", "--snapshot", "live.json", "--format", "json").out)
-    (found,) = (one for one in document["guards"] if one["name"] == "answers")
-    assert (found["total"], found["tripped"], found["allow"]) == (None, True, "answers=unknown")
-    assert document["changes"][0]["undo"]["level"] == "none"
-
-
 def test_a_redacted_snapshot_tells_how_many_people_hold_a_deleted_choice(it: Project) -> None:
     """It has the number of people of each choice, though not who they are."""
     it.write(DROPS)
@@ -197,30 +189,6 @@ def test_a_redacted_snapshot_tells_how_many_people_hold_a_deleted_choice(it: Pro
         'custom_field/Skills: 2 people hold the choice "Go", which is deleted'
     )
     assert "custom-field/answers-unknown" in problems
-
-
-@pytest.mark.parametrize("latest", [0, 1], ids=["first", "last"])
-def test_a_result_without_a_revision_is_older_than_any_other(it: Project, latest: int) -> None:
-    """Of two results of a person who loses a content the one with a revision counts, wherever it is listed."""
-
-    def two_results(rows: list[dict[str, object]]) -> None:
-        for row in [one for one in rows if one["userId"] == "u-b"]:
-            older = {**row, "state": "IN_PROGRESS"}
-            del older["contentRevision"]
-            row |= {"state": "APPROVED", "contentRevision": 1}
-            rows.insert(rows.index(row) + 1 - latest, older)
-
-    it.write("absent: {content_targets: [{content: Intro, assign_to: [everyone]}]}")
-    (intro,) = planned(it, two_results, ("POST", "/analyse/results")).effects.contents
-    assert intro.progress == {"not_started": 1, "in_progress": 0, "approved": 1, "failed": 0, "expired": 0}
-
-
-def test_a_snapshot_counts_as_the_workspace_does(it: Project) -> None:
-    """Answers are in it, so the number is known without a connection."""
-    it.write("absent: {custom_fields: [Badge, Skills]}")
-    assert lmsconf(it.root, "snapshot", "live.json").code == ExitCode.OK
-    document = json.loads(lmsconf(it.root, "plan", "--snapshot", "live.json", "--format", "json").out)
-    assert [one["total"] for one in document["guards"] if one["name"] == "answers"] == [3]
 
 
 def test_every_change_says_what_of_it_can_be_taken_back(it: Project) -> None:
@@ -247,6 +215,7 @@ def test_every_change_says_what_of_it_can_be_taken_back(it: Project) -> None:
     }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("more", "manifests", "address", "undo"),
     [
@@ -310,30 +279,6 @@ smart_groups:
     }
 
 
-def test_answers_come_back_as_the_plan_says(it: Project) -> None:
-    """Those of a deleted field and of a deleted choice, of archived people too."""
-
-    def answers() -> Mapping[str, object]:
-        assert lmsconf(it.root, "snapshot", "live.json").code == ExitCode.OK
-        live = json.loads((it.root / "live.json").read_text())
-        names = {choice["id"]: choice["name"] for field in live["custom_field"] for choice in field.get("choices", ())}
-        return {
-            one["email"]: {
-                answer["field"]: answer.get("text") or sorted(names[id] for id in answer["choices"])
-                for answer in one["answers"]
-            }
-            for one in live["user"]
-        }
-
-    before = answers()
-    it.write("absent: {custom_fields: [Badge]}\n" + DROPS)
-    assert lmsconf(it.root, "apply", "--auto-approve", "--allow", "answers=3").code == ExitCode.OK
-    assert answers() != before
-    assert lmsconf(it.root, "plan", "--undo", "latest", "--out", "undo.json").code == ExitCode.OK
-    assert lmsconf(it.root, "apply", "undo.json").code == ExitCode.OK
-    assert answers() == before
-
-
 def test_nobodys_answers_are_read_for_nothing(tmp_path: Path) -> None:
     """A plan that destroys none asks how many people there are, and does not list them."""
     it = Project(tmp_path, SEED, "dialect: {paging.limit: 2}\n")
@@ -347,23 +292,6 @@ def test_nobodys_answers_are_read_for_nothing(tmp_path: Path) -> None:
     assert pages(DELETES, additive=True) == 1
 
 
-@pytest.mark.parametrize(("share", "rows"), [("50%", {}), ("40%", {"unnamed_targets": 1})])
-def test_assignments_of_other_contents_are_read_where_a_share_is_exceeded(
-    tmp_path: Path, share: str, rows: dict[str, int]
-) -> None:
-    """One of two assignments is half of them, so that with a limit of a half no other content is looked at."""
-    seed = (
-        "groups: [{name: A}, {name: B}]\ncontent: [{name: C}, {name: O}]\ncontent_targets:\n"
-        "  - {content: C, assign_to: [{group: A}, {group: B}]}\n  - {content: O, assign_to: [everyone]}\n"
-    )
-    it = Project(tmp_path, seed, f"guards: {{removals: {{count: 9, share: {share}}}}}\n")
-    it.write("absent: {content_targets: [{content: C, assign_to: [{group: A}]}]}")
-    assert lmsconf(it.root, "plan", "--events", "events.jsonl").code == 0
-    events = [json.loads(line) for line in (it.root / "events.jsonl").read_text().splitlines()]
-    [read] = [one for one in events if one["type"] == "workspace_read"]
-    assert {name: number for name, number in read["rows"].items() if name == "unnamed_targets"} == rows
-
-
 @pytest.mark.parametrize(("count", "trips"), [(6, False), (7, True)])
 def test_changes_in_place_have_a_share_of_their_kind(tmp_path: Path, count: int, trips: bool) -> None:
     """Three of ten resources of a kind may change; creations and deletions count elsewhere."""
@@ -372,19 +300,3 @@ def test_changes_in_place_have_a_share_of_their_kind(tmp_path: Path, count: int,
     changed = ", ".join(f"{{name: G{n}, members: [a@acme.example]}}" for n in range(count))
     found = guard(it.plan(f"groups: [{changed}, {{name: New}}]"), "updates")
     assert (found.total, found.tripped, dict(found.limit)) == (count, trips, {"count": 200, "share": 0.3})
-
-
-@pytest.mark.parametrize(("others", "trips"), [(3, True), (14, False)])
-def test_assignments_are_a_share_of_the_whole_catalog(tmp_path: Path, others: int, trips: bool) -> None:
-    """What no manifest names is read only as far as it takes to tell that the share is small."""
-    groups = ", ".join(f"{{name: G{n}}}" for n in range(17))
-    catalog = "content: [{name: C}" + "".join(f", {{name: O{n}}}" for n in range(others)) + "]\n"
-    to = ", ".join(f"{{group: G{n}}}" for n in range(17))
-    targets = f"content_targets:\n  - {{content: C, assign_to: [{to}]}}\n"
-    targets += "".join(f"  - {{content: O{n}, assign_to: [everyone]}}\n" for n in range(others))
-    # Where an assignment is deleted and made again, it counts as a removal.
-    in_place = "dialect: {content-targets.on-existing: update}\n"
-    it = Project(tmp_path, f"groups: [{groups}]\n{catalog}{targets}", in_place)
-    wanted = ", ".join(f"{{group: G{n}, mandatory: true}}" for n in range(9))
-    found = guard(it.plan(f"content_targets: [{{content: C, assign_to: [{wanted}]}}]"), "updates")
-    assert (found.total, found.tripped) == (9, trips)

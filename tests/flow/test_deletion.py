@@ -56,13 +56,6 @@ def test_ownership_is_by_patterns_whose_case_counts(tmp_path: Path) -> None:
     assert acts(it.plan("groups: [{name: LMS a}]")) == ["delete group/LMS b", "delete content_target/Y -> group/LMS b"]
 
 
-def test_what_is_owned_and_gone_can_be_left_out(tmp_path: Path) -> None:
-    """No manifest names it any more, and `--except` still knows it; `--only` never deletes by ownership."""
-    it = owning(tmp_path, 'groups: ["LMS *", "!LMS test*"]')
-    assert acts(it.plan("groups: [{name: LMS a}, {name: New}]", excluded=("group/LMS b",))) == ["create group/New"]
-    assert acts(it.plan(only=("group/LMS b",))) == []
-
-
 def test_all_owns_everything_but_what_is_left_alone(tmp_path: Path) -> None:
     """`all` is `*`; what `leave_alone` names is counted only, and never owned."""
     it = owning(tmp_path, "groups: all", 'leave_alone: ["group/UI *", "group/LMS*", "!group/LMS a"]\n')
@@ -203,19 +196,6 @@ def test_one_content_may_go_by_two_names(tmp_path: Path) -> None:
     assert plan.changes == ()
 
 
-def test_an_assignment_cannot_be_declared_and_absent(tmp_path: Path) -> None:
-    """Not even where the content is pinned under another name in one of the two places."""
-    it = Project(tmp_path, SEED)
-    for name in ("X", "{name: content c-1, id: c-1}"):
-        with pytest.raises(ProblemsFound) as found:
-            it.plan(
-                "content_targets: [{content: X, assign_to: [everyone]}]\n"
-                f"absent: {{content_targets: [{{content: {name}, assign_to: [everyone]}}]}}\n"
-            )
-        (problem,) = (one for one in found.value.problems if one.is_error)
-        assert problem.code in ("manifest/declared-and-absent", "content-target/same")
-
-
 def test_an_absent_entry_may_have_a_last_day(tmp_path: Path) -> None:
     """Until that day it deletes; after it, leaving it there is an error."""
     it = Project(tmp_path, SEED)
@@ -255,34 +235,6 @@ def test_a_group_takes_unmanaged_and_owned_assignments_with_it(tmp_path: Path) -
     assert (first.operation, second.operation) == ("content-targets.delete", "manual-groups.delete")
     assert second.needs == (first.id,)
     assert {guard.name: guard.total for guard in plan.guards}["removals"] == 1
-
-
-def test_a_smart_group_takes_its_assignments_with_it(tmp_path: Path) -> None:
-    """As a manual one does."""
-    it = Project(tmp_path, SEED + "  - {content: Z, assign_to: [{smart_group: S}]}\n")
-    calls = it.settled("absent: {smart_groups: [S]}")
-    assert calls == ["content-targets.delete", "smart-groups.delete"]
-
-
-def test_an_assignment_cannot_be_declared_for_a_group_that_goes(tmp_path: Path) -> None:
-    """The manifest that names the group must go with it."""
-    it = Project(tmp_path, SEED)
-    with pytest.raises(ProblemsFound) as found:
-        it.plan("content_targets: [{content: X, assign_to: [{group: LMS a}]}]\nabsent: {groups: [LMS a]}")
-    (problem,) = found.value.problems
-    assert problem.code == "reference/unknown-audience"
-    assert "will be deleted" in problem.message
-
-
-def test_members_of_a_group_that_goes_enter_their_new_one_first(tmp_path: Path) -> None:
-    """Grants come before revocations: should entering fail, the old group stays."""
-    it = Project(
-        tmp_path,
-        "people: [{email: anna@acme.example}]\ngroups: [{name: Old, members: [anna@acme.example]}, {name: New}]\n",
-    )
-    plan = it.plan("groups: [{name: New, members: [anna@acme.example]}]\nabsent: {groups: [Old]}")
-    assert [call.operation for call in plan.calls] == ["manual-groups.add-members", "manual-groups.delete"]
-    assert plan.calls[1].needs == ("c1",)
 
 
 def _without(kind: str) -> Callable[[dict[str, Any]], object]:
@@ -413,17 +365,6 @@ def test_a_declared_name_is_not_what_an_entry_under_absent_meant(tmp_path: Path)
     assert [problem.code for problem in plan.all_problems] == ["absent/nothing-to-do"]
 
 
-def test_an_earlier_name_chooses_what_it_becomes(tmp_path: Path) -> None:
-    """`--only` and `--except` know a resource by the name under which it is live; a live person is known as well."""
-    it = Project(tmp_path, SEED)
-    wanted = "groups: [{name: Coaches, previously: [LMS a]}, {name: New}]"
-    assert acts(it.plan(wanted, only=("group/LMS a",))) == ["update group/Coaches"]
-    assert acts(it.plan(wanted, excluded=("group/LMS a",))) == ["create group/New"]
-    assert it.plan(wanted, only=("user/anna@acme.example",)).changes == ()
-    with pytest.raises(ProblemsFound):
-        it.plan(wanted, only=("user/nobody@acme.example",))
-
-
 def test_a_resource_without_a_name_has_an_address(tmp_path: Path) -> None:
     """Somebody made a group with an empty name: it is `group/`, and can be named so."""
     it = Project(tmp_path, SEED)
@@ -431,15 +372,3 @@ def test_a_resource_without_a_name_has_an_address(tmp_path: Path) -> None:
     plan = it.plan("groups: [{name: LMS a}]")
     assert "group/" in unmanaged(plan)["group"][0]
     assert it.plan(only=("group/",)).changes == ()
-
-
-def test_what_has_nothing_to_do_with_a_deletion_is_done_before_it(tmp_path: Path) -> None:
-    """Of every kind, what is new is there before anything is taken away, whatever the names."""
-    fields = "custom_fields: [{{name: {0}, type: CHOICE, choices: [X]}}, {{name: Used, type: CHOICE, choices: [X]}}]\n"
-    groups = "groups: [{{name: {0}}}]\nsmart_groups: [{{name: {0}, conditions: [{{field: Used, choices: [X]}}]}}]\n"
-    target = "content_targets: [{{content: {0}, assign_to: [everyone]}}]\n"
-    it = Project(tmp_path, f"content: [{{name: A}}, {{name: Z}}]\n{(fields + groups + target).format('A')}")
-    old = "{custom_fields: [A], groups: [A], smart_groups: [A], content_targets: [{content: A, assign_to: [everyone]}]}"
-    plan = it.plan(f"{(fields + groups + target).format('Z')}absent: {old}\n")
-    methods = [call.method for call in plan.calls]
-    assert methods == [*["POST"] * 4, *["DELETE"] * 4]

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from lmsconf.errors import ProblemsFound
 from lmsconf.model.plan import Plan
 from lmsconf.sandbox.serve import serve
 from lmsconf.sandbox.service import Sandbox, SandboxResponse, json_response
@@ -81,24 +80,7 @@ def test_somebody_who_is_to_come_takes_the_whole_list(tmp_path: Path) -> None:
     assert as_with_all(project, plan)
 
 
-def test_an_exchange_takes_the_whole_list(tmp_path: Path) -> None:
-    """One member is removed and another added: the one to add is found in the whole list."""
-    project = Project(tmp_path, live(emails(100, 101)), PAGES)
-    plan = project.plan(f"groups: [{{name: Sales, members: {emails(100, 200)}}}]\n")
-    assert asked(project)["users.list"] == PEOPLE // 10
-    assert as_with_all(project, plan)
-
-
-def test_a_misspelt_person_is_an_error_as_ever(tmp_path: Path) -> None:
-    """An e-mail that nobody has is told with the one that is near."""
-    project = Project(tmp_path, live(emails(100, 101)), PAGES)
-    with pytest.raises(ProblemsFound) as failed:
-        project.plan("groups: [{name: Sales, members: [p100@acme.example, pp101@acme.example]}]\n")
-    (problem,) = failed.value.problems
-    assert problem.code == "person/unknown"
-    assert "p101@acme.example" in str(problem.hint)
-
-
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("page", "first", "members", "is_looked_up"),
     [
@@ -140,13 +122,6 @@ def test_archived_members_are_told(tmp_path: Path) -> None:
     plan = project.plan(f"groups: [{{name: Sales, members: {emails(100, 101)}}}]\n")
     assert [one.code for one in plan.problems] == ["person/archived"]
     assert asked(project)["users.list"] == 1
-
-
-def test_declared_people_take_the_whole_list(tmp_path: Path) -> None:
-    """Whether an account is there under an earlier e-mail needs all of them."""
-    project = Project(tmp_path, live(emails(100)), PAGES)
-    project.plan("users: [{email: p100@acme.example, first_name: Ann}]\n")
-    assert asked(project)["users.list"] == PEOPLE // 10
 
 
 def test_drift_looks_them_up_too(tmp_path: Path) -> None:
@@ -227,6 +202,7 @@ def without_names(rows: list[Row]) -> None:
             row[key] = [{"groupId": group["groupId"]} for group in groups]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "edit",
     [

@@ -11,7 +11,6 @@ import pytest
 
 from lmsconf.apply.replanning import refuse_stale_plan
 from lmsconf.apply.run import execute
-from lmsconf.documents.plan_file import dumps, loads
 from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound, StalePlan
 from lmsconf.kinds.user.types import PersonRow
 from lmsconf.model.blockers import blockers
@@ -219,17 +218,6 @@ def test_an_old_choice_without_a_counterpart_is_an_error(tmp_path: Path) -> None
         assert word in f"{problem.message} {problem.hint}"
 
 
-def test_conditions_that_no_manifest_declares_stop_the_deletion(tmp_path: Path) -> None:
-    """Without the word, an undeclared smart group is not touched, and the apply is refused before its first call."""
-    it = project(tmp_path)
-    plan = it.plan(FIELD.replace("MORE", "") + GROUPS)
-    (blocker,) = blockers(plan)
-    assert blocker.name == "refusal/conditions-not-replaced"
-    assert "smart_group/Others" in blocker.message
-    assert "conditions: all" in str(blocker.hint)
-    assert "smart_group/Others" not in {str(one.address) for one in plan.changes}
-
-
 def test_ten_fields_need_a_free_slot(tmp_path: Path) -> None:
     """With all fields taken the new one cannot exist beside the old one: refused, unless another is deleted."""
     more = "".join(f"  - {{name: F{number}, type: TEXT}}\n" for number in range(8))
@@ -238,25 +226,6 @@ def test_ten_fields_need_a_free_slot(tmp_path: Path) -> None:
     assert blocker.name == "refusal/no-free-field"
     assert it.settled(f"{WHOLE}absent: {{custom_fields: [F1]}}\n")[0] == "custom-fields.delete"
     assert answers(it, "Department") == MOVED
-
-
-def test_each_new_field_needs_a_slot(tmp_path: Path) -> None:
-    """Two migrations in one plan need two slots, and are refused with one; one after the other, one is enough."""
-    second = "  - {name: Land, type: MULTI_SELECT, choices: [SE, FI], migrate: {from: Country}}\n"
-    manifests = WHOLE.replace("\nsmart_groups:", f"{second}\nsmart_groups:")
-    for number in (7, 6):
-        more = "".join(f"  - {{name: F{number}, type: TEXT}}\n" for number in range(number))
-        it = project(tmp_path / str(number), SEED.replace("people:", f"{more}people:", 1))
-        plan = it.plan(manifests)
-        assert [one.name for one in blockers(plan)] == ["refusal/no-free-field"] * (number - 6)
-        for blocker in blockers(plan):
-            assert "Migrate one field after the other: plan with --only custom_field/Department, " in str(blocker.hint)
-            first = it.plan(only=("custom_field/Department", "smart_group/Sellers"))
-            assert blockers(first) == ()
-            assert it.apply(plan=first).exit == ExitCode.OK
-        it.settled(manifests)
-        assert answers(it, "Department") == MOVED
-        assert answers(it, "Land") == {"a@x.se": "SE", "c@x.se": ["FI", "SE"]}
 
 
 @pytest.mark.parametrize(
@@ -343,17 +312,6 @@ def test_an_answer_given_during_the_run_keeps_the_old_field(tmp_path: Path, emai
         assert left.calls == ()
 
 
-def test_a_plan_file_is_applied_as_it_was_reviewed(tmp_path: Path) -> None:
-    """The file is the whole migration: it fits an unchanged workspace, and what it leaves is nothing."""
-    it = project(tmp_path)
-    plan = loads(dumps(it.plan(WHOLE)))
-    settings = it.settings
-    with Connection(settings) as connection:
-        refuse_stale_plan(WorkspaceReader(settings=settings, connection=connection), plan)
-    report = it.apply(plan=plan)
-    assert (report.exit, report.converged) == (ExitCode.OK, True)
-
-
 def test_declared_answers_hold(tmp_path: Path) -> None:
     """What a manifest says of a person is set, not overwritten by a copy; where it differs, the old field is kept."""
     it = project(tmp_path)
@@ -362,14 +320,6 @@ def test_declared_answers_hold(tmp_path: Path) -> None:
     assert "(user/a@x.se)" in problems(plan, "migrate/not-copied")[0]
     it.settled(WHOLE + person.replace("WANTED", "Sales and Marketing"))
     assert answers(it, "Department") == MOVED
-
-
-def test_a_declared_person_keeps_what_is_declared(tmp_path: Path) -> None:
-    """A copied answer joins what a manifest says of the person."""
-    it = project(tmp_path)
-    it.settled(WHOLE + "users: [{email: a@x.se, first_name: Ada, answers: {Country: [FI]}}]\n", "removals=3")
-    assert answers(it, "Department") == MOVED
-    assert answers(it, "Country")["a@x.se"] == "FI"
 
 
 def test_a_selection_keeps_the_old_field(tmp_path: Path) -> None:
@@ -418,33 +368,3 @@ def test_a_selected_field_is_migrated_with_its_answers(tmp_path: Path, named: st
     assert "Team" not in it.fields()
     assert it.plan(only=only).changes == ()
     assert [str(one.address) for one in it.plan().changes] == ["user/a@x.se"]
-
-
-def test_a_person_whom_except_names_is_left_out_of_a_selection(tmp_path: Path) -> None:
-    """The old field is kept, and says why."""
-    plan = project(tmp_path).plan(WHOLE, only=("custom_field/Department", "smart_group/*"), excluded=("b@x.se",))
-    (message,) = problems(plan, "migrate/not-copied")
-    assert "the person is not in this plan (user/b@x.se)" in message
-    assert "user/b@x.se" not in {str(one.address) for one in plan.changes}
-
-
-def test_the_pace_is_told_where_it_is_known(tmp_path: Path) -> None:
-    """How many calls, and how many minutes at the rate that was asked for; without one, that it is not known."""
-    it = project(tmp_path)
-    (unknown,) = problems(it.plan(WHOLE), "migrate/copies")
-    assert "the answers of 3 people are copied" in unknown
-    assert "how long that takes is not known" in unknown
-    (known,) = problems(it.plan(WHOLE, pace=0.05), "migrate/copies")
-    assert "about 2 minutes at 0.05 requests a second" in known
-
-
-def test_what_is_done_stays_in_the_file(tmp_path: Path) -> None:
-    """Where the old field is not live there is nothing to do, and the people are not read for it."""
-    it = project(tmp_path)
-    it.settled(WHOLE)
-    before = len(it.calls)
-    it.plan()
-    with_it = sorted(call.operation for call in it.calls)
-    it.plan(re.sub(r" *migrate: .*\n", "", WHOLE))
-    assert with_it == sorted(call.operation for call in it.calls)
-    assert before == 0

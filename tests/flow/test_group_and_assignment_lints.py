@@ -134,53 +134,6 @@ def lints(folder: Path, manifests: str, *only: str, seed: str = SEED) -> list[tu
     return [(str(one.address), one.code) for one in plan.all_problems if one.code.startswith("lint/")]
 
 
-@pytest.mark.parametrize(
-    ("excluded", "expected"),
-    [("ann@acme.example", []), ("ann@acme.example, bo@acme.example", [("group/Coaches", "lint/no-active-manager")])],
-)
-def test_a_group_that_everybody_manages_may_lose_its_last_manager(
-    tmp_path: Path, excluded: str, expected: list[tuple[str, str]]
-) -> None:
-    """It is told where all people who are live are taken out, and not where one of them stays."""
-    assert lints(tmp_path, f"groups: [{{name: Coaches, managers: {{exclude: [{excluded}]}}}}]") == expected
-
-
-@pytest.mark.parametrize(
-    ("choices", "is_within"),
-    [("SE", True), ("SE, DE", False)],
-)
-def test_a_narrower_smart_group_is_overruled_by_a_wider_one(tmp_path: Path, choices: str, is_within: bool) -> None:
-    """A smart group whose conditions imply those of another one lies within it; the other one is not told."""
-    found = lints(
-        tmp_path,
-        "smart_groups:\n"
-        "  - {name: Nordics, conditions: [{field: Country, choices: [SE, FI]}]}\n"
-        f"  - {{name: Swedes, conditions: [{{field: Country, choices: [{choices}]}}]}}\n"
-        "content_targets:\n"
-        "  - {content: GDPR, assign_to: [{smart_group: Nordics, mandatory: true}, {smart_group: Swedes}]}\n",
-    )
-    contradiction = ("content_target/GDPR -> smart_group/Swedes", "lint/contradicting-assignments")
-    assert [one for one in found if one[1] == contradiction[1]] == [contradiction] * is_within
-
-
-@pytest.mark.parametrize(
-    ("until", "is_within"),
-    [("'2997-01-01T00:00:00Z'", True), ("'2999-01-01T00:00:00Z'", False), ("", False)],
-    ids=["earlier", "later", "open"],
-)
-def test_a_window_that_ends_before_that_of_everyone_hides_nothing(tmp_path: Path, until: str, is_within: bool) -> None:
-    """Where everyone has the content for longer, the end of a window for a group has no effect."""
-    end = f", visible_until: {until}" if until else ""
-    found = lints(
-        tmp_path,
-        "content_targets:\n  - content: GDPR\n    assign_to:\n"
-        "      - {everyone: true, visible_until: '2998-01-01T00:00:00Z'}\n"
-        f"      - {{group: Coaches{end}}}\n",
-    )
-    contradiction = ("content_target/GDPR -> group/Coaches", "lint/contradicting-assignments")
-    assert found == [contradiction] * is_within
-
-
 def test_assignments_of_two_contents_with_one_name_are_not_compared(tmp_path: Path) -> None:
     """One content can be mandatory for everyone and another one of that name optional for a group."""
     manifests = (
@@ -224,19 +177,6 @@ def test_every_assignment_is_looked_at_beside_those_of_its_content(tmp_path: Pat
         for item, message in of.items()
         if message
     )
-
-
-@pytest.mark.parametrize(
-    ("members", "told"),
-    [("[old@acme.example]", 1), ("[old@acme.example, ann@acme.example]", 0), ("{exclude: [old@acme.example]}", 0)],
-)
-def test_manifests_alone_show_that_a_group_has_only_archived_members(tmp_path: Path, members: str, told: int) -> None:
-    """`validate` tells a mandatory assignment to a group of which all members are declared as archived."""
-    Project(tmp_path, MANY).write(
-        f"users: [{{email: old@acme.example, archived: true}}]\ngroups: [{{name: Left, members: {members}}}]\n"
-        "content_targets: [{content: GDPR, mandatory: true, assign_to: [{group: Left}]}]\n"
-    )
-    assert lmsconf(tmp_path, "validate").err.count("[lint/empty-mandatory]") == told
 
 
 def _audience(item: str) -> str:

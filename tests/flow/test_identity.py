@@ -248,14 +248,6 @@ def test_three_pinned_names_in_a_circle_need_one_temporary_name(tmp_path: Path) 
     assert it.settled(wanted) == ["manual-groups.rename"] * 3
 
 
-def test_two_smart_groups_swap_their_names_by_three_calls(tmp_path: Path) -> None:
-    """Both names are taken, so one of the two gets a temporary name first."""
-    condition = "conditions: [{field: D, choices: [X]}]"
-    seed = f"smart_groups: [{{name: A, id: s-1, {condition}}}, {{name: B, id: s-2, {condition}}}]\n"
-    it = project(tmp_path, f"custom_fields: [{{name: D, type: CHOICE, choices: [X]}}]\n{seed}")
-    assert it.settled("smart_groups: [{name: B, id: s-1}, {name: A, id: s-2}]") == ["smart-groups.rename"] * 3
-
-
 def test_people_are_compared_without_case(tmp_path: Path) -> None:
     """However an e-mail is spelt in the workspace or in a manifest, it is the same person."""
     it = project(tmp_path, "groups: [{name: A, members: [Anna@Acme.example]}]")
@@ -494,19 +486,6 @@ def test_the_name_of_a_field_that_becomes_free_can_be_taken(tmp_path: Path) -> N
     assert [call.body["name"] for call in plan.calls if isinstance(call.body, dict)] == ["C", "A", "D"]
 
 
-def test_replaced_content_may_be_pinned(tmp_path: Path) -> None:
-    """By its id beside its name; an id that the catalog lacks replaces nothing, and is told."""
-    it = project(
-        tmp_path,
-        "content: [{name: X, id: c-1}, {name: Y, id: c-2}]\ncontent_targets: [{content: X, assign_to: [everyone]}]",
-    )
-    entry = "content_targets: [{content: Y, assign_to: [everyone], replaces: {content: OLD, then: remove}}]"
-    plan = it.plan(entry.replace("OLD", "{name: X, id: c-1}"))
-    assert sorted(acts(plan)) == ["create content_target/Y -> everyone", "delete content_target/X -> everyone"]
-    (problem,) = refused(it, entry.replace("OLD", "{name: X, id: c-9}"))
-    assert problem.message.endswith("so nothing is replaced")
-
-
 @pytest.mark.parametrize(
     ("audience", "codes"),
     [("everyone", {"content-target/same"}), ("{group: No}", {"content-target/same", "reference/unknown-audience"})],
@@ -520,71 +499,6 @@ def test_an_assignment_under_two_names_is_one(tmp_path: Path, audience: str, cod
     } == codes
     plan = it.plan(f"absent: {{content_targets: [{first}, {second}]}}")
     assert acts(plan) == ["delete content_target/X -> everyone"] * (audience == "everyone")
-
-
-def test_assignments_of_replaced_content_that_stay_are_noted(tmp_path: Path) -> None:
-    """An entry replaces a content for the audiences that it names, and the plan names those that keep it."""
-    it = project(
-        tmp_path,
-        "content: [{name: X}, {name: Y}]\ngroups: [{name: A}, {name: B}]\n"
-        "content_targets: [{content: X, assign_to: [everyone, {group: A}, {group: B}]}]",
-    )
-    plan = it.plan("content_targets: [{content: Y, assign_to: [everyone], replaces: {content: X, then: remove}}]")
-    [note] = [one for one in plan.all_problems if one.code == "content-target/replaces-others"]
-    assert note.message == "X stays assigned to group/A, group/B: this entry does not assign Y to them"
-
-
-def test_what_is_replaced_stays_until_a_day_on_which_the_new_one_is_visible(tmp_path: Path) -> None:
-    """Another day would leave everybody without either, and is an error."""
-    it = project(
-        tmp_path,
-        "content: [{name: X}, {name: Y}]\ncontent_targets: [{content: X, assign_to: [everyone]}]",
-        "timezone: UTC\n",
-    )
-    entry = "{content: Y, visible_until: 2026-11-30, assign_to: [everyone], replaces: {content: X, then: THEN}}"
-    for then, way_out in (
-        ("{visible_until: 2026-12-31}", "Write a `visible_until` under `then` at which the new one is visible."),
-        ("{visible_until: 2026-10-31}", None),
-    ):
-        manifests = f"content_targets: [{entry.replace('THEN', then)}]"
-        if way_out is None:
-            assert len(it.plan(manifests).changes) == 2
-        else:
-            (problem,) = refused(it, manifests)
-            assert (problem.code, problem.hint) == ("content-target/replacement-gap", way_out)
-
-
-@pytest.mark.parametrize(
-    ("earlier", "hint"),
-    [
-        ("", ""),
-        (", replaces: {content: W, then: remove}", " That entry replaces W: list it under `replaces` here, too."),
-    ],
-)
-def test_what_is_replaced_cannot_be_declared_beside_it(tmp_path: Path, earlier: str, hint: str) -> None:
-    """The other entry is named with what to take out, and what it replaces itself."""
-    it = project(tmp_path, "content: [{name: W}, {name: X}, {name: Y}]")
-    manifests = (
-        "content_targets:\n"
-        "  - {content: Y, assign_to: [everyone], replaces: {content: X, then: remove}}\n"
-        f"  - {{content: X, assign_to: [everyone]{earlier}}}\n"
-    )
-    (problem,) = refused(it, manifests)
-    assert problem.code == "content-target/replaced-and-declared"
-    assert problem.hint == (
-        f"See manifests/all.yaml:3:30. Remove that audience there, or this content from `replaces`.{hint}"
-    )
-
-
-def test_choices_that_are_kept_are_those_of_their_own_field(tmp_path: Path) -> None:
-    """Two fields may have choices of one name: each keeps its own, also where what was planned is planned again."""
-    it = project(
-        tmp_path,
-        "custom_fields: [{name: F, type: CHOICE, choices: [A, B]}, {name: G, type: CHOICE, choices: [B, A]}]",
-    )
-    kept = {name: field["choices"] for name, field in it.fields().items()}
-    it.settled("custom_fields: [{name: F, choices: [A, B, C]}, {name: G, choices: [B, A, C]}]")
-    assert {name: field["choices"][:2] for name, field in it.fields().items()} == kept
 
 
 def test_a_pinned_twin_that_keeps_its_name_is_no_conflict(tmp_path: Path) -> None:
@@ -651,22 +565,6 @@ def test_an_audience_that_leaves_its_name_is_an_error_with_a_way_out(
     (problem,) = refused(it, manifests + "\ncontent_targets: [{content: X, assign_to: [{group: Old}]}]\n")
     assert problem.message.endswith(said)
     assert way in str(problem.hint)
-
-
-@pytest.mark.parametrize("declared", ["", "custom_fields: [{name: F, choices: [A, B]}]\n"])
-def test_a_condition_on_a_field_that_is_live_twice_tells_only_that(tmp_path: Path, declared: str) -> None:
-    """Its choices are not known, so nothing is said of them."""
-    it = project(tmp_path, "custom_fields: [{name: F, type: CHOICE, choices: [A, B]}]\n")
-
-    def double(snapshot: dict[str, Any]) -> None:
-        (one,) = snapshot["custom_field"]
-        snapshot["custom_field"].append({**one, "id": "twin", "choices": []})
-
-    with pytest.raises(ProblemsFound) as found:
-        plan_against(it, declared + "smart_groups: [{name: S, conditions: [{field: F, choices: [B]}]}]\n", double)
-    (problem,) = (one for one in found.value.problems if one.is_error)
-    assert problem.code == "identity/live-twice"
-    assert "twin" in problem.message
 
 
 def test_a_choice_by_its_old_name_is_told_by_its_new_one(tmp_path: Path) -> None:

@@ -466,13 +466,6 @@ def test_a_change_cannot_lift_an_error_of_its_base(tmp_path: Path) -> None:
     assert setting == {"path": CODE, "base": "error", "now": "off", "weaker": True}
 
 
-def test_only_what_is_chosen_is_told(tmp_path: Path) -> None:
-    """A plan of a part looks at that part."""
-    made(tmp_path, CLOSED + "groups: [{name: Coaches, managers: []}]\n")
-    assert codes(tmp_path, "plan", "--only", "group/Coaches") == ["no-active-manager"]
-    assert codes(tmp_path, "plan") == ["closed-window", "no-active-manager"]
-
-
 def test_what_applies_elsewhere_is_not_told(tmp_path: Path) -> None:
     """Of entries that are limited to other workspaces nothing is looked at."""
     options = ""

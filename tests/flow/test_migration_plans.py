@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lmsconf.documents.plan_file import dumps, loads
-from lmsconf.errors import ExitCode, Rejected, Severity
+from lmsconf.errors import ExitCode, Rejected
 from lmsconf.model.blockers import blockers
 from lmsconf.model.plan import Action, Plan
 from lmsconf.workspace.project_manifests import load_manifests
@@ -55,24 +55,6 @@ def test_a_migration_that_cannot_be_meant_is_refused(tmp_path: Path, manifests: 
     it = Project(tmp_path, SEED)
     it.write(manifests)
     assert [problem.code for problem in load_manifests(it.settings).problems] == [code]
-
-
-@pytest.mark.parametrize(
-    ("people", "counted"),
-    [
-        (["anna@acme.example"], "1 answer to it is not copied"),
-        (["anna@acme.example", "bo@acme.example"], "2 answers to it are not copied"),
-    ],
-)
-def test_a_field_is_kept_for_answers_that_cannot_be_copied(tmp_path: Path, people: list[str], counted: str) -> None:
-    """The warning counts the people whose declared answer to the new field is another one, and names them."""
-    users = ", ".join(f"{{email: {one}, answers: {{Unit: Other}}}}" for one in people)
-    plan = Project(tmp_path, SEED).plan(f"{TEXT}users: [{users}]\n")
-    [warning] = [one for one in plan.all_problems if one.code == "migrate/not-copied"]
-    names = ", ".join(f"user/{one}" for one in people)
-    assert warning.message == (
-        f"custom_field/Team: it is kept, because {counted}: the person has another answer to Unit ({names})"
-    )
 
 
 def test_only_conditions_that_no_manifest_declares_are_replaced(tmp_path: Path) -> None:
@@ -127,35 +109,6 @@ def test_a_copied_choice_is_verified_by_reading_the_person_alone(tmp_path: Path,
     assert (operations["users.get"], operations["custom-fields.list"]) == (2, lists)
 
 
-def test_a_field_without_a_successor_is_deleted_beside_one_that_is_migrated(tmp_path: Path) -> None:
-    """The answers of the one are copied; of the other, which stands under `absent`, nothing is."""
-    seed = SEED.replace("people:", "  - {name: Badge, type: TEXT}\npeople:", 1)
-    plan = Project(tmp_path, seed).plan(f"{TEXT}absent: {{custom_fields: [Badge]}}\n")
-    reasons = {str(one.address): one.reason for one in plan.changes if one.action is Action.DELETE}
-    assert reasons == {
-        "custom_field/Badge": None,
-        "custom_field/Team": "its answers are copied to custom_field/Unit",
-    }
-
-
-@pytest.mark.parametrize(
-    ("excluded", "copied"),
-    [((), ["anna@acme.example", "bo@acme.example"]), (("bo@acme.example",), ["anna@acme.example"])],
-)
-def test_a_selected_field_takes_the_people_along_whose_answers_it_copies(
-    tmp_path: Path, excluded: tuple[str, ...], copied: list[str]
-) -> None:
-    """`--only` with the new field alone plans their answers too, and nothing else of them that manifests declare.
-
-    People that `--except` names are left out.
-    """
-    manifests = f"{TEXT}users: [{{email: anna@acme.example, first_name: Anna}}]\n"
-    plan = Project(tmp_path, SEED).plan(manifests, only=("custom_field/Unit",), excluded=excluded)
-    changed = {str(one.address): [part.path for part in one.fields] for one in plan.changes}
-    people = {address: paths for address, paths in changed.items() if address.startswith("user/")}
-    assert people == {f"user/{one}": ["answers.Unit"] for one in copied}
-
-
 def test_conditions_that_keep_a_field_from_being_deleted_are_told_with_a_way_to_replace_them(tmp_path: Path) -> None:
     """The hint says what to declare, or what to write under `migrate`."""
     it = Project(tmp_path, SEED)
@@ -170,19 +123,6 @@ def test_conditions_that_keep_a_field_from_being_deleted_are_told_with_a_way_to_
         "Declare `conditions` on custom_field/Unit for them, or write `conditions: all` under `migrate`, which "
         "replaces the conditions of smart groups that no manifest declares."
     )
-
-
-def test_a_field_is_deleted_with_the_answers_that_cannot_be_copied(tmp_path: Path) -> None:
-    """With `not_copied: delete`, also though the plan that is made right before the deletion notes them again."""
-    it = Project(tmp_path, SEED[: SEED.index("smart_groups:")], "guards: off\n")
-    report = it.apply(
-        "custom_fields: [{name: Unit, type: TEXT, migrate: {from: Team, not_copied: delete}}]\n"
-        "users: [{email: anna@acme.example, answers: {Unit: Other}}]\n"
-    )
-    assert report.exit == ExitCode.OK, report
-    [lost] = [one for one in it.last.all_problems if one.code == "custom-field/answers-lost"]
-    assert (lost.severity, lost.address) == (Severity.NOTE, "custom_field/Team")
-    assert set(it.fields()) == {"Unit"}
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ import pytest
 
 from lmsconf.errors import Severity
 from lmsconf.model.plan import Plan
-from lmsconf.model.policy import Consent
 
 from .project import Project
 from .shell import lmsconf
@@ -110,13 +109,6 @@ def test_most_of_the_same_conditions_are_a_note(tmp_path: Path, live: str, new: 
     assert told(plan) == ([(CLOSE, "smart_group/Quite other")] if is_told else [])
 
 
-@pytest.mark.parametrize("line", ['previously: ["A"]', "id: {sandbox: g-7}"])
-def test_the_line_that_is_told_makes_it_a_rename(tmp_path: Path, line: str) -> None:
-    """One call, and nothing is made."""
-    it = Project(tmp_path, PEOPLE + groups("A").replace("name: A", "name: A, id: g-7"))
-    assert it.settled(groups("C").replace("name: C", f"name: C, {line}")) == ["manual-groups.rename"]
-
-
 def test_an_owned_one_that_is_not_deleted_is_compared(tmp_path: Path) -> None:
     """With `--additive`, with `--only`, with `--except`: what stays all the same would be there twice."""
     it = Project(tmp_path, PEOPLE + groups("Old"), "ownership: {groups: all}\n")
@@ -134,6 +126,7 @@ LOST: Final = (
 CLOSE_NAME: Final = "group/{}: it would be created, and group/{}, which {}, has {}"
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("live", "wanted", "compares", "messages", "lines", "renames"),
     [
@@ -357,10 +350,3 @@ def test_a_choice_beside_others_that_nobody_declares(tmp_path: Path) -> None:
     assert [one.message for one in plan.all_problems if 'created beside "Selling", which no manifest' in one.message]
     plan = it.plan(wanted.replace("Sales", "Engineering"))
     assert (told(plan), recreates(plan)) == ([], 0)
-
-
-def test_consent_lets_it_pass(tmp_path: Path) -> None:
-    """The exact number, as for every guard; then both are there."""
-    it = Project(tmp_path, PEOPLE + groups("Old"))
-    report = it.apply(groups("New"), allow=[Consent(guard="recreates", number=1)])
-    assert report.converged

@@ -286,16 +286,6 @@ def held_ids(project: Project) -> dict[str, str]:
     return {row["name"]: row["id"] for kind in ("group", "custom_field") for row in snapshot[kind]}
 
 
-def test_a_group_that_others_have_renamed_since_keeps_its_name(tmp_path: Path) -> None:
-    """The undo of a rename leaves the name alone once it is not the one that the run gave, and says all three."""
-    project = started(tmp_path, "groups: [{name: Mentors, previously: [Coaches]}]")
-    project.send("manual-groups.rename", {"groupId": "g-1"}, {"name": "By hand"})
-    ran = lmsconf(project.root, "plan", "--undo", "latest")
-    assert "name has changed since the run, and is left alone [undo/conflict]" in ran.out
-    assert "Before the run: Coaches. The run made: Mentors. Live now: By hand." in ran.out
-    assert "No changes." in ran.out
-
-
 def test_a_choice_that_others_have_renamed_since_keeps_its_name(tmp_path: Path) -> None:
     """The other choices get back the names that they had before the run."""
     choices = "{name: Sold, previously: [Sales]}, {name: People, previously: [HR]}, IT"
@@ -366,17 +356,6 @@ def test_an_assignment_that_others_have_made_again_as_it_was_is_not_told(tmp_pat
     planned = lmsconf(project.root, "plan", "--undo", journal.stem).out
     assert "Nothing is left to undo of the run" in planned
     assert "comes back" not in planned
-
-
-def test_choices_that_a_run_has_renamed_get_their_names_back(tmp_path: Path) -> None:
-    """The undo renames the choice and the smart group that a run has renamed, and nothing else of them changes."""
-    project = started(
-        tmp_path,
-        "custom_fields: [{name: Dept, choices: [Sales, {name: People, previously: [HR]}, IT]}]\n"
-        "smart_groups: [{name: Programmers, previously: [Coders]}]\n",
-    )
-    undone(project)
-    assert_as_before(project)
 
 
 def test_a_field_with_choices_of_its_old_and_its_new_name_gets_its_name_back(tmp_path: Path) -> None:

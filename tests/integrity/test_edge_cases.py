@@ -12,18 +12,11 @@ import httpx
 import pytest
 from laws.sandbox_project import TransportConnection
 from msgspec.structs import replace
-from waiting import HANGS
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver
-from lmsconf.apply.executor import CallExecutor
-from lmsconf.apply.first_calls import FirstCalls
 from lmsconf.apply.run import execute
 from lmsconf.errors import ExitCode, InvalidResponse
-from lmsconf.kinds import all_kinds
-from lmsconf.kinds.smart_group.types import parse_condition_row
-from lmsconf.model.address import Address, Ref
-from lmsconf.model.calls import Call, CallStatus
+from lmsconf.model.calls import CallStatus
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Plan
 from lmsconf.model.policy import GuardLimits
@@ -218,24 +211,6 @@ def test_a_listing_without_an_end_ends_the_lookup(tmp_path: Path) -> None:
     assert outcome.reason == "a page of groups returned only rows that were already read"
 
 
-def test_a_call_whose_id_never_came_is_not_sent(tmp_path: Path) -> None:
-    """It fails, with the name of what it waited for, and nobody waits for it for ever."""
-    unknown, at = Ref(Address.of("group", "New")), Address.of("group", "A")
-    body = {"userIds": [unknown]}
-    call = Call(id="c1", address=at, operation="groups.any", method="POST", path="/groups", query={}, body=body)
-    settling = AmbiguousWriteResolver(
-        look=lambda address: pytest.fail("looked"), seconds=0, patience=0, timing=WaitClock(), again=print
-    )
-    with project(tmp_path, "groups: [{name: A}]") as (settings, sandbox):
-        connection = TransportConnection(sandbox, sandbox.spec)
-        plan = WorkspaceReader(settings=settings, connection=connection).plan(load_manifests(settings), settings.policy)
-        sandbox.log.clear()
-        first_calls, pool = FirstCalls(plan, {}), connection.worker_pool(1)
-        future = CallExecutor(pool, all_kinds(), settling, first_calls=first_calls).submit(call, {})
-        assert str(future.exception(timeout=HANGS)) == "the service returned no id for group/New"
-        assert not sandbox.log
-
-
 def test_calls_that_were_accepted_and_changed_nothing_are_told(tmp_path: Path) -> None:
     """Exit 6, with what is there instead and the dialect key to look at; what did change is not told."""
     report = applied(tmp_path, {"manual-groups.rename": 200})
@@ -304,26 +279,3 @@ def test_choices_that_look_renamed_are_paired_with_the_likest_and_none_twice(sta
         assert [line in one["hint"] for line, one in zip(said, change["problems"], strict=True)] == [True, True]
         stage.write("absent: {custom_fields: [Place]}")
         assert stage("apply", "--auto-approve").code == 0
-
-
-def test_a_likely_refusal_counts_once_a_resource(stage: ServedProject) -> None:
-    """However many of its calls may be refused; it is no share of anything."""
-    stage.options("dialect: {custom-fields.in-use: condition}\n")
-    stage.write("custom_fields: [{name: D, hidden: true}]")
-    document: Any = stage("plan", "--format", "json").document
-    found = [one for one in document["measures"] if one["guard"] == "refusals"]
-    assert found == [{"guard": "refusals", "of": "custom_field/D", "taken": 1, "size": 0}]
-
-
-@pytest.mark.parametrize(
-    ("said", "read"),
-    [
-        ({}, None),
-        ({"systemCondition": None}, None),
-        ({"systemCondition": ""}, None),
-        ({"systemCondition": "IS_ANY"}, "IS_ANY"),
-    ],
-)
-def test_an_empty_system_condition_is_none(said: dict[str, str | None], read: str | None) -> None:
-    """A service may write that there is none as null, as an empty text, or not at all."""
-    assert parse_condition_row({"customFieldId": "f", "choiceIds": ["ch"], **said}).system_condition == read

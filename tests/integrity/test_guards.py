@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -131,19 +130,6 @@ def test_a_guard_counts(
         assert f"--allow {guard}={total}" in ran.err
 
 
-@pytest.mark.parametrize(("going", "more"), [("[C0]", 24), ("[C0, C1, C24]", 22), ("[C24]", 0)])
-def test_no_more_assignments_are_read_than_the_share_needs(stage: ServedProject, going: str, more: int) -> None:
-    """Those of other contents are read where too many of the known ones go, and are nobody's business otherwise."""
-    stage.write(f"absent: {{content_targets: [{{content: {going}, assign_to: [{{user: p00@acme.example}}]}}]}}")
-    assert stage("plan", "--format", "json").document["changes"] == []
-    stage.sandbox.log.clear()
-    stage.write(f"absent: {{content_targets: [{{content: {going}, assign_to: [everyone]}}]}}")
-    document = stage("plan", "--format", "json").document
-    asked = [call for call in stage.sandbox.log if call.operation == "content-targets.list"]
-    assert len(asked) == going.count("C") + more
-    assert {len(one["addresses"]) for one in document["unmanaged"] if one["kind"] == "content_target"} <= {1, 2}
-
-
 SIX = gone(groups="T0, T1, T2, T3, T4, T5")
 
 
@@ -266,19 +252,6 @@ def test_nothing_lifts_protection(stage: ServedProject, how: str) -> None:
         assert "refusal/protected" in ran.err
 
 
-def test_additive_takes_nothing_and_lists_what_it_left(stage: ServedProject) -> None:
-    """Creations and additions only; the rest is named, and what grows is all that guards count."""
-    manifests = f"groups: [{{name: 'Kept/1', members: {some(1, 5)}}}, {{name: N}}]\n" + gone(
-        groups="T0", custom_fields="E1"
-    )
-    counted = guards(stage, manifests, "", "--additive")
-    assert {name: one["total"] for name, one in counted.items() if one["total"]} == {"updates": 1}
-    ran = stage("plan", "--additive", "--format", "json")
-    assert ran.document["left_out"] == ["custom_field/E1", "group/Kept/1", "group/T0"]
-    assert stage("apply", "--additive", "--auto-approve").code == 0
-    assert not [call for call in stage.sandbox.log if call.method == "DELETE"]
-
-
 @pytest.mark.parametrize(
     "spoil",
     [
@@ -305,9 +278,3 @@ def test_empty_manifests_with_ownership_are_refused(stage: ServedProject, spoil:
         ran = stage(*command)
         assert (ran.code, ran.writes) == (1, []), ran.err
         assert ran.err
-
-
-def test_an_empty_section_is_said(stage: ServedProject) -> None:
-    """`groups: []` says that no group is wanted, so the guards decide."""
-    assert guards(stage, "groups: []", "ownership: {groups: ['T*']}\n")["deletes"]["total"] == 7
-    assert json.loads(stage("plan", "--format", "json").out)["summary"]["delete"] == 7

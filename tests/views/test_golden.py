@@ -286,11 +286,6 @@ def test_runs_fit_their_schema(run: RecordedRun) -> None:
         assert not validator.is_valid({**document, "extra": 1})
 
 
-def test_no_run_is_a_sentence() -> None:
-    """Where nothing was applied yet, the list says so."""
-    assert RUNS_VIEWS["text"]([]) == "No runs recorded.\n"
-
-
 def _runs_stable(text: str) -> str:
     """The text without the version that wrote it, which a release changes."""
     return "".join('  "tool": …,\n' if line.startswith('  "tool"') else line for line in text.splitlines(keepends=True))
@@ -357,11 +352,6 @@ def test_an_annotation_is_one_command_at_its_place() -> None:
     )
 
 
-def test_a_problem_without_a_place_is_told_too() -> None:
-    """Of what stands in no file, the code and the words are left."""
-    assert problems_github([Problem(code="api/down", message="no answer")]) == "::error title=api/down::no answer\n"
-
-
 def test_the_comment_is_that_of_the_plan() -> None:
     """Its first line is the mark by which the plan's own comment is found; it holds no HTML, and fits its place."""
     many = [
@@ -385,11 +375,3 @@ def test_show_renders_saved_problems(format: str, tmp_path: Path, capsys: pytest
     assert "unknown key" in shown
     assert (shown == path.read_text(encoding="utf-8")) is (format == "json")
     assert reports.load_problems(path.read_text(encoding="utf-8")) == (ANNOTATIONS_HOSTILE, PLAIN)
-
-
-def test_a_format_of_another_document_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Problems have no digest, and a message says which formats there are."""
-    path = tmp_path / "problems.json"
-    path.write_text(problems_json([PLAIN]), encoding="utf-8")
-    assert run_command_line(app, ["show", str(path), "--format", "digest"]) == ExitCode.USAGE
-    assert "Choose one of text, json, markdown, html, github, sarif, codequality." in capsys.readouterr().err

@@ -6,9 +6,8 @@ import re
 from collections import Counter
 
 import pytest
-from document_samples import CREATE, DELETE, EMPTY, EVIL, MIXED, PLANS, REPORTS, UPDATE
-from drift_samples import DRIFTS
-from large_plans import large
+from document_samples import CREATE, DELETE, EMPTY, EVIL, PLANS, REPORTS, UPDATE
+from drift_samples import DRIFTS, large
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from msgspec.structs import replace
@@ -16,10 +15,10 @@ from msgspec.structs import replace
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import Problem, Severity
 from lmsconf.model.address import Address
-from lmsconf.model.plan import Action, ChangeOrigin, NoLongerDeclared, SettingChange
+from lmsconf.model.plan import Action, SettingChange
 from lmsconf.render import apply_markdown, drift_markdown, plan_markdown
 from lmsconf.render.markdown import comment_marker
-from lmsconf.render.plan_wording import plan_summary, workspace_line
+from lmsconf.render.plan_wording import plan_summary
 from lmsconf.render.resource_wording import kind_plural
 from lmsconf.render.size_limit import MIN_LIMIT, SERVICE_LIMITS, SizeLimit, parse_size_limit
 
@@ -116,15 +115,6 @@ def folded(text: str, sign: str) -> int:
     return text.count(f"<summary><code>{sign}</code> <code>")
 
 
-def test_order_of_reading() -> None:
-    """Guards stand before errors, then deletions, what is taken away, warnings, and last what harms nobody."""
-    text = plan_markdown(MIXED)
-    marks = ["⛔ Apply would stop here", "Guard deletes", "**Plan: ", "#### 1 error", "#### Deleted",
-             "#### Taken away", "#### 1 warning", "Changed:", "Created:", "not managed", "Digest"]  # fmt: skip
-    places = [text.index(mark) for mark in marks]
-    assert places == sorted(places)
-
-
 @pytest.mark.parametrize("limit", [SERVICE_LIMITS["none"], SERVICE_LIMITS["bitbucket"], SizeLimit(MIN_LIMIT)], ids=str)
 @pytest.mark.parametrize(
     "text",
@@ -142,20 +132,6 @@ def test_every_sample_is_whole_blocks(text: tuple[object, object], limit: SizeLi
     judged(shown)
     assert limit.size is None or size(shown) <= limit.size
     assert limit.folds or "<details>" not in shown
-
-
-@pytest.mark.parametrize("name", ["plan", "apply", "drift"])
-def test_the_workspace_stands_below_the_heading(name: str) -> None:
-    """Before anything else, a reader sees the workspace, its URL and the number of people."""
-    view, value = {
-        "plan": (plan_markdown, MIXED),
-        "apply": (apply_markdown, next(iter(REPORTS.values()))),
-        "drift": (drift_markdown, next(iter(DRIFTS.values()))),
-    }[name]
-    _, heading, line, *_ = view(value).split("\n\n")
-    assert heading.startswith(f"### lmsconf {name}: ")
-    seen = re.sub(r"\\(?=[.:])", "", line)
-    assert seen == workspace_line(value.workspace, value.url, value.people)
 
 
 def test_long_names_cost_no_deletion() -> None:
@@ -215,29 +191,6 @@ def test_a_plan_that_can_be_applied_says_how() -> None:
         assert "--expect-digest" in plan_markdown(plan)
     for plan in (DELETE, UPDATE, EMPTY, replace(CREATE, problems=(refused,))):
         assert "--expect-digest" not in plan_markdown(plan)
-
-
-COMPARED = replace(
-    MIXED,
-    base="origin/main",
-    changes=tuple(replace(one, origin=ChangeOrigin.PENDING) for one in MIXED.changes),
-    let_go=(NoLongerDeclared(address=Address.of("group", "Old team"), absent="absent: {groups: [Old team]}"),),
-)
-
-
-def test_a_comparison_says_where_changes_come_from() -> None:
-    """Compared with a base, each change says whether it is new, and what is let go of is listed with its line."""
-    text = plan_markdown(COMPARED)
-    judged(text)
-    assert "6 are already pending" in text
-    assert text.count("· already pending") == len(MIXED.changes)
-    assert "- `group/Old team`\n  `absent: {groups: [Old team]}`\n" in text
-
-
-def test_nothing_to_do_is_short() -> None:
-    """A plan without changes is a comment of a few lines."""
-    assert len(plan_markdown(EMPTY).splitlines()) < 10
-    assert "No changes. The workspace matches the manifests." in plan_markdown(EMPTY)
 
 
 @pytest.mark.parametrize("text", ["nowhere", "", "-1", "1e5", "٣", str(MIN_LIMIT - 1)])

@@ -12,7 +12,7 @@ from typing import Final
 from lmsconf.api.spec.assumed_keys import Value
 from lmsconf.errors import LmsconfError, ProblemsFound
 from lmsconf.manifest.edit.tree_builder import Node
-from lmsconf.manifest.edit.yaml_editor import EditRefused, YamlEditor, replace_value
+from lmsconf.manifest.edit.yaml_editor import YamlEditor, refused_edit, replace_value
 from lmsconf.manifest.edit.yaml_text import format_scalar
 from lmsconf.manifest.yaml_reader import read_yaml
 from lmsconf.model.canonical_json import Json
@@ -40,7 +40,7 @@ def set_dialect_keys(text: str, dialect: Mapping[str, Value], workspace: str) ->
     try:
         rest = {key: value for key, value in dialect.items() if not _set(page, root, key, value, workspace)}
         edited, wanted = page.edited_bytes().decode(), root.value()
-    except (EditRefused, ProblemsFound) as refused:
+    except ProblemsFound as refused:
         raise _unsafe(dialect) from refused
     if rest and isinstance(wanted, dict):
         indent = " " * (root.parts[0][0].column - 1 if root.parts else 0)
@@ -54,14 +54,14 @@ def set_dialect_keys(text: str, dialect: Mapping[str, Value], workspace: str) ->
 def _set(page: YamlEditor, root: Node, key: str, value: Value, workspace: str) -> bool:
     """Note a key's new value in the section that declares it, or in that for all workspaces; False if there is none.
 
-    The section of the workspace takes precedence. Raises EditRefused.
+    The section of the workspace takes precedence. Raises ProblemsFound.
     """
     own = _at(root, "workspaces", workspace, _KEY)
     section = own if own is not None and own.get(key) is not None else _at(root, _KEY)
     if section is None:
         return False
     if section.kind != "mapping":
-        raise EditRefused("this is not a mapping", page.location_of(section))
+        raise refused_edit("this is not a mapping", page.location_of(section))
     page.refuse_shared(section)
     node = section.get(key)
     if node is None:

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Final, NamedTuple, TypeAlias, cast
+from typing import Any, Final, NamedTuple, cast
 
 from lmsconf.errors import Problem, ProblemsFound, Severity, SourceLocation
 from lmsconf.manifest.edit.text_edits import TextBuffer, UnsafeEdit
@@ -28,8 +28,6 @@ from lmsconf.model.names import casefold_name
 
 MODELINE: Final = re.compile(r"#\s*yaml-language-server:")
 """A comment for editors, which stays at the top of its file."""
-SortKey: TypeAlias = "Callable[[int], object]"
-"""The sort key of a part, by its index."""
 
 
 class Part(NamedTuple):
@@ -47,14 +45,14 @@ class Permutation(NamedTuple):
     order: Sequence[int]
 
 
-def _sorted(buffer: TextBuffer, node: Node, key: SortKey) -> Iterator[Permutation]:
-    """Yield the permutation that sorts the parts of a node, unless they are sorted. Raises UnsafeEdit."""
+def _sorted(buffer: TextBuffer, node: Node, keys: Sequence[Any]) -> Iterator[Permutation]:
+    """Yield the permutation that sorts the parts of a node by their keys, unless they are sorted. Raises UnsafeEdit."""
     spans = list(_spans(buffer, node))
     if node.flow:
-        yield from _in_brackets(buffer, node, spans, key)
+        yield from _in_brackets(buffer, node, spans, keys)
         return
     parts = [_part(buffer, node, start, end) for start, end in spans]
-    order = [at for group in _groups(buffer, parts) for at in sorted(group, key=key)]  # type: ignore[arg-type]  # keys are comparable
+    order = [at for group in _groups(buffer, parts) for at in sorted(group, key=keys.__getitem__)]
     moved = [at for place, at in enumerate(order) if place != at]
     if moved:
         yield Permutation(_movable(buffer, node, parts, moved), order)
@@ -93,9 +91,9 @@ def _spans(buffer: TextBuffer, node: Node) -> Iterator[tuple[int, int]]:
 
 
 def _in_brackets(
-    buffer: TextBuffer, node: Node, spans: Sequence[tuple[int, int]], key: SortKey
+    buffer: TextBuffer, node: Node, spans: Sequence[tuple[int, int]], keys: Sequence[Any]
 ) -> Iterator[Permutation]:
-    order = sorted(range(len(spans)), key=key)  # type: ignore[arg-type]  # keys are comparable
+    order = sorted(range(len(spans)), key=keys.__getitem__)
     if order == list(range(len(spans))):
         return
     between = [(before[1], after[0]) for before, after in pairwise([(0, node.start + 1), *spans, (node.end - 1, 0)])]
@@ -225,9 +223,9 @@ def _document(buffer: TextBuffer, root: Node, schema: Schema) -> Iterator[Permut
         # The first key that an entry needs names it.
         key = next((key for form in (entry, *branches_of(entry)) for key in required_keys(form)), None)
         if node.kind == "list" and key is not None:
-            yield from _sorted(buffer, node, _by_name(node, key))
+            yield from _sorted(buffer, node, [_sort_key(_name(item, key)) for item in node.items])
         elif node.kind == "mapping":
-            yield from _sorted(buffer, node, _by_key(node))
+            yield from _sorted(buffer, node, [_sort_key(key.text) for key, _ in node.parts])
 
 
 def _sections(root: Node, schema: Schema) -> Iterator[tuple[Schema, Node]]:
@@ -250,7 +248,7 @@ def _ordered(buffer: TextBuffer, node: Node, schema: Schema) -> Iterator[Permuta
             yield from _ordered(buffer, value, _below(schema, key.text))
     elif node.kind == "list":
         if schema.get("x-people") or schema.get("x-choice-names"):
-            yield from _sorted(buffer, node, _by_name(node, "set"))
+            yield from _sorted(buffer, node, [_sort_key(_name(item, "set")) for item in node.items])
         items = _items(schema)
         for item in node.items:
             yield from _ordered(buffer, item, items)
@@ -278,24 +276,10 @@ def _form(schema: Schema, node: Node) -> Schema:
     return next((form for form in forms if keys <= properties(form).keys()), schema)
 
 
-def _by_schema(node: Node, schema: Schema) -> SortKey:
-    """Sort keys as the schema has them: keys for anchors and `for_each` first, since what follows refers to them."""
-    known = [FOR_EACH, *(key for key in properties(schema) if key != FOR_EACH)]
-    rank = {key: number for number, key in enumerate(known)}
-
-    def key(at: int) -> object:
-        text = node.parts[at][0].text
-        return -1 if text.startswith("x-") else rank.get(text, len(rank))
-
-    return key
-
-
-def _by_key(node: Node) -> SortKey:
-    return lambda at: _sort_key(node.parts[at][0].text)
-
-
-def _by_name(node: Node, key: str) -> SortKey:
-    return lambda at: _sort_key(_name(node.items[at], key))
+def _by_schema(node: Node, schema: Schema) -> list[int]:
+    """Return the rank of each key: keys for anchors and `for_each` first, since what follows refers to them."""
+    rank = {key: number for number, key in enumerate(dict.fromkeys((FOR_EACH, *properties(schema))))}
+    return [-1 if key.text.startswith("x-") else rank.get(key.text, len(rank)) for key, _ in node.parts]
 
 
 def _sort_key(name: str) -> tuple[str, str]:

@@ -247,7 +247,9 @@ def _comment_above(buffer: TextBuffer, start: int, indent: int) -> int:
 def _removal(buffer: TextBuffer, node: Node, rows: Sequence[_Row], at: int) -> TextEdit:
     """Remove one item, with the comment above it if comments in this list are about single items."""
     row = rows[at]
-    start = row.comment if node.commented and _is_about_item(rows, at) else row.start
+    # A comment above the first item alone may be about the whole list.
+    is_about_item = at > 0 or len(rows) == 1 or any(other.comment < other.start for other in rows[1:])
+    start = row.comment if node.commented and is_about_item else row.start
     end = row.end
     is_blank_above = start > 0 and not buffer.text[buffer.line_start(start - 1) : start].strip()
     if is_blank_above or (at == 0 and len(node.removed) < len(rows)):
@@ -259,11 +261,6 @@ def _removal(buffer: TextBuffer, node: Node, rows: Sequence[_Row], at: int) -> T
         ):
             end = buffer.next_line(end)
     return TextEdit(start, end)
-
-
-def _is_about_item(rows: Sequence[_Row], at: int) -> bool:
-    """Whether the comment above an item is about it: one above the first item alone may be about the whole list."""
-    return at > 0 or len(rows) == 1 or any(row.comment < row.start for row in rows[1:])
 
 
 def _emptied(buffer: TextBuffer, node: Node) -> TextEdit:

@@ -11,7 +11,7 @@ from functools import cached_property
 from itertools import chain
 from typing import Final, cast
 
-from lmsconf.errors import Problem, ProblemsFound, SourceLocation
+from lmsconf.errors import ProblemsFound, SourceLocation, problem_found
 from lmsconf.manifest.edit.text_edits import (
     TextBuffer,
     TextEdit,
@@ -24,7 +24,6 @@ from lmsconf.manifest.edit.text_edits import (
 from lmsconf.manifest.edit.tree_builder import (
     UNCHANGED,
     Node,
-    node_and_ancestors,
     node_and_descendants,
     parse_documents,
 )
@@ -35,12 +34,9 @@ from lmsconf.model.names import normalize_email, normalize_name
 BY_HAND = "Change this place by hand, and run it again."
 
 
-class EditRefused(Exception):
-    """Raised for an edit that cannot be made safely; `problem` has location, reason and hint."""
-
-    def __init__(self, message: str, where: SourceLocation, hint: str = BY_HAND, address: str | None = None) -> None:
-        super().__init__(message)
-        self.problem = Problem(code="editing/refused", message=message, hint=hint, source=where, address=address)
+def refused_edit(message: str, where: SourceLocation, hint: str = BY_HAND) -> ProblemsFound:
+    """Return the error for an edit that cannot be made safely."""
+    return problem_found("editing/refused", message, hint, where)
 
 
 class YamlEditor:
@@ -52,26 +48,18 @@ class YamlEditor:
         self._mark = codecs.BOM_UTF8 if data.startswith(codecs.BOM_UTF8) else b""
         self._buffer = TextBuffer(data.decode("utf-8-sig"))
 
-    @property
-    def text(self) -> str:
-        """The original text."""
-        return self._buffer.text
-
     @cached_property
     def roots(self) -> list[Node]:
         """The root node of each document."""
-        return parse_documents(self.text)
+        return parse_documents(self._buffer.text)
 
     def location_of(self, node: Node) -> SourceLocation:
         """Return the source location of a node."""
         return SourceLocation(self.name, node.line, node.column)
 
-    def node_at(self, where: SourceLocation) -> Node | None:
-        """Return the node that begins at a location: the mapping, where its first key begins there too."""
-        return self._places.get((where.line, where.column))
-
     @cached_property
-    def _places(self) -> dict[tuple[int, int], Node]:
+    def nodes_by_place(self) -> dict[tuple[int, int], Node]:
+        """Map line and column to the node that begins there: the mapping, where its first key begins there too."""
         places: dict[tuple[int, int], Node] = {}
         for root in self.roots:
             for node in node_and_descendants(root):
@@ -79,11 +67,12 @@ class YamlEditor:
         return places
 
     def refuse_shared(self, node: Node) -> None:
-        """Check that the node is not shared through an alias. Raises EditRefused."""
-        shared = next((ancestor for ancestor in node_and_ancestors(node) if ancestor.shared), None)
-        if shared is not None:
+        """Check that neither the node nor one that it is in is shared through an alias. Raises ProblemsFound."""
+        if node.shared:
             hint = "Replace each alias by the value, or change it here by hand for all of them."
-            raise EditRefused(f"&{shared.anchor} is repeated by an alias elsewhere", self.location_of(shared), hint)
+            raise refused_edit(f"&{node.anchor} is repeated by an alias elsewhere", self.location_of(node), hint)
+        if node.parent is not None:
+            self.refuse_shared(node.parent)
 
     @property
     def is_changed(self) -> bool:
@@ -93,20 +82,20 @@ class YamlEditor:
     def edited_bytes(self) -> bytes:
         """Return the edited file.
 
-        Raises EditRefused for an edit that cannot be made in place, and ProblemsFound if the new text does not parse to
-        the expected value.
+        Raises ProblemsFound for an edit that cannot be made in place, and if the new text does not parse to the
+        expected value.
         """
         try:
             text = self._buffer.apply_edits(piece for root in self.roots for piece in self._pieces(root))
         except UnsafeEdit as unsafe:
             node, why = unsafe.args
-            raise EditRefused(f"this cannot be edited in place: {why}", self.location_of(node)) from unsafe
+            raise refused_edit(f"this cannot be edited in place: {why}", self.location_of(node)) from unsafe
         again = read_yaml(self.name, text)
         wanted = [value for value in (root.value() for root in self.roots) if value is not None]
         if again.problems or [document.value for document in again.documents] != wanted:
             first = next(node for root in self.roots for node in node_and_descendants(root) if node.is_changed)
             message = "this cannot be edited in place: its meaning would change"
-            raise ProblemsFound([EditRefused(message, self.location_of(first)).problem])
+            raise refused_edit(message, self.location_of(first))
         return self._mark + text.encode("utf-8")
 
     def _pieces(self, node: Node) -> Iterator[TextEdit]:
@@ -120,7 +109,7 @@ class YamlEditor:
 
 
 def replace_value(editor: YamlEditor, node: Node, raw: Json) -> None:
-    """Replace the value of a node. Raises EditRefused."""
+    """Replace the value of a node. Raises ProblemsFound."""
     editor.refuse_shared(node)
     if node.value() != raw:
         node.replacement = raw
@@ -174,7 +163,7 @@ def change_list(
     missing: Sequence[Json],
     extra: Sequence[Json],
 ) -> None:
-    """Make the list under a key match the live one. Raises EditRefused.
+    """Make the list under a key match the live one. Raises ProblemsFound.
 
     missing: declared items that the live list lacks, which are removed. extra: live items that are not declared, which
     are added. Of a list with `include` and `exclude`, missing items are removed from `include`, extra ones from
@@ -183,7 +172,7 @@ def change_list(
     node = require_literal(editor, entry.get(key), entry)
     if node.kind == "mapping":
         if node.get("include") is None and node.get("exclude") is None:
-            raise EditRefused(f"{key} are defined elsewhere", editor.location_of(node), ELSEWHERE)
+            raise refused_edit(f"{key} are defined elsewhere", editor.location_of(node), ELSEWHERE)
         _take(editor, node.get("include"), node, missing, comparison_key)
         # A live item under `exclude` is no longer excluded.
         _take(editor, node.get("exclude"), node, extra, comparison_key)
@@ -198,7 +187,7 @@ def change_list(
 def change_items(
     editor: YamlEditor, node: Node, missing: Sequence[Json], extra: Sequence[Json], comparison_key: ComparisonKey
 ) -> None:
-    """Remove and add items of a list that is complete, without `include` and `exclude`. Raises EditRefused."""
+    """Remove and add items of a list that is complete, without `include` and `exclude`. Raises ProblemsFound."""
     _take(editor, node, node, missing, comparison_key)
     if extra:
         _require_list(editor, node)
@@ -206,9 +195,9 @@ def change_items(
 
 
 def _require_list(editor: YamlEditor, node: Node, what: str = "this list is") -> None:
-    """Return if a node is a list that no alias repeats. Raises EditRefused."""
+    """Return if a node is a list that no alias repeats. Raises ProblemsFound."""
     if node.kind != "list":
-        raise EditRefused(f"{what} defined elsewhere", editor.location_of(node), ELSEWHERE)
+        raise refused_edit(f"{what} defined elsewhere", editor.location_of(node), ELSEWHERE)
     editor.refuse_shared(node)
 
 
@@ -234,36 +223,36 @@ def _take(editor: YamlEditor, node: Node | None, above: Node, items: Iterable[Js
     for lost in (item for key, item in wanted.items() if key not in matched):
         message = f"{lost if isinstance(lost, str) else 'an item'} is not in this list itself"
         hint = f"It comes from an alias, a variable, a set or a file. {ELSEWHERE}"
-        raise EditRefused(message, editor.location_of(listed), hint)
+        raise refused_edit(message, editor.location_of(listed), hint)
 
 
 def require_literal(editor: YamlEditor, node: Node | None, parent: Node) -> Node:
-    """Return the node if its value is written there literally. Raises EditRefused for None, an alias or a variable."""
+    """Return the node if its value is written there; raise ProblemsFound for None, an alias or a variable."""
     if node is None:
-        raise EditRefused("what differs is not written out here", editor.location_of(parent), ELSEWHERE)
+        raise refused_edit("what differs is not written out here", editor.location_of(parent), ELSEWHERE)
     if node.kind == "alias":
         hint = "Replace the alias by its value, and run it again."
-        raise EditRefused("this comes from an alias", editor.location_of(node), hint)
+        raise refused_edit("this comes from an alias", editor.location_of(node), hint)
     if "$(" in node.text.replace("$$(", ""):
         hint = "Change the variable, or replace it by its value, and run it again."
-        raise EditRefused(f"this comes from a variable: {node.text}", editor.location_of(node), hint)
+        raise refused_edit(f"this comes from a variable: {node.text}", editor.location_of(node), hint)
     return node
 
 
 def set_key(editor: YamlEditor, entry: Node, key: str, raw: Json) -> None:
-    """Set the value under a key, adding the key if needed. Raises EditRefused."""
+    """Set the value under a key, adding the key if needed. Raises ProblemsFound."""
     node = entry.get(key)
     if node is not None:
         replace_value(editor, require_literal(editor, node, entry), raw)
         return
     editor.refuse_shared(entry)
     if not entry.parts:
-        raise EditRefused("this mapping is empty", editor.location_of(entry))
+        raise refused_edit("this mapping is empty", editor.location_of(entry))
     entry.added_keys[key] = raw
 
 
 def remove_key(editor: YamlEditor, entry: Node, key: str) -> None:
-    """Remove a key and its value. Raises EditRefused."""
+    """Remove a key and its value. Raises ProblemsFound."""
     node = entry.get(key)
     if node is not None:
         editor.refuse_shared(node)
@@ -274,7 +263,7 @@ Condition = dict[str, Json]
 
 
 def change_conditions(editor: YamlEditor, entry: Node, missing: Sequence[Json], extra: Sequence[Json]) -> None:
-    """Edit conditions on a field that has both a declared and a live one; add and remove others. Raises EditRefused."""
+    """Edit conditions on a field that has a declared and a live one; add and remove others. Raises ProblemsFound."""
     node = require_literal(editor, entry.get("conditions"), entry)
     _require_list(editor, node, "the conditions are")
     added = cast("list[Condition]", list(extra))
@@ -294,7 +283,7 @@ def change_conditions(editor: YamlEditor, entry: Node, missing: Sequence[Json], 
 def _find(editor: YamlEditor, node: Node, wanted: Condition) -> int:
     """Return the index of the item with that condition: with its system condition, else with none.
 
-    Raises EditRefused.
+    Raises ProblemsFound.
     """
     fit = [
         at
@@ -310,11 +299,11 @@ def _find(editor: YamlEditor, node: Node, wanted: Condition) -> int:
             if isinstance(value, dict) and value.get("system_condition") == escape_variables(system):
                 return at
     message = f"the condition on {wanted['field']} is not in this list itself"
-    raise EditRefused(message, editor.location_of(node), f"It comes from an alias, a variable or a set. {ELSEWHERE}")
+    raise refused_edit(message, editor.location_of(node), f"It comes from an alias, a variable or a set. {ELSEWHERE}")
 
 
 def _turn(editor: YamlEditor, item: Node, wanted: Condition) -> None:
-    """Change a condition to another one on the same field. Raises EditRefused."""
+    """Change a condition to another one on the same field. Raises ProblemsFound."""
     old = cast(Condition, item.value())
     before, after = _choices(unescape_variables(old)), _choices(wanted)
     known = {choice_key(one) for one in before}

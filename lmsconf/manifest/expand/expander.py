@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
-
-from msgspec import Struct, field
 
 from lmsconf.errors import Problem, SourceLocation
 from lmsconf.manifest.expand.sets import (
@@ -13,12 +12,12 @@ from lmsconf.manifest.expand.sets import (
     PEOPLE_SETS,
     WINDOWS,
     NamedSets,
-    PeopleSetExpander,
+    PeopleExpander,
     UndeclaredNames,
     put_windows,
     referenced_names,
 )
-from lmsconf.manifest.expand.table_files import TableFiles, TablePeopleExpander, matching_keys
+from lmsconf.manifest.expand.table_files import TableFiles, matching_keys
 from lmsconf.manifest.expand.variables import Reporter, Variables
 from lmsconf.manifest.file_set import ManifestFileReader
 from lmsconf.manifest.nodes import EntrySourceMap, KeyPath, Map, Seq, combine_items
@@ -38,40 +37,33 @@ CHOICES: Final = "choices"
 _ChoiceNames: TypeAlias = "tuple[str, ...] | None"
 
 
-class ChoicesByField(Struct):
-    """The choices of each declared field. `only_in` allows one field to be declared differently per workspace."""
+class ConditionExpander:
+    """Expand `use` and `except` in the conditions of an entry, once all fields and sets are gathered.
 
-    undeclared: UndeclaredNames
-    _known: dict[str, set[_ChoiceNames]] = field(default_factory=dict)
+    `only_in` allows one field to be declared differently per workspace.
+    """
 
-    def take(self, body: Map) -> None:
+    def __init__(self, sets: NamedSets) -> None:
+        self._sets = sets
+        self._reporter = sets.reporter
+        self._choices: defaultdict[str, set[_ChoiceNames]] = defaultdict(set)
+
+    def add_field(self, body: Map) -> None:
         """Add the choices of one field declaration."""
         choices = body.get(CHOICES)
-        listed = tuple(_name(item) for item in choices) if isinstance(choices, list) else None
-        self._known.setdefault(normalize_name(str(body["name"])), set()).add(listed)
+        names = (item["name"] if isinstance(item, dict) else item for item in cast("list[Json]", choices or ()))
+        listed = tuple(normalize_name(str(name)) for name in names) if isinstance(choices, list) else None
+        self._choices[normalize_name(str(body["name"]))].add(listed)
 
-    def choices_of_field(self, name: str) -> tuple[str, ...] | str:
+    def _choices_of_field(self, name: str) -> tuple[str, ...] | str:
         """Return all choices of a field, or the reason why they are unknown, as text."""
-        declarations = self._known.get(normalize_name(name))
+        declarations = self._choices.get(normalize_name(name))
         if declarations is None:
             return "is not declared here"
         if len(declarations) > 1:
             return "is declared with other choices for other workspaces"
         (listed,) = declarations
         return "is declared without the whole list of its choices" if listed is None else listed
-
-
-def _name(item: Json) -> str:
-    return normalize_name(str(item["name"] if isinstance(item, dict) else item))
-
-
-class ConditionExpander:
-    """Expand `use` and `except` in the conditions of an entry, once all fields and sets are gathered."""
-
-    def __init__(self, sets: NamedSets, choices: ChoicesByField) -> None:
-        self._sets = sets
-        self._reporter = sets.reporter
-        self._choices = choices
 
     def expand(self, body: Map, places: EntrySourceMap) -> Map:
         """Return the entry with its conditions expanded."""
@@ -104,13 +96,13 @@ class ConditionExpander:
             return condition
         name = str(condition["field"])
         at = f"except: the field {quote_name(name)}"
-        known = self._choices.choices_of_field(name)
+        known = self._choices_of_field(name)
         if CHOICES in condition:
             message = "choices and except exclude each other"
             self._reporter.refuse("manifest/together", message, places.key(*path, EXCEPT), "Keep one of them.")
         elif isinstance(known, tuple):
             return self._but(condition, known, places, (*path, EXCEPT))
-        elif self._choices.undeclared.may_have_field(name):
+        elif self._sets.undeclared.may_have_field(name):
             self._reporter.refused += 1  # an error of its declaration says so already
         else:
             hint = "List all its choices where it is declared, or write the choices here."
@@ -128,8 +120,8 @@ class ConditionExpander:
                 self._reporter.refuse("reference/unknown-choice", message, places.at(*path, number), hint)
         left = [one for one in known if one not in excluded]
         if not left:
-            message, hint = f"except: no choice of the field {name} is left", "Keep one, or remove the condition."
-            self._reporter.refuse("reference/except", message, places.key(*path), hint)
+            message = f"except: no choice of the field {name} is left"
+            self._reporter.refuse("reference/except", message, places.key(*path), "Keep one, or remove the condition.")
         where = places.at(*path)
         return _replaced(condition, EXCEPT, CHOICES, combine_items((one, where) for one in left))
 
@@ -163,7 +155,7 @@ def _with(body: Map, conditions: Seq) -> Map:
 
 
 class EntryExpander:
-    """Expand entries, given the sets of all files. choices: those of all declared fields, taken before any `expand`."""
+    """Expand entries, given the sets of all files. conditions: knows all declared fields before any `expand`."""
 
     def __init__(
         self,
@@ -174,11 +166,9 @@ class EntryExpander:
     ) -> None:
         self._reporter = reporter
         self._sets = {section: NamedSets(section, shape, reporter, undeclared) for section, shape in sets.items()}
-        self.choices = ChoicesByField(undeclared)
         self.tables = TableFiles(files, reporter.problems)
-        self._files = TablePeopleExpander(self.tables)
-        self._people = PeopleSetExpander(self._sets[PEOPLE_SETS], self._files)
-        self._conditions = ConditionExpander(self._sets[CONDITION_SETS], self.choices)
+        self._people = PeopleExpander(self._sets[PEOPLE_SETS], self.tables)
+        self.conditions = ConditionExpander(self._sets[CONDITION_SETS])
 
     def collect_sets(self, layers: Iterable[Iterable[Document]], variables: Variables) -> None:
         """Collect the sets of the documents of each folder, since any of them may be used in any file."""
@@ -192,11 +182,10 @@ class EntryExpander:
         lists = [found for trail in section.people for found in matching_keys(body, trail, ())]
         before = self._reporter.refused
         self._people.expand(lists, places)
-        listed = self._files.expand(lists, places)
-        whole = self._conditions.expand(body, places) if has_conditions else body
+        whole = self.conditions.expand(body, places) if has_conditions else body
         windows = [found for trail in section.windows for found in matching_keys(body, trail, ())]
         put_windows(self._sets[WINDOWS], windows, places)
-        return whole if listed and self._reporter.refused == before else None
+        return whole if self._reporter.refused == before else None
 
     def unused_set_notes(self) -> Iterator[Problem]:
         """Yield a note for each unused set."""

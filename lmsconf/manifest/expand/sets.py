@@ -7,10 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, cast
 
 from msgspec import Struct, field
-from msgspec.structs import replace
 
-from lmsconf.errors import Problem, Severity, SourceLocation
-from lmsconf.manifest.expand.table_files import KeyMatch, TablePeopleExpander
+from lmsconf.errors import Problem, ProblemsFound, Severity, SourceLocation
+from lmsconf.manifest.expand.table_files import FILE, KeyMatch, TableFiles
 from lmsconf.manifest.expand.variables import Reporter, Variables
 from lmsconf.manifest.nodes import (
     CombinedSource,
@@ -19,7 +18,6 @@ from lmsconf.manifest.nodes import (
     Map,
     Mark,
     Seq,
-    Source,
     combine_items,
 )
 from lmsconf.manifest.schema_check import SchemaFinding, SchemaValidator, properties
@@ -32,13 +30,12 @@ class UndeclaredNames(Struct):
     """What was not read because of an error that is reported already.
 
     everything: a file could not be read whole. sections: sections of which a name may be missing. fields: names of
-    fields whose choices may be missing; any_field: that of some field.
+    fields whose choices may be missing; None for a field without a name.
     """
 
     everything: bool = False
     sections: set[str] = field(default_factory=set)
-    fields: set[str] = field(default_factory=set)
-    any_field: bool = False
+    fields: set[str | None] = field(default_factory=set)
 
     def doubt_sections(self, finding: SchemaFinding) -> None:
         """A section of a manifest has the wrong shape, or a name that may be meant for one."""
@@ -54,18 +51,11 @@ class UndeclaredNames(Struct):
     def doubt_field(self, body: Json) -> None:
         """An entry that declares a field has the wrong shape."""
         name = body.get("name") if isinstance(body, dict) else None
-        if isinstance(name, str):
-            self.fields.add(normalize_name(name))
-        else:
-            self.any_field = True
-
-    def may_have(self, section: str) -> bool:
-        """Whether a name of this section may be declared where it was not read."""
-        return self.everything or section in self.sections
+        self.fields.add(normalize_name(name) if isinstance(name, str) else None)
 
     def may_have_field(self, name: str) -> bool:
         """Whether the choices of this field may be declared where they were not read."""
-        return self.everything or self.any_field or bool(self.sections) or normalize_name(name) in self.fields
+        return self.everything or bool(self.sections) or not self.fields.isdisjoint((normalize_name(name), None))
 
 
 def valid_part(shape: SchemaValidator, body: Json, findings: Sequence[SchemaFinding]) -> Map | None:
@@ -101,19 +91,14 @@ _NOUNS: Final = {PEOPLE_SETS: "people set", CONDITION_SETS: "condition set", WIN
 class NamedSet(Struct):
     """One set or window. value: its content; None if it is invalid. where: the location of its name.
 
-    source and at: the position of its value. layer: the index of its folder. used: whether anything references it.
+    places: those of its value. layer: the index of its folder. used: whether anything references it.
     """
 
     value: Json
     where: SourceLocation
-    source: Source
-    at: Mark
+    places: EntrySourceMap
     layer: int = 0
     used: bool = False
-
-    @property
-    def places(self) -> EntrySourceMap:
-        return EntrySourceMap(self.value, self.source, self.at)
 
 
 class NamedSets(Struct):
@@ -131,7 +116,7 @@ class NamedSets(Struct):
         if not isinstance(definitions, Map):
             return
         for key, value, at in definitions.parts():
-            where = definitions.source.where(cast(Mark, definitions.key_mark(cast(str, key))))
+            where = definitions.source.where(cast(Mark, definitions.mark(key, 0)))
             name = normalize_name(cast(str, key))
             first = self._known.get(name)
             if first is not None and first.layer == layer:
@@ -139,29 +124,27 @@ class NamedSets(Struct):
                 message = f"{self._noun} {quote_name(name)}: declared twice"
                 self.reporter.tell(f"{self._code_area}/twice", message, where, hint)
                 continue
-            checked = self._checked(name, value, definitions.source, at, where, variables)
-            self._known[name] = replace(checked, layer=layer)
+            before = self.reporter.refused
+            whole = variables.substitute(value, definitions.source, at)
+            places = EntrySourceMap(whole, definitions.source, at)
+            is_valid = self.reporter.refused == before and self._is_valid(name, whole, places)
+            self._known[name] = NamedSet(whole if is_valid else None, where, places, layer)
 
-    def _checked(
-        self, name: str, value: Json, source: Source, at: Mark, where: SourceLocation, variables: Variables
-    ) -> NamedSet:
-        before = self.reporter.refused
-        whole = variables.substitute(value, source, at)
-        is_complete = self.reporter.refused == before
-        findings = self.shape.validate(whole) if is_complete else []
+    def _is_valid(self, name: str, value: Json, places: EntrySourceMap) -> bool:
+        """Whether the content of a set fits its schema; if not, report why."""
+        findings = self.shape.validate(value)
         for finding in findings:
             from lmsconf.manifest.schema_messages import problems_of
 
-            places = EntrySourceMap(whole, source, at)
             self.reporter.problems += problems_of(finding, places, f"{self._noun} {quote_name(name)}")
-        return NamedSet(whole if is_complete and not findings else None, where, source, at)
+        return not findings
 
     def find(self, name: str, where: SourceLocation) -> NamedSet | None:
         """Return the set with that name; None after reporting that there is none, or an error where it may stand."""
         named_set = self._known.get(normalize_name(name))
         if named_set is not None:
             named_set.used = True
-        elif self.undeclared.may_have(self.section):
+        elif self.undeclared.everything or self.section in self.undeclared.sections:
             self.reporter.refused += 1
         else:
             known = known_names(self._known) if self._known else f"Write it under {self.section}:."
@@ -191,20 +174,20 @@ class NamedSets(Struct):
         return "window" if self.section == WINDOWS else "set"
 
 
-class PeopleSetExpander:
-    """Replace `{set: NAME}` by the people of the set, as a whole list or as an item of one."""
+class PeopleExpander:
+    """Replace `{set: NAME}` and `{file, column}` by the people that they stand for."""
 
-    def __init__(self, sets: NamedSets, files: TablePeopleExpander) -> None:
+    def __init__(self, sets: NamedSets, tables: TableFiles) -> None:
         self._sets = sets
-        self._files = files
+        self._tables = tables
         self._people: dict[str, Seq | None] = {}
 
     def expand(self, lists: Iterable[KeyMatch], places: EntrySourceMap) -> None:
-        """Replace every set reference in an entry, in place; refuse a set that is unknown, invalid or empty."""
+        """Replace every reference in an entry, in place; refuse one that is unknown, invalid or empty."""
         for node, step, path in lists:
             value = node[step]
-            if isinstance(value, Map) and SET in value:
-                people = self._named(value, places, path)
+            if isinstance(value, Map) and (SET in value or FILE in value):
+                people = self._named(value, places, path) if SET in value else self._listed(value, places, path)
                 node[step] = value if people is None else people
             elif isinstance(value, Seq) and Map in {*map(type, value)}:
                 node[step] = self._mixed(value, places, path)
@@ -243,14 +226,19 @@ class PeopleSetExpander:
         return people
 
     def _read(self, people_set: NamedSet) -> Seq | None:
-        """Return the people of a set, from its CSV file if it has one; None if the file or the set is invalid."""
+        """Return the people of a set, from its file if it has one; None if the file or the set is invalid."""
         if isinstance(people_set.value, Map):
-            holder = Map(people_set.source, {SET: people_set.value}, [people_set.at, people_set.at])
-            whole = self._files.expand(
-                [(holder, SET, (SET,))], EntrySourceMap(holder, people_set.source, people_set.at)
-            )
-            return cast(Seq, holder[SET]) if whole else None
+            return self._listed(people_set.value, people_set.places, ())
         return cast("Seq | None", people_set.value)
+
+    def _listed(self, reference: Map, places: EntrySourceMap, path: KeyPath) -> Seq | None:
+        """Return the people in a file; None after reporting why it cannot be used."""
+        try:
+            return self._tables.people(reference, path, places)
+        except ProblemsFound as wrong:
+            self._sets.reporter.problems += wrong.problems
+            self._sets.reporter.refused += 1
+            return None
 
 
 def referenced_names(body: Mapping[str, Json], key: str) -> list[tuple[str, KeyPath]]:

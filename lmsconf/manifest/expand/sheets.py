@@ -7,10 +7,10 @@ from typing import Final, cast
 
 from msgspec.structs import replace
 
-from lmsconf.errors import Problem, Severity, SourceLocation, shorten
+from lmsconf.errors import Problem, ProblemsFound, Severity, SourceLocation, problem_found, shorten
 from lmsconf.kinds.content_target.parse import audience_forms, audience_from_text
 from lmsconf.manifest.expand.sets import ALLOW_EMPTY
-from lmsconf.manifest.expand.table import Table, TableSource, UnusableTable
+from lmsconf.manifest.expand.table import Table, TableSource, column_name, known_columns, require_columns
 from lmsconf.manifest.expand.table_files import FILE, TableFiles, selection_text
 from lmsconf.manifest.nodes import EntrySourceMap, Map, Seq, pack_mark
 from lmsconf.manifest.schemas import SHEET_PROPERTIES, item_keys
@@ -40,13 +40,12 @@ class SheetEntries:
             columns = self._columns(table, cast("Mapping[str, Json]", reference.get("where", {})))
             rows = self._tables.rows(table, reference, (), places, columns.values())
             if not rows and reference.get(ALLOW_EMPTY) is not True:
-                raise UnusableTable(_nothing(table, reference, places))
+                raise _nothing(table, reference, places)
             if len(rows) > MOST_ROWS:
-                raise UnusableTable(_too_many(len(rows), places))
-        except UnusableTable as wrong:
-            if wrong.problem is not None:
-                code = wrong.problem.code.replace("people/", "sheet/")
-                self._tables.problems.append(replace(wrong.problem, code=code))
+                raise _too_many(len(rows), places)
+        except ProblemsFound as wrong:
+            for problem in wrong.problems:
+                self._tables.problems.append(replace(problem, code=problem.code.replace("people/", "sheet/")))
             return
         defaults = {key: value for key, value in reference.items() if key not in SHEET_PROPERTIES}
         locations = [place for key in defaults for place in (places.key(key), places.at(key))]
@@ -57,34 +56,20 @@ class SheetEntries:
                 yield entry
 
     def _columns(self, table: Table, where_names: Iterable[str]) -> dict[str, int]:
-        """Map each known column to its index. Raises UnusableTable without a required one, or with one twice.
-
-        Case does not matter, and a space or a hyphen is as good as an underscore.
-        """
+        """Map each known column to its index. Raises ProblemsFound without a required one, or with one twice."""
         required = (self._items.subject, self._items.noun)
         known = (*required, *self._keys)
-        columns: dict[str, int] = {}
-        ignored: list[str] = []
+        columns = known_columns(table, known, "sheet/column")
         selecting = set(map(normalize_name, where_names))
+        ignored: list[str] = []
         for number, title in enumerate(table.columns):
-            name = "_".join(title.casefold().replace("-", " ").split())
-            where = table.sheet.where(table.header, number)
-            if name in columns:
-                hint = "Give each column its own name."
-                raise UnusableTable(_problem("column", f'there are several columns "{name}"', hint, where))
-            if name in known:
-                columns[name] = number
-            elif title in selecting:
-                continue
-            elif near := did_you_mean(name, [one for one in known if one not in columns]):
-                raise UnusableTable(_problem("column", f'unknown column "{shorten(title)}"', near, where))
-            elif title:
+            if title and number not in columns.values() and title not in selecting:
+                if near := did_you_mean(column_name(title), [one for one in known if one not in columns]):
+                    where = table.sheet.where(table.header, number)
+                    raise problem_found("sheet/column", f'unknown column "{shorten(title)}"', near, where)
                 ignored.append(shorten(title))
-        for name in required:
-            if name not in columns:
-                hint = f"The first row names {' and '.join(required)}; optional are {', '.join(self._keys)}."
-                where = table.sheet.row(table.header)
-                raise UnusableTable(_problem("column", f'there is no column "{name}"', hint, where))
+        hint = f"The first row names {' and '.join(required)}; optional are {', '.join(self._keys)}."
+        require_columns(table, columns, required, "sheet/column", hint)
         if ignored:
             hint = f"These are read: {', '.join(known)}."
             message = f"columns that are not read: {', '.join(ignored)}"
@@ -145,13 +130,14 @@ def _no_boolean(name: str, text: str, where: SourceLocation) -> Problem:
     return _problem("boolean", f'{name} must be true or false, and is "{shorten(text)}"', hint, where)
 
 
-def _nothing(table: Table, reference: Map, places: EntrySourceMap) -> Problem:
+def _nothing(table: Table, reference: Map, places: EntrySourceMap) -> ProblemsFound:
     selected = selection_text(reference)
     message = f"there is no row{selected or ' below the header'}, so {places.at(FILE)} would declare nothing"
-    return _problem("nothing", message, "Set `allow_empty: true` to allow this.", table.sheet.row(table.header))
+    hint = "Set `allow_empty: true` to allow this."
+    return problem_found("sheet/nothing", message, hint, table.sheet.row(table.header))
 
 
-def _too_many(count: int, places: EntrySourceMap) -> Problem:
+def _too_many(count: int, places: EntrySourceMap) -> ProblemsFound:
     message = f"the sheet comes to {count:,} rows, and at most {MOST_ROWS:,} are read as entries"
     hint = "Assign to groups instead of to single people, or split the project into several."
-    return _problem("too-many", message, hint, places.at(FILE))
+    return problem_found("sheet/too-many", message, hint, places.at(FILE))

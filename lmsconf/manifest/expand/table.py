@@ -6,32 +6,23 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Final, Protocol, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lmsconf.errors import Problem, SourceLocation, shorten
+from lmsconf.errors import Problem, ProblemsFound, SourceLocation, problem_found, shorten
 from lmsconf.manifest.nodes import Map, Mark, Source, unpack_mark
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import FORBIDDEN, did_you_mean, normalize_name
 
 CSV: Final = "CSV file"
+WORKBOOK_STARTS: Final = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
+"""First bytes of a zip file, and of a compound file, which older and encrypted workbooks are."""
+WORKBOOK_ENDINGS: Final = (".xlsx", ".xlsm", ".ods")
 TableRow: TypeAlias = "tuple[int, tuple[str, ...]]"
-
-
-class CellPositions(Protocol):
-    """Locations in the file of a table. Lines, or rows of a worksheet, count from 1, columns from 0."""
-
-    @property
-    def path(self) -> str:
-        """The path of the file in the project."""
-
-    def where(self, line: int, column: int) -> SourceLocation:
-        """Return the location of a cell of the row that begins on `line`."""
-
-    def row(self, line: int) -> SourceLocation:
-        """Return the location of the row that begins on `line`."""
+CellPositions: TypeAlias = "CsvPositions | WorkbookPositions"
+"""Locations in the file of a table. Lines, or rows of a worksheet, count from 1, columns from 0."""
 
 
 class TableFault(Struct, frozen=True):
@@ -82,19 +73,11 @@ class TableSource(Source):
         return Map(self, body, [at for key in body for at in (marks.get(key, 0), marks.get(key, 0))])
 
 
-class UnusableTable(Exception):
-    """Raised for a table or a list that cannot be built. problem: the reason; None if it was reported before."""
-
-    def __init__(self, problem: Problem | None) -> None:
-        super().__init__(problem.message if problem else "")
-        self.problem = problem
-
-
 def table_of(sheet: CellPositions, noun: str, rows: list[TableRow]) -> Table:
-    """Build a table from its rows that are not empty; the first is the header. Raises UnusableTable without any."""
+    """Build a table from its rows that are not empty; the first is the header. Raises ProblemsFound without any."""
     if not rows:
-        message, hint = f"this {noun} is empty", "Its first line must name the columns."
-        raise UnusableTable(Problem(code="people/csv", message=message, hint=hint, source=sheet.row(1)))
+        hint = "Its first line must name the columns."
+        raise problem_found("people/csv", f"this {noun} is empty", hint, sheet.row(1))
     columns = _named(rows[0][1])
     filled = tuple((line, cells + ("",) * (len(columns) - len(cells))) for line, cells in rows[1:])
     return Table(sheet, noun, rows[0][0], columns, filled)
@@ -119,7 +102,7 @@ def shifted_row_problems(table: Table) -> Iterator[Problem]:
 
 
 def column_index(table: Table, name: str, where: SourceLocation) -> int:
-    """Return the index of the column with that name. Raises UnusableTable if none or several have it."""
+    """Return the index of the column with that name. Raises ProblemsFound if none or several have it."""
     name = normalize_name(name)
     if table.columns.count(name) == 1:
         return table.columns.index(name)
@@ -133,7 +116,31 @@ def column_index(table: Table, name: str, where: SourceLocation) -> int:
         source = table.sheet.where(table.header, table.columns.index(name, table.columns.index(name) + 1))
         message, hint = f'there are several columns "{shorten(name)}"', "Give each column its own name."
     hint = f"{hint} {where} uses it."
-    raise UnusableTable(Problem(code="people/column", message=message, hint=hint, source=source))
+    raise problem_found("people/column", message, hint, source)
+
+
+def column_name(title: str) -> str:
+    """Return the name of a column by its title: case does not matter, and a space or a hyphen is an underscore."""
+    return "_".join(title.casefold().replace("-", " ").split())
+
+
+def known_columns(table: Table, known: Sequence[str], code: str) -> dict[str, int]:
+    """Map each known column to its index. Raises ProblemsFound, with this code, for one that is there twice."""
+    columns: dict[str, int] = {}
+    for number, title in enumerate(table.columns):
+        if (name := column_name(title)) in columns:
+            where, hint = table.sheet.where(table.header, number), "Give each column its own name."
+            raise problem_found(code, f'there are several columns "{name}"', hint, where)
+        if name in known:
+            columns[name] = number
+    return columns
+
+
+def require_columns(table: Table, columns: Mapping[str, int], required: Sequence[str], code: str, hint: str) -> None:
+    """Raise ProblemsFound, with this code, for a required column that a table does not have."""
+    for name in required:
+        if name not in columns:
+            raise problem_found(code, f'there is no column "{name}"', hint, table.sheet.row(table.header))
 
 
 SEPARATORS: Final = (",", ";", "\t")
@@ -220,22 +227,38 @@ class CsvPositions(Struct, frozen=True, dict=True):
         return stop.start() if stop else len(self.text)
 
 
+class WorkbookPositions(NamedTuple):
+    """Locations of the cells of one sheet."""
+
+    path: str
+    sheet: str
+
+    def where(self, line: int, column: int) -> SourceLocation:
+        """Return the location of a cell; columns count from 0."""
+        return SourceLocation(self.path, line, column + 1, sheet=self.sheet)
+
+    def row(self, line: int) -> SourceLocation:
+        """Return the location of the first cell of a row."""
+        return self.where(line, 0)
+
+
 def parse_csv_table(path: str, text: str) -> Table:
-    """Parse CSV text. Raises UnusableTable with the line that cannot be parsed."""
+    """Parse CSV text. Raises ProblemsFound with the line that cannot be parsed."""
     sheet = CsvPositions(path, text)
     if forbidden := FORBIDDEN.search(text):
-        message, where = (
-            f"the character U+{ord(forbidden[0]):04X} is not allowed here",
-            sheet.offset_location(forbidden.start()),
-        )
-        raise UnusableTable(Problem(code="people/csv", message=message, hint="Remove it.", source=where))
+        raise forbidden_character_found(forbidden[0], sheet.offset_location(forbidden.start()))
     rows = list(_rows(sheet))
     _refuse_preamble(sheet, rows)
     return replace(table_of(sheet, CSV, rows), faults=tuple(_formulas(sheet, rows)))
 
 
+def forbidden_character_found(char: str, where: SourceLocation) -> ProblemsFound:
+    """Return the error for a character that a table must not have."""
+    return problem_found("people/csv", f"the character U+{ord(char):04X} is not allowed here", "Remove it.", where)
+
+
 def _refuse_preamble(sheet: CsvPositions, rows: list[TableRow]) -> None:
-    """Raise UnusableTable if the first line is one text without columns, and the second one names the columns."""
+    """Raise ProblemsFound if the first line is one text without columns, and the second one names the columns."""
     if len(rows) < 2 or any(rows[0][1][1:]):
         return
     line, cells = rows[1]
@@ -243,7 +266,7 @@ def _refuse_preamble(sheet: CsvPositions, rows: list[TableRow]) -> None:
     if separated and not any("@" in cell for cell in cells):
         message = f'the first line, "{shorten(rows[0][1][0])}", does not name the columns; line {line} seems to'
         hint = f"Delete line {rows[0][0]}: the first line of a CSV file must name the columns."
-        raise UnusableTable(Problem(code="people/csv", message=message, hint=hint, source=sheet.row(rows[0][0])))
+        raise problem_found("people/csv", message, hint, sheet.row(rows[0][0]))
 
 
 def _formulas(sheet: CsvPositions, rows: list[TableRow]) -> Iterator[TableFault]:
@@ -261,7 +284,7 @@ def _formulas(sheet: CsvPositions, rows: list[TableRow]) -> Iterator[TableFault]
 
 
 def _rows(sheet: CsvPositions) -> Iterator[TableRow]:
-    """Yield the rows that are not empty, each with the line on which it begins. Raises UnusableTable."""
+    """Yield the rows that are not empty, each with the line on which it begins. Raises ProblemsFound."""
     import csv  # many projects have no table
     import io
 
@@ -278,6 +301,4 @@ def _rows(sheet: CsvPositions) -> Iterator[TableRow]:
     except csv.Error as error:
         message = f"this row cannot be read: {error}"
         hint = 'Close each quote that opens a cell, and write a quote inside one twice: "".'
-        raise UnusableTable(
-            Problem(code="people/csv", message=message, hint=hint, source=sheet.bad_quote_location(line))
-        ) from error
+        raise problem_found("people/csv", message, hint, sheet.bad_quote_location(line)) from error

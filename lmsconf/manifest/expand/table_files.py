@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
 from typing import Final, TypeAlias, cast
@@ -12,18 +12,19 @@ from typing import Final, TypeAlias, cast
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from lmsconf.errors import Problem, Severity, SourceLocation, shorten
+from lmsconf.errors import Problem, ProblemsFound, Severity, SourceLocation, problem_found, shorten
 from lmsconf.manifest.expand.table import (
     CSV,
+    WORKBOOK_ENDINGS,
+    WORKBOOK_STARTS,
     Table,
     TableRow,
     TableSource,
-    UnusableTable,
     column_index,
     parse_csv_table,
     shifted_row_problems,
 )
-from lmsconf.manifest.file_set import ManifestFileReader, UnreadableFile, decode_text
+from lmsconf.manifest.file_set import ManifestFileReader, decode_text
 from lmsconf.manifest.nodes import (
     EntrySourceMap,
     KeyPath,
@@ -38,45 +39,49 @@ from lmsconf.model.names import did_you_mean, normalize_name
 
 FILE: Final = "file"
 SHEET: Final = "sheet"
-WORKBOOK_STARTS: Final = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
-"""First bytes of a zip file, and of a compound file, which older and encrypted workbooks are."""
-WORKBOOK_ENDINGS: Final = (".xlsx", ".xlsm", ".ods")
+
+
+_ADDRESS = re.compile(r"[^@\s]+@[^@\s]+")
+_LONGEST_ADDRESS = 320
+_NO_ADDRESS = "this row has no e-mail, so it adds nobody"
+MOST_PEOPLE: Final = 2_000_000
+"""Maximum number of rows that all lists may take together."""
+_MOST_VALUES: Final = 1_000
 
 
 class TableFiles(Struct):
-    """Read the tables that manifests refer to, each once."""
+    """Read the tables that manifests refer to, each once, and the lists of people in them."""
 
     files: ManifestFileReader
     problems: list[Problem]
     _contents: dict[Path, bytes] = field(default_factory=dict)
     _tables: dict[tuple[Path, str | None], Table | None] = field(default_factory=dict)
+    _left: int = MOST_PEOPLE
     _indexes: dict[tuple[int, tuple[int, ...]], dict[tuple[str, ...], list[TableRow]]] = field(default_factory=dict)
 
     def table(self, reference: Map, path: KeyPath, places: EntrySourceMap) -> Table:
         """Return the table of `reference`, which stands at `path` of an entry.
 
-        Raises UnusableTable if the file is missing, outside the project or unreadable.
+        Raises ProblemsFound if the file is missing, outside the project or unreadable.
         """
         name, where = str(reference[FILE]), places.at(*path, FILE)
         target = (self.files.root / where.file).parent / name
         if Path(name).is_absolute() or "\0" in name or not self.files.is_inside_project(target):
             hint = "Name a file inside the project, relative to this manifest."
-            message = f"{shorten(name)} is outside the project"
-            raise UnusableTable(Problem(code="people/outside", message=message, hint=hint, source=where))
+            raise problem_found("people/outside", f"{shorten(name)} is outside the project", hint, where)
         if not os.path.isfile(target):  # noqa: PTH113  # Path.is_file raises for a name that is too long
             relative = self.files.relative_path(target)
-            hint, message = "The path is relative to this manifest.", f"there is no file {shorten(relative)}"
             if os.path.isdir(target):  # noqa: PTH112  # likewise
-                hint, message = "Name a file in it.", f"{shorten(relative)} is a folder"
-            raise UnusableTable(Problem(code="people/no-file", message=message, hint=hint, source=where))
-        sheet = str(reference[SHEET]) if SHEET in reference else None
-        key = Path(os.path.realpath(target)), sheet
+                raise problem_found("people/no-file", f"{shorten(relative)} is a folder", "Name a file in it.", where)
+            hint = "The path is relative to this manifest."
+            raise problem_found("people/no-file", f"there is no file {shorten(relative)}", hint, where)
+        key = Path(os.path.realpath(target)), (str(reference[SHEET]) if SHEET in reference else None)
         if key not in self._tables:
             self._tables[key] = None  # another reference to it does not report it again
             self._tables[key] = self._read(target, key, places.at(*path, SHEET))
         table = self._tables[key]
         if table is None:
-            raise UnusableTable(None)
+            raise ProblemsFound([])
         return table
 
     def rows(
@@ -84,7 +89,7 @@ class TableFiles(Struct):
     ) -> Sequence[TableRow]:
         """Return the rows that `where` selects, to read these columns of them.
 
-        Raises UnusableTable for a column that the table does not have, and for merged cells in these columns.
+        Raises ProblemsFound for a column that the table does not have, and for merged cells in these columns.
         """
         filters = [
             (column_index(table, name, places.key(*path, "where", name)), normalize_name(str(value)))
@@ -93,8 +98,45 @@ class TableFiles(Struct):
         faults = list(islice(table.column_faults({*columns, *(number for number, _ in filters)}), ENOUGH))
         self.problems += faults
         if faults:
-            raise UnusableTable(None)
+            raise ProblemsFound([])
         return self._selected(table, filters) if filters else table.rows
+
+    def people(self, reference: Map, path: KeyPath, places: EntrySourceMap) -> Seq:
+        """Return the addresses in the selected rows, each located in its row of the table. Raises ProblemsFound."""
+        table = self.table(reference, path, places)
+        column = column_index(table, str(reference["column"]), places.at(*path, "column"))
+        people, marks = list[Json](), list[Mark]()
+        rows = self.rows(table, reference, path, places, [column])
+        self._left -= len(rows)
+        if self._left < 0:
+            message = f"the lists of people from files come to more than {MOST_PEOPLE:,} rows"
+            hint = "Select fewer rows with `where`, or split the project."
+            raise problem_found("people/too-many", message, hint, places.at(*path))
+        for line, cells in rows:
+            if self._usable(cells, table, line, column):
+                people.append(cells[column])
+                marks.append(pack_mark(line, column + 1))
+        is_reported = any(cells[column] for _, cells in rows)  # what is no e-mail is an error of its own row
+        if not people and not is_reported and reference.get("allow_empty") is not True:
+            raise _nobody(table, reference, places.at(*path))
+        return Seq(TableSource(table.sheet), people, marks)
+
+    def _usable(self, cells: tuple[str, ...], table: Table, line: int, column: int) -> bool:
+        """Whether a cell holds an e-mail address; if not, report the problem at its location."""
+        address = cells[column]
+        if len(address) <= _LONGEST_ADDRESS and _ADDRESS.fullmatch(address):
+            return True
+        hint = "Write one address in the cell, such as anna.berg@acme.example, or skip the row with `where`."
+        self.problems.append(
+            Problem(
+                code="people/address" if address else "people/no-address",
+                message=f'"{shorten(address)}" is not an e-mail address' if address else _NO_ADDRESS,
+                severity=Severity.ERROR if address else Severity.WARNING,
+                hint=hint if address else "Write the e-mail, or remove the row.",
+                source=table.sheet.where(line, column),
+            )
+        )
+        return False
 
     def _selected(self, table: Table, filters: Sequence[tuple[int, str]]) -> Sequence[TableRow]:
         """Return the rows with these values. Indexed by columns, since many lists may select from one large file."""
@@ -108,28 +150,28 @@ class TableFiles(Struct):
         return self._indexes[key].get(tuple(value for _, value in filters), [])
 
     def _read(self, path: Path, key: tuple[Path, str | None], where: SourceLocation) -> Table:
-        """Return a table. where: the location of the sheet's name. Raises UnusableTable after reporting why."""
+        """Return a table. where: the location of the sheet's name. Raises ProblemsFound after reporting why."""
         name = self.files.relative_path(path)
         real, sheet = key
         try:
             if real not in self._contents:
                 self._contents[real] = self.files.read_table(path)
             table = _parse_table(name, self._contents[real], sheet, where)
-        except (UnreadableFile, UnusableTable) as wrong:
-            self.problems.append(cast(Problem, wrong.problem))
-            raise UnusableTable(None) from wrong
+        except ProblemsFound as wrong:
+            self.problems += wrong.problems
+            raise ProblemsFound([]) from wrong
         # Cells of a workbook cannot be shifted by a separator.
         shifted = list(islice(shifted_row_problems(table), ENOUGH)) if table.noun == CSV else []
         self.problems += shifted
         if shifted:
-            raise UnusableTable(None)
+            raise ProblemsFound([])
         return table
 
 
 def _parse_table(name: str, data: bytes, sheet: str | None, where: SourceLocation) -> Table:
     """Return the table in a file, whose format its first bytes and its name show.
 
-    Raises UnreadableFile and UnusableTable.
+    Raises ProblemsFound.
     """
     if data.startswith(WORKBOOK_STARTS) or name.lower().endswith(WORKBOOK_ENDINGS):
         from lmsconf.manifest.workbook import parse_workbook  # few projects have one
@@ -138,7 +180,7 @@ def _parse_table(name: str, data: bytes, sheet: str | None, where: SourceLocatio
     if sheet is not None:
         hint = "Leave `sheet` out, or name an .xlsx or .ods file."
         message = f"{shorten(name)} is not a workbook, so it has no sheets"
-        raise UnusableTable(Problem(code="table/sheet", message=message, hint=hint, source=where))
+        raise problem_found("table/sheet", message, hint, where)
     return parse_csv_table(name, decode_text(name, data))
 
 
@@ -150,94 +192,8 @@ def selection_text(reference: Map) -> str:
 
 
 ANY_ITEM: Final = "*"
-_ADDRESS = re.compile(r"[^@\s]+@[^@\s]+")
-_LONGEST_ADDRESS = 320
-
-
-MOST_PEOPLE: Final = 2_000_000
-"""Maximum number of rows that all lists may take together."""
-_MOST_VALUES: Final = 1_000
-
-
 KeyMatch: TypeAlias = tuple[Map, str, KeyPath]
 """A mapping in an entry, one of its keys, and the path of that key in the entry."""
-
-
-class TablePeopleExpander(Struct):
-    """Replace references to columns of tables by the e-mails in them."""
-
-    tables: TableFiles
-    _left: int = MOST_PEOPLE
-
-    def expand(self, lists: Iterable[KeyMatch], places: EntrySourceMap) -> bool:
-        """Replace every reference to a table in an entry, in place; return False if one could not be read."""
-        whole = True
-        for node, step, path in lists:
-            value = node[step]
-            if isinstance(value, Map) and "file" in value:
-                try:
-                    node[step] = cast(Json, self._people(value, path, places))
-                except UnusableTable as wrong:
-                    whole = False
-                    if wrong.problem is not None:
-                        self.tables.problems.append(wrong.problem)
-        return whole
-
-    def _people(self, reference: Map, path: KeyPath, places: EntrySourceMap) -> Seq:
-        """Return the addresses in the selected rows, each located in its row of the table."""
-        table = self.tables.table(reference, path, places)
-        column = column_index(table, str(reference["column"]), places.at(*path, "column"))
-        people, marks = list[Json](), list[Mark]()
-        rows = self.tables.rows(table, reference, path, places, [column])
-        self._left -= len(rows)
-        if self._left < 0:
-            message = f"the lists of people from files come to more than {MOST_PEOPLE:,} rows"
-            hint = "Select fewer rows with `where`, or split the project."
-            raise UnusableTable(Problem(code="people/too-many", message=message, hint=hint, source=places.at(*path)))
-        for line, cells in rows:
-            if self._usable(cells, table, line, column):
-                people.append(cells[column])
-                marks.append(pack_mark(line, column + 1))
-        is_reported = any(cells[column] for _, cells in rows)  # what is no e-mail is an error of its own row
-        if not people and not is_reported and reference.get("allow_empty") is not True:
-            raise UnusableTable(_nobody(table, reference, places.at(*path)))
-        return Seq(TableSource(table.sheet), people, marks)
-
-    def _usable(self, cells: tuple[str, ...], table: Table, line: int, column: int) -> bool:
-        """Whether a cell holds an e-mail address; if not, report the problem at its location."""
-        address = cells[column]
-        if not address:
-            where = table.sheet.where(line, column)
-            message, hint = "this row has no e-mail, so it adds nobody", "Write the e-mail, or remove the row."
-            warning = Severity.WARNING
-            self.tables.problems.append(
-                Problem(code="people/no-address", message=message, severity=warning, hint=hint, source=where)
-            )
-        elif len(address) > _LONGEST_ADDRESS or not _ADDRESS.fullmatch(address):
-            where = table.sheet.where(line, column)
-            message = f'"{shorten(address)}" is not an e-mail address'
-            hint = "Write one address in the cell, such as anna.berg@acme.example, or skip the row with `where`."
-            self.tables.problems.append(Problem(code="people/address", message=message, hint=hint, source=where))
-        else:
-            return True
-        return False
-
-
-def marked_paths(schema: Mapping[str, Json], mark: str) -> tuple[KeyPath, ...]:
-    """Return the paths from an entry to the values that its schema marks, such as lists of people with `x-people`."""
-    return tuple(dict.fromkeys(_trails(schema, mark, ())))
-
-
-def _trails(schema: Mapping[str, Json], mark: str, path: KeyPath) -> Iterator[KeyPath]:
-    if schema.get(mark):
-        yield path
-    for key, below in cast("Mapping[str, Mapping[str, Json]]", schema.get("properties", {})).items():
-        yield from _trails(below, mark, (*path, key))
-    items = schema.get("items")
-    if isinstance(items, dict):
-        yield from _trails(items, mark, (*path, ANY_ITEM))
-    for branch in cast("list[Mapping[str, Json]]", schema.get("oneOf", [])):
-        yield from _trails(branch, mark, path)
 
 
 def matching_keys(node: Json, trail: KeyPath, path: KeyPath) -> Iterable[KeyMatch]:
@@ -251,13 +207,13 @@ def matching_keys(node: Json, trail: KeyPath, path: KeyPath) -> Iterable[KeyMatc
     return matching_keys(node[step], rest, (*path, step)) if rest else ((node, step, (*path, step)),)
 
 
-def _nobody(table: Table, reference: Map, where: SourceLocation) -> Problem:
+def _nobody(table: Table, reference: Map, where: SourceLocation) -> ProblemsFound:
     near = _nearest_value(table, cast("Mapping[str, Json]", reference.get("where", {})))
-    return Problem(
-        code="people/nobody",
-        message=f"there is no e-mail{selection_text(reference)}, so {where} would mean nobody",
-        hint=f"{near} To mean nobody, set `allow_empty: true`." if near else "Set `allow_empty: true` to allow this.",
-        source=replace(table.sheet.row(table.header), column=0),
+    return problem_found(
+        "people/nobody",
+        f"there is no e-mail{selection_text(reference)}, so {where} would mean nobody",
+        f"{near} To mean nobody, set `allow_empty: true`." if near else "Set `allow_empty: true` to allow this.",
+        replace(table.sheet.row(table.header), column=0),
     )
 
 

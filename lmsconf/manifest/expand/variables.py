@@ -17,10 +17,10 @@ from typing import Final, cast
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from lmsconf.errors import Problem, Severity, SourceLocation
+from lmsconf.errors import Problem, Severity, SourceLocation, problem_found
 from lmsconf.manifest.nodes import VARIABLE_START, EntrySourceMap, EscapedText, Map, Mark, Seq, Source, node_texts
 from lmsconf.manifest.schema_check import SchemaValidator
-from lmsconf.manifest.yaml_reader import ReadingStopped, too_long_problem
+from lmsconf.manifest.yaml_reader import too_long_text
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import LONGEST, did_you_mean
 
@@ -59,12 +59,12 @@ class ExpansionLimit(Struct):
     values: int = VALUES
 
     def take(self, values: int, where: SourceLocation) -> None:
-        """Subtract from the remaining number of values. Raises ReadingStopped if there are too many."""
+        """Subtract from the remaining number of values. Raises ProblemsFound if there are too many."""
         self.values -= values
         if self.values < 0:
             message = f"variables and for_each expand to more than {VALUES:,} values"
             hint = "Write shorter lists, or split the project."
-            raise ReadingStopped(Problem(code="variable/too-many", message=message, hint=hint, source=where))
+            raise problem_found("variable/too-many", message, hint, where)
 
 
 class Variables(Struct):
@@ -78,14 +78,10 @@ class Variables(Struct):
     each: str = ""
     limit: ExpansionLimit = field(default_factory=ExpansionLimit)
 
-    def with_more(self, other_values: Mapping[str, Json], each: str) -> Variables:
-        """Return these variables and some more, as used for one copy of a `for_each` entry."""
-        return Variables({**self.values, **other_values}, self.reporter, each, self.limit)
-
     def substitute(self, node: Json, source: Source, at: Mark) -> Json:
         """Return the value with variables substituted; the same object if it contains none.
 
-        Undefined variables are reported and left as they are. Raises ReadingStopped.
+        Undefined variables are reported and left as they are. Raises ProblemsFound.
         """
         if isinstance(node, str):
             return self._text(node, source, at) if VARIABLE_START in node else node
@@ -108,8 +104,7 @@ class Variables(Struct):
 
     def _text(self, text: str, source: Source, at: Mark) -> Json:
         whole = _WHOLE.fullmatch(text)
-        name = whole[1].strip() if whole else ""
-        value = self.values.get(name)
+        value = self.values.get(whole[1].strip() if whole else "")
         if isinstance(value, str) or value is None or not whole or not _is_plain(source, at):
             return self._inside(text, source, at)
         if not isinstance(value, list):
@@ -120,13 +115,13 @@ class Variables(Struct):
     def _inside(self, text: str, source: Source, at: Mark) -> str:
         """Insert variables into a text, within limits: a few bytes could expand to gigabytes.
 
-        Raises ReadingStopped.
+        Raises ProblemsFound.
         """
         names = [name.strip() for _, name, _ in _VARIABLE.findall(text)]
         size = len(text) + sum(len(str(self.values.get(name, ""))) for name in names)
         self.limit.characters -= size
         if size > LONGEST or self.limit.characters < 0:
-            raise ReadingStopped(too_long_problem(replace(source.where(at), each=self.each)))
+            raise too_long_text(replace(source.where(at), each=self.each))
         new = _VARIABLE.sub(lambda match: self._put_in(match, source, at), text)
         parts = (text, *(self.values.get(name) for name in names))
         if not any(isinstance(one, EscapedText) for one in parts):
@@ -227,7 +222,7 @@ class ForEachExpander:
         self._left = COPIES
 
     def expand_entry(self, item: Json, source: Source, at: Mark, section: str) -> Iterator[ExpandedEntry]:
-        """Yield the entries that one entry expands to. Raises ReadingStopped beyond the limits of expansion."""
+        """Yield the entries that one entry expands to. Raises ProblemsFound beyond the limits of expansion."""
         if isinstance(item, Map) and FOR_EACH in item:
             yield from self._copies(item, source, at, section)
         else:
@@ -260,7 +255,8 @@ class ForEachExpander:
         for values in product(*wanted.values()):
             chosen = dict(zip(wanted, values, strict=True))
             each = ", ".join(f"{name}={display_value(value)}" for name, value in chosen.items())
-            entry = self._entry(self._variables.with_more(chosen, each), plain, source, at)
+            variables = replace(self._variables, values={**self._variables.values, **chosen}, each=each)
+            entry = self._entry(variables, plain, source, at)
             yield entry
             if not entry.is_complete:
                 return

@@ -8,7 +8,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from lmsconf.errors import Problem, ProblemsFound
-from lmsconf.kinds.shared.kind_names import split_address
+from lmsconf.kinds.shared.kind_names import GROUP, SMART_GROUP, USER, split_address
 from lmsconf.model.access import (
     AccessRoute,
     AnswerCount,
@@ -39,6 +39,8 @@ from lmsconf.planner.kind import Kind
 
 KEEP: Final = "keep"
 NONE: Final = "none"
+_NAMED_KINDS: Final = (GROUP, SMART_GROUP, USER)
+"""The kinds of audiences that have names."""
 
 
 def person_access(state: WorkspaceAccess, header: ReportHeader, email: str, content: str | None) -> PersonAccess:
@@ -56,7 +58,7 @@ def person_access(state: WorkspaceAccess, header: ReportHeader, email: str, cont
     bases: list[Basis] = []
     for id in sorted(wanted, key=lambda id: (names[id], id)):
         placed = state.assignments(id)
-        bases.extend(placement.assignment.audience.basis for placement in placed)
+        bases.extend(placement.basis for placement in placed)
         held = _content(state, names[id], id, placed, position, planned=header.planned)
         if content is not None:
             contents.append(held)
@@ -203,7 +205,7 @@ def audience_report(
 
     Raises ProblemsFound for an unknown audience or field.
     """
-    if address.kind == state.person_kind:
+    if address.kind == USER:
         address = Address.of(address.kind, normalize_email(state.emails[find_person(state, address.name)]))
     audience = _find_audience(state, address)
     if state.incomplete:
@@ -231,7 +233,7 @@ def _count(people: Bits | None) -> int | None:
 
 
 def _find_audience(state: WorkspaceAccess, address: Address) -> Audience:
-    if address.kind not in state.audience_kinds:
+    if address.kind not in (*_NAMED_KINDS, EVERYBODY):
         raise report_error("audience/address", f"{address} is not an audience", _AUDIENCE_HINT)
     audience = state.audience(address)
     if audience is None:
@@ -339,7 +341,9 @@ def find_audience(state: WorkspaceAccess, text: str, candidates: Sequence[Addres
     """
     matching = candidates
     if len(candidates) > 1:
-        matching = [one for one in candidates if one.kind in state.audience_kinds and state.audience(one) is not None]
+        matching = [
+            one for one in candidates if one.kind in (*_NAMED_KINDS, EVERYBODY) and state.audience(one) is not None
+        ]
     if len(matching) == 1:
         return matching[0]
     if matching:
@@ -350,10 +354,12 @@ def find_audience(state: WorkspaceAccess, text: str, candidates: Sequence[Addres
 
 def _nearest(state: WorkspaceAccess, name: str, kind: str | None = None) -> str | None:
     """Return a hint with the audiences of that name in other kinds, or else the nearest; kind: that of the address."""
-    kinds = sorted(state.audience_kinds - {EVERYBODY})
-    same = [Address.of(one, name) for one in kinds if one != kind and name in state.audience_names(one)]
+    same = [Address.of(one, name) for one in _NAMED_KINDS if one != kind and name in state.audience_names(one)]
     known = {
-        other: Address.of(one, other) for one in kinds if kind in (None, one) for other in state.audience_names(one)
+        other: Address.of(one, other)
+        for one in _NAMED_KINDS
+        if kind in (None, one)
+        for other in state.audience_names(one)
     }
     near = same or [known[other] for other in nearest_names(name, known, 3)]
     return f"Did you mean {' or '.join(map(shell_quoted, near))}?" if near else None

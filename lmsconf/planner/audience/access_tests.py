@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from lmsconf.errors import LmsconfError, Problem
+from lmsconf.kinds.shared.kind_names import USER
 from lmsconf.model.access import AccessClaim, AccessTest, AccessTestReport, AccessTestResult, ReportHeader
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.declarations import pin_in
@@ -120,7 +121,7 @@ class _Side:
             raise _Failure(f"{_share(optional, people)} it, but not as mandatory")
 
     def _is_person(self, test: AccessTest) -> bool:
-        return all(audience.kind == self._state.person_kind for audience in test.audiences)
+        return all(audience.kind == USER for audience in test.audiences)
 
     def _people(self, address: Address) -> Bits:
         """Return the people in an audience. Raises _Failure if it is empty, or they are not known."""
@@ -133,7 +134,7 @@ class _Side:
         if people is None:
             raise _Failure(f"who is in {address} is not known{self._why(address)}")
         if not people:
-            raise _Failure(f"{address} {'is archived' if address.kind == state.person_kind else 'is empty'}")
+            raise _Failure(f"{address} {'is archived' if address.kind == USER else 'is empty'}")
         return people
 
     def _why(self, about: Address) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Final, NamedTuple
+from typing import Final
 
 from msgspec import Struct, field
-from msgspec.structs import replace
 
 from lmsconf.errors import Problem, Severity
+from lmsconf.model.access import HeldContent
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.effects import (
     AccessChange,
@@ -44,34 +44,18 @@ from lmsconf.planner.audience.people_sets import (
 EVERYBODY_COUNTED: Final = "all people"
 
 
-class Losses(Struct, frozen=True, kw_only=True):
-    """Who loses a content: their ids, to ask for their progress."""
-
-    content: RemoteId
-    people: tuple[RemoteId, ...]
-
-
 class PredictedEffects(Struct, frozen=True, kw_only=True):
     """The effects of a plan, what the guards count in them, who loses which content, and the tests that fail.
 
-    sizes: of audiences that are known exactly, after the plan.
+    losses: content → who loses it, to ask for their progress. sizes: of audiences that are known exactly, after the
+    plan.
     """
 
     effects: Effects
     measures: tuple[GuardCount, ...]
-    losses: tuple[Losses, ...] = ()
+    losses: Mapping[RemoteId, tuple[RemoteId, ...]] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
     sizes: Mapping[Address, AudienceSize] = field(default_factory=dict)
-
-
-class LossDetails(NamedTuple):
-    """Of those who lose a content: state → how many, and days → how many certificates expire by then.
-
-    None: not known.
-    """
-
-    progress: Mapping[str, int] | None
-    certificates: Mapping[int, int] | None
 
 
 _COUNTED: Final = (*AccessChange, "shortened", "archived_soon", "bound")
@@ -102,7 +86,7 @@ def predict_effects(model: Memberships, now: int, *, rows: bool) -> PredictedEff
     contents: list[ContentEffects] = []
     people: list[PersonEffect] = []
     measures: list[GuardCount] = []
-    losses: list[Losses] = []
+    losses: dict[RemoteId, tuple[RemoteId, ...]] = {}
     totals: dict[str, Bits] = dict.fromkeys(_COUNTED, 0)
     unknown = False
     for name, id, assignments in assigned:
@@ -121,7 +105,7 @@ def predict_effects(model: Memberships, now: int, *, rows: bool) -> PredictedEff
         measures.append(GuardCount(guard="people", of=f"content {name}", taken=lost, size=had, counts=False))
         if lost:
             ids = (model.ids[position] for position in positions_of(access.lose))
-            losses.append(Losses(content=id, people=tuple(known_id for known_id in ids if known_id is not None)))
+            losses[id] = tuple(known_id for known_id in ids if known_id is not None)
         if rows:
             people.extend(person_rows(model, id, name, access))
     groups = tuple(one for group in audiences for one in _group(model, group))
@@ -149,7 +133,7 @@ def predict_effects(model: Memberships, now: int, *, rows: bool) -> PredictedEff
                 model.active_before.bit_count(),
             ),
         ),
-        losses=tuple(losses),
+        losses=losses,
         problems=tuple(_archived_soon(totals)),
         sizes=model.sizes(),
     )
@@ -265,17 +249,6 @@ def _members_digest(model: Memberships, members: Bits) -> str | None:
     return members_digest(known) if len(known) == len(ids) else None
 
 
-def with_progress(effects: Effects, details: Mapping[RemoteId, LossDetails], reasons: Sequence[str]) -> Effects:
-    """Return effects with the progress and the expiring certificates of those who lose each content."""
-    contents = tuple(
-        content
-        if (loss := details.get(content.id)) is None
-        else replace(content, progress=loss.progress, certificates_expiring=loss.certificates)
-        for content in effects.contents
-    )
-    return replace(effects, contents=contents, reasons=(*effects.reasons, *reasons))
-
-
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -309,24 +282,18 @@ def person_rows(model: Memberships, id: RemoteId, name: str, access: ContentAcce
             )
 
 
-class _PersonAccess(NamedTuple):
-    """What one person has of a content: none, optional or mandatory, and the hull of its windows."""
-
-    word: str
-    start: str | None
-    finish: str | None
+_NO_ACCESS: Final = HeldContent(word="none")
 
 
-_NO_ACCESS: Final = _PersonAccess("none", None, None)
-
-
-def _side(access: Access, among: Bits) -> dict[int, _PersonAccess]:
+def _side(access: Access, among: Bits) -> dict[int, HeldContent]:
     """Return what those of `among` who have a content have of it, by position."""
     starts, finishes = (_times(bounds, among) for bounds in (access.starts, access.finishes))
     mandatory = frozenset(positions_of(access.mandatory & among))
     return {
-        position: _PersonAccess(
-            "mandatory" if position in mandatory else "optional", starts[position], finishes[position]
+        position: HeldContent(
+            word="mandatory" if position in mandatory else "optional",
+            start=starts[position],
+            finish=finishes[position],
         )
         for position in positions_of(access.has & among)
     }

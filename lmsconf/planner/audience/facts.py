@@ -12,7 +12,7 @@ from functools import cached_property
 from itertools import chain
 from typing import Any
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.api.spec.operations import CATALOG, CUSTOM_FIELDS, MANUAL_GROUPS, SMART_GROUPS
@@ -31,8 +31,9 @@ from lmsconf.model.address import RemoteId
 from lmsconf.model.api import ListOperation
 from lmsconf.model.names import LOCK_PREFIX, normalize_name
 from lmsconf.model.snapshot import Listing, Snapshot
-from lmsconf.planner.audience.query import ResolvedQuery
+from lmsconf.planner.audience.query import AccessQuery
 from lmsconf.planner.audience.scope import AccessScope, AudienceKey
+from lmsconf.planner.context import PlanContext
 from lmsconf.planner.reading import ReadContext, keep_keys, sorted_listing
 
 
@@ -156,39 +157,32 @@ def affected_contents(scope: AccessScope, facts: AccessFacts) -> frozenset[Remot
     return frozenset([*(change.content for change in scope.assignments), *assigned])
 
 
-class _Reader(Struct):
-    """Reads what the plan has not read yet. incomplete: reasons why listings may lack rows."""
-
-    reading: ReadContext
-    snapshot: Snapshot
-    incomplete: list[str] = field(default_factory=list)
-
-    def listing(self, name: str, operation: ListOperation, parse: Any, *keys: str) -> Listing[Any]:
-        """Return a listing of the plan, or read it."""
-        listing = self.snapshot.listings.get(name)
-        if listing is None:
-            rows = self.reading.api.rows(operation, keep=keep_keys(*keys) if keys else None)
-            listing = sorted_listing(map(parse, rows.rows), rows.incomplete)
-        if listing.incomplete is not None:
-            self.incomplete.append(f"the listing of {name.replace('_', ' ')}s is not complete: {listing.incomplete}")
-        return listing
-
-
 def read_access_facts(
-    reading: ReadContext, snapshot: Snapshot, scope: AccessScope, query: ResolvedQuery
+    reading: ReadContext, planning: PlanContext, scope: AccessScope, query: AccessQuery
 ) -> AccessFacts:
-    """Read what the effects of a plan rest on, beyond what `snapshot`, which the reading returned, holds.
+    """Read what the effects of a plan rest on, beyond what the snapshot of the plan, which the reading returned, holds.
 
     query: what is read for questions, beside the effects.
     """
-    reader = _Reader(reading, snapshot)
+    incomplete: list[str] = []
+
+    def listing(name: str, operation: ListOperation, parse: Any, *keys: str) -> Listing[Any]:
+        """Return a listing of the plan, or read it."""
+        listed = planning.snapshot.listings.get(name)
+        if listed is None:
+            rows = reading.api.rows(operation, keep=keep_keys(*keys) if keys else None)
+            listed = sorted_listing(map(parse, rows.rows), rows.incomplete)
+        if listed.incomplete is not None:
+            incomplete.append(f"the listing of {name.replace('_', ' ')}s is not complete: {listed.incomplete}")
+        return listed
+
     people = read_answer_index(reading)
     if people.incomplete is not None:
-        reader.incomplete.append(f"the listing of people is not complete: {people.incomplete}")
-    catalog = reader.listing(CONTENT, CATALOG, parse_content_row, "courseId", "name", "contentType")
-    groups = reader.listing(GROUP, MANUAL_GROUPS, parse_group_row, "groupId", "name")
-    smart = reader.listing(SMART_GROUP, SMART_GROUPS, parse_listed_row, "smartGroupId", "name")
-    fields = reader.listing(CUSTOM_FIELD, CUSTOM_FIELDS, parse_field_row)
+        incomplete.append(f"the listing of people is not complete: {people.incomplete}")
+    catalog = listing(CONTENT, CATALOG, parse_content_row, "courseId", "name", "contentType")
+    groups = listing(GROUP, MANUAL_GROUPS, parse_group_row, "groupId", "name")
+    smart = listing(SMART_GROUP, SMART_GROUPS, parse_listed_row, "smartGroupId", "name")
+    fields = listing(CUSTOM_FIELD, CUSTOM_FIELDS, parse_field_row)
     contents = {row.id: row for row in catalog.rows}
     asked = {id for id, row in contents.items() if query.wants_content(row.name)}
     targets = _targets(reading, scope, contents, asked)
@@ -202,11 +196,11 @@ def read_access_facts(
         conditions={},
         targets=targets,
         everyone=reading.call_templates.behaviour("content-targets.everyone"),
-        planned=snapshot.rows(TargetRow),
+        planned=planning.snapshot.rows(TargetRow),
         groups_incomplete=groups.incomplete or smart.incomplete,
-        incomplete=tuple(reader.incomplete),
+        incomplete=tuple(incomplete),
     )
-    return _with_members(reading, scope, facts, query, asked)
+    return _with_members(reading, planning, scope, facts, query, asked)
 
 
 def _targets(
@@ -227,7 +221,12 @@ def _targets(
 
 
 def _with_members(
-    reading: ReadContext, scope: AccessScope, facts: AccessFacts, query: ResolvedQuery, asked: Collection[RemoteId]
+    reading: ReadContext,
+    planning: PlanContext,
+    scope: AccessScope,
+    facts: AccessFacts,
+    query: AccessQuery,
+    asked: Collection[RemoteId],
 ) -> AccessFacts:
     """Return facts with the audiences of the contents that can be affected or are asked for, and those that change."""
     smart: dict[RemoteId, LiveSmartGroup] = {}
@@ -243,7 +242,7 @@ def _with_members(
     questioned: set[AudienceKey | None] = {
         facts.target_audiences.of(row) for id in asked for row in facts.targets.get(id, ())
     }
-    questioned |= {*query.keys(facts)}
+    questioned |= {*query.keys(planning, facts)}
     both = wanted | questioned
     ids = {kind: sorted(str(id) for of, id in filter(None, both) if of == kind) for kind in (GROUP, SMART_GROUP)}
     groups = [facts.groups[RemoteId(id)] for id in ids[GROUP] if id in facts.groups]

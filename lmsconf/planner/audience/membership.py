@@ -33,7 +33,6 @@ from lmsconf.planner.audience.answers import (
 )
 from lmsconf.planner.audience.facts import AccessFacts, LiveSmartGroup, moved_audiences
 from lmsconf.planner.audience.people_sets import (
-    AccountEnds,
     Audience,
     AudienceAssignment,
     AudienceSize,
@@ -181,13 +180,13 @@ class Memberships(Struct):
             if not self._is_filled_later(*key)
         }
 
-    def ends(self) -> AccountEnds:
-        """Return whose account will be archived soon, where the plan brings that forward."""
+    def ends(self) -> Mapping[int, Bits]:
+        """Return when accounts will be archived, in epoch seconds, where the plan brings that forward → whose."""
         ends: defaultdict[int, Bits] = defaultdict(int)
         for position, person in self.changed_people.items():
             if person.ends is not None:
                 ends[person.ends] |= 1 << position
-        return AccountEnds.of(ends)
+        return ends
 
     def _is_filled_later(self, kind: str, id: RemoteId | Ref) -> bool:
         group, smart = self.scope.groups.get(id), self.scope.smart_groups.get(id)

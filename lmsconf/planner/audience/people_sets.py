@@ -7,10 +7,9 @@ operations on 25 KB, and counting is `int.bit_count`.
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate
+from functools import reduce
 from operator import or_
 from typing import Final, NamedTuple, TypeAlias, cast
 
@@ -155,30 +154,14 @@ def _covered(windows: Sequence[tuple[Window, Bits]], first: int, last: int) -> B
     return bits
 
 
-class AccountEnds(Struct, frozen=True):
-    """The accounts that will be archived, and were not to be so soon before a plan.
-
-    moments: when, in epoch seconds, in order. people: by the same position, everybody whose account ends by then.
-    """
-
-    moments: tuple[int, ...] = ()
-    people: tuple[Bits, ...] = ()
-
-    @classmethod
-    def of(cls, ends: Mapping[int, Bits]) -> AccountEnds:
-        """Return the ends of accounts from when → whose."""
-        moments = tuple(sorted(ends))
-        return cls(moments, tuple(accumulate((ends[moment] for moment in moments), or_)))
-
-    def cut(self, windows: Sequence[tuple[Window, Bits]], last: int) -> Bits:
-        """Return whose account ends while a window of theirs is open, at `last` or before."""
-        out = 0
-        for window, people in windows if self.moments else ():
-            until = last if window.finish is None else min(window.finish, last)
-            if window.start is None or window.start <= until:
-                ended = bisect_right(self.moments, until)
-                out |= people & self.people[ended - 1] if ended else 0
-        return out
+def archived_within(ends: Mapping[int, Bits], windows: Iterable[tuple[Window, Bits]], last: int) -> Bits:
+    """Return whose account ends while a window of theirs is open, at `last` or before. ends: when → whose."""
+    out = 0
+    for window, people in windows if ends else ():
+        until = last if window.finish is None else min(window.finish, last)
+        if window.start is None or window.start <= until:
+            out |= reduce(or_, (people & ended for moment, ended in ends.items() if moment <= until), 0)
+    return out
 
 
 def shortened(before: Access, after: Access, now: int) -> Bits:
@@ -251,8 +234,11 @@ class ContentAccess(Struct, frozen=True):
         return self.after.has & ~self.changed
 
 
-def compare_access(assignments: Sequence[AudienceAssignment], now: int, ends: AccountEnds) -> ContentAccess:
-    """Return what a plan changes for the people of one content. Every audience must be known."""
+def compare_access(assignments: Sequence[AudienceAssignment], now: int, ends: Mapping[int, Bits]) -> ContentAccess:
+    """Return what a plan changes for the people of one content. Every audience must be known.
+
+    ends: when accounts will be archived, and were not to be so soon, in epoch seconds → whose.
+    """
     before = access_of(((assignment.before, assignment.audience.before or 0) for assignment in assignments), now)
     after = access_of(((assignment.after, assignment.audience.after or 0) for assignment in assignments), now)
     both = before.has & after.has
@@ -267,7 +253,7 @@ def compare_access(assignments: Sequence[AudienceAssignment], now: int, ends: Ac
         to_optional=both & before.mandatory & ~after.mandatory,
         window=both & same_word & ~same_window,
         shortened=shortened(before, after, now),
-        archived_soon=ends.cut(before.windows, now + HORIZON) & both,
+        archived_soon=archived_within(ends, before.windows, now + HORIZON) & both,
         causes=tuple(_causes(assignments, now)),
     )
 

@@ -15,12 +15,10 @@ from lmsconf.planner.audience.effects import (
     predict_effects,
     unknown_counts,
     unknown_measures,
-    with_progress,
 )
 from lmsconf.planner.audience.facts import AccessFacts
 from lmsconf.planner.audience.membership import Memberships
-from lmsconf.planner.audience.progress import read_loss_details
-from lmsconf.planner.audience.query import resolve_query
+from lmsconf.planner.audience.progress import with_progress
 from lmsconf.planner.audience.scope import AccessScope, access_scope
 from lmsconf.planner.audience.state import WorkspaceAccess, facts_for_plan
 from lmsconf.planner.plan import DraftPlan
@@ -39,7 +37,7 @@ def predict_effects_of_plan(draft: DraftPlan, reading: ReadContext | None) -> Pr
     unchanged = PredictedEffects(effects=replace(NO_EFFECTS, rows=() if policy.people else None), measures=())
     if scope.is_empty and not draft.tests:
         return unchanged
-    query = resolve_query(query_of(draft.tests), planning)
+    query = query_of(draft.tests)
     try:
         facts = facts_for_plan(draft, reading, scope, query)
     except (Rejected, InvalidResponse) as error:
@@ -49,8 +47,7 @@ def predict_effects_of_plan(draft: DraftPlan, reading: ReadContext | None) -> Pr
         return unknown_effects((f"who has what was not read: {error.message}",), scope)
     predicted = unchanged if scope.is_empty else predict_access(facts.of_plan(), scope, now, rows=policy.people)
     if reading is not None:
-        details, reasons = read_loss_details(reading.api, predicted.losses, now)
-        predicted = replace(predicted, effects=with_progress(predicted.effects, details, reasons))
+        predicted = replace(predicted, effects=with_progress(reading.api, predicted, now))
     if not draft.tests:
         return predicted
     state = WorkspaceAccess(facts, scope, query, planning, now)

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from msgspec.structs import replace
+
 from lmsconf.errors import InvalidResponse, Rejected, Unauthorized
 from lmsconf.kinds.content_target.target_ids import EVERYONE_KEY, Audiences
 from lmsconf.kinds.content_target.types import InProgressRow, TargetRow
@@ -15,8 +17,9 @@ from lmsconf.kinds.shared.responses import id_set, object_list, optional_text, r
 from lmsconf.model.address import RemoteId
 from lmsconf.model.api import Api
 from lmsconf.model.canonical_json import Json
+from lmsconf.model.effects import ContentEffects, Effects
 from lmsconf.model.snapshot import Listing
-from lmsconf.planner.audience.effects import LossDetails, Losses
+from lmsconf.planner.audience.effects import PredictedEffects
 from lmsconf.planner.reading import ReadContext, sorted_listing
 
 _STATES: Final = {
@@ -41,29 +44,33 @@ class _Result(NamedTuple):
     expires: int | None
 
 
-def read_loss_details(
-    api: Api, losses: Sequence[Losses], now: int
-) -> tuple[dict[RemoteId, LossDetails], tuple[str, ...]]:
-    """Return the details of each loss, and why those of some are not known. now: epoch seconds."""
-    details: dict[RemoteId, LossDetails] = {}
-    for loss in losses:
+def with_progress(api: Api, predicted: PredictedEffects, now: int) -> Effects:
+    """Return the effects with the progress and the expiring certificates of those who lose each content.
+
+    now: epoch seconds.
+    """
+    effects = predicted.effects
+    contents = {content.id: content for content in effects.contents}
+    for id, people in predicted.losses.items():
         try:
-            details[loss.content] = _details(api, loss, now)
+            contents[id] = _with_progress(api, contents[id], people, now)
         except UNREADABLE as error:
             # Results may need a right that the credential lacks. The numbers of people do not rest on them.
-            return details, (f"the progress of those who lose content was not read: {error}",)
-    return details, ()
+            reason = f"the progress of those who lose content was not read: {error}"
+            effects = replace(effects, reasons=(*effects.reasons, reason))
+            break
+    return replace(effects, contents=tuple(contents.values()))
 
 
-def _details(api: Api, loss: Losses, now: int) -> LossDetails:
-    results = _results(api, loss.content, loss.people)
+def _with_progress(api: Api, content: ContentEffects, people: Sequence[RemoteId], now: int) -> ContentEffects:
+    results = _results(api, content.id, people)
     states = Counter(_STATES.get(result.state) for result in results.values())
-    states["not_started"] += len(loss.people) - len(results)
+    states["not_started"] += len(people) - len(results)
     progress = None if None in states else {state: states[state] for state in _STATES.values()}
     until = [result.expires for result in results.values() if result.expires is not None]
     moment = now * 1000
     expiring = {days: sum(moment <= one <= moment + days * _DAY_MS for one in until) for days in _DAYS}
-    return LossDetails(progress, expiring)
+    return replace(content, progress=progress, certificates_expiring=expiring)
 
 
 def latest_states(api: Api, content: RemoteId, people: Sequence[RemoteId] | None) -> dict[str, str | None]:

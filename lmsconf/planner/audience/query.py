@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from lmsconf.errors import LmsconfError
 from lmsconf.kinds.shared.kind_names import GROUP, SMART_GROUP
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.names import normalize_name
-from lmsconf.planner.claim_matching import Claim, match_claims
-from lmsconf.planner.context import NameRegistry, PlanContext
+from lmsconf.planner.claim_matching import match_claims
+from lmsconf.planner.context import PlanContext
 from lmsconf.planner.matching import claim_of
 
 if TYPE_CHECKING:
@@ -32,79 +32,50 @@ class AccessQuery(Struct, frozen=True, kw_only=True):
     audiences: frozenset[Address] = frozenset()
     fields: frozenset[str] = frozenset()
 
-
-class ResolvedQuery(Struct, frozen=True, kw_only=True):
-    """An AccessQuery, with the names after a plan.
-
-    doubtful: those whose entry has an error, and is not planned. chosen: whether an address is planned.
-    unread: what is declared of the kinds that the plan leaves out and has not read.
-    """
-
-    query: AccessQuery
-    registry: NameRegistry
-    doubtful: Collection[Address]
-    chosen: Callable[[Address], bool]
-    unread: Mapping[str, Sequence[Claim]]
-    _left_out: dict[str, dict[str, RemoteId | None]] = field(default_factory=dict)
-
     def wants_content(self, name: str) -> bool:
-        return self.query.contents is None or normalize_name(name) in self.query.contents
+        return self.contents is None or normalize_name(name) in self.contents
 
-    def find(self, facts: AccessFacts, address: Address) -> AudienceKey | None:
-        """Return the kind and id of a group or smart group: by its name after the plan, or else by its live name.
-
-        Raises LmsconfError for a name that is live twice, for a doubtful one, and for one that is declared, neither
-        live nor planned.
-        """
-        kind, name = address.kind, address.name
-        if kind not in (GROUP, SMART_GROUP):
-            return None
-        if name in (left_out := self._match_left_out(facts, kind)):
-            return kind, _live(address, left_out[name])
-        if address in self.doubtful:
-            raise LmsconfError(f"it is not yet known what of {address} is live; plan it too to see its error")
-        if self.registry.has(kind, name):
-            if ids := self.registry.duplicate_ids(kind, name):
-                raise _twice(address, ids)
-            id = self.registry.id_or_ref(kind, name, Ref(address))
-            return kind, id if self.chosen(address) else _live(address, id)
-        if len(live := facts.live_ids(kind, name)) > 1:
-            raise _twice(address, live)
-        return (kind, live[0]) if live else None
-
-    def _match_left_out(self, facts: AccessFacts, kind: str) -> Mapping[str, RemoteId | None]:
-        """Return the live ids of what is declared of a kind that the plan has not read; without those in error."""
-        if kind not in self._left_out:
-            claims = self.unread.get(kind, ())
-            matched = match_claims(claims, facts.audiences(kind))
-            pairs = enumerate(zip(claims, matched.live, strict=True))
-            self._left_out[kind] = {
-                claim.name: None if row is None else row.id
-                for position, (claim, row) in pairs
-                if position not in matched.broken
-            }
-        return self._left_out[kind]
-
-    def keys(self, facts: AccessFacts) -> Iterator[AudienceKey]:
-        """Yield what `find` returns for the audiences; those that it raises an error for are left out."""
-        for address in self.query.audiences:
+    def keys(self, planning: PlanContext, facts: AccessFacts) -> Iterator[AudienceKey]:
+        """Yield what `find_key` returns for the audiences; those that it raises an error for are left out."""
+        for address in self.audiences:
             with suppress(LmsconfError):
-                if (key := self.find(facts, address)) is not None:
+                if (key := find_key(planning, facts, address)) is not None:
                     yield key
 
 
-def resolve_query(query: AccessQuery, planning: PlanContext) -> ResolvedQuery:
-    """Return a query with the names after a plan."""
-    unread = {kind for kind in (GROUP, SMART_GROUP) if kind not in planning.snapshot.listings}
-    return ResolvedQuery(
-        query=query,
-        registry=planning.registry,
-        doubtful=planning.doubtful,
-        chosen=planning.chosen,
-        unread={
-            kind: [claim_of(planning, one) for one in planning.declared if one.address.kind == kind] for kind in unread
-        },
-    )
+def find_key(planning: PlanContext, facts: AccessFacts, address: Address) -> AudienceKey | None:
+    """Return the kind and id of a group or smart group: by its name after the plan, or else by its live name.
+
+    Raises LmsconfError for a name that is live twice, for a doubtful one, and for one that is declared, neither live
+    nor planned.
+    """
+    kind, name = address.kind, address.name
+    if kind not in (GROUP, SMART_GROUP):
+        return None
+    if kind not in planning.snapshot.listings and name in (left_out := _match_left_out(planning, facts, kind)):
+        return kind, _live(address, left_out[name])
+    if address in planning.doubtful:
+        raise LmsconfError(f"it is not yet known what of {address} is live; plan it too to see its error")
+    if planning.registry.has(kind, name):
+        if ids := planning.registry.duplicate_ids(kind, name):
+            raise _twice(address, ids)
+        id = planning.registry.id_or_ref(kind, name, Ref(address))
+        return kind, id if planning.chosen(address) else _live(address, id)
+    if len(live := facts.live_ids(kind, name)) > 1:
+        raise _twice(address, live)
+    return (kind, live[0]) if live else None
+
+
+def _match_left_out(planning: PlanContext, facts: AccessFacts, kind: str) -> Mapping[str, RemoteId | None]:
+    """Return the live ids of what is declared of a kind that the plan has not read; without those in error."""
+    claims = [claim_of(planning, one) for one in planning.declared if one.address.kind == kind]
+    matched = match_claims(claims, facts.audiences(kind))
+    pairs = enumerate(zip(claims, matched.live, strict=True))
+    return {
+        claim.name: None if row is None else row.id
+        for position, (claim, row) in pairs
+        if position not in matched.broken
+    }
 
 
 def _live(address: Address, id: RemoteId | Ref | None) -> RemoteId:

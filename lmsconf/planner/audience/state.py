@@ -15,6 +15,7 @@ from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, EVERYONE, GROUP, SMART
 from lmsconf.kinds.shared.times import format_time
 from lmsconf.model.access import ConditionResult
 from lmsconf.model.address import Address, Ref, RemoteId, escape
+from lmsconf.model.effects import Basis
 from lmsconf.model.names import normalize_name
 from lmsconf.planner.audience.answers import FieldHolders
 from lmsconf.planner.audience.facts import (
@@ -23,8 +24,8 @@ from lmsconf.planner.audience.facts import (
     read_access_facts,
 )
 from lmsconf.planner.audience.membership import Memberships, assignments_of, content_name
-from lmsconf.planner.audience.people_sets import Audience, AudienceAssignment, Bits, Terms
-from lmsconf.planner.audience.query import AccessQuery, ResolvedQuery, resolve_query
+from lmsconf.planner.audience.people_sets import Audience, Bits, Terms
+from lmsconf.planner.audience.query import AccessQuery, find_key
 from lmsconf.planner.audience.scope import AccessScope, AudienceKey, Condition, access_scope
 from lmsconf.planner.context import PlanContext
 from lmsconf.planner.plan import DraftPlan
@@ -38,23 +39,22 @@ def read_access_state(draft: DraftPlan, reading: ReadContext | None, query: Acce
     planning = draft.planning
     now = int(datetime.fromisoformat(draft.plan.created_at).timestamp())
     scope = access_scope(planning, draft.items, now)
-    resolved = resolve_query(query, planning)
-    facts = facts_for_plan(draft, reading, scope if reading is None else _asked(planning, scope, resolved), resolved)
-    return WorkspaceAccess(facts, scope, resolved, planning, now)
+    facts = facts_for_plan(draft, reading, scope if reading is None else _asked(planning, scope, query), query)
+    return WorkspaceAccess(facts, scope, query, planning, now)
 
 
 def facts_for_plan(
-    draft: DraftPlan, reading: ReadContext | None, scope: AccessScope, query: ResolvedQuery
+    draft: DraftPlan, reading: ReadContext | None, scope: AccessScope, query: AccessQuery
 ) -> AccessFacts:
     """Return what the effects of these changes and a query rest on: read, or as far as a snapshot file holds it."""
     planning = draft.planning
     if reading is not None:
-        return read_access_facts(reading, planning.snapshot, scope, query)
+        return read_access_facts(reading, planning, scope, query)
     everyone = planning.call_templates.behaviour("content-targets.everyone")
     return facts_from_snapshot(planning.snapshot, scope, everyone)
 
 
-def _asked(planning: PlanContext, scope: AccessScope, query: ResolvedQuery) -> AccessScope:
+def _asked(planning: PlanContext, scope: AccessScope, query: AccessQuery) -> AccessScope:
     """Return the changes whose audiences must be read although no live target names them."""
     names = {row.id: row.name for row in planning.snapshot.rows(ContentRow)}
     assignments = [one for one in scope.assignments if query.wants_content(names.get(one.content, ""))]
@@ -70,23 +70,13 @@ class PlacedSide(NamedTuple):
 
 
 class PlacedAssignment(Struct, frozen=True, kw_only=True):
-    """An assignment with the addresses of itself and of its audience. is_live, stays: whether it is there before the
-    plan, and after.
-    """
+    """An assignment with the addresses of itself and of its audience. basis: of who is in that."""
 
     address: Address
     audience: Address
-    assignment: AudienceAssignment
-    is_live: bool
-    stays: bool
-
-    @property
-    def before(self) -> PlacedSide:
-        return PlacedSide(self.is_live, self.assignment.before, self.assignment.audience.before)
-
-    @property
-    def after(self) -> PlacedSide:
-        return PlacedSide(self.stays, self.assignment.after, self.assignment.audience.after)
+    basis: Basis
+    before: PlacedSide
+    after: PlacedSide
 
 
 class FieldAnswers(Struct, frozen=True, kw_only=True):
@@ -97,9 +87,8 @@ class FieldAnswers(Struct, frozen=True, kw_only=True):
 
 
 class NamedField(Struct, frozen=True, kw_only=True):
-    """A field and its answers before and after a plan. has_choices: False for a text."""
+    """The answers to a field before and after a plan. has_choices: False for a text."""
 
-    name: str
     has_choices: bool
     before: FieldAnswers
     after: FieldAnswers
@@ -111,20 +100,16 @@ class WorkspaceAccess:
     now: the time of the plan, in epoch seconds. emails: by position. active: people who are not archived, before and
     after; live: people who are there before the plan. incomplete: why something that all answers rest on may be
     missing. reasons: why answers are not known or estimates; they are added as questions are asked.
-    audience_kinds: the kinds that can be an audience; person_kind: that of people.
     """
 
-    audience_kinds = frozenset({EVERYONE.kind, GROUP, SMART_GROUP, USER})
-    person_kind = USER
-
     def __init__(
-        self, facts: AccessFacts, scope: AccessScope, query: ResolvedQuery, planning: PlanContext, now: int
+        self, facts: AccessFacts, scope: AccessScope, query: AccessQuery, planning: PlanContext, now: int
     ) -> None:
         self.now, self.incomplete = now, facts.incomplete
-        self._facts, self._scope, self._query = facts, scope, query
-        self._registry, self._zone = planning.registry, planning.policy.timezone
+        self._facts, self._scope, self._planning = facts, scope, planning
+        self._registry = planning.registry
         self._fields = {row.id: row for row in facts.fields}
-        wanted = {id for name in query.query.fields if (id := self._field_id(name)) is not None}
+        wanted = {id for name in query.fields if (id := self._field_id(name)) is not None}
         self._memberships = Memberships.of(facts, scope, wanted)
         self.reasons = self._memberships.reasons
         self.emails = self._memberships.emails
@@ -134,7 +119,7 @@ class WorkspaceAccess:
 
     def format_time(self, seconds: int) -> str:
         """Return epoch seconds as ISO 8601, in the project's time zone."""
-        return format_time(_EPOCH + timedelta(seconds=seconds), self._zone)
+        return format_time(_EPOCH + timedelta(seconds=seconds), self._planning.policy.timezone)
 
     def person(self, email: str) -> int | None:
         """Return the position of a person, also under an e-mail that the plan changes; None for an unknown one."""
@@ -147,7 +132,7 @@ class WorkspaceAccess:
         if address.kind == USER:
             position = self.person(address.name)
             return None if position is None else self._memberships.person_audience(position)
-        key = self._query.find(self._facts, address)
+        key = find_key(self._planning, self._facts, address)
         return None if key is None else self._memberships.audience(key)
 
     def audience_names(self, kind: str) -> Sequence[str]:
@@ -165,7 +150,7 @@ class WorkspaceAccess:
         if address.kind == USER:
             position = self.person(address.name)
             return position is not None and position < len(self._facts.people.people), True
-        _, id = cast("AudienceKey", self._query.find(self._facts, address))
+        _, id = cast("AudienceKey", find_key(self._planning, self._facts, address))
         group, smart = self._scope.groups.get(id), self._scope.smart_groups.get(id)
         if address.kind == GROUP:
             return isinstance(id, str), group is None or not group.deleted
@@ -188,9 +173,14 @@ class WorkspaceAccess:
                 self._keys[audience] = key
             address = assignment_address(name, audience) if change is None else change.address
             stays = change is None or change.terms is not None
+            people = assignment.audience
             placed.append(
                 PlacedAssignment(
-                    address=address, audience=audience, assignment=assignment, is_live=row is not None, stays=stays
+                    address=address,
+                    audience=audience,
+                    basis=people.basis,
+                    before=PlacedSide(row is not None, assignment.before, people.before),
+                    after=PlacedSide(stays, assignment.after, people.after),
                 )
             )
         return sorted(placed, key=lambda placement: placement.address)
@@ -277,7 +267,6 @@ class WorkspaceAccess:
             answers.get(id) for answers in (self._memberships.answers.before, self._memberships.answers.after)
         )
         return NamedField(
-            name=name,
             has_choices=row is None or row.type != "TEXT",
             before=self._answers(row, before),
             after=self._answers(row, after),

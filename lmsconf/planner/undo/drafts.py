@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from msgspec import Struct, field
@@ -18,19 +18,18 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_name
 from lmsconf.model.plan import Change
 from lmsconf.planner.kind import Kind, required_keys
-from lmsconf.planner.undo.names import marked_id, renamed_parts
+from lmsconf.planner.undo.names import renamed_parts
 from lmsconf.planner.undo.times import (
     EXCLUDE,
     INCLUDE,
     Body,
-    NoValue,
     Times,
     alike,
     differing_keys,
     is_text_list,
     items_of,
-    restored,
     restored_items,
+    restores,
 )
 
 _PEOPLE: Final = ("members", "managers")
@@ -58,8 +57,7 @@ class LeftAlone(Struct, frozen=True, kw_only=True):
 class Draft(Struct, kw_only=True):
     """An entry that undoes a change. body: its keys beside name and id. parts: those of a live resource, whole.
 
-    id: the live resource; None for one to create. name: the name that it is to have; None: the one it has. whole: it is
-    one value, so that it is declared as a whole or not at all.
+    id: the live resource; None for one to create. name: the name that it is to have; None: the one it has.
     """
 
     change: Change
@@ -68,26 +66,26 @@ class Draft(Struct, kw_only=True):
     name: str | None = None
     body: Body = field(default_factory=dict)
     absent: bool = False
-    whole: bool = False
 
 
 class Drafter:
     """Drafts the entries that undo the changes of a run.
 
     there_again: what the run deleted, and others have made again as it was, or an earlier undo has created again.
-    left: what the drafts leave alone.
+    left: what the drafts leave alone. deleted_fields: the names of those that the undo deletes.
     """
 
     def __init__(self, times: Times) -> None:
         self._times = times
         self.there_again: set[Address] = set()
         self.left: list[LeftAlone] = []
+        self.deleted_fields: frozenset[str] = frozenset()
         self._related: dict[str, Mapping[str, list[tuple[Any, Body]]]] = {}
 
     def undo_creation(self, change: Change) -> Draft | None:
         """Return the entry that deletes what the run created; None if it is not live, or others have changed it."""
         times, kind = self._times, self._times.kinds[change.address.kind]
-        made = times.body_made(change)
+        made = times.body_made(change, change.after)
         row = self._related_row(kind, made) if kind.is_relation else self._created_row(kind, change, made)
         if row is None:
             return None
@@ -107,7 +105,7 @@ class Drafter:
             return Draft(change=change, kind=kind, id=row.id, body=dict(other))
         if kind.is_relation:
             keys = {key: made[key] for key in required_keys(kind)}
-            return Draft(change=change, kind=kind, id=None, body=keys, absent=True, whole=True)
+            return Draft(change=change, kind=kind, id=None, body=keys, absent=True)
         return Draft(change=change, kind=kind, id=row.id, absent=True)
 
     def _is_as_made(self, change: Change, key: str, made: Json, live: Json, other: Mapping[str, Json] | None) -> bool:
@@ -123,7 +121,7 @@ class Drafter:
             return not live
         unwanted = [item for item in live if item not in wanted] if parts is None else items_of(parts, EXCLUDE)
         late: Body = {key: [*sorted(run.unsure_people(change, key))]}
-        people = self._times.mark_made(change, late)[key]
+        people = self._times.body_made(change, late)[key]
         unsure = [*(people if isinstance(people, list) else ()), *run.unsure_texts(change)]
         differing = [item for item in wanted if item not in live] + [item for item in unwanted if item in live]
         return all(one in unsure for one in differing)
@@ -173,7 +171,7 @@ class Drafter:
             return None
         row = self._related_row(kind, body)
         if row is None:
-            return Draft(change=change, kind=kind, id=None, body=body, whole=True)
+            return Draft(change=change, kind=kind, id=None, body=body)
         live = self._times.body_now(kind, row)
         if all(alike(value, live.get(key)) for key, value in body.items()):
             self.there_again.add(change.address)
@@ -191,14 +189,14 @@ class Drafter:
             self._tell(change, ALL, "it is not changed back: it is not live any more")
             return None
         before, live = times.body_before(kind, then), times.body_now(kind, row)
-        draft = Draft(change=change, kind=kind, id=change.id, name=name, whole=kind.is_relation)
+        draft = Draft(change=change, kind=kind, id=change.id, name=name)
         if kind.is_relation:
             if _is_unresolved(kind, before):
                 self._tell(change, ALL, "it is not changed back: what it was for is not recorded")
                 return None
-            self._one_value(draft, before, times.body_made(change), live)
-            return draft if draft.body else None
-        declared, made = (form if isinstance(form, dict) else {} for form in (change.before, change.after))
+            made = times.body_made(change, change.after)
+            return replace(draft, body=before) if self._is_restored(draft, ALL, before, made, live) else None
+        declared, wanted = (form if isinstance(form, dict) else {} for form in (change.before, change.after))
         changed = dict.fromkeys(field_change.path.partition(".")[0] for field_change in change.fields)
         for key in changed:
             if key == kind.name_key:
@@ -208,17 +206,9 @@ class Drafter:
             elif key in _LISTS:
                 self._list(draft, key, live.get(key))
             else:
-                wanted = times.mark_made(change, {key: made.get(key)}).get(key)
-                earlier = before.get(key, declared.get(key))
-                self._value(draft, key, earlier, wanted, live.get(key))
+                made = times.body_made(change, {key: wanted.get(key)})
+                self._value(draft, key, before.get(key, declared.get(key)), made.get(key), live.get(key))
         return draft if draft.body or name is not None else None
-
-    def _one_value(self, draft: Draft, before: Body, made: Body, live: Body) -> None:
-        value = restored(before, made, live)
-        if value is NoValue.CONFLICT:
-            self._conflict(draft.change, ALL, before, made, live)
-        elif value is not NoValue.NOTHING:
-            draft.body = before
 
     def _value(self, draft: Draft, key: str, before: Json, made: Json, live: Json) -> None:
         """Add the earlier value of a key, or of each key below it that the run changed."""
@@ -229,34 +219,42 @@ class Drafter:
                 values |= self._part_value(draft, key, part, earlier.get(part), made[part], now.get(part))
             if values:
                 draft.body[key] = values
-            return
-        value = restored(before, made, live)
-        reason = None if value is NoValue.NOTHING else self._not_restorable(draft, key, before)
-        if value is NoValue.CONFLICT:
-            self._conflict(draft.change, key, before, made, live)
-        elif reason is not None:
-            self._tell(draft.change, key, f"{key} is left as it is: {reason}")
-        elif value is not NoValue.NOTHING:
+        elif self._is_restored(draft, key, before, made, live):
             draft.body[key] = before
 
     def _part_value(self, draft: Draft, key: str, part: str, before: Json, made: Json, live: Json) -> Body:
+        if key == "answers" and part in self.deleted_fields and not before:
+            # The deletion of a field empties the answers to it.
+            return {}
         if isinstance(made, list) and is_text_list(made) and is_text_list(before or []) and is_text_list(live or []):
             then, now = (value if isinstance(value, list) else [] for value in (before, live))
             items = restored_items(then, made, now)
             return {} if alike(items, now) else {part: items}
-        value = restored(before, made, live)
-        if value is NoValue.CONFLICT:
-            self._conflict(draft.change, key, {part: before}, {part: made}, {part: live})
-        if isinstance(value, NoValue):
-            return {}
-        if reason := self._not_restorable(draft, key, before, part):
-            self._tell(draft.change, key, f"a part of {key} is left as it is: {reason}")
-            return {}
-        return {part: before}
+        return {part: before} if self._is_restored(draft, key, before, made, live, part) else {}
 
-    def _not_restorable(self, draft: Draft, key: str, value: Json, part: str | None = None) -> str | None:
+    def _is_restored(
+        self, draft: Draft, key: str, before: Json, made: Json, live: Json, part: str | None = None
+    ) -> bool:
+        """Whether the earlier value of a key, or of a part of it, is given back; tell why it is not."""
+        is_restored = restores(before, made, live)
+        if is_restored is None:
+            values = (before, made, live) if part is None else ({part: value} for value in (before, made, live))
+            self._conflict(draft.change, key, *values)
+        if not is_restored:
+            return False
+        reason = self._not_restorable(draft, key, before, part)
+        if reason is not None:
+            what = key if part is None else f"a part of {key}"
+            self._tell(draft.change, key, f"{what} is left as it is: {reason}")
+        return reason is None
+
+    def _not_restorable(self, draft: Draft, key: str, value: Json, part: str | None) -> str | None:
         """Return why the service does not take an empty value of a person back; None if it takes the value."""
-        return why_not_emptied(self._times.live, key, part) if draft.kind.is_person and not value else None
+        if value or not draft.kind.is_person:
+            return None
+        times, kind = self._times, self._times.kinds[CUSTOM_FIELD]
+        fields = (row for row in times.rows(kind, live=True).values() if times.name_after(kind, row.id) == part)
+        return why_not_emptied(times.live, key, part, next(fields, None))
 
     def _list(self, draft: Draft, key: str, live: Json) -> None:
         """Include the people that the run removed and that are not in the list again; exclude those that it added."""
@@ -271,7 +269,7 @@ class Drafter:
         field_changes = [field_change for field_change in change.fields if field_change.path == key]
         added = [item for field_change in field_changes for item in field_change.added if is_done(str(item))]
         removed = [item for field_change in field_changes for item in field_change.removed if is_done(str(item))]
-        sides = self._times.mark_made(change, {key: {INCLUDE: removed, EXCLUDE: added}})[key]
+        sides = self._times.body_made(change, {key: {INCLUDE: removed, EXCLUDE: added}})[key]
         missing: Json = [item for item in items_of(sides, INCLUDE) if item not in now]
         wanted = self._without_missing(change, {key: missing})[key]
         parts: Body = {INCLUDE: wanted, EXCLUDE: [item for item in items_of(sides, EXCLUDE) if item in now]}
@@ -290,16 +288,11 @@ class Drafter:
             now, was = normalize_name(part.name), before.get(part.id)
             if was is None and now in added:
                 continue
-            made = renames.get(was, was) if was is not None else None
-            if was is not None and was != made and now != was:
-                if now == made:
-                    now = was
-                else:
-                    self._conflict(change, key, was, made, now)
-            names[part.id] = now
-        missing = [name for id, name in before.items() if id not in names and name in removed]
-        taken = [name for name in missing if name in names.values()]
-        again = [name for name in missing if name not in taken]
+            if was in renames and now not in (was, renames[was]):
+                self._conflict(change, key, was, renames[was], now)
+            names[part.id] = self._times.part_after(part.id)
+        free = removed.difference(names.values())
+        again = [name for id, name in before.items() if id not in names and name in free]
         live = {part.id: normalize_name(part.name) for part in parts_of(row)}
         if names == live and not again:
             return
@@ -344,22 +337,6 @@ def _relation_key(kind: Kind, body: Mapping[str, Json]) -> str:
         return value["name"] if isinstance(value, dict) and "name" in value else value
 
     return json.dumps([named(body.get(key)) for key in sorted(required_keys(kind))])
-
-
-def without_values_of(deleted: Collection[str], draft: Draft) -> Draft | None:
-    """Return a draft without empty values for what the undo deletes, by id: the deletion empties them. None: no draft.
-
-    So for the answers to a field that the run has created.
-    """
-    body: Body = {}
-    for key, value in draft.body.items():
-        if isinstance(value, dict):
-            left = {part: item for part, item in value.items() if item or marked_id(part) not in deleted}
-            if left or not value:
-                body[key] = left
-        else:
-            body[key] = value
-    return replace(draft, body=body) if body or draft.name is not None or not draft.body else None
 
 
 def _filled_since(made: Body, live: Body) -> str | None:

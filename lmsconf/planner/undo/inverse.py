@@ -8,28 +8,23 @@ conflict: it is shown, and left alone. The planner plans these declarations as a
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from msgspec import Struct
 
 from lmsconf.errors import Problem, Severity, SourceLocation
-from lmsconf.kinds.custom_field.types import parts_of
 from lmsconf.kinds.entries import parse, parse_absent
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, USER
 from lmsconf.kinds.undo import lost_answer_entries
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.canonical_json import Json, sha256
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, FixedSource, Manifests
-from lmsconf.model.names import normalize_name
 from lmsconf.model.plan import Action, Change, UndoLevel
-from lmsconf.planner.context import PlanContext
-from lmsconf.planner.kind import Kind, row_type_of
+from lmsconf.planner.kind import Kind
 from lmsconf.planner.manifest_entries import ManifestEntry
-from lmsconf.planner.undo.drafts import ALL, Draft, Drafter, LeftAlone, without_values_of
-from lmsconf.planner.undo.names import deleted_id, map_references, marked_id, plain_id, renamed_to
-from lmsconf.planner.undo.run import RunToUndo
+from lmsconf.planner.undo.drafts import ALL, Draft, Drafter, LeftAlone
+from lmsconf.planner.undo.names import MARK, NameClaim, granted, map_references, name_claims
 from lmsconf.planner.undo.times import Body, Times, alike
 
 CONFLICT: Final = "undo/conflict"
@@ -48,15 +43,9 @@ class Inverse(Struct, frozen=True, kw_only=True):
     origins: Mapping[Address, Change]
 
 
-def invert(times: Times, left: Mapping[Address, str]) -> Inverse:
-    """Return the declarations that undo a run.
+class Inversion:
+    """The undo of a run. left: the addresses, in the plan of the run, of changes that are left alone, and why."""
 
-    left: the addresses, in the plan of the run, of changes that are left alone, and why.
-    """
-    return _Inversion(times, left).run()
-
-
-class _Inversion:
     def __init__(self, times: Times, left: Mapping[Address, str]) -> None:
         self.times, self.left = times, left
         self.drafter = Drafter(times)
@@ -66,19 +55,22 @@ class _Inversion:
         self.origins: dict[Address, Change] = {}
 
     def run(self) -> Inverse:
+        """Return the declarations that undo the run."""
         changes = [change for change in self.times.run.plan.changes if self._is_undone(change)]
-        created = [change for change in changes if change.action is Action.CREATE]
-        deletions = [draft for change in created if (draft := self.drafter.undo_creation(change)) is not None]
-        deleted = {str(draft.id) for draft in deletions if draft.absent and draft.id}
+        self.times.rename(changes, ())
+        deleted = {str(draft.id) for draft in self._deletions(changes) if draft.absent and draft.id}
         claims = self._claims(changes, deleted)
-        states = (without_values_of(deleted, draft) for draft in self._earlier_states(changes, claims))
-        drafts = [*deletions, *filter(None, states)]
-        writer = EntryWriter(self.times, claims)
-        writer.learn_parts(drafts)
+        self.times.rename(changes, claims)
+        self.drafter = Drafter(self.times)
+        deletions = self._deletions(changes)
+        self.drafter.deleted_fields = frozenset(
+            self.times.name_after(one.kind, one.id) for one in deletions if one.kind.name == CUSTOM_FIELD
+        )
+        drafts = [*deletions, *self._earlier_states(changes, claims)]
         for draft in self._with_values_beside(drafts, claims):
-            self._write(writer, draft)
+            self._write(draft)
         self.problems.extend(self.drafter.left)
-        problems = [*self._limits(changes), *(_problem(self.times, writer, problem) for problem in self.problems)]
+        problems = [*self._limits(changes), *(_problem(problem) for problem in self.problems)]
         run = self.times.run
         return Inverse(
             manifests=Manifests(
@@ -89,6 +81,10 @@ class _Inversion:
             ),
             origins=self.origins,
         )
+
+    def _deletions(self, changes: Iterable[Change]) -> list[Draft]:
+        created = (change for change in changes if change.action is Action.CREATE)
+        return [draft for change in created if (draft := self.drafter.undo_creation(change)) is not None]
 
     def _is_undone(self, change: Change) -> bool:
         if not self.times.run.is_done(change):
@@ -171,7 +167,7 @@ class _Inversion:
         row = self.times.row_now(kind, str(entry["id"]))
         if row is None:
             return
-        bodies = (self.times.mark_before(kind, entry), self.times.body_now(kind, row))
+        bodies = (self.times.entry_before(kind, entry), self.times.body_now(kind, row))
         wanted, live = (body.get("answers") for body in bodies)
         if missing := self._missing(change, _mapping(wanted), _mapping(live)):
             draft = drafts.setdefault((USER, row.id, None), Draft(change=change, kind=kind, id=row.id))
@@ -191,15 +187,15 @@ class _Inversion:
                 out[part] = value
         return out
 
-    def _write(self, writer: EntryWriter, draft: Draft) -> None:
+    def _write(self, draft: Draft) -> None:
         kind = draft.kind
         body: Body = {}
-        for piece in [draft.body] if draft.whole else [{key: value} for key, value in draft.body.items()]:
+        for piece in [draft.body] if kind.is_relation else [{key: value} for key, value in draft.body.items()]:
             try:
-                body |= writer.written(kind, piece)
+                body |= checked(kind, piece)
             except NotThere as missing:
-                if draft.whole or draft.id is None:
-                    what = "is left as it is" if draft.whole else "is not created again"
+                if kind.is_relation or draft.id is None:
+                    what = "is left as it is" if kind.is_relation else "is not created again"
                     self._refuse(draft, ALL, f"it {what}: {missing} is not there")
                     return
                 [key] = piece
@@ -208,7 +204,7 @@ class _Inversion:
             if not body and draft.name is None and not draft.absent:
                 return
             pin: Body = {} if draft.id is None else {"id": draft.id}
-            body = {kind.name_key: writer.name(kind, draft), **pin, **body}
+            body = {kind.name_key: draft.name or self.times.name_after(kind, draft.id), **pin, **body}
         wrong: list[Problem] = []
         entry = ManifestEntry(body=body, places=run_source(self.times.run.name), timezone=None, report=wrong.append)
         declared = [] if draft.absent else list(parse(kind.name, entry))
@@ -242,162 +238,36 @@ def _mapping(value: Json) -> Mapping[str, Json]:
     return value if isinstance(value, dict) else {}
 
 
-def _problem(times: Times, writer: EntryWriter, left: LeftAlone) -> Problem:
+def _problem(left: LeftAlone) -> Problem:
     """Return the warning about what is left alone: what was there, what the run made, what is live now."""
     address = left.change.address
     message, hint = f"{address}: {left.reason}", None
     if left.reason is None:
-        kind = times.kinds[address.kind]
-        was, made, live = (_shown(writer, kind, left.key, value) for value in (left.before, left.made, left.live))
+        was, made, live = (_shown(value) for value in (left.before, left.made, left.live))
         message = f"{address}: {left.key or 'it'} has changed since the run, and is left alone"
         hint = f"Before the run: {was}. The run made: {made}. Live now: {live}."
     return Problem(code=CONFLICT, message=message, hint=hint, severity=Severity.WARNING, address=str(address))
 
 
-def _shown(writer: EntryWriter, kind: Kind, key: str, value: Json) -> str:
+def _shown(value: Json) -> str:
+    """Return a value for people to read, also of what is not there."""
     if value is None or value == []:
         return "nothing"
-    body = {key: value} if key else value if isinstance(value, dict) else {}
-    shown = writer.shown(kind, body)
-    text = shown.get(key) if key else shown
-    whole = text if isinstance(text, str) else json.dumps(text, ensure_ascii=False)
+    whole = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False).replace(r"\u0000", MARK)
+    whole = whole.replace(MARK, "")
     return whole if len(whole) <= _SHOWN else f"{whole[:_SHOWN]}…"
-
-
-class NameClaim(Struct, frozen=True, kw_only=True):
-    """A resource that takes its earlier name again. id: of the live resource; None for one that is created again.
-
-    deleted: the run has certainly deleted it, so that a live resource with its id is another.
-    """
-
-    change: Change
-    kind: Kind
-    name: str
-    id: str | None
-    deleted: bool = False
-
-    @property
-    def row_id(self) -> str:
-        """What stands for the id that the resource had before the run."""
-        return deleted_id(str(self.change.id)) if self.deleted else str(self.change.id)
-
-
-def name_claims(
-    kind: Kind, run: RunToUndo, live: PlanContext, changes: Sequence[Change]
-) -> Iterator[NameClaim | Change]:
-    """Yield the claims of renamed and deleted resources; a change itself where others have given another name since."""
-    rows = {row.id: row for row in live.snapshot.rows(row_type_of(kind))}
-    before = {row.id: row for row in run.before.rows(row_type_of(kind))}
-    for change in changes:
-        if change.id is None or change.id not in before:
-            continue
-        name, row = kind.normalize_name(before[change.id].name), rows.get(change.id)
-        if change.action is Action.DELETE:
-            if (row is None or run.is_whole(change)) and change.address not in run.recreated:
-                yield NameClaim(change=change, kind=kind, name=name, id=None, deleted=run.is_whole(change))
-        elif row is not None and (given := renamed_to(kind, change)) is not None:
-            now = kind.normalize_name(row.name)
-            if now == given or (now != name and run.has_sent(change, now)):
-                yield NameClaim(change=change, kind=kind, name=name, id=row.id)
-            elif now != name:
-                yield change
-
-
-def granted(claims: Sequence[NameClaim], live: PlanContext, deleted: Collection[str]) -> list[NameClaim]:
-    """Return the claims of names that are free, or become free with another claim or a deletion.
-
-    deleted: the ids of the live resources that the undo deletes.
-    """
-    twice = {key for key, number in Counter((claim.kind.name, claim.name) for claim in claims).items() if number > 1}
-    left = [claim for claim in claims if (claim.kind.name, claim.name) not in twice]
-    while True:
-        leaving = {*deleted, *(one.id for one in left if one.id is not None)}
-        still = [one for one in left if not any(row.id not in leaving for row in holders(one, live))]
-        if len(still) == len(left):
-            return still
-        left = still
-
-
-def holders(claim: NameClaim, live: PlanContext) -> Iterator[Any]:
-    """Yield the live resources that have the name of a claim now."""
-    for row in live.snapshot.rows(row_type_of(claim.kind)):
-        if claim.kind.normalize_name(row.name) == claim.name:
-            yield row
 
 
 class NotThere(Exception):
     """An entry refers to a resource that is neither live nor created again."""
 
-    def __init__(self, kind: str, name: str) -> None:
-        super().__init__(f"{kind}/{name}")
 
+def checked(kind: Kind, body: Mapping[str, Json]) -> Body:
+    """Return an entry. Raises NotThere."""
 
-class EntryWriter:
-    """Writes names in the place of ids. claims: the names that the undo gives back."""
-
-    def __init__(self, times: Times, claims: Sequence[NameClaim]) -> None:
-        self._times = times
-        self._given = {(claim.kind.name, claim.row_id): claim.name for claim in claims}
-        self._parts: dict[str, str] = {}
-
-    def learn_parts(self, drafts: Sequence[Draft]) -> None:
-        """Take over the names that drafts give to the parts of live resources."""
-        for draft in drafts:
-            listed = draft.body.get(str(draft.kind.parts_key))
-            for item in listed if isinstance(listed, list) else ():
-                if isinstance(item, dict) and isinstance(item.get("id"), str):
-                    self._parts[str(item["id"])] = str(item["name"])
-
-    def name(self, kind: Kind, draft: Draft) -> str:
-        """Return the name of a draft's resource: the one that it is to have, or the one it has."""
-        if draft.name is not None:
-            return draft.name
-        return kind.normalize_name(self._times.row_now(kind, draft.id).name)
-
-    def written(self, kind: Kind, body: Mapping[str, Json]) -> Body:
-        """Return an entry with names. Raises NotThere."""
-        return map_references(kind, body, self._written, self._written_part)
-
-    def shown(self, kind: Kind, body: Mapping[str, Json]) -> Body:
-        """Return a value with names for people to read, also of what is not there."""
-        return map_references(kind, body, self._shown, self._written_part)
-
-    def _written(self, kind: str, text: str) -> str:
-        id = marked_id(text)
-        if id is None:
-            return text
-        name = self._name_of(kind, id)
-        if name is None:
-            raise NotThere(kind, self._shown(kind, text))
+    def there(of: str, name: str) -> str:
+        if MARK in name:
+            raise NotThere(f"{of}/{name.replace(MARK, '')}")
         return name
 
-    def _shown(self, kind: str, text: str) -> str:
-        id = marked_id(text)
-        if id is None:
-            return text
-        row = self._times.row_before(self._times.kinds[kind], id)
-        return self._name_of(kind, id) or (f"id {plain_id(id)}" if row is None else normalize_name(row.name))
-
-    def _name_of(self, kind: str, id: str) -> str | None:
-        given = self._given.get((kind, id))
-        row = self._times.row_now(self._times.kinds[kind], id)
-        if given is not None or row is None:
-            return given
-        return self._times.kinds[kind].normalize_name(row.name)
-
-    def _written_part(self, kind: str, owner: str, text: str) -> str:
-        id, owner_id = marked_id(text), marked_id(owner)
-        if id is None:
-            return text
-        if id in self._parts:
-            return self._parts[id]
-        id = plain_id(id)
-        names = {part.id: normalize_name(part.name) for part in self._parts_of(kind, owner_id)}
-        return names.get(id, id)
-
-    def _parts_of(self, kind: str, owner: str | None) -> Iterator[Any]:
-        """Yield the parts of a resource: those of before first, so that those that are live now win."""
-        known = self._times.kinds[kind]
-        for row in (self._times.row_before(known, owner), self._times.row_now(known, owner)):
-            if row is not None:
-                yield from parts_of(row)
+    return map_references(kind, body, there, lambda _, __, part: part)

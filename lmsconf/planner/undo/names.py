@@ -1,17 +1,14 @@
-"""References in manifest entries ⇄ ids, as the workspace was, as the run made it, and as it is now.
-
-Entries of three times meet in an undo. Between any two of them a resource may have been renamed, and its old name given
-to another. Therefore all are compared with ids in the place of names, and names are written again for what will be
-there after the undo.
-"""
+"""References in manifest entries, and the names that an undo gives back."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, TypeAlias
 
-from lmsconf.kinds.custom_field.types import parts_of
+from msgspec import Struct
+
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_name
 from lmsconf.model.plan import Action, Change
@@ -20,33 +17,12 @@ from lmsconf.planner.kind import Kind, row_type_of
 from lmsconf.planner.manifest_entries import ANY, KEYS, PartReferences
 from lmsconf.planner.undo.run import RunToUndo
 
-_MARK: Final = "\x00"
-"""Before an id that stands for a name: no name of a manifest contains it."""
-_DELETED: Final = "\x01"
+MARK: Final = "\x00"
+"""In the name of what will not be there after the undo: no name of a manifest contains it."""
 Rename: TypeAlias = Callable[[str, str], str]
 """(kind, name) → the new name."""
 RenamePart: TypeAlias = Callable[[str, str, str], str]
 """(kind, name of the resource, name of its part) → the new name of the part."""
-
-
-def marked(id: str) -> str:
-    """Return the text that stands for a resource, or a part, in the place of its name."""
-    return _MARK + id
-
-
-def deleted_id(id: str) -> str:
-    """Return what stands for the id of a resource that the run deleted: the service may give the id to another."""
-    return id + _DELETED
-
-
-def plain_id(id: str) -> str:
-    """Return the id itself, also of a deleted resource."""
-    return id.removesuffix(_DELETED)
-
-
-def marked_id(text: str) -> str | None:
-    """Return the id in a marked text; None for a name."""
-    return text[1:] if text.startswith(_MARK) else None
 
 
 def map_references(kind: Kind, body: Mapping[str, Json], rename: Rename, rename_part: RenamePart) -> dict[str, Json]:
@@ -96,87 +72,6 @@ def _parts_of(value: Json, parts: Sequence[Sequence[str]], rename: Callable[[str
     return value
 
 
-Kinds = Mapping[str, Kind]
-
-
-class Vocabulary:
-    """Name → id, by kind, and the names of parts by the id of their resource.
-
-    otherwise: where a name is looked up that this one lacks.
-    """
-
-    def __init__(self, kinds: Kinds, otherwise: Vocabulary | None = None) -> None:
-        self._kinds, self._otherwise = kinds, otherwise
-        self._ids: dict[tuple[str, str], str] = {}
-        self._parts: dict[tuple[str, str], str] = {}
-
-    @staticmethod
-    def of_snapshot(
-        kinds: Kinds, planning: PlanContext, deleted: Container[tuple[str, str]] = frozenset()
-    ) -> Vocabulary:
-        """Return the names of a snapshot, as plans show them. deleted: kind and id of what the run has deleted."""
-        made = Vocabulary(kinds)
-        for kind, row in _rows(kinds, planning):
-            own = deleted_id if (kind.name, row.id) in deleted else str
-            made.add(kind, shown_name(kind, planning, row), own(row.id))
-            for part in parts_of(row):
-                made.add_part(own(row.id), part.name, own(part.id))
-        return made
-
-    @staticmethod
-    def of_run(kinds: Kinds, run: RunToUndo, before: PlanContext, live: PlanContext) -> Vocabulary:
-        """Return the names that a run has left: those of before with its renames and creations."""
-        made = Vocabulary(kinds, Vocabulary.of_snapshot(kinds, live))
-        changes = {(change.address.kind, change.id): change for change in run.plan.changes if change.id is not None}
-        for kind, row in _rows(kinds, before):
-            change = changes.get((kind.name, row.id))
-            if change is not None and change.action is Action.DELETE:
-                continue
-            made.add(kind, renamed_to(kind, change) or shown_name(kind, before, row), row.id)
-            renames = dict(renamed_parts(kind, change))
-            for part in parts_of(row):
-                name = normalize_name(part.name)
-                made.add_part(row.id, renames.get(name, name), part.id)
-        for change in run.plan.changes:
-            id = run.created_id(change) if change.action is Action.CREATE else None
-            if id is not None:
-                made.add(kinds[change.address.kind], change.address.name, id)
-        return made
-
-    def add(self, kind: Kind, name: str, id: str) -> None:
-        self._ids[kind.name, kind.normalize_name(name)] = id
-
-    def add_part(self, owner: str, name: str, id: str) -> None:
-        self._parts[owner, normalize_name(name)] = id
-
-    def mark(self, kind: Kind, body: Mapping[str, Json]) -> dict[str, Json]:
-        """Return an entry with ids in the place of the names that are known."""
-        return map_references(kind, body, self._marked, self._marked_part)
-
-    def id(self, kind: str, name: str) -> str | None:
-        known = self._ids.get((kind, self._kinds[kind].normalize_name(name)))
-        return known or (None if self._otherwise is None else self._otherwise.id(kind, name))
-
-    def part_id(self, owner: str, name: str) -> str | None:
-        known = self._parts.get((owner, normalize_name(name)))
-        return known or (None if self._otherwise is None else self._otherwise.part_id(owner, name))
-
-    def _marked(self, kind: str, name: str) -> str:
-        id = self.id(kind, name)
-        return name if id is None else marked(id)
-
-    def _marked_part(self, kind: str, owner: str, name: str) -> str:
-        owner_id = self.id(kind, owner)
-        id = None if owner_id is None else self.part_id(owner_id, name)
-        return name if id is None else marked(id)
-
-
-def _rows(kinds: Kinds, planning: PlanContext) -> Iterator[tuple[Kind, Any]]:
-    for kind in kinds.values():
-        if not kind.is_relation:
-            yield from ((kind, row) for row in planning.snapshot.rows(row_type_of(kind)))
-
-
 def shown_name(kind: Kind, planning: PlanContext, row: Any) -> str:
     """Return the name under which plans on a snapshot show a live resource: with its id, if another has the name."""
     return planning.registry.name(kind.name, row.id) or kind.normalize_name(row.name)
@@ -196,3 +91,55 @@ def renamed_parts(kind: Kind, change: Change | None) -> Iterator[tuple[str, str]
     for field in () if change is None else change.fields:
         if field.path.startswith(f"{kind.parts_key}.") and isinstance(field.before, str):
             yield normalize_name(field.before), normalize_name(str(field.after))
+
+
+class NameClaim(Struct, frozen=True, kw_only=True):
+    """A resource that takes its earlier name again. id: of the live resource; None for one that is created again."""
+
+    change: Change
+    kind: Kind
+    name: str
+    id: str | None
+
+
+def name_claims(
+    kind: Kind, run: RunToUndo, live: PlanContext, changes: Sequence[Change]
+) -> Iterator[NameClaim | Change]:
+    """Yield the claims of renamed and deleted resources; a change itself where others have given another name since."""
+    rows = {row.id: row for row in live.snapshot.rows(row_type_of(kind))}
+    before = {row.id: row for row in run.before.rows(row_type_of(kind))}
+    for change in changes:
+        if change.id is None or change.id not in before:
+            continue
+        name, row = kind.normalize_name(before[change.id].name), rows.get(change.id)
+        if change.action is Action.DELETE:
+            if (row is None or run.is_whole(change)) and change.address not in run.recreated:
+                yield NameClaim(change=change, kind=kind, name=name, id=None)
+        elif row is not None and (given := renamed_to(kind, change)) is not None:
+            now = kind.normalize_name(row.name)
+            if now == given or (now != name and run.has_sent(change, now)):
+                yield NameClaim(change=change, kind=kind, name=name, id=row.id)
+            elif now != name:
+                yield change
+
+
+def granted(claims: Sequence[NameClaim], live: PlanContext, deleted: Collection[str]) -> list[NameClaim]:
+    """Return the claims of names that are free, or become free with another claim or a deletion.
+
+    deleted: the ids of the live resources that the undo deletes.
+    """
+    twice = {key for key, number in Counter((claim.kind.name, claim.name) for claim in claims).items() if number > 1}
+    left = [claim for claim in claims if (claim.kind.name, claim.name) not in twice]
+    while True:
+        leaving = {*deleted, *(one.id for one in left if one.id is not None)}
+        still = [one for one in left if not any(row.id not in leaving for row in holders(one, live))]
+        if len(still) == len(left):
+            return still
+        left = still
+
+
+def holders(claim: NameClaim, live: PlanContext) -> Iterator[Any]:
+    """Yield the live resources that have the name of a claim now."""
+    for row in live.snapshot.rows(row_type_of(claim.kind)):
+        if claim.kind.normalize_name(row.name) == claim.name:
+            yield row

@@ -1,13 +1,12 @@
 """The workspace before a run, as the run made it, and as it is now, and which value of the three undoes the run.
 
-Forms of each resource have ids in the place of names, so that a rename is no difference.
+All have the names that resources and their parts have after the undo, so that a rename is no difference.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from enum import Enum
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from lmsconf.kinds.custom_field.types import FieldRow, parts_of
@@ -26,33 +25,116 @@ from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.context import Deletion, PlanContext
 from lmsconf.planner.kind import Kind, row_type_of
-from lmsconf.planner.undo.names import Kinds, Vocabulary, plain_id
+from lmsconf.planner.undo.names import MARK, NameClaim, map_references, renamed_parts, renamed_to, shown_name
 from lmsconf.planner.undo.run import RunToUndo
 
 Body = dict[str, Json]
 
 
+Names = dict[tuple[str, ...], str]
+"""(kind, name), and (kind, name, name of a part) → the name after the undo."""
+
+
 class Times:
-    """The three states of the resources of a run."""
+    """The three states of the resources of a run, with the names that they have after the undo."""
 
     def __init__(
-        self, kinds: Kinds, run: RunToUndo, snapshot: Snapshot, policy: Policy, call_templates: SpecCallTemplates
+        self,
+        kinds: Mapping[str, Kind],
+        run: RunToUndo,
+        snapshot: Snapshot,
+        policy: Policy,
+        templates: SpecCallTemplates,
     ) -> None:
         self.kinds, self.run = kinds, run
-        self.before = named_context(kinds, run.before, policy, call_templates)
-        self.live = named_context(kinds, snapshot, policy, call_templates)
-        deletions = (change for change in run.plan.changes if change.action is Action.DELETE and run.is_whole(change))
-        self._then = Vocabulary.of_snapshot(
-            kinds, self.before, {(one.address.kind, str(one.id)) for one in deletions if one.id is not None}
-        )
-        self._made = Vocabulary.of_run(kinds, run, self.before, self.live)
-        self._now = Vocabulary.of_snapshot(kinds, self.live)
+        self.before = named_context(kinds, run.before, policy, templates)
+        self.live = named_context(kinds, snapshot, policy, templates)
         self._rows: dict[tuple[str, bool], dict[str, Any]] = {}
-        self._follow_recreated()
+        self._names: dict[tuple[str, str], str] = {}
+        self._parts: dict[str, str] = {}
+        self._then, self._made, self._now = Names(), Names(), Names()
+
+    def rename(self, changes: Sequence[Change], claims: Sequence[NameClaim]) -> None:
+        """Set the names after the undo of these changes, which gives the names of these claims back."""
+        self._parts = {id: name for change in changes for id, name in self._parts_back(change)}
+        given = dict(self._declared(changes)) | {(claim.kind.name, claim.id): claim.name for claim in claims}
+        claimed = {(kind, name) for (kind, _), name in given.items()}
+        self._now = Names()
+        for kind, row in self._named_rows(live=True):
+            name = kind.normalize_name(row.name)
+            # What has a name that is declared is deleted, or a twin of the resource that is meant.
+            after = name + MARK if (kind.name, name) in claimed else name
+            self._names[kind.name, row.id] = after = given.get((kind.name, row.id), after)
+            self._parts = {part.id: normalize_name(part.name) for part in parts_of(row)} | self._parts
+            self._now |= _entries(kind, shown_name(kind, self.live, row), after, self._parts_now(row))
+        self._then, self._made = Names(), Names(self._now)
+        changed = {(change.address.kind, change.id): change for change in self.run.plan.changes}
+        again = {(claim.kind.name, claim.change.id): claim.name for claim in claims if claim.id is None}
+        for kind, row in self._named_rows(live=False):
+            self._add_before(kind, row, changed.get((kind.name, row.id)), again.get((kind.name, row.id)))
+        for change in self.run.plan.changes:
+            id = self.run.created_id(change) if change.action is Action.CREATE else None
+            if id is not None:
+                kind, name = self.kinds[change.address.kind], change.address.name
+                after = self._names.get((kind.name, id), MARK + name)
+                self._made |= _entries(kind, name, after, self._parts_now(self.row_now(kind, id)))
+
+    def _add_before(self, kind: Kind, row: Any, change: Change | None, again: str | None) -> None:
+        """Add the names that a resource had before the run and with it. again: its name if it is created again."""
+        is_deleted = change is not None and change.action is Action.DELETE
+        id: str | None = row.id
+        if change is not None and is_deleted:
+            # A service may give the id of what was deleted to what is created.
+            id = self.recreated_id(kind, change) or (None if self.run.is_whole(change) else row.id)
+        name = shown_name(kind, self.before, row)
+        after = self._names.get((kind.name, str(id))) or again or MARK + name
+        parts = {normalize_name(part.name): part.id for part in parts_of(row)}
+        now = {part: self._parts.get(one, part) if id == row.id else part for part, one in parts.items()}
+        self._then |= _entries(kind, name, after, now)
+        if not is_deleted:
+            renames = dict(renamed_parts(kind, change))
+            made = {renames.get(part, part): new for part, new in now.items()}
+            self._made |= _entries(kind, renamed_to(kind, change) or name, after, made)
+
+    def _declared(self, changes: Iterable[Change]) -> Iterator[tuple[tuple[str, str | None], str]]:
+        """Yield the kind, id and name of each live resource that the run changed."""
+        for change in changes:
+            kind = self.kinds[change.address.kind]
+            if (row := self.row_now(kind, change.id)) is not None:
+                yield (kind.name, change.id), kind.normalize_name(row.name)
+
+    def _parts_back(self, change: Change) -> Iterator[tuple[str, str]]:
+        """Yield the id and the earlier name of each live part that has the name that a change gave it."""
+        kind = self.kinds[change.address.kind]
+        renames = dict(renamed_parts(kind, change))
+        before = {part.id: normalize_name(part.name) for part in parts_of(self.row_before(kind, change.id))}
+        for part in parts_of(self.row_now(kind, change.id)):
+            was = before.get(part.id)
+            if was is not None and renames.get(was) == normalize_name(part.name):
+                yield part.id, was
+
+    def _parts_now(self, row: Any) -> dict[str, str]:
+        return {normalize_name(part.name): self._parts[part.id] for part in parts_of(row)}
+
+    def _named_rows(self, *, live: bool) -> Iterator[tuple[Kind, Any]]:
+        for kind in self.kinds.values():
+            yield from ((kind, row) for row in self.rows(kind, live=live).values() if not kind.is_relation)
+
+    def name_after(self, kind: Kind, id: str | None) -> str:
+        """Return the name that a live resource has after the undo."""
+        return self._names[kind.name, str(id)]
+
+    def part_after(self, id: str) -> str:
+        """Return the name that a part of a live resource has after the undo."""
+        return self._parts[id]
+
+    def is_person(self, email: str) -> bool:
+        """Whether an e-mail is that of a live person."""
+        return any(self.name_after(self.kinds[USER], id) == email for id in self.rows(self.kinds[USER], live=True))
 
     def row_before(self, kind: Kind, id: str | None) -> Any:
         """Return a resource as it was before the run; None if it was not there."""
-        return self.rows(kind, live=False).get(plain_id(id or ""))
+        return self.rows(kind, live=False).get(id or "")
 
     def row_now(self, kind: Kind, id: str | None) -> Any:
         """Return a live resource by id; None if it is not live."""
@@ -60,27 +142,28 @@ class Times:
 
     def body_before(self, kind: Kind, row: Any) -> Body:
         """Return the state of a resource before the run."""
-        return self._then.mark(kind, _body(kind, self.before, row))
+        return self.entry_before(kind, _body(kind, self.before, row))
+
+    def entry_before(self, kind: Kind, body: Mapping[str, Json]) -> Body:
+        """Return an entry in which resources have the names of before the run."""
+        return self._renamed(kind, body, self._then)
 
     def body_now(self, kind: Kind, row: Any) -> Body:
         """Return the state of a live resource."""
-        return self._now.mark(kind, _body(kind, self.live, row))
+        return self._renamed(kind, _body(kind, self.live, row), self._now)
 
-    def body_made(self, change: Change) -> Body:
-        """Return the keys that the run declared, as it made them."""
-        return self.mark_made(change, change.after)
+    def body_made(self, change: Change, form: Json) -> Body:
+        """Return a form in which resources have the names that the run gave them."""
+        return self._renamed(self.kinds[change.address.kind], form if isinstance(form, dict) else {}, self._made)
 
-    def mark_made(self, change: Change, form: Json) -> Body:
-        """Return a form of the plan with ids for names."""
-        return self._made.mark(self.kinds[change.address.kind], form if isinstance(form, dict) else {})
+    def _renamed(self, kind: Kind, body: Mapping[str, Json], names: Names) -> Body:
+        def name_after(of: str, name: str) -> str:
+            return names.get((of, self.kinds[of].normalize_name(name)), name)
 
-    def mark_before(self, kind: Kind, body: Mapping[str, Json]) -> Body:
-        """Return an entry in the names of before the run with ids for names."""
-        return self._then.mark(kind, body)
+        def part_after(of: str, owner: str, part: str) -> str:
+            return names.get((of, self.kinds[of].normalize_name(owner), normalize_name(part)), part)
 
-    def is_person(self, text: str) -> bool:
-        """Whether a text stands for a live person."""
-        return self.row_now(self.kinds[USER], text.removeprefix("\x00")) is not None
+        return map_references(kind, body, name_after, part_after)
 
     def rows(self, kind: Kind, *, live: bool) -> Mapping[str, Any]:
         """Return the resources of a kind by id, live ones or those of before the run."""
@@ -89,26 +172,6 @@ class Times:
             rows = (self.live if live else self.before).snapshot.rows(row_type_of(kind))
             self._rows[key] = {row.id: row for row in rows}
         return self._rows[key]
-
-    def _follow_recreated(self) -> None:
-        """Take what an earlier undo has created again, and parts that are live again, for what was there before."""
-        for change in self.run.plan.changes:
-            kind = self.kinds[change.address.kind]
-            row = self.row_before(kind, change.id)
-            if row is None or kind.is_relation:
-                continue
-            id = self.recreated_id(kind, change) if change.action is Action.DELETE else change.id
-            now = self.row_now(kind, id)
-            if now is None or id is None:
-                continue
-            if change.action is Action.DELETE:
-                self._then.add(kind, kind.normalize_name(row.name), id)
-            live = {normalize_name(part.name): part.id for part in parts_of(now)}
-            ids = {*live.values()}
-            for part in parts_of(row):
-                name = normalize_name(part.name)
-                if (part.id not in ids and name in live) or (change.action is Action.DELETE and name in live):
-                    self._then.add_part(id, name, live[name])
 
     def recreated_id(self, kind: Kind, change: Change) -> RemoteId | None:
         """Return the live id of a deleted resource that an earlier undo of the run has created again."""
@@ -130,14 +193,17 @@ class Times:
         return ids[0] if is_free or self.row_before(kind, ids[0]) is None else None
 
 
-def _all(_: Address) -> bool:
-    return True
+def _entries(kind: Kind, name: str, after: str, parts: Mapping[str, str]) -> Names:
+    name = kind.normalize_name(name)
+    return {(kind.name, name): after, **{(kind.name, name, part): new for part, new in parts.items()}}
 
 
-def named_context(kinds: Kinds, snapshot: Snapshot, policy: Policy, call_templates: SpecCallTemplates) -> PlanContext:
+def named_context(
+    kinds: Mapping[str, Kind], snapshot: Snapshot, policy: Policy, call_templates: SpecCallTemplates
+) -> PlanContext:
     """Return a snapshot in which every kind has registered the names of its live resources."""
     scratch = Policy(workspace=policy.workspace, today=policy.today, timezone=policy.timezone)
-    planning = PlanContext(snapshot, scratch, call_templates, _all)
+    planning = PlanContext(snapshot, scratch, call_templates, lambda _: True)
     for kind in kinds.values():
         match_kind(planning, kind.name, [], [])
     return planning
@@ -159,13 +225,6 @@ INCLUDE: Final = "include"
 EXCLUDE: Final = "exclude"
 
 
-class NoValue(Enum):
-    """Why nothing is declared: it is as before already, or neither as before nor as the run made it."""
-
-    NOTHING = "nothing"
-    CONFLICT = "conflict"
-
-
 def alike(wanted: Json, live: Json) -> bool:
     """Whether a live value is what a plan wanted: lists have no order, and what an entry leaves out is not compared."""
     if isinstance(wanted, dict) and isinstance(live, list) and wanted.keys() == {INCLUDE, EXCLUDE}:
@@ -183,11 +242,11 @@ def alike(wanted: Json, live: Json) -> bool:
     return wanted == live or (not wanted and not live)
 
 
-def restored(before: Json, after: Json, live: Json) -> Json | NoValue:
-    """Return the value to declare for a key that is one value."""
+def restores(before: Json, after: Json, live: Json) -> bool | None:
+    """Whether a key that is one value gets its earlier value again: False if it has it, None if others changed it."""
     if alike(before, live) and alike(live, before):
-        return NoValue.NOTHING
-    return before if alike(after, live) else NoValue.CONFLICT
+        return False
+    return True if alike(after, live) else None
 
 
 def restored_items(before: list[Json], after: list[Json], live: list[Json]) -> list[Json]:
