@@ -310,8 +310,7 @@ def _unnameable(live: LiveNames, row: TargetRow, audience: Address | None) -> st
         # Owned assignments are deleted unless declared. Otherwise leave it out: each plan would report archived people.
         owned = live.policy.ownership.get(CONTENT_TARGET)
         return "the person is archived" if not owned and manifest_email(live, row.target) is None else None
-    rows = live.snapshot.of(audience.kind).rows
-    same = next(other for other in rows if other.id == row.target)
+    same = next(other for other in live.snapshot.of(audience.kind).rows if other.id == row.target)
     return None if live.is_resolved_by_name(audience.kind, same) else "another audience has the same name"
 
 

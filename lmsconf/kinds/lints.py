@@ -170,8 +170,7 @@ def lint_smart_groups(context: LintContext) -> Iterator[Problem]:
         yield from lint_managers(context, declared, row)
         if declared.spec.conditions is None:
             continue
-        impossible = list(_impossible(declared, row, types))
-        yield from impossible or _size(context, declared)
+        yield from list(_impossible(declared, row, types)) or _size(context, declared)
         first = by_conditions.setdefault(condition_set(declared.spec.conditions), declared)
         if first is not declared:
             yield lint_problem(

@@ -10,13 +10,14 @@ from lmsconf.kinds.custom_field.compare import live_field_form
 from lmsconf.kinds.custom_field.lost_answers import answer_rows
 from lmsconf.kinds.custom_field.types import FLAGS, FieldRow
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, USER
+from lmsconf.kinds.shared.manifest_entries import partial_undo
 from lmsconf.kinds.shared.responses import AnswerRow, comparable
 from lmsconf.kinds.user.types import TEXTS, PersonRow
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.forms import Form
 from lmsconf.model.names import normalize_email, normalize_name
-from lmsconf.model.plan import FULL_UNDO, Action, Change, Plan, Undo, UndoLevel
+from lmsconf.model.plan import FULL_UNDO, Action, Change, Plan, Undo
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.context import BeforeAfter, PlanContext
 
@@ -145,22 +146,20 @@ def archived_instead(change: Change) -> Mapping[str, Json]:
 def person_undo(planning: PlanContext, sides: BeforeAfter, row: PersonRow | None) -> Undo:
     """Return how much of a change to a person can be undone."""
     if sides.before is None:
-        return Undo(level=UndoLevel.PARTIAL, reason="the account can be archived, and not deleted")
+        return partial_undo("the account can be archived, and not deleted")
     after = sides.after or {}
     if row is not None and row.manages:
-        return Undo(level=UndoLevel.PARTIAL, reason="groups that go with the manager right are not given back")
+        return partial_undo("groups that go with the manager right are not given back")
     empty = [key for key in TEXTS if key in sides.before and not sides.before[key] and after.get(key)]
     if empty:
-        return Undo(level=UndoLevel.PARTIAL, reason=f"{' and '.join(empty)} cannot be made empty again")
+        return partial_undo(f"{' and '.join(empty)} cannot be made empty again")
     if set_for_good := _set_for_good(planning, sides.before, after):
         answers = " and ".join(f'"{field}"' for field in set_for_good)
-        return Undo(level=UndoLevel.PARTIAL, reason=f"the service refuses to clear the answer to {answers} again")
-    merges = planning.call_templates.behaviour(_MERGED) == "merge"
-    held, given = sides.before.get("metadata"), after.get("metadata")
-    if merges and isinstance(held, dict) and isinstance(given, dict):
-        new = sorted(key for key, value in given.items() if value is not None and held.get(key) is None)
-        if new:
-            return Undo(level=UndoLevel.PARTIAL, reason="the service merges metadata, so that no key can be removed")
+        return partial_undo(f"the service refuses to clear the answer to {answers} again")
+    held, given = (cast("dict[str, str | None]", side.get("metadata", {})) for side in (sides.before, after))
+    new = any(value is not None and held.get(key) is None for key, value in given.items())
+    if new and planning.call_templates.behaviour(_MERGED) == "merge":
+        return partial_undo("the service merges metadata, so that no key can be removed")
     return FULL_UNDO
 
 

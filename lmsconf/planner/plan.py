@@ -59,8 +59,7 @@ def calls_by_key(plan: Plan, call_templates: SpecCallTemplates) -> dict[str, lis
         # The second call of its kind finds what the first one made.
         finds_nothing = call.address in created and (call.address, call.operation) not in sent
         sent.add((call.address, call.operation))
-        relied_on = call_templates.assumed_keys(call.operation, call.path, call.body, finds_nothing=finds_nothing)
-        for key in relied_on:
+        for key in call_templates.assumed_keys(call.operation, call.path, call.body, finds_nothing=finds_nothing):
             resting.setdefault(key, []).append(call)
     return dict(sorted(resting.items()))
 

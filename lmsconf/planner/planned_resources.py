@@ -194,8 +194,7 @@ def _reason(subject: Match[Any, Any] | Deletion[Any] | SideEffect) -> str | None
 def refuse_expired_absent(absent: Iterable[DeleteEntry[Any]], policy: Policy) -> Iterator[Problem]:
     """Yield an error for each entry under `absent` after its `until` date."""
     for entry in absent:
-        applies = entry.applies_in(policy.workspace)
-        if applies and entry.until is not None and policy.today > entry.until:
+        if entry.applies_in(policy.workspace) and entry.until is not None and policy.today > entry.until:
             yield Problem(
                 code="absent/expired",
                 message=f"{entry.address}: the entry under `absent` expired on {entry.until}",

@@ -309,8 +309,7 @@ def emails_of(entries: Iterable[DesiredResource[Any] | DeleteEntry[Any]], kinds:
     """Return the e-mails of all people that entries are about or name, earlier e-mails included."""
     emails: set[str] = set()
     for entry in entries:
-        kind = kinds[entry.address.kind]
-        if kind.is_person and isinstance(entry, DesiredResource):
+        if kinds[entry.address.kind].is_person and isinstance(entry, DesiredResource):
             emails.add(entry.address.name)
         emails.update(named_emails(entry))
     return frozenset(emails)

@@ -230,10 +230,10 @@ class _ReplacementPlanner:
         reason = f"it is replaced by {', '.join(map(str, by))}"
         spec = replace(old.spec, replaced_by=by, after=kept.union(by))
         if how.becomes_optional:
-            terms = self._live_terms(old, row) if row.mandatory else None
+            terms = parse_live_window(self._planning, row, old) if row.mandatory else None
             spec = spec if terms is None else replace(spec, visible_from=terms[0], visible_until=terms[1])
         elif how.closes is not None:
-            terms = self._live_terms(old, row)
+            terms = parse_live_window(self._planning, row, old)
             if terms is not None and terms[1] is not None and terms[1] <= how.closes:
                 return None
             if terms is not None and terms[0] is not None and terms[0] >= how.closes:
@@ -252,10 +252,6 @@ class _ReplacementPlanner:
         if terms is None:
             return None
         return Match(declared=replace(old, spec=spec), row=row, reason=reason, replaced_by=by)
-
-    def _live_terms(self, old: _Declared, row: TargetRow) -> tuple[datetime | None, datetime | None] | None:
-        """Return the live window; None, with a problem, if a time of it cannot be read."""
-        return parse_live_window(self._planning, row, old)
 
     def _is_covered(self, replaced: _Replaced) -> bool:
         """Whether the plan covers a replaced assignment, and all that replaces it is live or in the plan."""
@@ -312,7 +308,7 @@ class _ReplacementPlanner:
             return self._kept[key].address
         address = assignment_address(old.spec.content, to)
         mandatory = (replaced.row if row is None else row).mandatory
-        start = None if row is None else (self._live_terms(old, row) or (None, None))[0]
+        start = None if row is None else (parse_live_window(self._planning, row, old) or (None, None))[0]
         self._kept[key] = Match(
             declared=DesiredResource(
                 address=address,

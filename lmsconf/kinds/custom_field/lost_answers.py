@@ -136,8 +136,7 @@ def known_answers(snapshot: Snapshot) -> Answers | str:
         return f"the list of people is not complete: {listing.incomplete}"
     if rows and not any(row.has_answers for row in rows):
         return "no person has customFields in the response"
-    fields = snapshot.rows(FieldRow)
-    names = {key for field in fields for key in answer_keys(field)}
+    names = {key for field in snapshot.rows(FieldRow) for key in answer_keys(field)}
     answered = {name for row in rows for name, _ in row.answers or ()}
     if answered and not answered & names:
         return "answers have names that no field has"

@@ -81,12 +81,11 @@ def parse_replayed_deletion(entry: ManifestEntry) -> DeleteEntry[Any]:
 
 def deletion_of_source(migration: Migration, of: DeleteEntry[Any] | DesiredResource[Any]) -> DeleteEntry[Migration]:
     """Return the entry that deletes the old field, in the workspaces of another entry."""
-    is_pinned = isinstance(of, DeleteEntry)
     return DeleteEntry(
         address=Address.of(CUSTOM_FIELD, migration.source),
         spec=migration,
         places=migration.places,
-        pins=of.pins if is_pinned else {},
+        pins=of.pins if isinstance(of, DeleteEntry) else {},
         only_in=of.only_in,
     )
 

@@ -105,30 +105,23 @@ def conditions_by_name(planning: PlanContext, conditions: Iterable[ConditionRow]
 
 def conditions_by_id(planning: PlanContext, conditions: Iterable[DeclaredCondition]) -> list[dict[str, object]]:
     """Conditions as in a request body; ids not known yet are Refs."""
-    return [_in_ids(planning, condition) for condition in conditions]
-
-
-def _in_ids(planning: PlanContext, condition: DeclaredCondition) -> dict[str, object]:
-    at = Address.of(CUSTOM_FIELD, condition.field)
-    scope = choices_registry_kind(condition.field)
-    body: dict[str, object] = {"customFieldId": planning.registry.id_or_ref(CUSTOM_FIELD, condition.field, Ref(at))}
-    if condition.choices:
-        body["choiceIds"] = [
-            planning.registry.id_or_ref(scope, name, Ref(at, name)) for name in sorted(condition.choices)
-        ]
-    if condition.system_condition is not None:
-        body["systemCondition"] = condition.system_condition
-    return body
+    id_of, bodies = planning.registry.id_or_ref, []
+    for field, choices, system_condition in conditions:
+        at, scope = Address.of(CUSTOM_FIELD, field), choices_registry_kind(field)
+        body: dict[str, object] = {"customFieldId": id_of(CUSTOM_FIELD, field, Ref(at))}
+        if choices:
+            body["choiceIds"] = [id_of(scope, name, Ref(at, name)) for name in sorted(choices)]
+        if system_condition is not None:
+            body["systemCondition"] = system_condition
+        bodies.append(body)
+    return bodies
 
 
 def condition_refs(conditions: Iterable[DeclaredCondition]) -> frozenset[Ref]:
     """The fields and choices that conditions reference."""
-    refs = set()
-    for condition in conditions:
-        at = Address.of(CUSTOM_FIELD, condition.field)
-        refs.add(Ref(at))
-        refs.update(Ref(at, choice) for choice in condition.choices)
-    return frozenset(refs)
+    return frozenset(
+        Ref(Address.of(CUSTOM_FIELD, one.field), part) for one in conditions for part in (None, *one.choices)
+    )
 
 
 def are_references_known(

@@ -68,8 +68,7 @@ def _nameable(planning: PlanContext, declared: Sequence[DesiredResource[PersonSp
 
     A pinned archived account is kept.
     """
-    everybody = planning.snapshot.rows(PersonRow)
-    rows = [row for row in everybody if not row.stand_in]
+    rows = [row for row in planning.snapshot.rows(PersonRow) if not row.stand_in]
     pinned = {resource.pin(planning.policy.workspace) for resource in declared}
     active = {row.name for row in rows if not row.archived}
     return tuple(row for row in rows if not row.archived or row.id in pinned or row.name not in active)

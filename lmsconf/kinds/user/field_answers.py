@@ -91,8 +91,7 @@ def _field_name(planning: PlanContext, ids: Mapping[str, RemoteId], answer: Answ
 
 
 def _field_ids(planning: PlanContext) -> dict[str, RemoteId]:
-    rows = planning.snapshot.rows(FieldRow)
-    return {normalize_name(row.name): row.id for row in rows}
+    return {normalize_name(row.name): row.id for row in planning.snapshot.rows(FieldRow)}
 
 
 def choice_refs_in_answers(planning: PlanContext, answers: Mapping[str, Answer]) -> frozenset[Ref]:

@@ -111,8 +111,7 @@ def _looked_up(
         return None
     # Looking up may be in vain, so it is tried only where it takes half as many requests at most.
     most = (-(-total // len(first)) - 1) // 2
-    named = reading.named_emails()
-    unknown = named - _emails(first.values())
+    unknown = reading.named_emails() - _emails(first.values())
     if most < 1 or len(unknown) > most:
         return None
     ids = reading.wait_for_reported_people()
