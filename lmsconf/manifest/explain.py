@@ -200,7 +200,7 @@ def _explain_lint(code: str) -> KeyExplanation:
 
 
 def _unknown(word: str, path: tuple[str, ...], known: Sequence[str]) -> UsageError:
-    """Return the error for a word that is no key at a path. known: what is; the hint is the nearest."""
+    """Return the error for a word that is not a key at a path. known: what is; the hint is the nearest."""
     if path:
         message, hint = f"{'.'.join(path)} has no key", known_names(known) if known else "It has no keys."
     elif "/" in word:
