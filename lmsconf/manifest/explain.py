@@ -190,11 +190,10 @@ def _explain_lint(code: str) -> KeyExplanation:
     if rule is None:
         raise UsageError(f'there is no lint "{shorten(code)}"', hint=did_you_mean(code, RULES) or known_names(RULES))
     where = "validate and plan" if rule.in_validate else "plan"
-    paragraphs = (rule.title, rule.why, rule.remedy, f"Known from: {rule.known_from}")
     return KeyExplanation(
         path=code,
         type=f"lint, {rule.level} by default, in {where}",
-        meaning="\n\n".join(paragraphs),
+        meaning="\n\n".join((rule.title, rule.why, rule.remedy, f"Known from: {rule.known_from}")),
         keys=_LINT_KEYS,
     )
 

@@ -47,8 +47,8 @@ REASONS = {
         "no more can be answered than the limit allows; load makes it fewer"
     ),
     "judges/test_prism.py _awaited": "the log of a program of others, which tells nobody when it writes",
-    "simulation/test_sigkill.py ServedWorkspace.killed": "the moment of a kill is chosen by chance, and may be any",
-    "simulation/test_sigkill.py test_a_killed_process_leaves_nothing_that_the_next_run_cannot_finish": (
+    "simulation/test_matrix.py ServedWorkspace.killed": "the moment of a kill is chosen by chance, and may be any",
+    "simulation/test_matrix.py test_a_killed_process_leaves_nothing_that_the_next_run_cannot_finish": (
         "what a dead process sent arrives in between; the test holds whether it does or not"
     ),
     "rate_limited.py IdleClock._drive": "time passes once no thread works; too early for one is as if it was slow",
@@ -182,9 +182,9 @@ def test_parts_have_nothing_in_common_and_are_all() -> None:
     assert sorted(map(int, taken)) == list(range(34))
 
 
-def test_six_runs_of_ci_play_all_schedules() -> None:
-    """Whatever the number of the commit, its run has a sixth of them, and the next five the others."""
-    program = "from sampling import schedules_of_today; print(*schedules_of_today(range(66), 'two twins'))"
+def test_twelve_runs_of_ci_play_all_schedules() -> None:
+    """Whatever the number of the commit, its run has a twelfth of them, and the next eleven the others."""
+    program = "from sampling import schedules_of_today; print(*schedules_of_today(range(132), 'two twins'))"
     taken: list[str] = []
     for number in range(782, 782 + GATES):
         environ = {**os.environ, "TESTS": "all", "SIMULATION": str(number)}
@@ -192,7 +192,7 @@ def test_six_runs_of_ci_play_all_schedules() -> None:
         ran = subprocess.run(command, cwd=ROOT / "tests", env=environ, capture_output=True, text=True, check=True)
         assert len(ran.stdout.split()) == 11
         taken += ran.stdout.split()
-    assert sorted(map(int, taken)) == list(range(66))
+    assert sorted(map(int, taken)) == list(range(132))
 
 
 def collected(file: str, part: str) -> set[str]:
