@@ -20,7 +20,7 @@ from lmsconf.kinds.export import content_id_of_target
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET
 from lmsconf.manifest.nodes import escaped_texts
 from lmsconf.manifest.problems import find_conflicts
-from lmsconf.manifest.schema_check import SchemaValidator
+from lmsconf.manifest.schemas import sections_by_path
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DesiredResource, Manifests
 from lmsconf.model.names import is_representable
@@ -71,7 +71,6 @@ class EmptyPlanCheck(Struct):
     timezone: tzinfo | None
     plan: Callable[[Manifests], Plan]
     skipped: list[UnexportableRow] = field(default_factory=list)
-    _shapes: dict[str, SchemaValidator] = field(default_factory=dict)
 
     def keep_unchanged(self, entries: Iterable[ExportedEntry]) -> tuple[list[ExportedEntry], Plan]:
         """Return the entries that change nothing, and their plan; the others are added to `skipped`."""
@@ -92,11 +91,9 @@ class EmptyPlanCheck(Struct):
             unrepresentable = [key for key, value in entry.body.items() if not is_representable(value)]
             yield from (RejectedKey(number, key, _UNREPRESENTABLE) for key in unrepresentable)
             if not unrepresentable:
-                for finding in self._shape(entry.address.kind).validate(escaped_texts(cast(Json, entry.body))):
+                shape = sections_by_path()[(self.kinds[entry.address.kind].section,)].shape
+                for finding in shape.validate(escaped_texts(cast(Json, entry.body))):
                     yield RejectedKey(number, str(finding.path[0]) if finding.path else _WHOLE, "it has another shape")
-
-    def _shape(self, kind: str) -> SchemaValidator:
-        return self._shapes.setdefault(kind, SchemaValidator(self.kinds[kind].schema))
 
     def _parsed(self, entries: Sequence[ExportedEntry]) -> tuple[list[DesiredResource[Any]], list[RejectedKey]]:
         declared: list[DesiredResource[Any]] = []

@@ -42,7 +42,7 @@ from lmsconf.manifest.schemas import (
     sections_validator,
     set_validators,
 )
-from lmsconf.manifest.yaml_reader import AliasBudget, Document, read_yaml
+from lmsconf.manifest.yaml_reader import AliasBudget, Document, YamlReadResult, read_yaml
 from lmsconf.model.access import AccessTest
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
@@ -220,15 +220,12 @@ class _Loading(Struct):
         for path in paths:
             try:
                 text = read_manifest(path, self.files)
+                reading = read_yaml(self.files.relative_path(path), text, budget=budget)
             except ProblemsFound as unreadable:
-                self.problems += unreadable.problems
-                self.undeclared.everything = True
-                continue
-            reading = read_yaml(self.files.relative_path(path), text, budget=budget)
+                reading = YamlReadResult(problems=[*unreadable.problems])
             documents += reading.documents
             self.problems += reading.problems
-            if reading.problems:
-                self.undeclared.everything = True
+            self.undeclared.everything |= bool(reading.problems)
         if not any(map(has_sections, documents)) and not self.problems:
             names = [self.files.relative_path(path) for path in paths]
             self.problems.append(

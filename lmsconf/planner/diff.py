@@ -6,7 +6,8 @@ would take seconds.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final, cast
 
 from msgspec import Struct
@@ -66,12 +67,12 @@ class _UnorderedLists:
         return True
 
 
-def _members(value: object) -> frozenset[object] | None:
+def _members(value: object) -> Collection[object] | None:
     """Return the members of an unordered list; None for any other value."""
     if isinstance(value, KeyedNames):
-        return frozenset(value.names)
-    include = value if isinstance(value, frozenset) else getattr(value, "include", None)
-    return include if isinstance(include, frozenset) else None
+        return value.names.keys()
+    include = getattr(value, "include", value)
+    return include if isinstance(include, frozenset | tuple) else None
 
 
 def _single_change(level: DiffLevel) -> FieldChange:
@@ -91,9 +92,10 @@ def _list_changes(level: DiffLevel) -> Iterator[FieldChange]:
     if isinstance(level.t1, KeyedNames) and isinstance(level.t2, KeyedNames):
         yield from _keyed_changes(_path(level), level.t1.names, level.t2.names)
         return
-    old, new = _members(level.t1) or frozenset(), _members(level.t2) or frozenset()
+    old, new = Counter(_members(level.t1)), Counter(_members(level.t2))
     if old != new:
-        yield FieldChange(path=_path(level), added=_plain_all(new - old), removed=_plain_all(old - new))
+        added, removed = _plain_all((new - old).elements()), _plain_all((old - new).elements())
+        yield FieldChange(path=_path(level), added=added, removed=removed)
 
 
 def _keyed_changes(path: str, old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[FieldChange]:

@@ -23,7 +23,7 @@ from lmsconf.model.names import normalize_name
 from lmsconf.model.plan import Action, Change
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import HasName, Listed, Listing, Row, Snapshot
-from lmsconf.planner.context import BeforeAfter, CallTemplates, MatchResult, PlanContext
+from lmsconf.planner.context import BeforeAfter, CallTemplates, Match, MatchResult, PlanContext
 from lmsconf.planner.kind import Kind
 from lmsconf.planner.rename_detection import rename_candidates
 from lmsconf.planner.selection import Selection
@@ -56,8 +56,10 @@ class Declarations(NamedTuple):
 
     def in_workspace(self, workspace: str) -> Declarations:
         """Return the entries that apply in a workspace (`only_in`)."""
-        declared = [resource for resource in self.declared if resource.applies_in(workspace)]
-        return Declarations(declared, [entry for entry in self.absent if entry.applies_in(workspace)])
+        return Declarations(
+            [resource for resource in self.declared if resource.applies_in(workspace)],
+            [entry for entry in self.absent if entry.applies_in(workspace)],
+        )
 
 
 class ReadScope(Struct, frozen=True, kw_only=True):
@@ -267,6 +269,29 @@ class ReadContext:
         if not any(map(has_content, created)):
             return []
         return [candidate.row.id for candidate in rename_candidates(matched.unmanaged, self.policy)]
+
+    def rows_to_read(
+        self,
+        kind: str,
+        listing: Listing[Row],
+        is_compared: Callable[[Match[Any, Row]], bool],
+        has_content: Callable[[Any], bool],
+    ) -> tuple[dict[RemoteId, Row], dict[RemoteId, Row]]:
+        """Return the rows to read in detail, by id, and those that may be a resource to be created.
+
+        is_compared: whether a declared resource differs from its row, or may do so, in more than what a listing shows.
+        has_content: see `rename_candidate_ids`.
+        """
+        rows = {row.id: row for row in listing.rows}
+        wanted: dict[RemoteId, Row] = {}
+        candidates: dict[RemoteId, Row] = {}
+        for _, matched in self.matches(kind):
+            wanted |= {deletion.row.id: deletion.row for deletion in matched.deletions}
+            for match in matched.matches:
+                if match.row and self.chosen(match.address) and is_compared(match):
+                    wanted[match.row.id] = match.row
+            candidates |= {id: rows[id] for id in self.rename_candidate_ids(matched, has_content)}
+        return wanted, candidates
 
     def with_further(self, listings: Mapping[str, Listing[Any]]) -> dict[str, Listing[Any]]:
         """Return the listings that jobs returned, and those added beside them."""

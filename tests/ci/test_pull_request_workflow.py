@@ -24,6 +24,7 @@ from .actions import Actions, JobResult, git
 _LACKS = not (shutil.which("jq") and shutil.which("git"))
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.sampled(gate=2),
     pytest.mark.skipif(_LACKS, reason="the stand-in for gh needs jq, and the story needs git"),
 ]
 SEED = """

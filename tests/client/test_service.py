@@ -13,9 +13,8 @@ import pytest
 from waiting import HANGS
 
 from lmsconf.api import LEFT_OUT, Service
-from lmsconf.api.client import Client
 from lmsconf.api.spec import ApiSpec
-from lmsconf.errors import InvalidResponse, ProblemsFound, Rejected, WriteOutcomeUnknown
+from lmsconf.errors import InvalidResponse, ProblemsFound, WriteOutcomeUnknown
 
 from .network import CANARY, Network, client, pages, raw, said
 
@@ -205,13 +204,6 @@ def test_the_dialect_stays_inside() -> None:
     assert [sent(request) for request in network.requests[1:]] == [{"title": "GDPR"}, {"answers": {"f": "c"}}]
 
 
-def test_a_refusal_is_an_error_of_its_own() -> None:
-    """What the service refuses is raised with its status and its words."""
-    with pytest.raises(Rejected, match="an admin cannot be archived") as caught:
-        service(said(400, {"message": "an admin cannot be archived"})).users.archive("u")
-    assert caught.value.status == 400
-
-
 @pytest.mark.parametrize(
     ("most", "batches"),
     [(2, [[]]), (1, [["a"]]), (1, [["a"], ["b"]]), (2, [["a", "b"], ["c"]]), (3, [["a", "b", "c"]])],
@@ -253,13 +245,6 @@ def test_listings_are_read_page_after_page() -> None:
         {"filter": "x", "skip": "2", "limit": "3"},
     ]
     assert len(network.requests) == 4
-
-
-def test_listings_without_a_count_end_at_an_empty_page() -> None:
-    """Where the service does not count, only an empty page is the end."""
-    given, network = paged(pages("groups", "groupId", ["a", "b", "c"]))
-    assert [row["groupId"] for row in given.groups.list_all()] == ["a", "b", "c"]
-    assert len(network.requests) == 2
 
 
 def test_a_listing_that_repeats_itself_is_an_error() -> None:
@@ -304,14 +289,6 @@ def test_pages_are_asked_for_where_the_operation_says_so() -> None:
     }
     assert list(given.users.search_all(text="a")) == []
     assert sent(network.requests[-1]) == {"text": "a", "skip": 0, "limit": 3}
-
-
-def test_the_url_and_the_token_are_enough() -> None:
-    """A service is made from both, and the token does not show."""
-    with Service.at("https://lms.example/api", CANARY, dialect={"paging.limit": 50}) as given:
-        assert isinstance(given.client, Client)
-        assert CANARY not in repr(given.client)
-        assert given.client.spec.integer_behaviour("paging.limit") == 50
 
 
 MISUSES: list[tuple[Call, str]] = [
@@ -397,13 +374,6 @@ def test_values_are_checked_under_the_descriptions_names() -> None:
     assert network.requests == []
 
 
-def test_how_a_text_is_written_is_for_the_service_to_judge() -> None:
-    """A language or an e-mail that looks unusual is sent: only the service knows which ones it has."""
-    network = Network(said(200, {}))
-    service(network=network).users.create("anna at home", language="pt-BR")
-    assert sent(network.requests[0]) == {"email": "anna at home", "language": "pt-BR"}
-
-
 def test_only_ids_and_filters_may_not_be_empty() -> None:
     """An empty description or filter text is a value, and so is an empty list in what is written."""
     network = Network(said(200, {"customFieldId": "f", "users": [], "groupId": "g"}))
@@ -431,14 +401,6 @@ def test_a_wrong_dialect_says_what_is_wrong(dialect: dict[str, str | int], text:
     with pytest.raises(ProblemsFound) as caught:
         Service.at("https://lms.example/api", CANARY, dialect=dialect)
     assert str(caught.value) == text
-
-
-def test_the_package_has_no_other_public_names() -> None:
-    """Names that are imported on first access do not hide a misspelt one."""
-    import lmsconf.api
-
-    with pytest.raises(AttributeError, match="no attribute 'Servise'"):
-        lmsconf.api.Servise  # noqa: B018  # the access is what is tried
 
 
 def test_an_update_of_nothing_is_misuse() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import pytest
-from hostile.payloads import UNSEEN
+from hostile.active_content import UNSEEN
 from hypothesis import example, given
 from hypothesis import strategies as st
 from laws.hypothesis_profile import tried

@@ -13,10 +13,8 @@ import pytest
 
 from lmsconf.project.settings import load_settings
 
-from .clone import URL, cloned, follow
+from .clone import SHELL, Block, Part, Step, Terminal, blocks, cloned, follow, named_file, parts, rewritten, shown
 from .conftest import EXAMPLES, REPOSITORY
-from .page import SHELL, Block, Part, Step, blocks, fits, named_file, parts, rewritten, shown
-from .terminal import Hung, Terminal
 
 GUIDE = REPOSITORY / "lmsconf" / "guide"
 START = {REPOSITORY / "README.md": ".", REPOSITORY / "CONTRIBUTING.md": "."} | {
@@ -60,6 +58,7 @@ def test_pages_print_what_they_show(page: Path, tmp_path: Path, updating: bool) 
 
 
 @pytest.mark.slow
+@pytest.mark.sampled(gate=3)
 @followed_pages
 def test_pages_can_be_pasted_into_a_terminal(page: Path, tmp_path: Path) -> None:
     """Blocks that are pasted into a terminal run to their end: no question takes the next line for its answer.
@@ -94,16 +93,6 @@ def _code(following: Step | None, step: Step) -> int:
     assert following
     assert following.output
     return int(following.output)
-
-
-@pytest.mark.sampled
-def test_a_question_that_nobody_sees_is_found(tmp_path: Path) -> None:
-    """A pager after the last line is left; a command that waits for an answer, or takes the next line for it, hangs."""
-    with cloned(Part("."), tmp_path) as clone, Terminal(clone, 80) as terminal:
-        assert terminal.paste(["true", "false"]) == (1, 2)
-        assert terminal.paste(["seq 100 | less"]) == (0, 1)
-        with pytest.raises(Hung):
-            terminal.paste(["python3 -c 'input()'", "false", "true"], quiet=1)
 
 
 @every_page
@@ -143,63 +132,3 @@ def test_pages_show_sound_project_files(page: Path, tmp_path: Path) -> None:
                 settings = load_settings(tmp_path, workspace, {"LMSCONF_TOKEN": "secret"})
                 assert settings.workspace.name == workspace
                 assert not settings.problems
-
-
-@pytest.mark.parametrize(
-    ("on_the_page", "printed", "fitting"),
-    [
-        ("Digest: …\n", f"Digest: {'0' * 64}\n", True),
-        ("a\n…\nd\n", "a\nb\nc\nd\n", True),
-        ("a\n…\nd\n", "a\nd\n", True),
-        ("a … d\n", "a b\nc d\n", False),
-        ("a\n", "a\nb\n", False),
-        ("(a|b)\n", "a\n", False),
-    ],
-)
-def test_what_a_page_leaves_out_may_be_anything(on_the_page: str, printed: str, fitting: bool) -> None:
-    """`…` stands for the rest of a line or, alone, for lines; everything else is to the letter."""
-    assert fits(on_the_page, printed) == fitting
-
-
-def test_what_a_page_leaves_out_stays_out_when_it_is_rewritten() -> None:
-    """Lines like those that were shown are shown, in order; where one is missing, everything is."""
-    page = "```console\n$ plan\n…\n3 to create, 1 to change\n…\n```\n"
-    ((step,),) = [part.steps for part in parts(page, ".")]
-    assert step.shown("Hello\n\nplan\n4 to create, 1 to change\nBye\n") == "$ plan\n…\n4 to create, 1 to change\n…\n"
-    assert step.shown("Hello\nBye\n") == "$ plan\nHello\nBye\n"
-
-
-def test_a_page_is_followed_as_its_marks_say(tmp_path: Path) -> None:
-    """Marks choose folder, workspace and what was done before; codes are compared, and what is printed is given."""
-    page = f"""
-<!-- start: examples/acme -->
-<!-- serve: examples/quickstart -->
-<!-- setup: export LMSCONF_TOKEN=YOUR-TOKEN LMSCONF_URL={URL} -->
-```console
-$ lmsconf api GET /nothing
-$ echo $?
-1
-$ basename "$PWD"; \\
-  false
-something else
-$ echo $?
-1
-```
-<!-- not run: it would ask for a password -->
-```sh
-passwd
-```
-"""
-    (part,) = parts(page, ".")
-    with cloned(part, tmp_path) as clone:
-        (text,) = shown(follow(part, clone)).values()
-    assert text == '$ lmsconf api GET /nothing\n$ echo $?\n1\n$ basename "$PWD"; \\\n  false\nacme\n$ echo $?\n1\n'
-
-
-@pytest.mark.parametrize(
-    "mark", ["<!-- begin: . -->", "<!-- not run: no block -->\n\nText\n```sh\ntrue\n```", "<!-- not run: x -->"]
-)
-def test_a_mark_that_does_nothing_is_an_error(mark: str) -> None:
-    """A misspelt mark, or a reason without its block right below, does not pass unseen."""
-    with pytest.raises(ValueError, match=r"mark|block"):
-        parts(mark + "\n", ".")

@@ -25,9 +25,9 @@ from lmsconf.sandbox.service import Sandbox
 psutil = pytest.importorskip("psutil")
 pytest.importorskip("distributed")
 
-from fleet.dask_cluster import DaskCluster, dask_cluster  # noqa: E402  only where Dask is installed
+from fleet.served_fleet import DaskCluster, dask_cluster  # noqa: E402  only where Dask is installed
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.sampled(gate=3)]  # each has a cluster of its own
 
 NAMES = ("alpha", "beta", "gamma", "delta")
 KEY = "canary-plan-key-5f1c0b7e9a3d4c21-and-more"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from .conftest import DAY, NOW
-from .unspecified import chosen
+from .conftest import DAY, NOW, chosen
 
 ANNA, BO, CY, DI = "u-1", "u-2", "u-3", "u-4"
 TODAY = int(NOW * 1000)

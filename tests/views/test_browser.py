@@ -12,10 +12,9 @@ import pytest
 from audit.scene import evidence, project_with_runs
 from browser import CHROMIUM, Browser, browser
 from document_samples import MIXED, PEOPLE, PLANS, REPORTS, change
-from drift_samples import DRIFTS
+from drift_samples import DRIFTS, large
 from effect_samples import LOSSES, NAMES
 from fleet.fleet_project import large_fleet
-from large_plans import large
 from msgspec.structs import replace
 
 from lmsconf.kinds import all_kinds

@@ -7,8 +7,7 @@ from collections import Counter
 
 import pytest
 from document_samples import CREATE, DELETE, EMPTY, EVIL, PLANS, REPORTS, UPDATE
-from drift_samples import DRIFTS
-from large_plans import large
+from drift_samples import DRIFTS, large
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from msgspec.structs import replace

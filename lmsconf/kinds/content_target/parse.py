@@ -183,8 +183,9 @@ def _assignment(
         )
         return None
     mandatory = audience.get("mandatory", entry.body.get("mandatory", False))
-    spec = AssignmentSpec(content, audience_from(item), bool(mandatory), start, finish, content_pins)
-    return with_replay(spec, entry.body)
+    return with_replay(
+        AssignmentSpec(content, audience_from(item), bool(mandatory), start, finish, content_pins), entry.body
+    )
 
 
 def parse_absent_assignments(entry: ManifestEntry) -> Iterator[DeleteEntry[Any]]:

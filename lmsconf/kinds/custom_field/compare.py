@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, Final
 
 from msgspec.structs import replace
 
-from lmsconf.errors import shorten
+from lmsconf.errors import SourceLocation, shorten
 from lmsconf.kinds.custom_field.parse import MIGRATE, has_migration, migration_to_json
 from lmsconf.kinds.custom_field.types import (
     FLAGS,
@@ -23,7 +23,7 @@ from lmsconf.kinds.shared.manifest_entries import refuse_missing_key
 from lmsconf.model.address import Address, Ref, shell_quoted
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, pin_in
 from lmsconf.model.forms import Form
-from lmsconf.model.names import normalize_name, quote_name
+from lmsconf.model.names import list_names, normalize_name, quote_name
 from lmsconf.planner.claim_matching import Claim, match_claims
 from lmsconf.planner.context import (
     ANSWERED,
@@ -38,6 +38,7 @@ from lmsconf.planner.context import (
 )
 from lmsconf.planner.diff import KeyedNames
 from lmsconf.planner.matching import match_named
+from lmsconf.planner.missing_references import refuse_ambiguous_reference, suggest_name, why_name_is_missing
 
 NEW: Final = "new "
 """Prefix of the key of a choice without an id, which is to be created."""
@@ -137,11 +138,56 @@ def refuse_unrenamed_choices(planning: PlanContext, declared: DesiredResource[An
             )
 
 
-def renamed_choice_hint(planning: PlanContext, field: Address, name: str) -> str | None:
-    """A hint with the new name of a choice that this plan renames; None if it does not."""
+def refuse_unknown_references(
+    planning: PlanContext,
+    declared: DesiredResource[Any],
+    field: str,
+    choices: Iterable[str],
+    find_source: Callable[[], SourceLocation],
+    find_choice: Callable[[str], SourceLocation] | None = None,
+) -> bool:
+    """Return whether a field and its choices will exist after the plan; report what a declaration names in vain.
+
+    find_source, find_choice: where it names the field, and a choice, if that is elsewhere.
+    """
+    at, scope = Address.of(CUSTOM_FIELD, field), choices_registry_kind(field)
+    if refuse_ambiguous_reference(planning, at, declared.address, find_source):
+        return False
+    if not planning.registry.has(CUSTOM_FIELD, field):
+        message, hint = why_name_is_missing(
+            planning, at, suggest_name(planning, field, planning.registry.names(CUSTOM_FIELD))
+        )
+        planning.problem(
+            "reference/unknown-field",
+            f"{declared.address}: {message}",
+            hint=hint,
+            at=find_source(),
+            address=declared.address,
+        )
+        return False
+    missing = [name for name in sorted(choices) if not planning.registry.has(scope, name)]
+    doubtful = {name for name in choices if (at, name) in planning.doubtful_choices}
+    for name in missing:
+        if name not in doubtful:
+            _refuse_unknown_choice(planning, declared, at, name, find_choice(name) if find_choice else find_source())
+    return not missing and not doubtful
+
+
+def _refuse_unknown_choice(
+    planning: PlanContext, declared: DesiredResource[Any], field: Address, name: str, source: SourceLocation
+) -> None:
+    known = planning.registry.names(choices_registry_kind(field.name))
     before, after = choices_before_and_after(planning, field)
     new = next((after.names[id] for id, old in before.names.items() if old == name and id in after.names), None)
-    return None if new is None else f'This plan renames it: write "{new}".'
+    near = suggest_name(planning, name, known) if new is None else f'This plan renames it: write "{new}".'
+    has = f"It has {list_names(sorted(known))}." if known else "It has no choices."
+    planning.problem(
+        "reference/unknown-choice",
+        f'{declared.address}: {field} has no choice "{shorten(name)}"',
+        hint=" ".join(filter(None, [has, near])),
+        at=source,
+        address=declared.address,
+    )
 
 
 def _claim(planning: PlanContext, declared: DesiredResource[CustomFieldSpec], choice: DeclaredChoice) -> Claim:

@@ -53,13 +53,10 @@ class _Holders(NamedTuple):
     unknown: str | None = None
 
 
-def may_delete_choices(spec: CustomFieldSpec) -> bool:
-    """Whether a declared field may delete choices: they are listed in full, or some are excluded."""
-    return spec.choices is not None and (spec.choices.whole or bool(spec.choices.exclude))
-
-
-def record_deletions(planning: PlanContext, matched: MatchResult[CustomFieldSpec, FieldRow]) -> None:
-    """Record which live fields and choices the plan deletes."""
+def record_deletions(
+    planning: PlanContext, matched: MatchResult[CustomFieldSpec, FieldRow]
+) -> Sequence[FieldOrChoiceDeletion]:
+    """Record which live fields and choices the plan deletes, and return them."""
     losses: list[FieldOrChoiceDeletion] = []
     if not planning.policy.additive:
         for deletion in matched.deletions:
@@ -71,12 +68,7 @@ def record_deletions(planning: PlanContext, matched: MatchResult[CustomFieldSpec
             if match.row is not None and dropped and planning.chosen(match.address):
                 losses.append(FieldOrChoiceDeletion(match.address, match.row, dropped))
     planning.losses = losses
-
-
-def deletes_answers(planning: PlanContext, matched: MatchResult[CustomFieldSpec, FieldRow]) -> bool:
-    """Whether the plan deletes a field or a choice, so that the answers of all people must be read."""
-    record_deletions(planning, matched)
-    return bool(planning.losses)
+    return losses
 
 
 def count_lost_answers(planning: PlanContext, people: MatchResult[PersonSpec, PersonRow]) -> None:

@@ -24,7 +24,6 @@ from lmsconf.manifest.edit.text_edits import (
 from lmsconf.manifest.edit.tree_builder import (
     UNCHANGED,
     Node,
-    node_and_ancestors,
     node_and_descendants,
     parse_documents,
 )
@@ -49,15 +48,10 @@ class YamlEditor:
         self._mark = codecs.BOM_UTF8 if data.startswith(codecs.BOM_UTF8) else b""
         self._buffer = TextBuffer(data.decode("utf-8-sig"))
 
-    @property
-    def text(self) -> str:
-        """The original text."""
-        return self._buffer.text
-
     @cached_property
     def roots(self) -> list[Node]:
         """The root node of each document."""
-        return parse_documents(self.text)
+        return parse_documents(self._buffer.text)
 
     def location_of(self, node: Node) -> SourceLocation:
         """Return the source location of a node."""
@@ -73,11 +67,12 @@ class YamlEditor:
         return places
 
     def refuse_shared(self, node: Node) -> None:
-        """Check that the node is not shared through an alias. Raises ProblemsFound."""
-        shared = next((ancestor for ancestor in node_and_ancestors(node) if ancestor.shared), None)
-        if shared is not None:
+        """Check that neither the node nor one that it is in is shared through an alias. Raises ProblemsFound."""
+        if node.shared:
             hint = "Replace each alias by the value, or change it here by hand for all of them."
-            raise refused_edit(f"&{shared.anchor} is repeated by an alias elsewhere", self.location_of(shared), hint)
+            raise refused_edit(f"&{node.anchor} is repeated by an alias elsewhere", self.location_of(node), hint)
+        if node.parent is not None:
+            self.refuse_shared(node.parent)
 
     @property
     def is_changed(self) -> bool:

@@ -78,10 +78,6 @@ class Variables(Struct):
     each: str = ""
     limit: ExpansionLimit = field(default_factory=ExpansionLimit)
 
-    def with_more(self, other_values: Mapping[str, Json], each: str) -> Variables:
-        """Return these variables and some more, as used for one copy of a `for_each` entry."""
-        return Variables({**self.values, **other_values}, self.reporter, each, self.limit)
-
     def substitute(self, node: Json, source: Source, at: Mark) -> Json:
         """Return the value with variables substituted; the same object if it contains none.
 
@@ -108,8 +104,7 @@ class Variables(Struct):
 
     def _text(self, text: str, source: Source, at: Mark) -> Json:
         whole = _WHOLE.fullmatch(text)
-        name = whole[1].strip() if whole else ""
-        value = self.values.get(name)
+        value = self.values.get(whole[1].strip() if whole else "")
         if isinstance(value, str) or value is None or not whole or not _is_plain(source, at):
             return self._inside(text, source, at)
         if not isinstance(value, list):
@@ -260,7 +255,8 @@ class ForEachExpander:
         for values in product(*wanted.values()):
             chosen = dict(zip(wanted, values, strict=True))
             each = ", ".join(f"{name}={display_value(value)}" for name, value in chosen.items())
-            entry = self._entry(self._variables.with_more(chosen, each), plain, source, at)
+            variables = replace(self._variables, values={**self._variables.values, **chosen}, each=each)
+            entry = self._entry(variables, plain, source, at)
             yield entry
             if not entry.is_complete:
                 return

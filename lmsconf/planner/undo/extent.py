@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -117,7 +117,7 @@ def pre_image(kinds: Mapping[str, Kind], plan: Plan, snapshot: Snapshot) -> Snap
     lost = sorted(people_losing_answers(snapshot, plan.changes), key=lambda row: row.id)
     destroyed = {row.id: row for row in lost[:MOST_KEPT]}
     texts = {part for call in plan.calls for part in call.path.split("/")}
-    texts.update(_texts([_json(call.body) for call in plan.calls]))
+    texts.update(_texts([call.body for call in plan.calls]))
     for kind in kinds.values():
         for row in snapshot.rows(row_type_of(kind)):
             if row.id in ids:
@@ -148,21 +148,12 @@ def _joined(row: Any, destroyed: Any) -> Any:
     return replace(row, **more)
 
 
-def _json(body: object) -> Json:
-    if isinstance(body, Mapping):
-        return [str(key) for key in body] + [_json(value) for value in body.values()]
-    if isinstance(body, list | tuple):
-        return [_json(item) for item in body]
-    return body if isinstance(body, str) else None
-
-
-def _texts(value: Json | Iterable[Json]) -> Iterator[str]:
-    """Yield every text in a value."""
+def _texts(value: object) -> Iterator[str]:
+    """Yield every text in a value, keys included."""
     if isinstance(value, str):
         yield value
-    elif isinstance(value, dict):
-        for item in value.values():
-            yield from _texts(item)
-    elif isinstance(value, list):
+    elif isinstance(value, Mapping):
+        yield from _texts([*value.keys(), *value.values()])
+    elif isinstance(value, list | tuple):
         for item in value:
             yield from _texts(item)

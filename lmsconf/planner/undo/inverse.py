@@ -43,15 +43,9 @@ class Inverse(Struct, frozen=True, kw_only=True):
     origins: Mapping[Address, Change]
 
 
-def invert(times: Times, left: Mapping[Address, str]) -> Inverse:
-    """Return the declarations that undo a run.
+class Inversion:
+    """The undo of a run. left: the addresses, in the plan of the run, of changes that are left alone, and why."""
 
-    left: the addresses, in the plan of the run, of changes that are left alone, and why.
-    """
-    return _Inversion(times, left).run()
-
-
-class _Inversion:
     def __init__(self, times: Times, left: Mapping[Address, str]) -> None:
         self.times, self.left = times, left
         self.drafter = Drafter(times)
@@ -61,6 +55,7 @@ class _Inversion:
         self.origins: dict[Address, Change] = {}
 
     def run(self) -> Inverse:
+        """Return the declarations that undo the run."""
         changes = [change for change in self.times.run.plan.changes if self._is_undone(change)]
         self.times.rename(changes, ())
         deleted = {str(draft.id) for draft in self._deletions(changes) if draft.absent and draft.id}
@@ -195,12 +190,12 @@ class _Inversion:
     def _write(self, draft: Draft) -> None:
         kind = draft.kind
         body: Body = {}
-        for piece in [draft.body] if draft.whole else [{key: value} for key, value in draft.body.items()]:
+        for piece in [draft.body] if kind.is_relation else [{key: value} for key, value in draft.body.items()]:
             try:
                 body |= checked(kind, piece)
             except NotThere as missing:
-                if draft.whole or draft.id is None:
-                    what = "is left as it is" if draft.whole else "is not created again"
+                if kind.is_relation or draft.id is None:
+                    what = "is left as it is" if kind.is_relation else "is not created again"
                     self._refuse(draft, ALL, f"it {what}: {missing} is not there")
                     return
                 [key] = piece
