@@ -113,7 +113,7 @@ def export_snapshot(
 
 
 def _files(
-    entries: Iterable[ExportedEntry],
+    entries: Sequence[ExportedEntry],
     skipped: Sequence[UnexportableRow],
     live: LiveNames,
     kinds: Mapping[str, Kind],
