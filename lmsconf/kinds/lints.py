@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime, tzinfo
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from lmsconf.errors import Problem
@@ -236,8 +236,14 @@ def lint_assignments(context: LintContext) -> Iterator[Problem]:
     groups = {one.address: one.spec for one in context.of(GROUP)}
     by_content: defaultdict[object, list[_Assignment]] = defaultdict(list)
     for declared in context.of(CONTENT_TARGET):
-        if _is_over(declared.spec, context.now):
-            yield _closed(declared, context.timezone)
+        until = declared.spec.visible_until
+        if until is not None and until < context.now:
+            yield lint_problem(
+                "lint/closed-window",
+                f"its window closed at {format_time(until, context.timezone)}",
+                source=declared.places.at("visible_until"),
+                address=declared.address,
+            )
             continue
         by_content[declared.spec.content, frozenset(declared.spec.content_pins.items())].append(declared)
         if declared.spec.audience.kind == USER:
@@ -254,21 +260,6 @@ def lint_assignments(context: LintContext) -> Iterator[Problem]:
         audiences = _Audiences(assignments, groups, conditions)
         for declared in assignments:
             yield from _overruled(declared, audiences.around(declared))
-
-
-def _is_over(spec: AssignmentSpec, now: datetime) -> bool:
-    return spec.visible_until is not None and spec.visible_until < now
-
-
-def _closed(declared: _Assignment, zone: tzinfo | None) -> Problem:
-    until = declared.spec.visible_until
-    shown = "" if until is None else format_time(until, zone)
-    return lint_problem(
-        "lint/closed-window",
-        f"its window closed at {shown}",
-        source=declared.places.at("visible_until"),
-        address=declared.address,
-    )
 
 
 def _archived(declared: _Assignment, archived: frozenset[str]) -> Iterator[Problem]:

@@ -32,16 +32,13 @@ class SimilarConditions(Struct, frozen=True):
     conditions: tuple[DeclaredCondition, ...]
 
     def __hash__(self) -> int:
-        return hash(frozenset((key, len(systems)) for key, systems in self._systems().items()))
+        return hash(frozenset((key, len(systems)) for key, systems in systems_by_content(self.conditions).items()))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, SimilarConditions):
             return NotImplemented
-        own, others = self._systems(), other._systems()
+        own, others = systems_by_content(self.conditions), systems_by_content(other.conditions)
         return own.keys() == others.keys() and all(_fit(systems, others[key]) for key, systems in own.items())
-
-    def _systems(self) -> Mapping[tuple[str, frozenset[str]], list[str | None]]:
-        return systems_by_content(self.conditions)
 
 
 def systems_by_content(
