@@ -96,10 +96,11 @@ def pin_in(pins: Mapping[str, str], workspace: str) -> RemoteId | None:
 
 
 class DesiredResource(_Entry[Spec_co], Struct, frozen=True, kw_only=True):
-    """One resource as declared in a manifest."""
+    """One resource as declared in a manifest. reason: why it changes, if no entry of its own declares it."""
 
     previously: tuple[str, ...] = ()
     about: Mapping[str, Json] | None = None
+    reason: str | None = None
 
 
 class DeleteEntry(_Entry[Spec_co], Struct, frozen=True, kw_only=True):

@@ -92,13 +92,11 @@ class NameRegistry:
 class Match(Struct, Generic[Spec_co, Row_co], frozen=True, kw_only=True):
     """A declared resource and its live row; `row` is None if it is to be created.
 
-    reason: why it changes, if no entry of its own declares it. replaced_by: what takes its place. along: it is planned
-    if that address is.
+    replaced_by: what takes its place. along: it is planned if that address is.
     """
 
     declared: DesiredResource[Spec_co]
     row: Row_co | None
-    reason: str | None = None
     replaced_by: tuple[Address, ...] = ()
     along: Address | None = None
 

@@ -184,10 +184,10 @@ def to_change(planning: PlanContext, item: PlannedResource) -> Change:
 
 def _reason(subject: Match[Any, Any] | Deletion[Any] | SideEffect) -> str | None:
     """Return why a resource is deleted or changed that no manifest names; None for any other."""
-    if isinstance(subject, SideEffect) or subject.reason is not None:
+    if isinstance(subject, Match):
+        return subject.declared.reason
+    if isinstance(subject, SideEffect) or subject.reason is not None or subject.absent is not None:
         return subject.reason
-    if isinstance(subject, Match) or subject.absent is not None:
-        return None
     return f"it goes with {subject.with_}" if subject.with_ else OWNED
 
 

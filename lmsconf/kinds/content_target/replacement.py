@@ -251,7 +251,7 @@ class _ReplacementPlanner:
             )
         if terms is None:
             return None
-        return Match(declared=replace(old, spec=spec), row=row, reason=reason, replaced_by=by)
+        return Match(declared=replace(old, spec=spec, reason=reason), row=row, replaced_by=by)
 
     def _is_covered(self, replaced: _Replaced) -> bool:
         """Whether the plan covers a replaced assignment, and all that replaces it is live or in the plan."""
@@ -315,9 +315,9 @@ class _ReplacementPlanner:
                 spec=AssignmentSpec(old.spec.content, to, mandatory, start, until, old.spec.content_pins),
                 places=FixedSource(entry.places.at("keep")),
                 about=entry.about,
+                reason=f"in progress on {old.spec.content}, which is replaced",
             ),
             row=row,
-            reason=f"in progress on {old.spec.content}, which is replaced",
             along=old.address,
         )
         self._out.matches.append(self._kept[key])

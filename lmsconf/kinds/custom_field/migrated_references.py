@@ -48,6 +48,7 @@ def add_copied_answers(planning: PlanContext, declared: Sequence[Person]) -> Seq
                 spec=PersonSpec(declared_keys=frozenset({_ANSWERS}), answers=answers),
                 places=migration_of[id].migration.places,
                 pins={planning.policy.workspace: id},
+                reason=f"its answer is copied from {migration_of[id].deletion.address} to {migration_of[id].target}",
             )
         )
     return out
@@ -72,25 +73,15 @@ def _with_answers(one: Person, added: Mapping[str, Answer]) -> Person:
 
 
 def complete_copies(planning: PlanContext, matched: MatchResult[PersonSpec, PersonRow]) -> None:
-    """Give the rows of people with copied answers their live answers, and undeclared people a reason.
-
-    The rows are then as if the answers had been declared when they were read.
-    """
-    active = list(planning.migrations.values())
-    wanted = {id for one in active for id in one.copies}
+    """Give the rows of people with copied answers their live answers, as if these had been declared when read."""
+    wanted = {id for one in planning.migrations.values() for id in one.copies}
     known = known_answers(planning.snapshot) if wanted else {}
     if isinstance(known, str):
         return
     for position, match in enumerate(matched.matches):
         row = match.row
         if row is not None and row.answers is None and row.id in wanted:
-            answers, places = known[row.id].all_answers, match.declared.places
-            moves = [f"{one.deletion.address} to {one.target}" for one in active if one.migration.places is places]
-            matched.matches[position] = replace(
-                match,
-                row=replace(row, answers=answers),
-                reason=f"its answer is copied from {' and '.join(moves)}" if moves else None,
-            )
+            matched.matches[position] = replace(match, row=replace(row, answers=known[row.id].all_answers))
 
 
 Group: TypeAlias = "DesiredResource[SmartGroupSpec]"
@@ -124,19 +115,6 @@ def add_replaced_conditions(
     return [*out.values(), *more]
 
 
-def give_reasons(planning: PlanContext, matched: MatchResult[SmartGroupSpec, SmartGroupRow]) -> None:
-    """Give the smart groups that no manifest declares the reason for which their conditions are replaced."""
-    migrations = [migration for migration in planning.migrations.values() if migration.migration.all_groups]
-    for position, match in enumerate(matched.matches if migrations else ()):
-        for migration in migrations:
-            if match.declared.places is migration.migration.places:
-                matched.matches[position] = replace(
-                    match,
-                    reason=f"its conditions name {migration.deletion.address}, "
-                    f"whose answers move to {migration.target}",
-                )
-
-
 def _is_of(one: Group, row: SmartGroupRow, workspace: str) -> bool:
     """Whether a declaration is of a live smart group, by id or by name, also by an earlier one."""
     pin = one.pin(workspace)
@@ -159,6 +137,7 @@ def _undeclared(
         spec=SmartGroupSpec(conditions=conditions, managers=None),
         places=active.migration.places,
         pins={planning.policy.workspace: row.id},
+        reason=f"its conditions name {active.deletion.address}, whose answers move to {active.target}",
     )
 
 

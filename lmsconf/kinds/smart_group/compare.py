@@ -44,15 +44,11 @@ def match_smart_groups(
     planning: PlanContext, declared: Sequence[DesiredResource[SmartGroupSpec]], absent: Sequence[DeleteEntry[Any]]
 ) -> MatchResult[SmartGroupSpec, SmartGroupRow]:
     """Match smart groups by name, with the conditions that migrations of fields replace."""
-    if not planning.migrations:
-        return match_named(planning, SmartGroupRow, "smart group", declared, absent)
-    from lmsconf.kinds.custom_field.migrated_references import add_replaced_conditions, give_reasons
+    if planning.migrations:
+        from lmsconf.kinds.custom_field.migrated_references import add_replaced_conditions
 
-    matched = match_named(
-        planning, SmartGroupRow, "smart group", add_replaced_conditions(planning, declared, absent), absent
-    )
-    give_reasons(planning, matched)
-    return matched
+        declared = add_replaced_conditions(planning, declared, absent)
+    return match_named(planning, SmartGroupRow, "smart group", declared, absent)
 
 
 def diff_smart_group(planning: PlanContext, match: Match[SmartGroupSpec, SmartGroupRow]) -> BeforeAfter | None:
