@@ -247,7 +247,13 @@ def lint_assignments(context: LintContext) -> Iterator[Problem]:
             continue
         by_content[declared.spec.content, frozenset(declared.spec.content_pins.items())].append(declared)
         if declared.spec.audience.kind == USER:
-            yield from _archived(declared, archived)
+            if declared.spec.audience.name in archived:
+                yield lint_problem(
+                    "lint/archived-assignee",
+                    f"{declared.spec.audience.name} is archived",
+                    source=declared.source,
+                    address=declared.address,
+                )
         elif declared.spec.mandatory and _is_empty(context, declared.spec.audience, groups, archived):
             yield lint_problem(
                 "lint/empty-mandatory",
@@ -260,16 +266,6 @@ def lint_assignments(context: LintContext) -> Iterator[Problem]:
         audiences = _Audiences(assignments, groups, conditions)
         for declared in assignments:
             yield from _overruled(declared, audiences.around(declared))
-
-
-def _archived(declared: _Assignment, archived: frozenset[str]) -> Iterator[Problem]:
-    if declared.spec.audience.name in archived:
-        yield lint_problem(
-            "lint/archived-assignee",
-            f"{declared.spec.audience.name} is archived",
-            source=declared.source,
-            address=declared.address,
-        )
 
 
 def _is_empty(

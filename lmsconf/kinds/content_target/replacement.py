@@ -334,9 +334,14 @@ class _ReplacementPlanner:
         closing = {row.content: one for one in found.values() for row in self._planning.closing if one.row.id == row.id}
         for content, replaced in closing.items():
             others = [key[1] for key in self._live if key[0] == content and key not in self.settled]
-            rest = [to for to in others if not self._is_kept(content, to)]
-            if rest:
-                self._note_others(*replaced.by[0], sorted(rest))
+            kept = {
+                to
+                for to in others
+                for row in self._live[content, to]
+                if _kept_until(self._planning, (content, to), row)
+            }
+            if rest := sorted(set(others) - kept):
+                self._note_others(*replaced.by[0], rest)
 
     def _note_others(self, entry: _Declared, one: Replacement, audiences: Sequence[Address]) -> None:
         more = len(audiences) - _SHOWN
@@ -359,9 +364,6 @@ class _ReplacementPlanner:
                 self.settled.add(key)
                 if is_over(self._planning, kept[0]):
                     self._out.deletions.append(_deletion_of_kept(self._planning, address, row, *kept))
-
-    def _is_kept(self, content: RemoteId, to: Address) -> bool:
-        return any(_kept_until(self._planning, (content, to), row) for row in self._live[content, to])
 
 
 def _old(entry: _Declared, one: Replacement) -> _Declared:

@@ -110,7 +110,10 @@ def plan_migrations(planning: PlanContext, matched: Fields) -> None:
         planning.migrations[deletion.address] = active
         active.plan()
         if active.is_held:
-            _keep(planning, matched, deletion)
+            # The old field stays, as one that no manifest declares.
+            matched.deletions.remove(deletion)
+            planning.registry.register(CUSTOM_FIELD, deletion.address.name, deletion.row.id)
+            matched.unmanaged.append(UndeclaredResource(deletion.address, deletion.row))
         else:
             matched.deletions[matched.deletions.index(deletion)] = replace(
                 deletion, reason=f"its answers are copied to {target}"
@@ -155,13 +158,6 @@ def _refuse_choices(planning: PlanContext, migration: Migration, target: Address
                     address=target,
                 )
     return any(problem.is_error for problem in planning.problems[before:])
-
-
-def _keep(planning: PlanContext, matched: Fields, deletion: Deletion[FieldRow]) -> None:
-    """Keep the old field, as one that no manifest declares."""
-    matched.deletions.remove(deletion)
-    planning.registry.register(CUSTOM_FIELD, deletion.address.name, deletion.row.id)
-    matched.unmanaged.append(UndeclaredResource(deletion.address, deletion.row))
 
 
 class ActiveMigration(Struct):

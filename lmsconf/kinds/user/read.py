@@ -7,7 +7,7 @@ there and in GET /users/extended-info, a page of people per request.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -87,7 +87,9 @@ def read_people(reading: ReadContext) -> Listing[PersonRow] | None:
     matched = reading.match(USER, listing, reading.declarations)
     listing = read_attributes(reading, *matched, listing, rows)
     if reading.everything:
-        reading.add_listing(HOLDERS, Listing(rows=count_choice_holders(listing.rows), incomplete=rows.incomplete))
+        held = Counter(choice for one in listing.rows for answer in one.answers or () for choice in answer.choices)
+        holders = (HolderRow(RemoteId(id), people) for id, people in sorted(held.items()))
+        reading.add_listing(HOLDERS, Listing(rows=tuple(holders), incomplete=rows.incomplete))
     return read_managed_groups(reading, matched[1], listing)
 
 
@@ -207,12 +209,6 @@ def admin_listing(everybody: ListedRows, people: Sequence[PersonRow]) -> Listing
     ids = (str(row["userId"]) for row in everybody.rows if row.get("admin") is True)
     rows = (AdminRow(active[RemoteId(id)].id, active[RemoteId(id)].name) for id in sorted(ids) if id in active)
     return Listing(rows=tuple(rows), incomplete=everybody.incomplete)
-
-
-def count_choice_holders(people: Iterable[PersonRow]) -> tuple[HolderRow, ...]:
-    """Return the number of people who hold each choice, by choice id."""
-    held = Counter(choice for person in people for answer in person.answers or () for choice in answer.choices)
-    return tuple(HolderRow(RemoteId(id), people) for id, people in sorted(held.items()))
 
 
 def _again(
