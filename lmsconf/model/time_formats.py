@@ -27,16 +27,13 @@ def format_utc(at: datetime, timespec: str = "seconds") -> str:
 def parse_response_time(text: str) -> datetime:
     """Parse a time of a response: ISO 8601 (UTC if it has no offset) or epoch milliseconds. Raises ValueError."""
     text = text.strip()
-    if _EPOCH_MS.fullmatch(text):
-        try:
-            return _EPOCH + timedelta(seconds=int(text) // 1000)
-        except OverflowError:
-            raise ValueError(f'"{text}" is outside the years 1 to 9999') from None
-    match = ISO.fullmatch(text)
-    if match is None:
-        raise ValueError(f'"{text}" cannot be read as a time')
-    clock = time.fromisoformat(match["time"]) if match["time"] else time()
     try:
+        if _EPOCH_MS.fullmatch(text):
+            return _EPOCH + timedelta(seconds=int(text) // 1000)
+        match = ISO.fullmatch(text)
+        if match is None:
+            raise ValueError(f'"{text}" cannot be read as a time')
+        clock = time.fromisoformat(match["time"]) if match["time"] else time()
         return local_to_utc(date.fromisoformat(match["date"]), clock, match["offset"] or "Z")
     except OverflowError:
         raise ValueError(f'"{text}" is outside the years 1 to 9999') from None

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from hashlib import sha256
 from itertools import count
 from secrets import token_hex
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -19,7 +19,7 @@ from lmsconf.kinds.user.types import PersonRow
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.names import normalize_email
-from lmsconf.model.snapshot import Listed, Snapshot, SnapshotRow
+from lmsconf.model.snapshot import Snapshot, SnapshotRow
 from lmsconf.planner.context import PlanContext
 
 Entry = TypeVar("Entry", DesiredResource[Any], DeleteEntry[Any])
@@ -94,18 +94,15 @@ class RedactionContext:
             return text
         return EMAIL.sub(lambda at: _LABEL + token_hex(8) if normalize_email(at[0]) in self._hidden else at[0], text)
 
-    def redact_row(self, row: Listed) -> Listed:
-        """Return a row with the e-mails of undeclared people replaced in all its texts but those named `id`."""
-        return cast("Listed", self._value(row))
-
-    def _value(self, value: object) -> object:
+    def redacted(self, value: Any) -> Any:
+        """Return a row, or a value in one, with the e-mails of undeclared people replaced in all texts but ids."""
         if isinstance(value, str):
             return self.redact_text(value)
         if isinstance(value, Struct):
             names = (name for name in value.__struct_fields__ if name != "id")
-            return replace(value, **{name: self._value(getattr(value, name)) for name in names})
+            return replace(value, **{name: self.redacted(getattr(value, name)) for name in names})
         if isinstance(value, tuple | frozenset):
-            return type(value)(map(self._value, value))
+            return type(value)(map(self.redacted, value))
         if value is None or isinstance(value, bool | int | float):
             return value
         raise TypeError(f"a row holds {type(value).__name__}, which cannot be redacted")

@@ -187,7 +187,7 @@ def _with_shown_people(redaction: RedactionContext, row_type: type[Any]) -> Iter
             key: redaction.redact_people(row.listing, row.id, key, getattr(row, key))
             for key in _LISTS.get(row_type, ())
         }
-        yield replace(redaction.redact_row(row), **lists)
+        yield replace(redaction.redacted(row), **lists)
 
 
 def _with_counted_people(restoring: RestoreContext, row_type: type[Any]) -> Iterator[Any]:

@@ -253,7 +253,11 @@ def _changes_of(reader: WorkspaceReader, version: ManifestsVersion, snapshot: Sn
 def settings_by_path(settings: Settings) -> dict[str, Json]:
     """All settings that affect plans and runs of the current workspace, except where its requests are sent."""
     lock: Json = False if settings.lock is None else {"lease": settings.lock.lease}
-    folders = [_relative(folder, settings.root) for folder in (settings.manifests, *settings.overlays)]
+    root = settings.root
+    folders = [
+        (folder.relative_to(root) if folder.is_relative_to(root) else folder).as_posix()
+        for folder in (settings.manifests, *settings.overlays)
+    ]
     return {
         **_of_policy(settings.policy),
         **{f"dialect.{key}": value for key, value in settings.dialect.items()},
@@ -264,10 +268,6 @@ def settings_by_path(settings: Settings) -> dict[str, Json]:
         **{f"labels.{name}": value for name, value in settings.labels.items()},
         **settings.shared,
     }
-
-
-def _relative(folder: Path, root: Path) -> str:
-    return (folder.relative_to(root) if folder.is_relative_to(root) else folder).as_posix()
 
 
 def default_settings_by_path(policy: Policy) -> dict[str, Json]:

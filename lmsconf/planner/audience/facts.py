@@ -29,7 +29,7 @@ from lmsconf.kinds.user.answer_index import AnswerIndex, read_answer_index
 from lmsconf.kinds.user.types import PersonRow, answers_of
 from lmsconf.model.address import RemoteId
 from lmsconf.model.api import ListOperation
-from lmsconf.model.names import LOCK_PREFIX, normalize_name
+from lmsconf.model.names import LOCK_PREFIX
 from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.planner.audience.query import AccessQuery
 from lmsconf.planner.audience.scope import AccessScope, AudienceKey
@@ -77,10 +77,6 @@ class AccessFacts(Struct, frozen=True, kw_only=True, dict=True):
             conditions={id: held for id, held in self.conditions.items() if (SMART_GROUP, id) not in self.beyond},
             beyond=frozenset(),
         )
-
-    def live_ids(self, kind: str, name: str) -> list[RemoteId]:
-        """Return the ids of the live groups or smart groups of a name."""
-        return sorted(row.id for row in self.audiences(kind) if normalize_name(row.name) == name)
 
     def audiences(self, kind: str) -> Sequence[GroupRow | SmartGroupRow]:
         """Return the live groups or smart groups."""

@@ -24,7 +24,7 @@ from lmsconf.model.plan import Action, Change, UndoLevel
 from lmsconf.planner.kind import Kind
 from lmsconf.planner.manifest_entries import ManifestEntry
 from lmsconf.planner.undo.drafts import ALL, Draft, Drafter, LeftAlone
-from lmsconf.planner.undo.names import MARK, NameClaim, granted, name_claims, references
+from lmsconf.planner.undo.names import MARK, NameClaim, granted, references, renamed_to
 from lmsconf.planner.undo.times import Body, Times, alike
 
 CONFLICT: Final = "undo/conflict"
@@ -96,15 +96,7 @@ class Inversion:
 
     def _claims(self, changes: Sequence[Change], deleted: set[str]) -> list[NameClaim]:
         """Return the names that the undo gives back; tell which are taken."""
-        claims: list[NameClaim] = []
-        for kind in self.times.kinds.values():
-            own = [change for change in changes if change.address.kind == kind.name and not kind.is_relation]
-            for claim in name_claims(kind, self.times.run, self.times.live, own):
-                if isinstance(claim, NameClaim):
-                    if claim.id is not None or self.times.recreated_id(kind, claim.change) is None:
-                        claims.append(claim)
-                else:
-                    self._renamed_since(kind, claim)
+        claims = [claim for change in changes if (claim := self._claim(change)) is not None]
         allowed = granted(claims, self.times.live, deleted)
         for claim in claims:
             if claim not in allowed:
@@ -115,10 +107,26 @@ class Inversion:
                 self.problems.append(LeftAlone(change=claim.change, key=key, reason=reason))
         return allowed
 
-    def _renamed_since(self, kind: Kind, change: Change) -> None:
-        before, made = (_mapping(form).get(kind.name_key) for form in (change.before, change.after))
-        live = kind.normalize_name(self.times.row_now(kind, change.id).name)
-        self.problems.append(LeftAlone(change=change, key=kind.name_key, before=before, made=made, live=live))
+    def _claim(self, change: Change) -> NameClaim | None:
+        """Return the name that a renamed or deleted resource gets back; tell where others have given another since."""
+        times, run, kind = self.times, self.times.run, self.times.kinds[change.address.kind]
+        before, row = times.row_before(kind, change.id), times.row_now(kind, change.id)
+        if kind.is_relation or before is None:
+            return None
+        name, given = kind.normalize_name(before.name), renamed_to(kind, change)
+        if change.action is Action.DELETE:
+            is_there = change.address in run.recreated or times.recreated_id(kind, change) is not None
+            is_deleted = row is None or run.is_whole(change)
+            return NameClaim(change=change, kind=kind, name=name, id=None) if is_deleted and not is_there else None
+        if row is None or given is None:
+            return None
+        now = kind.normalize_name(row.name)
+        if now == given or (now != name and run.has_sent(change, now)):
+            return NameClaim(change=change, kind=kind, name=name, id=row.id)
+        if now != name:
+            key = kind.name_key
+            self.problems.append(LeftAlone(change=change, key=key, before=name, made=given, live=now))
+        return None
 
     def _earlier_states(self, changes: Sequence[Change], claims: Sequence[NameClaim]) -> Iterator[Draft]:
         names = {(one.kind.name, str(one.change.id)): one for one in claims}

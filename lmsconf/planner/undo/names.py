@@ -12,11 +12,10 @@ from msgspec import Struct
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_name
-from lmsconf.model.plan import Action, Change
+from lmsconf.model.plan import Change
 from lmsconf.planner.context import PlanContext
 from lmsconf.planner.kind import Kind, row_type_of
 from lmsconf.planner.manifest_entries import ANY, KEYS, PartReferences
-from lmsconf.planner.undo.run import RunToUndo
 
 MARK: Final = "\x00"
 """In the name of what will not be there after the undo: no name of a manifest contains it."""
@@ -115,27 +114,6 @@ class NameClaim(Struct, frozen=True, kw_only=True):
     id: str | None
 
 
-def name_claims(
-    kind: Kind, run: RunToUndo, live: PlanContext, changes: Sequence[Change]
-) -> Iterator[NameClaim | Change]:
-    """Yield the claims of renamed and deleted resources; a change itself where others have given another name since."""
-    rows = {row.id: row for row in live.snapshot.rows(row_type_of(kind))}
-    before = {row.id: row for row in run.before.rows(row_type_of(kind))}
-    for change in changes:
-        if change.id is None or change.id not in before:
-            continue
-        name, row = kind.normalize_name(before[change.id].name), rows.get(change.id)
-        if change.action is Action.DELETE:
-            if (row is None or run.is_whole(change)) and change.address not in run.recreated:
-                yield NameClaim(change=change, kind=kind, name=name, id=None)
-        elif row is not None and (given := renamed_to(kind, change)) is not None:
-            now = kind.normalize_name(row.name)
-            if now == given or (now != name and run.has_sent(change, now)):
-                yield NameClaim(change=change, kind=kind, name=name, id=row.id)
-            elif now != name:
-                yield change
-
-
 def granted(claims: Sequence[NameClaim], live: PlanContext, deleted: Collection[str]) -> list[NameClaim]:
     """Return the claims of names that are free, or become free with another claim or a deletion.
 
@@ -145,14 +123,13 @@ def granted(claims: Sequence[NameClaim], live: PlanContext, deleted: Collection[
     left = [claim for claim in claims if (claim.kind.name, claim.name) not in twice]
     while True:
         leaving = {*deleted, *(one.id for one in left if one.id is not None)}
-        still = [one for one in left if not any(row.id not in leaving for row in holders(one, live))]
+        still = [one for one in left if leaving.issuperset(_holders(one, live))]
         if len(still) == len(left):
             return still
         left = still
 
 
-def holders(claim: NameClaim, live: PlanContext) -> Iterator[Any]:
-    """Yield the live resources that have the name of a claim now."""
-    for row in live.snapshot.rows(row_type_of(claim.kind)):
-        if claim.kind.normalize_name(row.name) == claim.name:
-            yield row
+def _holders(claim: NameClaim, live: PlanContext) -> Iterator[str]:
+    """Yield the ids of the live resources that have the name of a claim now."""
+    rows = live.snapshot.rows(row_type_of(claim.kind))
+    return (row.id for row in rows if claim.kind.normalize_name(row.name) == claim.name)
