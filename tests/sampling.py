@@ -1,7 +1,8 @@
 """How much is tried in a run: every day a tenth of the examples and of the simulated schedules, with TESTS=all all.
 
 Which tenth it is follows from the number of commits, so that ten commits in a row play all; of schedules of one call
-it is a sixtieth, and with the number of a commit in SIMULATION, as .ci/run sets it, a sixth. SIMULATION=all plays all.
+it is a part of 120, and with the number of a commit in SIMULATION, as .ci/run sets it, a twelfth. SIMULATION=all plays
+all.
 TESTS=0 to TESTS=9 chooses one tenth.
 """
 
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 PARTS: Final = 10
-GATES: Final = 6
+GATES: Final = 12
 """So many runs of .ci/run in a row play all schedules."""
 _CHOSEN: Final = os.environ.get("TESTS", "")
 _SIMULATION: Final = os.environ.get("SIMULATION", "")

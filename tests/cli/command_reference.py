@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from textwrap import fill
 from typing import NamedTuple
@@ -143,15 +143,14 @@ _FORMAT = "--format"
 _COMMON = 3
 """So many commands with the same option have it among the common ones."""
 Command = tuple[click.Context, list[click.Option]]
+Identity = tuple[str, str]
+"""An option's name and text: commands with the same ones have it in common."""
 
 
 def command_pages() -> dict[str, str]:
     """Topic → the whole page."""
-    used = Counter(_identity(one) for _, options in _commands().values() for one in options)
-    common = {key for key, times in used.items() if times >= _COMMON and key[0] != _FORMAT}
-    pages = {name: _chapter(chapter, common) for name, chapter in CHAPTERS.items()}
-    sections = [_OPENING, _table(), _exit_codes(), _OUTPUT, _ADDRESSES, _common_options(common), _CLOSING]
-    return {"commands": "\n".join(sections), **pages}
+    sections = [_OPENING, _table(), _exit_codes(), _OUTPUT, _ADDRESSES, _common_options(), _CLOSING]
+    return {"commands": "\n".join(sections), **{name: _chapter(chapter) for name, chapter in CHAPTERS.items()}}
 
 
 def options_of_commands() -> dict[str, list[str]]:
@@ -159,6 +158,7 @@ def options_of_commands() -> dict[str, list[str]]:
     return {path: [name for one in options for name in one.opts] for path, (_, options) in _commands().items()}
 
 
+@cache
 def _commands() -> dict[str, Command]:
     """Path → context and options of each command, those below a group behind it."""
     root = click.Context(app, info_name="lmsconf", **app.context_settings)
@@ -178,27 +178,28 @@ def _below(parent: click.Context, name: str) -> Iterator[Command]:
         yield from _below(context, below)
 
 
-Identity = tuple[str, str]
-
-
 def _identity(option: click.Option) -> Identity:
     return option.opts[-1], option.help or ""
 
 
-def _of_group(path: str) -> set[Identity]:
-    """The options that several commands of a group have in common, and no command elsewhere; none for `lmsconf`."""
-    if path == "lmsconf":
-        return set()
-    inside, outside = Counter[Identity](), set[Identity]()
-    for name, (_, options) in _commands().items():
-        used = inside if _is_below(name, path) else outside
-        used.update(map(_identity, options))
-    shared = {key for key, times in inside.items() if times >= _COMMON and key[0] != _FORMAT}
-    return shared - outside
+@cache
+def _shared() -> dict[Identity, tuple[str, click.Option]]:
+    """The options that several commands have in common: of one group, with its path, or of all, with `lmsconf`."""
+    users: dict[Identity, list[str]] = {}
+    found: dict[Identity, click.Option] = {}
+    for path, (_, options) in _commands().items():
+        for one in options:
+            users.setdefault(_identity(one), []).append(path.rpartition(" ")[0])
+            found[_identity(one)] = one
+    return {
+        key: (parents[0] if len(set(parents)) == 1 else "lmsconf", found[key])
+        for key, parents in users.items()
+        if len(parents) >= _COMMON and key[0] != _FORMAT
+    }
 
 
-def _is_below(name: str, path: str) -> bool:
-    return name.startswith(f"{path} ")
+def _shared_rows(path: str) -> Iterator[str]:
+    return _rows([one for parent, one in _shared().values() if parent == path])
 
 
 def _table() -> str:
@@ -218,38 +219,27 @@ def _exit_codes() -> str:
     return "\n".join(["## Exit codes", "", "| exit | meaning |", "|---|---|", *rows, "", sentence, ""])
 
 
-def _common_options(common: set[Identity]) -> str:
-    """The global options, and those that many commands take, except those of one group alone."""
-    groups = {key for path in _commands() for key in _of_group(path)}
-    once = {_identity(one): one for _, options in _commands().values() for one in options}
-    listed = [once[key] for key in once if key in common - groups]
+def _common_options() -> str:
+    heading = ("## Common options", "", "Every command takes these, before or after its name:", "")
     return "\n".join(
-        [
-            *("## Common options", "", "Every command takes these, before or after its name:", ""),
-            *(*_rows(GLOBAL_OPTIONS), "", "Several commands take these:", "", *_rows(listed), ""),
-        ]
+        [*heading, *_rows(GLOBAL_OPTIONS), "", "Several commands take these:", "", *_shared_rows("lmsconf"), ""]
     )
 
 
-def _chapter(chapter: Chapter, common: set[Identity]) -> str:
-    paths = [path for name in chapter.commands for path in _commands() if f"{path} ".startswith(f"lmsconf {name} ")]
-    sections = [_section(path, common) for path in paths]
-    return "\n".join([f"# {chapter.title}", "", chapter.purpose, "", *sections, _END])
+def _chapter(chapter: Chapter) -> str:
+    paths = [path for name in chapter.commands for path in _commands() if path.split()[1] == name]
+    return "\n".join([f"# {chapter.title}", "", chapter.purpose, "", *map(_section, paths), _END])
 
 
-def _section(path: str, common: set[Identity]) -> str:
+def _section(path: str) -> str:
     """Heading, usage with the first sentence of the help text, where it is explained, and the options."""
     context, options = _commands()[path]
     lines = [f"## {path}", "", *_said(path, context)]
     if isinstance(context.command, click.Group):
-        of_group = _of_group(path)
-        held = (one for name, (_, below) in _commands().items() if _is_below(name, path) for one in below)
-        once = {_identity(one): one for one in held if _identity(one) in of_group}
-        lines += ["Several of its commands take these:", "", *_rows([*once.values()]), ""]
+        lines += ["Several of its commands take these:", "", *_shared_rows(path), ""]
     elif options:
-        hidden = common | _of_group(path.rpartition(" ")[0])
-        own = [one for one in options if _identity(one) not in hidden]
-        lines += [*_rows(own, _shared(path, options, common)), ""]
+        own = [one for one in options if _identity(one) not in _shared()]
+        lines += [*_rows(own), *_named(path.rpartition(" ")[0], options), ""]
     return "\n".join(lines)
 
 
@@ -265,20 +255,16 @@ def _said(path: str, context: click.Context) -> Iterator[str]:
         yield from (line for paragraph in more for line in (_wrapped(paragraph), ""))
 
 
-def _shared(path: str, options: Sequence[click.Option], common: set[Identity]) -> Iterator[str]:
-    """A row for the options of the group, and one for the common ones."""
-    group = path.rpartition(" ")[0]
-    of_group = _of_group(group)
-    for keys, link in (
-        (of_group, f"[{group}](#{group.replace(' ', '-')})"),
-        (common - of_group, "[common options](commands.md#common-options)"),
-    ):
-        if names := [f"`{one.opts[-1]}`" for one in options if _identity(one) in keys]:
+def _named(group: str, options: Sequence[click.Option]) -> Iterator[str]:
+    """A row with the names of the options of the group, and one for the common ones."""
+    links = {group: f"[{group}](#{group.replace(' ', '-')})", "lmsconf": "[common options](commands.md#common-options)"}
+    for parent, link in links.items():
+        if names := [f"`{one.opts[-1]}`" for one in options if _shared().get(_identity(one), ("",))[0] == parent]:
             yield f"| {', '.join(names)} | {link} |"
 
 
-def _rows(options: Sequence[click.Option], more: Iterable[str] = ()) -> Iterator[str]:
-    yield from ("| option | meaning |", "|---|---|", *map(_row, options), *more)
+def _rows(options: Iterable[click.Option]) -> Iterator[str]:
+    yield from ("| option | meaning |", "|---|---|", *map(_row, options))
 
 
 def _row(option: click.Option) -> str:

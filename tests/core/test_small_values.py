@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, time
 from typing import Any, Final
 
@@ -30,6 +30,7 @@ from lmsconf.planner.audience.people_sets import (
     AudienceAssignment,
     Terms,
     Window,
+    archived_within,
     compare_access,
 )
 from lmsconf.planner.redaction import pseudonym
@@ -309,9 +310,9 @@ def assignment(before: Terms | None, after: Terms | None, people: int = 1) -> Au
     return AudienceAssignment(audience=Audience(before=people, after=people), before=before, after=after)
 
 
-def said(*assignments: AudienceAssignment, ends: AccountEnds | None = None) -> set[str]:
+def said(*assignments: AudienceAssignment, ends: Mapping[int, int] | None = None) -> set[str]:
     """What is said of the first person: the words of the changes."""
-    found = compare_access(assignments, NOW, ends or AccountEnds())
+    found = compare_access(assignments, NOW, ends or {})
     words = ("gain", "lose", "to_mandatory", "to_optional", "window", "shortened", "archived_soon", "keep")
     assert found.changed == found.gain | found.lose | found.to_mandatory | found.to_optional | found.window
     return {word for word in words if getattr(found, word) & 1}
@@ -369,8 +370,8 @@ def test_an_account_that_ends_while_a_window_is_open(
 ) -> None:
     """It is cut if the account ends by the end of the window, and within thirty days."""
     terms = Terms(mandatory=False, window=Window(*window))
-    ends = AccountEnds.of({end: 0b01, NOW + 20 * (END - NOW): 0b01, end + 1: 0b10})
+    ends = {end: 0b01, NOW + 20 * (END - NOW): 0b01, end + 1: 0b10}
     assert ("archived_soon" in said(assignment(terms, terms), ends=ends)) is is_cut
-    several = AccountEnds.of({NOW + 9: 0b100, NOW + 2: 0b010, NOW + 1: 0b001})
-    assert several.cut([(Window(None, NOW + 2), 0b111)], END) == 0b011
+    several = {NOW + 9: 0b100, NOW + 2: 0b010, NOW + 1: 0b001}
+    assert archived_within(several, [(Window(None, NOW + 2), 0b111)], END) == 0b011
     assert "archived_soon" not in said(assignment(terms, None), ends=ends)

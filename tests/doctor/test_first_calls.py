@@ -1,4 +1,4 @@
-"""The first call that rests on an assumption is tried alone: a wrong guess costs nobody a membership."""
+"""The first call that rests on an assumption is tried alone: a wrong guess costs nobody a membership or an answer."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from lmsconf.api.spec import ApiSpec
+from lmsconf.apply import value_search
 from lmsconf.sandbox.service import Sandbox, SandboxResponse, json_response
 
 from .conftest import Open
-from .served_project import BO, ServedProject, held
+from .served_project import BO, PROJECT, ServedProject, held
+from .test_probe_answers import ANSWERS, answers, opened
 
 MORE = {
     "groups": [
@@ -158,3 +161,183 @@ def test_two_different_people_at_most(open_clinic: Open, second: list[str]) -> N
     clinic = open_clinic()
     users = [part for email in (BO, *second) for part in ("--user", email)]
     assert clinic.run("doctor", "--probe", "--yes", *users)[0] == 64
+
+
+# The first call that sets answers is tried alone: a wrong guess costs nobody an answer.
+
+
+MOVES = """
+users:
+  - {email: bo.ek@acme.example, answers: {Department: Engineering}}
+  - {email: anna.berg@acme.example, answers: {Department: Engineering}}
+"""
+CLEARS = """
+users:
+  - {email: bo.ek@acme.example, answers: {Department: null}}
+  - {email: anna.berg@acme.example, answers: {Department: null}}
+"""
+
+
+def declaring(
+    open_clinic: Open, dialect: dict[str, str], manifest: str = MOVES, made: type[Sandbox] = Sandbox
+) -> ServedProject:
+    clinic = opened(open_clinic, dialect, made, PROJECT)
+    (clinic.folder / "manifests" / "all.yaml").write_text(manifest, encoding="utf-8")
+    return clinic
+
+
+def test_a_service_that_clears_what_is_omitted_costs_nobody_an_answer(open_clinic: Open) -> None:
+    """The first call clears the person's other answers: they are given back, no other is sent, the key is named."""
+    clinic = declaring(open_clinic, {f"{ANSWERS}.omitted": "clear"})
+    before = answers(clinic.service)
+    code, out = clinic.run("apply", "--auto-approve")
+    told = out + clinic.err
+    assert code == 6, told
+    assert "that the call does not name, given back again" in told
+    assert f"{ANSWERS}.omitted: clear" in told
+    after = answers(clinic.service)
+    changed = [email for email in before if after[email] != before[email]]
+    assert len(changed) == 1
+    assert after[changed[0]] == {**before[changed[0]], "Department": ["Engineering"]}
+    (clinic.folder / "lmsconf.yaml").write_text(PROJECT + f"dialect: {{{ANSWERS}.omitted: clear}}\n", encoding="utf-8")
+    assert clinic.run("apply", "--auto-approve")[0] == 0, clinic.err
+    assert clinic.run("plan", "--detailed-exitcode")[0] == 0
+    assert all(one.get("Desk") for one in answers(clinic.service).values() if one)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "lines"),
+    [
+        ({f"{ANSWERS}.wrapper": "answers"}, [f"{ANSWERS}.wrapper: answers"]),
+        ({f"{ANSWERS}.value": "object"}, [f"{ANSWERS}.value: object"]),
+        (
+            {f"{ANSWERS}.wrapper": "values", f"{ANSWERS}.value": "list"},
+            [f"{ANSWERS}.value: list", f"{ANSWERS}.wrapper: values"],
+        ),
+    ],
+)
+def test_a_refused_form_is_searched_for_on_one_person(
+    open_clinic: Open, dialect: dict[str, str], lines: list[str]
+) -> None:
+    """One person has the planned answers and no other is touched; the lines to paste let the next run converge."""
+    clinic = declaring(open_clinic, dialect)
+    before = answers(clinic.service)
+    code, out = clinic.run("apply", "--auto-approve")
+    assert code == 5, out
+    paste = "\n".join(
+        ["  Set in the project file, and apply again:", "    dialect:", *(f"      {one}" for one in lines)]
+    )
+    assert paste in out + clinic.err
+    after = answers(clinic.service)
+    changed = [email for email in before if after[email] != before[email]]
+    assert len(changed) == 1
+    assert after[changed[0]] == {**before[changed[0]], "Department": ["Engineering"]}
+    assert "1 failed, 0 blocked, 1 not attempted" in out
+    (clinic.folder / "lmsconf.yaml").write_text(PROJECT + "dialect: {" + ", ".join(lines) + "}\n", encoding="utf-8")
+    assert clinic.run("apply", "--auto-approve")[0] == 0, clinic.err
+    assert clinic.run("plan", "--detailed-exitcode")[0] == 0
+
+
+def test_a_right_guess_is_compared_once_and_a_known_one_never(open_clinic: Open) -> None:
+    """The person is read before and after the first call; with all keys in the project file no request is added."""
+    requests: list[int] = []
+    for options in ("", f"dialect: {{{', '.join(f'{key}: {value}' for key, value in _assumed().items())}}}\n"):
+        clinic = declaring(open_clinic, {})
+        (clinic.folder / "lmsconf.yaml").write_text(PROJECT + options, encoding="utf-8")
+        assert clinic.run("apply", "--auto-approve")[0] == 0, clinic.err
+        people = answers(clinic.service)
+        assert [people[one]["Department"] for one in (BO, "anna.berg@acme.example")] == [["Engineering"]] * 2
+        requests.append(sum(one.operation == "users.get" for one in clinic.service.log))
+    assert requests[0] - requests[1] == 4  # before the first call; after it, to see what it set, what is as before
+
+
+def test_what_a_run_has_seen_is_not_tried_again(open_clinic: Open) -> None:
+    """The journal has the keys that were right: the next run on the workspace compares nothing."""
+    clinic = declaring(open_clinic, {})
+    asked: list[int] = []
+    for manifest in (MOVES, MOVES.replace("Engineering", "Sales")):
+        (clinic.folder / "manifests" / "all.yaml").write_text(manifest, encoding="utf-8")
+        clinic.service.log.clear()
+        assert clinic.run("apply", "--auto-approve")[0] == 0, clinic.err
+        asked.append(sum(one.operation == "users.get" for one in clinic.service.log))
+    assert asked[0] - asked[1] == 4
+
+
+def _assumed() -> dict[str, str]:
+    spec = ApiSpec.default()
+    return {key: spec.behaviour(key) for key in spec.dialect_keys(ANSWERS)}
+
+
+class Deaf(Sandbox):
+    """A service that accepts answers and does not take them over."""
+
+    def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
+        if path.endswith("/update-custom-field-choice"):
+            return json_response(200, {})
+        return super().answer(method, path, query, headers, body)
+
+
+@pytest.mark.parametrize(
+    ("manifest", "told", "key"),
+    [
+        (MOVES, "1 of 1 are not among the person's answers", "value"),
+        (CLEARS, "the answer to Department is still there", "clear-choice"),
+    ],
+)
+def test_an_answer_without_effect_ends_the_run(open_clinic: Open, manifest: str, told: str, key: str) -> None:
+    """The service accepts the call, and the person is as before: no other is touched, and the keys are named."""
+    clinic = declaring(open_clinic, {}, manifest, Deaf)
+    code, out = clinic.run("apply", "--auto-approve")
+    assert code == 6
+    assert told in out + clinic.err
+    assert f"{ANSWERS}.{key}" in out + clinic.err
+    assert "1 failed, 0 blocked, 1 not attempted" in out
+
+
+def test_an_answer_that_no_form_clears_is_foretold_by_the_next_plan(open_clinic: Open) -> None:
+    """Every form is tried on one person; the stop says that the service refuses, and with it the plan tells it."""
+    clinic = declaring(open_clinic, {f"{ANSWERS}.clear-choice": "refused"}, MOVES)
+    assert clinic.run("apply", "--auto-approve")[0] == 0, clinic.err
+    (clinic.folder / "manifests" / "all.yaml").write_text(CLEARS, encoding="utf-8")
+    before = answers(clinic.service)
+    code, out = clinic.run("apply", "--auto-approve")
+    told = out + clinic.err
+    assert code == 5, told
+    assert f"{ANSWERS}.clear-choice: refused" in told
+    assert answers(clinic.service) == before
+    (clinic.folder / "lmsconf.yaml").write_text(
+        PROJECT + f"dialect: {{{ANSWERS}.clear-choice: refused}}\n", encoding="utf-8"
+    )
+    code, out = clinic.run("apply", "--auto-approve")
+    assert code == 4, out + clinic.err
+    assert "cannot be cleared, because the service refuses it" in out + clinic.err
+
+
+def test_nothing_is_said_of_forms_that_were_not_tried(open_clinic: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a search ends before every form was tried, it is not known that the service never clears."""
+    clinic = declaring(open_clinic, {f"{ANSWERS}.clear-choice": "refused"}, MOVES)
+    assert clinic.run("apply", "--auto-approve")[0] == 0, clinic.err
+    (clinic.folder / "manifests" / "all.yaml").write_text(CLEARS, encoding="utf-8")
+    monkeypatch.setattr(value_search, "_MOST", 2)
+    code, out = clinic.run("apply", "--auto-approve")
+    told = out + clinic.err
+    assert code != 0, told
+    assert f"{ANSWERS}.clear-choice: refused" not in told
+    assert "Check the dialect keys" in told
+
+
+def test_the_values_of_all_stops_are_one_block_to_paste(open_clinic: Open) -> None:
+    """Each failed call says that it did what was planned in the end; the values of all are said once, together."""
+    dialect = {f"{ANSWERS}.wrapper": "answers", "manual-groups.add-members.userIds": "users"}
+    people = "groups: [{name: Coaches, members: {include: [p0@acme.example]}}]\n"
+    clinic = declaring(open_clinic, dialect, MOVES + people)
+    code, out = clinic.run("apply", "--auto-approve")
+    told = out + clinic.err
+    assert code == 5, told
+    assert told.count("sent once more with other values, it did what was planned") == 2
+    block = (
+        "the service differs in 2 points from what was assumed; nothing else was sent that rests on them "
+        "[apply/wrong-assumption]\n  Set in the project file, and apply again:\n    dialect:\n"
+        "      manual-groups.add-members.userIds: users\n      users.update-custom-field-choice.wrapper: answers\n"
+    )
+    assert block in told

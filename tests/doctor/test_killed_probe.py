@@ -115,8 +115,8 @@ CASES: Mapping[str, tuple[Mapping[str, str | int], Mapping[str, object], type[Sa
 
 
 def chosen(cases: Sequence[tuple[str, int]], name: str) -> list[tuple[str, int]]:
-    """Every day a few of the cases, in .ci/run a sixth, with TESTS=all alone all."""
-    return of_today(cases, 70, name) if GATE is None else schedules_of_today(cases, name)
+    """Every day a few of the cases, in .ci/run a twelfth, with TESTS=all alone all."""
+    return of_today(cases, 120, name) if GATE is None else schedules_of_today(cases, name)
 
 
 @pytest.mark.parametrize(("case", "part"), chosen([(case, part) for part in range(PARTS) for case in CASES], "killed"))

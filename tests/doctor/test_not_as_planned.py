@@ -207,6 +207,7 @@ def stating_all(
     return clinic, out
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("dialect", "change", "manifest", "said", "values"), VALUES)
 def test_the_report_says_what_is_there_and_what_to_set(
     open_clinic: Open,

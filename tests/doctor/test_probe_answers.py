@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Callable, Mapping
 from random import Random
 from typing import Any, ClassVar
 
 import pytest
 from answer_dialects import ANSWERS, answer_dialect_values, possible
-from stranger.project import FIRST, Case, ServerProject, opening
-from stranger.state import Choices
 
 from lmsconf.sandbox.service import Sandbox, SandboxResponse, json_response
 
@@ -246,60 +243,3 @@ def test_an_answer_that_nothing_clears_is_learnt_and_foretold(open_clinic: Open)
     told = 'error: user/anna.berg@acme.example: the answer to "Department" cannot be cleared'
     assert re.search(rf"manifests/all\.yaml:\d+:\d+: {told}", clinic.err)
     assert len([one for one in clinic.service.log if one.writes]) == calls
-
-
-# The probe on a server that is not ours and makes other choices: what it learns makes plans settle there.
-
-
-NAMES = {
-    "manual-groups.rename.name": "title",
-    "manual-groups.add-members.userIds": "users",
-    "manual-groups.add-managers.userIds": "ids",
-    "content-targets.create.mandatory": "required",
-    "content-targets.create.startTime": "from",
-    "content-targets.create.finishTime": "until",
-}
-SERVICES = {
-    "as assumed": Choices(),
-    "other names": Choices(names=NAMES, ids="number", done=200, done_body=b"OK"),
-    "strict times": Choices(takes="epoch", time="epoch", clears="absent", wrap="inside"),
-    "epoch only, shown as ISO": Choices(takes="epoch", time="z"),
-    "conflict": Choices(names=NAMES, existing="conflict", ids="uuid", page_cap=5, shuffle=3),
-    "doubles": Choices(existing="double", clears="blank", empty="absent", wrap="nothing"),
-    "ignores": Choices(existing="ignore", time="+02:00", extra=True, errors="html"),
-    "merges": Choices(existing="merge", false_="absent", field_ids="id", throttle=7),
-    "refuses who is there": Choices(again=409),
-    "small pages": Choices(page_most=10, page_cap=10, totals="absent", gone=200),
-}
-IndependentOpen = Callable[[Case, str], ServerProject]
-
-
-@pytest.fixture
-def open_desk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Iterator[IndependentOpen]:
-    """Opens a project against a service with the choices of a case."""
-    yield from opening(tmp_path, monkeypatch, capsys)
-
-
-@pytest.mark.sampled
-@pytest.mark.parametrize("name", SERVICES)
-def test_plans_settle_with_what_was_learnt(open_desk: IndependentOpen, name: str) -> None:
-    """A probe leaves the service as it was, and writes down what it takes for the manifests to settle there."""
-    desk = open_desk(Case(SERVICES[name], {}), FIRST)
-    before = desk.stranger.held.photo()
-    code, out = desk.run("doctor", "--probe", "--yes", "--user", "bo@acme.example", "--content", "First aid")
-    assert code == 0, out + desk.err
-    assert desk.stranger.held.photo() == before
-    desk.applies()
-
-
-def test_a_field_that_always_counts_as_in_use(open_desk: IndependentOpen) -> None:
-    """Where no field can ever be deleted, the scratch field stays and is named: the one thing that cannot be undone."""
-    desk = open_desk(Case(Choices(in_use="answered"), {}), FIRST)
-    code, out = desk.run("doctor", "--probe", "--yes")
-    assert code == 1
-    assert (
-        "  replacing the scratch field is refused although no smart group names it:\n    custom-fields.in-use\n" in out
-    )
-    assert "LEFT BEHIND: custom_field/lmsconf-probe-" in out

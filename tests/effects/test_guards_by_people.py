@@ -369,12 +369,6 @@ def test_what_takes_nothing_away_passes(tmp_path: Path, name: str) -> None:
     assert ran.code == 0, ran
 
 
-def test_without_effects_what_only_adds_passes(tmp_path: Path) -> None:
-    """No consent is asked of a plan that cannot take access away."""
-    it = project(tmp_path, {"all.yaml": f"groups: [{{name: Team, members: {some(0, 40)}}}]"})
-    assert applied(it, more=("--no-effects",)).code == 0
-
-
 @pytest.mark.parametrize("hr", [None, "email\n", "name\nanna\n"])
 def test_a_csv_that_is_missing_or_empty_is_no_list(tmp_path: Path, hr: str | None) -> None:
     """Nothing is planned, so nobody loses."""

@@ -68,6 +68,7 @@ def _everything(ran: Ran) -> str:
     return ran.out + ran.err
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("manifests", [NARROWED, UNKNOWN], ids=["narrowed", "and excluded"])
 def test_a_plan_names_only_whom_its_changes_name(project: Project, format: str, manifests: str) -> None:
@@ -111,12 +112,6 @@ def test_naming_people_in_a_file_names_them_nowhere_else(project: Project, forma
     assert stat.S_IMODE(rows.stat().st_mode) == 0o600
     ran = lmsconf(project.root, "show", "plan.json", "--format", format)
     assert not NOT_NAMED.search(_everything(ran))
-
-
-def test_masked_people_go_into_no_file(project: Project) -> None:
-    """`--people` and `--mask-people` contradict each other."""
-    assert lmsconf(project.root, "--mask-people", "plan", "--people", "rows.csv").code == 64
-    assert not (project.root / "rows.csv").exists()
 
 
 def test_an_apply_that_stops_or_passes_names_nobody_else(project: Project) -> None:

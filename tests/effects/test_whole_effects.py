@@ -96,6 +96,7 @@ ODD: dict[str, dict[str, Edit]] = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.title)
 def test_each_effect_of_a_plan(tmp_path: Path, case: Case) -> None:
     """Who gains and loses what, which groups change, and why something is not known.
@@ -269,6 +270,7 @@ def test_results_without_a_list_are_not_taken_for_none(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("days", "expiring"),
     [
@@ -431,6 +433,7 @@ def _made(root: Path, kind: str, keep: str) -> tuple[Project, str]:
     return it, REPLACING.replace("AUDIENCE", to).replace("KEEP", keep)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("told", TOLD)
 @pytest.mark.parametrize("kind", AUDIENCES)
 def test_an_assignment_is_for_one_audience_in_every_part_of_a_plan(tmp_path: Path, kind: str, told: str) -> None:

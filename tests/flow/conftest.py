@@ -11,14 +11,11 @@ from . import project
 
 DIALECTS: dict[str, Mapping[str, str | int]] = {"assumed": {}, "second": {**known_dialect(), **second_dialect()}}
 SPOKEN = ("assumed", pytest.param("second", marks=pytest.mark.sampled(gate=3)))
-OF_ITS_OWN = "independent_server"
-"""In the names of modules of tests on a server that is not ours, which has dialects of its own."""
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Every test but those, once in each dialect."""
-    if OF_ITS_OWN not in metafunc.module.__name__:
-        metafunc.parametrize("spoken", SPOKEN, indirect=True)
+    """Every test, once in each dialect."""
+    metafunc.parametrize("spoken", SPOKEN, indirect=True)
 
 
 @pytest.fixture(autouse=True)

@@ -42,6 +42,7 @@ def reason(root: Path, test: str, *arguments: str, **more: Any) -> str | None:
     return found
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("test", "fails"),
     [
@@ -75,6 +76,7 @@ def test_the_live_state_is_judged_if_asked(tmp_path: Path) -> None:
     assert (planned["state"], planned["summary"]) == ("planned", {"passed": 0, "failed": 2})
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("test", "said"),
     [
@@ -135,6 +137,7 @@ smart_groups:
 """
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("part", ["group/Coaches", "smart_group/Strange"])
 @pytest.mark.parametrize(
     ("test", "fails"),

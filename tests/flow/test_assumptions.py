@@ -55,6 +55,7 @@ def answered(*more: str) -> set[str]:
     return {f"{ANSWERS}.{key}" for key in ("wrapper", "omitted", *more)}
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("manifests", "keys"),
     [

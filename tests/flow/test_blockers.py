@@ -34,6 +34,7 @@ def blocked(folder: Path) -> list[tuple[str, str, str | None]]:
     return [(one["type"], one["name"], one["allow"]) for one in summary["blocked"]]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("manifests", "expected", "why"),
     [
@@ -239,6 +240,7 @@ def refused(tmp_path: Path, section: str, declared: str) -> bool:
     return "refusal/protected" in [problem.code for problem in plan.all_problems if problem.is_error]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("section", "key", "declared"), [(*at, one) for at, case in CASES.items() for one in case.taken]
 )
@@ -247,6 +249,7 @@ def test_nothing_is_taken_out(tmp_path: Path, section: str, key: str, declared: 
     assert refused(tmp_path, section, declared)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("section", "key", "declared"), [(*at, one) for at, case in CASES.items() for one in case.kept]
 )

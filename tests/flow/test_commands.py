@@ -1,17 +1,27 @@
-"""The main job as a shell sees it: exit codes, what is on stdout, what a reviewed plan is bound to."""
+"""The main job as a shell sees it: documents, exit codes and their order, what a reviewed plan is bound to, signals."""
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Iterator
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from json_schemas import schema_validator
+from msgspec.structs import replace
 from on_terminal import at_terminal
-from waiting import nobody_waits
+from waiting import HANGS, HeldResponse, nobody_waits
 
 from lmsconf.api.spec import ApiSpec
+from lmsconf.cli import app
+from lmsconf.cli.run_command import run_command_line
+from lmsconf.documents.plan_file import dumps, loads
 from lmsconf.sandbox.serve import Server, serve
 from lmsconf.sandbox.service import Sandbox
 
@@ -233,3 +243,283 @@ def test_a_choice_that_keeps_its_name_cannot_be_built_on(project: Project) -> No
     assert "First run: lmsconf apply --only custom_field/Region" in ran.err
     assert lmsconf(project.root, "apply", "--auto-approve").code == 0
     assert lmsconf(project.root, "plan", "--additive", "--detailed-exitcode").code == 0
+
+
+# What the commands promise, word for word: one document, digest and seal, exit codes and their order, signals.
+
+
+CROWDED_TOKEN = "of-the-" + "server"
+CROWD = ", ".join(f"p{number}@acme.example" for number in range(40))
+CROWDED_SEED = f"""
+people:
+{"".join(f"  - {{email: p{number}@acme.example}}{chr(10)}" for number in range(40))}
+custom_fields: [{{name: Dept, type: CHOICE, choices: [Sales, HR]}}]
+groups:
+  - {{name: Big, id: g-1, members: [{CROWD}]}}
+  - {{name: Coaches, id: g-2}}
+smart_groups: [{{name: S, conditions: [{{field: Dept, choices: [Sales]}}]}}]
+content: [{{name: GDPR basics}}]
+"""
+CROWDED_MANIFEST = """
+groups:
+  - {name: Mentors, previously: [Coaches], about: {owner: hr}}
+  - {name: Big}
+content_targets: [{content: GDPR basics, assign_to: [{group: Mentors}]}]
+"""
+
+
+class CommandResult(NamedTuple):
+    """What a command came to, in this process."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def document(self) -> dict[str, object]:
+        """The one document on stdout, which its schema describes."""
+        found = json.loads(self.out)
+        name = found["format"].removeprefix("lmsconf.").removesuffix("/1")
+        schema_validator(name).validate(found)
+        assert isinstance(found, dict)
+        return found
+
+
+IN_USE = "dialect: {custom-fields.in-use: condition}\n"
+"""A service that may refuse a change of the field, so that there is a warning."""
+Command = Callable[..., CommandResult]
+
+
+@pytest.fixture
+def it(tmp_path: Path) -> Project:
+    """A project whose manifests want a rename and an assignment."""
+    made = Project(tmp_path, CROWDED_SEED)
+    made.write(CROWDED_MANIFEST)
+    return made
+
+
+@pytest.fixture
+def command(it: Project, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    """Runs a command of that project, with no terminal, from another folder."""
+    elsewhere = it.root / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    for name in ("LMSCONF_URL", "LMSCONF_TOKEN", "LMSCONF_WORKSPACE"):
+        monkeypatch.delenv(name, raising=False)
+
+    def ran(*arguments: str) -> CommandResult:
+        capsys.readouterr()
+        code = run_command_line(app, ["-C", "..", *arguments])
+        out, err = capsys.readouterr()
+        return CommandResult(code, out, err)
+
+    return ran
+
+
+def canonical_sum(value: object) -> str:
+    """SHA-256 of canonical JSON, as somebody without lmsconf would take it."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        CROWDED_MANIFEST,
+        "custom_fields: [{name: Dept, type: CHOICE, choices: [Sales, HR, New], about: {why: x}}]",
+        "absent: {groups: [Coaches]}\ngroups: [{name: Big, previously: [Old], members: {exclude: [p1@acme.example]}}]",
+    ],
+    ids=["plain", "with a warning on a change", "with a note on a change"],
+)
+def test_digest_and_seal_can_be_checked_by_anybody(it: Project, command: Command, manifest: str) -> None:
+    """Both are what the plan's own JSON gives, without lmsconf; the seal also from the bytes with an empty seal."""
+    it.write(manifest)
+    assert command("plan", "--out", "plan.json").code == 0
+    raw = Path("plan.json").read_bytes()
+    plan = json.loads(raw)
+    changes = [{key: change[key] for key in change.keys() - {"source", "about", "undo"}} for change in plan["changes"]]
+    parts = {key: plan[key] for key in ("format", "workspace", "policy", "calls", "fingerprints")}
+    assert plan["digest"] == canonical_sum({**parts, "changes": changes})
+    assert plan["seal"] == canonical_sum({**plan, "seal": ""})
+    emptied = raw.replace(f'"seal":"{plan["seal"]}"'.encode(), b'"seal":""')
+    assert plan["seal"] == hashlib.sha256(emptied).hexdigest()
+
+
+def test_a_digest_does_not_know_lines(it: Project, command: Command) -> None:
+    """A comment above a resource changes no digest, though places and the digest of the manifests differ."""
+    it.write_options(IN_USE)
+    it.write("custom_fields: [{name: Dept, type: CHOICE, choices: [Sales, HR, New]}]")
+    one = command("plan", "--format", "json").document
+    it.write("# why\ncustom_fields: [{name: Dept, type: CHOICE, choices: [Sales, HR, New], about: {a: b}}]")
+    two = command("plan", "--format", "json").document
+    assert one["digest"] == two["digest"]
+    assert one["problems"] != two["problems"]
+    assert one["manifests"] != two["manifests"]
+
+
+def test_a_saved_plan_keeps_the_places_of_its_problems(it: Project, command: Command) -> None:
+    """Shown again, a plan with a warning on a change reads as it did when it was made."""
+    it.write_options(IN_USE)
+    it.write("custom_fields: [{name: Dept, type: CHOICE, choices: [Sales, HR, New]}]")
+    made = command("plan", "--out", "plan.json").out
+    assert "manifests/all.yaml:1:17: warning: may be refused" in made
+    shown = command("show", "plan.json").out
+    again, first = ([one for one in text.splitlines() if "--allow" not in one] for text in (shown, made))
+    assert again == first
+    assert "apply plan.json --allow refusals=1" in shown
+
+
+def test_paths_are_of_the_project(it: Project, command: Command) -> None:
+    """Wherever a command runs, documents name manifests from the project's folder, and files go where one is."""
+    plan = command("plan", "--out", "plan.json", "--format", "json").document
+    assert plan["manifests"]["files"] == ["manifests/all.yaml"]
+    assert Path("plan.json").is_file()
+    assert not (it.root / "plan.json").exists()
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["plan", "--nope"], 64),
+        (["plann"], 64),
+        (["plan", "--parallelism", "0"], 64),
+        (["--workspace", "nope", "plan"], 64),
+        (["-C", "nope", "plan"], 64),
+        (["apply"], 64),
+        (["apply", "--auto-approve", "--allow", "losses=1"], 64),
+        (["apply", "plan.json", "--only", "group/A"], 64),
+        (["plan", "--only", "group/Nope"], 1),
+        (["plan", "--snapshot", "nope.json"], 1),
+        (["show", "nope.json"], 1),
+        (["apply", "nope.json"], 1),
+        (["apply", "--auto-approve", "--expect-digest", "0"], 3),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_every_error_is_one_document(command: Command, arguments: list[str], code: int) -> None:
+    """With --format json stdout holds exactly one document, whatever is wrong, and a person reads it on stderr.
+
+    It is the problems where there was no plan, and the report of an apply that did nothing where there was one.
+    """
+    said = command(*arguments, "--format", "json")
+    assert said.code == code
+    assert said.document["format"] == ("lmsconf.apply/1" if "--expect-digest" in arguments else "lmsconf.problems/1")
+    assert "error: " in said.err
+
+
+def test_a_run_that_is_stopped_is_reported(command: Command) -> None:
+    """A guard, a stale plan or another digest: no call is attempted, and the report says so with the exit code."""
+    said = command("apply", "--auto-approve", "--expect-digest", "0", "--format", "json")
+    outcomes = said.document["outcomes"]
+    assert isinstance(outcomes, list)
+    assert outcomes
+    assert {one["status"] for one in outcomes} == {"not_attempted"}
+    assert said.document["exit"] == said.code == 3
+
+
+def test_output_to_a_file(command: Command) -> None:
+    """--output takes the document off stdout, errors too, for its owner only."""
+    assert command("plan", "--format", "json", "--output", "out.json").out == ""
+    assert Path("out.json").stat().st_mode & 0o777 == 0o600
+    failed = command("plan", "--format", "json", "--only", "group/Nope", "--output", "out.json")
+    assert (failed.code, failed.out) == (1, "")
+    assert json.loads(Path("out.json").read_text())["format"] == "lmsconf.problems/1"
+
+
+def test_stale_comes_before_guards(it: Project, command: Command) -> None:
+    """A plan file that is stale and trips a guard is exit 3, and 4 while it is fresh."""
+    it.write("groups: [{name: Big, members: []}]")
+    command("plan", "--out", "plan.json")
+    assert command("apply", "plan.json").code == 4
+    it.send("manual-groups.remove-member", {"groupId": "g-1", "userId": "u-1"})
+    assert command("apply", "plan.json").code == 3
+
+
+def test_a_plan_that_is_judged_again_keeps_its_digest(it: Project, command: Command) -> None:
+    """A plan file that harms what is protected has the digest that it names, and is exit 4, not another plan's 3."""
+    it.write_options('guards: {protect: ["group/Coaches"]}\n')
+    plan = command("plan", "--out", "plan.json", "--format", "json").document
+    assert command("apply", "plan.json", "--expect-digest", str(plan["digest"])).code == 4
+    assert command("apply", "plan.json", "--expect-digest", "0").code == 3
+
+
+def test_a_plan_is_for_its_workspace(it: Project, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plan file that was made for another workspace is exit 3, also when it is empty."""
+    it.write("groups: [{name: Big}]")
+    command("plan", "--out", "plan.json")
+    monkeypatch.setenv("LMSCONF_URL", "sandbox:")
+    monkeypatch.setenv("LMSCONF_TOKEN", "x")
+    said = command("apply", "plan.json")
+    assert said.code == 3
+    assert "made for workspace sandbox" in said.err
+
+
+def test_an_expired_plan_is_not_applied_and_still_shown(it: Project, command: Command) -> None:
+    """From its `expires_at` on, apply exits 3 and sends nothing; show reads it as before."""
+    it.write("groups: [{name: New}]")
+    command("plan", "--out", "plan.json")
+    file = Path("plan.json")
+    plan = loads(file.read_text(encoding="utf-8"))
+    file.write_text(dumps(replace(plan, expires_at="2026-03-01T08:00:00Z")), encoding="utf-8")
+    ran = command("apply", "plan.json")
+    assert ran.code == 3
+    assert "the plan expired at 2026-03-01T08:00:00Z" in ran.err
+    assert command("show", "plan.json").code == 0
+    file.write_text(dumps(replace(plan, expires_at="2999-01-01T00:00:00Z")), encoding="utf-8")
+    ran = command("apply", "plan.json")
+    assert (ran.code, "1 call done" in ran.out) == (0, True), ran.out
+
+
+@pytest.mark.parametrize("options", [(), ("--verify", "touched")], ids=["other manifests", "touched"])
+def test_a_saved_plan_without_changes_may_leave_nothing_to_read_back(
+    it: Project, command: Command, options: tuple[str, ...]
+) -> None:
+    """Of other manifests, or with `--verify touched`, apply exits 0 and says that the workspace was not read back."""
+    it.write("groups: [{name: Big}]")
+    command("plan", "--out", "plan.json")
+    if not options:
+        it.write("groups: [{name: New}]")
+    ran = command("apply", "plan.json", *options)
+    assert ran.code == 0, ran.err
+    assert "Nothing was sent, and the workspace was not read back." in ran.out
+    assert "match" not in ran.out
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["SIGINT", "SIGTERM"])
+def test_a_run_that_is_cut_short_says_what_it_did(tmp_path: Path, number: int, code: int) -> None:
+    """The report lists every call, done or not attempted, and the progress counts no call that was not made."""
+    it = Project(tmp_path, CROWDED_SEED)
+    it.write("groups:\n" + "".join(f"  - {{name: G{one}}}\n" for one in range(60)))
+    held = HeldResponse(lambda call: call.writes)
+    sandbox = Sandbox(seed=tmp_path / "workspace.yaml", token=CROWDED_TOKEN, on_log=held)
+    with serve(sandbox) as server:
+        said = _cut(it, server, held, number)
+        log = [call for call in sandbox.log if call.writes]
+    assert said.code == code
+    report = said.document
+    summary = report["summary"]
+    assert isinstance(summary, dict)
+    assert summary["done"] == len(log)
+    assert summary["done"] + summary["not_attempted"] == 60
+    assert 0 < summary["done"] < 60
+    counted = [int(number) for number in re.findall(r"Applying: (\d+) of 60", said.err)]
+    assert counted == sorted(counted)
+    assert max(counted, default=0) <= len(log)
+    assert report["exit"] == code
+
+
+def _cut(it: Project, server: Server, held: HeldResponse, number: int) -> CommandResult:
+    """Starts an apply and ends it with a signal before the first thing that it wrote is answered."""
+    running = subprocess.Popen(
+        [sys.executable, "-m", "lmsconf", "apply", "--auto-approve", "--format", "json", "--parallelism", "1"],
+        cwd=it.root,
+        env={"LMSCONF_URL": server.url, "LMSCONF_TOKEN": CROWDED_TOKEN},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with held:
+        running.send_signal(number)
+    out, err = running.communicate(timeout=HANGS)
+    return CommandResult(running.returncode, out, err)

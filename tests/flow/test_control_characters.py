@@ -73,6 +73,7 @@ def _is_visible(text: str) -> bool:
     return all(line.isprintable() and not line.lstrip(" -|>").startswith(("forged", "{name: forged")) for line in lines)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
 def test_what_is_live_is_exported_with_escapes_and_planned_without_changes(tmp_path: Path, name: str) -> None:
     """Each kind, choices and references; the files hold no control character, and `fmt` has nothing to change."""
@@ -87,6 +88,7 @@ def test_what_is_live_is_exported_with_escapes_and_planned_without_changes(tmp_p
     assert lmsconf(tmp_path, "fmt", "--check").code == ExitCode.OK
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
 def test_such_names_are_declared_assigned_and_deleted(tmp_path: Path, name: str) -> None:
     """After each apply the next plan is empty."""
@@ -101,6 +103,7 @@ def test_such_names_are_declared_assigned_and_deleted(tmp_path: Path, name: str)
     assert name not in it.fields()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("format", ["text", "markdown", "html"])
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
 def test_views_show_escapes(tmp_path: Path, name: str, format: str) -> None:
@@ -115,6 +118,7 @@ def test_views_show_escapes(tmp_path: Path, name: str, format: str) -> None:
         assert "custom_field" in ran.out
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
 def test_a_printed_address_selects_what_it_names(tmp_path: Path, name: str) -> None:
     """As the text of a plan prints it, pasted into --only and --except, and under `leave_alone`."""
@@ -134,6 +138,7 @@ def _planned_kinds(root: Path, *options: str) -> set[str]:
     return {change["kind"] for change in plan["changes"]}
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
 def test_a_name_that_was_given_by_hand_is_accepted(tmp_path: Path, name: str) -> None:
     """`drift --accept` writes it with escapes, in the resource and in all that refers to it; then a plan is empty."""
@@ -150,6 +155,7 @@ def test_a_name_that_was_given_by_hand_is_accepted(tmp_path: Path, name: str) ->
     assert not it.plan().changes
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "written",
     ["a\tb", '"a\tb"', "'a\tb'", "|-\n      a\n      b", '"a\n\n      b"', '"a\\tb\n\n      c"', '"a\\t\tb"'],

@@ -51,6 +51,7 @@ def undone(plan: Plan) -> Mapping[str, tuple[str, str | None]]:
     return {str(one.address): (one.undo.level.value, one.undo.reason) for one in plan.changes}
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("manifests", "people"),
     [
@@ -124,6 +125,7 @@ def rechosen(people: list[dict[str, object]]) -> None:
         one["customFields"] = {key: ["Rust"] for key in dict(one["customFields"])}  # type: ignore[call-overload]  # a map
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("edit", "manifests", "total", "way_back"),
     [
@@ -189,22 +191,6 @@ def test_a_redacted_snapshot_tells_how_many_people_hold_a_deleted_choice(it: Pro
     assert "custom-field/answers-unknown" in problems
 
 
-@pytest.mark.parametrize("latest", [0, 1], ids=["first", "last"])
-def test_a_result_without_a_revision_is_older_than_any_other(it: Project, latest: int) -> None:
-    """Of two results of a person who loses a content the one with a revision counts, wherever it is listed."""
-
-    def two_results(rows: list[dict[str, object]]) -> None:
-        for row in [one for one in rows if one["userId"] == "u-b"]:
-            older = {**row, "state": "IN_PROGRESS"}
-            del older["contentRevision"]
-            row |= {"state": "APPROVED", "contentRevision": 1}
-            rows.insert(rows.index(row) + 1 - latest, older)
-
-    it.write("absent: {content_targets: [{content: Intro, assign_to: [everyone]}]}")
-    (intro,) = planned(it, two_results, ("POST", "/analyse/results")).effects.contents
-    assert intro.progress == {"not_started": 1, "in_progress": 0, "approved": 1, "failed": 0, "expired": 0}
-
-
 def test_every_change_says_what_of_it_can_be_taken_back(it: Project) -> None:
     """All of a change in place, and of a creation; of what is deleted, not the id or the progress.
 
@@ -229,6 +215,7 @@ def test_every_change_says_what_of_it_can_be_taken_back(it: Project) -> None:
     }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("more", "manifests", "address", "undo"),
     [

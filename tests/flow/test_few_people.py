@@ -80,6 +80,7 @@ def test_somebody_who_is_to_come_takes_the_whole_list(tmp_path: Path) -> None:
     assert as_with_all(project, plan)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("page", "first", "members", "is_looked_up"),
     [
@@ -201,6 +202,7 @@ def without_names(rows: list[Row]) -> None:
             row[key] = [{"groupId": group["groupId"]} for group in groups]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "edit",
     [

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from json_schemas import schema_validator
+from manifest.cases import Case, cases
 
 from lmsconf.errors import ExitCode, ProblemsFound
 from lmsconf.model.address import Address
@@ -18,15 +19,15 @@ from lmsconf.model.effects import Basis
 from lmsconf.planner.audience.access_reports import audience_report, person_access
 from lmsconf.planner.audience.access_tests import judge_tests
 from lmsconf.planner.audience.query import AccessQuery
+from lmsconf.render.people_reports import access_text
 from lmsconf.sandbox.faults import Fault, FaultScript
 from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.project_manifests import load_manifests
 from lmsconf.workspace.reader import WorkspaceReader, read_people_view
 
+from .altered_service import connected
 from .project import Project
 from .shell import Ran, lmsconf
-
-pytestmark = pytest.mark.sampled
 
 SEED = """
 people:
@@ -96,6 +97,7 @@ def contents(found: dict[str, Any]) -> dict[str, tuple[str | None, ...]]:
     }
 
 
+@pytest.mark.sampled
 def test_what_a_person_has_and_loses(tmp_path: Path) -> None:
     """Each content now and after the plan; one whose window is over is not had, nor one of another audience."""
     found = access(project(tmp_path), "bo@ACME.example")
@@ -103,6 +105,7 @@ def test_what_a_person_has_and_loses(tmp_path: Path) -> None:
     assert (found["email"], found["is_live"], found["stays"], found["planned"]) == ("Bo@acme.example", True, True, True)
 
 
+@pytest.mark.sampled
 def test_each_condition_says_whether_it_is_met_and_by_which_answer(tmp_path: Path) -> None:
     """Before and after the plan, with the choices of that side."""
     (content,) = access(project(tmp_path), "bo@acme.example", "GDPR")["contents"]
@@ -120,6 +123,7 @@ def test_each_condition_says_whether_it_is_met_and_by_which_answer(tmp_path: Pat
     assert after["conditions"][0] | {"choices": ["SE"], "met": False} == after["conditions"][0]
 
 
+@pytest.mark.sampled
 def test_a_content_by_name_shows_assignments_that_do_not_fit(tmp_path: Path) -> None:
     """So that one sees why a person has nothing: no answer, and the window that is over."""
     project(tmp_path)
@@ -131,6 +135,7 @@ def test_a_content_by_name_shows_assignments_that_do_not_fit(tmp_path: Path) -> 
     assert (old["before"]["has"], old["assignments"][0]["before"]["is_over"]) == ("none", True)
 
 
+@pytest.mark.sampled
 def test_what_a_system_condition_means_is_read_off_the_members(tmp_path: Path) -> None:
     """Membership is what the service lists; the report is an estimate that says how the condition was read."""
     found = access(project(tmp_path), "ann@acme.example", "Odd one")
@@ -140,6 +145,7 @@ def test_what_a_system_condition_means_is_read_off_the_members(tmp_path: Path) -
     assert (condition["met"], condition["system_condition"]) == (True, "IS_NONE_OF")
 
 
+@pytest.mark.sampled
 def test_what_rests_on_a_changed_group_that_cannot_be_predicted_is_not_known(tmp_path: Path) -> None:
     """Not known after the plan, never nothing."""
     changed = "smart_groups: [{name: Odd, conditions: [{field: Country, choices: [FI], system_condition: IS_NOT_ALL}]}]"
@@ -155,6 +161,7 @@ def test_what_rests_on_a_changed_group_that_cannot_be_predicted_is_not_known(tmp
     assert {one["after"] for one in counted["answers"]} == {None}
 
 
+@pytest.mark.sampled
 def test_a_window_that_is_over_needs_no_audience(tmp_path: Path) -> None:
     """Nobody has anything through it, so it does not matter that its audience is not known after the plan."""
     changed = "smart_groups: [{name: Odd, conditions: [{field: Country, choices: [FI], system_condition: IS_NOT_ALL}]}]"
@@ -164,6 +171,7 @@ def test_a_window_that_is_over_needs_no_audience(tmp_path: Path) -> None:
     assert contents(found) == {"Odd one": ("none", "none", "none")}
 
 
+@pytest.mark.sampled
 def test_an_account_that_the_plan_makes(tmp_path: Path) -> None:
     """It is not live, and has after the plan what its answers give."""
     options = "timezone: Europe/Stockholm\npeople: {create: true}\n"
@@ -173,6 +181,7 @@ def test_an_account_that_the_plan_makes(tmp_path: Path) -> None:
     assert contents(found)["GDPR"] == ("gain", "none", "mandatory")
 
 
+@pytest.mark.sampled
 def test_an_assignment_that_the_plan_makes_or_deletes(tmp_path: Path) -> None:
     """One side of it is missing."""
     manifests = """
@@ -191,6 +200,7 @@ absent: {content_targets: [{content: Coaching, assign_to: [{group: Coaches}]}]}
     ]
 
 
+@pytest.mark.sampled
 def test_each_change_of_what_a_person_has_is_a_word(tmp_path: Path) -> None:
     """Another window, mandatory or not, the same as before; nothing before and after only where it was asked for."""
     manifests = """
@@ -212,6 +222,7 @@ content_targets:
     assert contents(access(tmp_path, "ann@acme.example", "Old")) == {"Old": ("none", "none", "none")}
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("email", "said", "near"),
     [
@@ -229,6 +240,7 @@ def test_unknown_and_archived_people_are_errors(tmp_path: Path, email: str, said
         assert ("Did you mean" in ran.err) is ("archived" not in said)
 
 
+@pytest.mark.sampled
 def test_an_unknown_content_or_audience_or_field_has_a_suggestion(tmp_path: Path) -> None:
     """And nothing on stdout."""
     project(tmp_path)
@@ -245,6 +257,7 @@ def test_an_unknown_content_or_audience_or_field_has_a_suggestion(tmp_path: Path
         assert f"Did you mean {near}?" in ran.err
 
 
+@pytest.mark.sampled
 def test_the_address_of_an_assignment_means_its_audience(tmp_path: Path) -> None:
     """So that every address that a plan prints of who has what can be pasted."""
     project(tmp_path)
@@ -258,6 +271,7 @@ def test_the_address_of_an_assignment_means_its_audience(tmp_path: Path) -> None
         assert (found["address"], found["before"]) == (address.partition(" -> ")[2], size)
 
 
+@pytest.mark.sampled
 def test_an_address_of_another_kind_is_no_audience(tmp_path: Path) -> None:
     """Nor is a text that is no address."""
     project(tmp_path)
@@ -266,6 +280,7 @@ def test_an_address_of_another_kind_is_no_audience(tmp_path: Path) -> None:
         assert (ran.code, "audience/address" in ran.err) == (ExitCode.ERROR, True)
 
 
+@pytest.mark.sampled
 def test_an_audience_is_counted_by_answers(tmp_path: Path) -> None:
     """By each choice, several for a person who picked several; archived people count nowhere."""
     found = audience(project(tmp_path), "everyone", "--by", "Skills")
@@ -284,6 +299,7 @@ def test_an_audience_is_counted_by_answers(tmp_path: Path) -> None:
     assert country["answers"][-1]["state"] == "no_answer"
 
 
+@pytest.mark.sampled
 def test_a_choice_that_the_plan_makes_has_only_whom_the_plan_gives_it(tmp_path: Path) -> None:
     """A new choice, the first answer that picks it, and a new smart group that asks for it."""
     manifests = """
@@ -308,6 +324,7 @@ TWINS = SEED.replace("groups:\n", "groups:\n  - {name: Twin, id: g-8}\n  - {name
 )
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("manifests", ["custom_fields: [{name: Badge}]", "groups: [{name: Coaches}]"])
 @pytest.mark.parametrize(("address", "ids"), [("group/Twin", "g-8, g-9"), ("smart_group/Pair", "sg-8, sg-9")])
 def test_a_name_that_two_audiences_have_is_none(tmp_path: Path, manifests: str, address: str, ids: str) -> None:
@@ -317,6 +334,7 @@ def test_a_name_that_two_audiences_have_is_none(tmp_path: Path, manifests: str, 
     assert "Declare the right one, with its `id:`." in ran.err
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("address", "members"),
     [
@@ -332,6 +350,7 @@ def test_an_audience_without_content_has_its_members(tmp_path: Path, address: st
     assert (found["before"], found["after"], found["basis"]) == (len(members), len(members), "exact")
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("change", "field", "after"),
     [
@@ -351,12 +370,14 @@ def test_nobody_has_a_choice_that_the_plan_deletes(
     assert {row["choice"]: (row["before"], row["after"]) for row in rows} == after
 
 
+@pytest.mark.sampled
 def test_a_text_has_no_choices_to_count(tmp_path: Path) -> None:
     """An error, since a text may be anything about a person."""
     ran = lmsconf(project(tmp_path), "audience", "everyone", "--by", "Badge")
     assert (ran.code, "field/text" in ran.err) == (ExitCode.ERROR, True)
 
 
+@pytest.mark.sampled
 def test_an_audience_before_and_after_the_plan(tmp_path: Path) -> None:
     """Who joins, who leaves; under the names of sections, too. Names only where they were asked for."""
     found = audience(project(tmp_path), "smart_groups/Nordics")
@@ -370,6 +391,7 @@ def test_an_audience_before_and_after_the_plan(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("manifests", ["groups: [{nam: X}]", "groups: [{name: X, members: [who@acme.example]}]"])
 def test_without_a_plan_the_live_state_is_shown(tmp_path: Path, manifests: str) -> None:
     """For errors in the manifests and for those that only the workspace shows. It says so, and exits with 1."""
@@ -384,6 +406,7 @@ def test_without_a_plan_the_live_state_is_shown(tmp_path: Path, manifests: str) 
     assert found["problems"][0]["message"] in ran.err
 
 
+@pytest.mark.sampled
 def test_what_only_the_plan_would_make_is_not_found_beside_its_errors(tmp_path: Path) -> None:
     """Both are told, since one is the reason of the other."""
     project(tmp_path, "groups: [{name: New, members: [who@acme.example]}]")
@@ -391,6 +414,7 @@ def test_what_only_the_plan_would_make_is_not_found_beside_its_errors(tmp_path: 
     assert (ran.code, "audience/unknown" in ran.err, "person/unknown" in ran.err) == (ExitCode.ERROR, True, True)
 
 
+@pytest.mark.sampled
 def test_manifests_with_errors_own_nothing(tmp_path: Path) -> None:
     """What they would own is not read as something to delete: as many requests are sent as without ownership."""
     sent = []
@@ -403,6 +427,7 @@ def test_manifests_with_errors_own_nothing(tmp_path: Path) -> None:
     assert sent[0] == sent[1]
 
 
+@pytest.mark.sampled
 def test_csv_has_a_row_for_each_assignment_choice_or_member(tmp_path: Path) -> None:
     """The same numbers as JSON; two tables do not fit one file."""
     project(tmp_path)
@@ -422,6 +447,7 @@ def test_csv_has_a_row_for_each_assignment_choice_or_member(tmp_path: Path) -> N
     assert both.code == ExitCode.USAGE
 
 
+@pytest.mark.sampled
 def test_masked_people_are_nowhere(tmp_path: Path) -> None:
     """No e-mail and no answer in any format, nor in the error for somebody unknown."""
     project(tmp_path)
@@ -438,6 +464,7 @@ def test_masked_people_are_nowhere(tmp_path: Path) -> None:
     assert "answer: FI" in lmsconf(tmp_path, "access", "bo@acme.example", "GDPR").out
 
 
+@pytest.mark.sampled
 def test_only_what_is_asked_is_read_and_nothing_is_written(tmp_path: Path) -> None:
     """One content costs its own assignments, not those of all; one audience no assignments at all."""
     project(tmp_path, "groups: [{name: Coaches, members: []}]")
@@ -453,6 +480,7 @@ def test_only_what_is_asked_is_read_and_nothing_is_written(tmp_path: Path) -> No
     assert audience(tmp_path, "group/Coaches")["before"] == 1
 
 
+@pytest.mark.sampled
 def test_of_people_who_were_not_all_listed_nothing_is_known(tmp_path: Path) -> None:
     """A page that fails makes every answer not known, and every test fail; never a smaller number."""
     it = Project(tmp_path, SEED, "dialect: {paging.limit: 2}\n")
@@ -477,6 +505,7 @@ def test_of_people_who_were_not_all_listed_nothing_is_known(tmp_path: Path) -> N
     assert "listing of people is not complete" in str(result.reason)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("typed", "meant"),
     [
@@ -495,3 +524,176 @@ def test_an_audience_in_other_words(tmp_path: Path, typed: str, meant: str) -> N
     assert (
         lmsconf(tmp_path, "access", "user/ann@acme.example").out == lmsconf(tmp_path, "access", "ann@acme.example").out
     )
+
+
+# What `audience` says of an audience itself, and `access` of an assignment to it that the plan changes.
+
+
+MANIFESTS = """
+groups: [{name: Trainers, previously: [Coaches], members: [cy@acme.example]}, {name: Club, members: [ann@acme.example]}]
+users: [{email: eve@acme.example, first_name: Eve, last_name: Ek, language: en}]
+absent: {smart_groups: [Odd]}
+"""
+
+CASES = cases(Path(__file__).with_name("access.txt"))
+EVERYTHING = """
+custom_fields: [{name: Level, type: CHOICE, choices: [High, Low]}, {name: Land, previously: [Country]}]
+users:
+  - {email: eve@acme.example, first_name: Eve, last_name: Ek, language: en, answers: {Land: SE, Level: High}}
+  - {email: ann@acme.example, answers: {Level: Low}}
+groups: [{name: Trainers, previously: [Coaches]}, {name: Club, members: [ann@acme.example, eve@acme.example]}]
+smart_groups: [{name: High, conditions: [{field: Level, choices: [High]}, {field: Land, choices: [SE]}]}]
+content_targets:
+  - content: GDPR
+    mandatory: true
+    visible_until: 2999-12-31
+    assign_to: [{group: Club}, {user: ann@acme.example}, {smart_group: High}]
+absent: {smart_groups: [Odd], groups: [Guests]}
+"""
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize(
+    ("address", "is_live", "stays", "before", "after"),
+    [
+        ("everyone", True, True, 3, 4),
+        ("group/Club", False, True, 0, 1),
+        ("group/Trainers", True, True, 1, 1),
+        ("group/Coaches", True, True, 1, 1),
+        ("smart_group/Nordics", True, True, 2, 2),
+        ("smart_group/Odd", True, False, 1, 0),
+        ("user/cy@acme.example", True, True, 1, 1),
+        ("user/eve@acme.example", False, True, 0, 1),
+    ],
+)
+def test_an_audience_that_the_plan_makes_renames_or_deletes(
+    tmp_path: Path, address: str, is_live: bool, stays: bool, before: int, after: int
+) -> None:
+    """A new one has no one yet; a renamed one is found by both names; a deleted one by its own."""
+    found = audience(project(tmp_path, MANIFESTS, options="people: {create: true}\n"), address)
+    assert [found[key] for key in ("is_live", "stays", "before", "after")] == [is_live, stays, before, after]
+
+
+ODD = """
+people: [{email: ann@acme.example, answers: {Country: SE}}, {email: bo@acme.example, answers: {Country: SE}}]
+custom_fields: [{name: Country, type: CHOICE, choices: [SE, FI]}]
+smart_groups:
+  - name: Nordics
+    conditions: [{field: Country, choices: [SE]}, {field: Country, choices: [SE], system_condition: IS_ANY}]
+content: [{name: GDPR}]
+content_targets: [{content: GDPR, assign_to: [{smart_group: Nordics}, everyone, {user: bo@acme.example}]}]
+"""
+NOT_KNOWN = """\
+Workspace sandbox (sandbox:workspace.db), 2 people.
+
+ann@acme.example and GDPR:
+
+    GDPR: now not known, after the plan not known
+      assignment of GDPR to TEAM id t-9
+        now and after the plan: in the audience or not is not known; its window cannot be read
+      assignment of GDPR to everyone
+        now and after the plan: in the audience or not is not known; its window cannot be read
+      assignment of GDPR to group id x-9
+        now and after the plan: not in the audience; optional
+      assignment of GDPR to smart_group id x-9
+        now and after the plan: not in the audience; optional
+      assignment of GDPR to smart_group/Nordics
+        now and after the plan: in the audience; optional
+          met: Country is SE (answer: SE)
+          met: Country IS_ANY SE (answer: SE)
+          not known: field id cf-9 is choice id ch-9 (answer: not known)
+      assignment of GDPR to user id x-9
+        now and after the plan: not in the audience; optional
+      assignment of GDPR to user/bo@acme.example
+        now and after the plan: not in the audience; optional
+
+Access through programs or purchases is not counted.
+
+Not everything is known:
+  smart_group/Nordics: answers of people have an unknown format
+  a window of an assignment cannot be read: "soon" cannot be read as a time
+  an assignment is for TEAM id t-9, which is in no list
+Workspace sandbox (sandbox:workspace.db), 2 people.
+
+bo@acme.example and GDPR:
+
+    GDPR: now not known, after the plan not known
+      assignment of GDPR to TEAM id t-9
+        now and after the plan: in the audience or not is not known; its window cannot be read
+      assignment of GDPR to everyone
+        now and after the plan: in the audience or not is not known; its window cannot be read
+      assignment of GDPR to group id x-9
+        now and after the plan: not in the audience; optional
+      assignment of GDPR to smart_group id x-9
+        now and after the plan: not in the audience; optional
+      assignment of GDPR to smart_group/Nordics
+        now and after the plan: in the audience; optional
+          not known: Country is SE (answer: not known)
+          not known: Country IS_ANY SE (answer: not known)
+          not known: field id cf-9 is choice id ch-9 (answer: not known)
+      assignment of GDPR to user id x-9
+        now and after the plan: not in the audience; optional
+      assignment of GDPR to user/bo@acme.example
+        now and after the plan: in the audience; optional
+
+Access through programs or purchases is not counted.
+
+Not everything is known:
+  smart_group/Nordics: answers of people have an unknown format
+  a window of an assignment cannot be read: "soon" cannot be read as a time
+  an assignment is for TEAM id t-9, which is in no list
+"""
+
+
+def _odd_people(said: dict[str, Any]) -> None:
+    for person in said["users"][1:]:
+        person["customFields"] = {"Country": 7}
+
+
+def _odd_group(said: dict[str, Any]) -> None:
+    said["conditions"].append({"customFieldId": "cf-9", "choiceIds": ["ch-9"]})
+
+
+def _odd_targets(said: dict[str, Any]) -> None:
+    targets = said["targets"]
+    targets[1]["startTime"] = "soon"
+    targets.append({**targets[1], "targetId": "t-9", "targetType": "TEAM"})
+    for kind in ("USER", "GROUP", "SMART_GROUP"):
+        targets.append({**targets[0], "targetId": "x-9", "targetType": kind})
+
+
+def test_what_is_not_known_of_an_assignment(tmp_path: Path) -> None:
+    """An answer, a field, a choice, an audience or a time that no listing explains is shown as far as it is known."""
+    it = Project(tmp_path, ODD)
+    it.write("groups: []")
+    edits = {"/users": _odd_people, "/smart-groups/sg-1": _odd_group, "/content/targets": _odd_targets}
+    with connected(it, edits) as connection:
+        query = AccessQuery(audiences=frozenset(), contents=frozenset({"GDPR"}), fields=frozenset())
+        reader = WorkspaceReader(settings=it.settings, connection=connection)
+        view = read_people_view(reader, load_manifests(it.settings), query)
+    people = ("ann@acme.example", "bo@acme.example")
+    shown = "".join(access_text(person_access(view.state, view.header, email, "GDPR")) for email in people)
+    assert shown == NOT_KNOWN
+
+
+def test_an_assignment_that_the_plan_changes_is_shown_once(tmp_path: Path) -> None:
+    """It is one assignment with a state before and after the plan, and not a live and a new one."""
+    manifests = "content_targets: [{content: Coaching, mandatory: true, assign_to: [{group: Coaches}]}]"
+    (content,) = access(project(tmp_path, manifests), "ann@acme.example", "Coaching")["contents"]
+    (assignment,) = content["assignments"]
+    assert (assignment["before"]["mandatory"], assignment["after"]["mandatory"]) == (False, True)
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.title)
+def test_what_people_have_and_who_is_in_an_audience(tmp_path: Path, case: Case) -> None:
+    """With a plan that makes, renames and deletes, and without one: where `live` stands before the command."""
+    words = case.title.split()
+    more = "content_targets:\n  - {content: GDPR, assign_to: [everyone, {user: cy@acme.example}, {group: Coaches}]}"
+    seed = SEED.replace("content_targets:", more).replace(
+        "groups:", "groups:\n  - {name: Guests}\n  - {name: Guild}", 1
+    )
+    options = "people: {create: true}\ntimezone: Europe/Stockholm\n"
+    project(tmp_path, "groups: []" if words[0] == "live" else EVERYTHING, seed, options)
+    ran = lmsconf(tmp_path, *(word for word in words if word != "live"))
+    assert ran.out.partition(" people.\n\n")[2] + ran.err == case.told

@@ -126,6 +126,7 @@ LOST: Final = (
 CLOSE_NAME: Final = "group/{}: it would be created, and group/{}, which {}, has {}"
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("live", "wanted", "compares", "messages", "lines", "renames"),
     [

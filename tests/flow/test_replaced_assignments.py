@@ -159,6 +159,7 @@ def test_an_assignment_that_ends_before_keep_says_is_no_drift(
     assert ("assignment of Old to user/ann@x.example is live but must not exist" in ran.out) is not kept
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.title)
 def test_what_becomes_of_an_assignment_that_is_replaced(tmp_path: Path, case: Case) -> None:
     """Each change stands after those that it needs, and what is reported beside the changes.

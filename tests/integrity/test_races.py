@@ -1,9 +1,9 @@
-"""Somebody changes the workspace by hand while an apply runs, between the plan that it makes and its first call."""
+"""Commands that only look send no request that writes, and an apply sends none over what was changed meanwhile."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
@@ -11,7 +11,7 @@ import pytest
 from waiting import VirtualClock, nobody_waits
 
 import lmsconf
-from lmsconf.cli import app
+from lmsconf.cli import COMMANDS, app
 from lmsconf.cli.run_command import run_command_line
 from lmsconf.errors import ExitCode, StalePlan
 from lmsconf.model.plan import Plan
@@ -100,6 +100,7 @@ REFERRING = {
 """Manifests whose calls name a resource by its id."""
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("what", sorted(LISTED))
 def test_a_lost_race_is_reported(stage: ServedProject, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
     """What has the id that a call names has another name meanwhile: the service or the verification says so."""
@@ -134,3 +135,98 @@ def test_what_was_read_is_kept_for_a_minute(
             project.apply(plan, approve=slowly)
     else:
         assert project.apply(plan, approve=slowly).exit == ExitCode.NOT_CONVERGED
+
+
+# Commands that only look send no request that writes: what the workspace saw is the proof.
+
+
+READING: Mapping[str, Sequence[Sequence[str]]] = {
+    "validate": [[], ["--format", "json"]],
+    "plan": [
+        [],
+        ["--format", "json"],
+        ["--detailed-exitcode"],
+        ["--events", "{root}/events.jsonl"],
+        ["--additive"],
+        ["--only", "group/*"],
+        ["--except", "group/*"],
+        ["--out", "{root}/plan.json"],
+        ["--base", "{root}/manifests", "--trust-project=url,token,dialect"],
+        ["--snapshot", "{root}/snapshot.json", "--only", "group/*"],
+    ],
+    "show": [["{root}/plan.json"], ["{root}/plan.json", "--format", "json"], ["{root}/snapshot.json"]],
+    "runs": [[]],
+    "drift": [[], ["--format", "json"], ["--unmanaged"]],
+    "export": [["{root}/exported"], ["--into"], ["{root}/exported", "--kind", "users"]],
+    "snapshot": [["{root}/snapshot.json"], ["{root}/snapshot.json", "--redact"]],
+    "doctor": [[], ["--format", "json"]],
+    "fmt": [[], ["--check"], ["--diff"]],
+    "graph": [[], ["--format", "dot"]],
+    "explain": [["groups"], ["smart_groups.conditions"]],
+    "init": [["{root}/new"]],
+    "help": [[], ["effects"]],
+    "access": [["bo@acme.example"]],
+    "audience": [["group/Team"]],
+    "test": [[], ["--live"]],
+    "completion": [["bash"]],
+    "history": [["group/Team"]],
+}
+"""Commands that change nothing in a workspace, each with ways to run it."""
+WRITING = frozenset({"apply", "api", "sandbox", "unlock", "fleet"})
+"""Commands that are there to change something, or have commands that do: they are no business of this test."""
+OFFLINE = frozenset({"evidence"})
+"""Commands that have no connection."""
+
+
+@pytest.fixture
+def planned_stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ServedProject]:
+    """A project with everything to do, its snapshot and its plan; only what no snapshot holds is left out."""
+    with staged(tmp_path, SEED, monkeypatch, OPTIONS, DIALECT) as planned_stage:
+        planned_stage.write(MANIFESTS.replace(" language: en, applications: [learn, create],", ""))
+        assert planned_stage("snapshot", str(tmp_path / "snapshot.json")).code == 0
+        assert planned_stage("plan", "--out", str(tmp_path / "plan.json")).code == 0
+        yield planned_stage
+
+
+def test_every_command_is_said_to_read_or_to_write() -> None:
+    """A new command must be put into one of the two lists."""
+    assert COMMANDS.keys() <= READING.keys() | WRITING | OFFLINE
+    assert not READING.keys() & WRITING
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize(
+    ("command", "arguments"),
+    [(command, arguments) for command, ways in READING.items() if command in COMMANDS for arguments in ways],
+    ids=lambda value: value if isinstance(value, str) else " ".join(value),
+)
+def test_it_sends_nothing_that_writes(planned_stage: ServedProject, command: str, arguments: Sequence[str]) -> None:
+    """With everything to create, change and delete, and a plan at hand: nothing is sent but reads that go well."""
+    seen = len(planned_stage.sandbox.log)
+    ran = planned_stage(command, *(one.format(root=planned_stage.root) for one in arguments))
+    assert ran.code in (0, 2), ran.err
+    assert ran.writes == []
+    reads = [
+        call for call in planned_stage.sandbox.log[seen:] if call.method == "GET" or call.path == "/analyse/results"
+    ]
+    assert reads == planned_stage.sandbox.log[seen:]
+    assert all(call.status == 200 for call in reads)
+
+
+@pytest.mark.parametrize("options", ["ownership: {groups: all, smart_groups: all, custom_fields: all}\n", ""])
+def test_a_plan_of_deletions_sends_nothing_either(planned_stage: ServedProject, options: str) -> None:
+    """Nor where guards stop, or where the manifests have errors."""
+    planned_stage.options(options)
+    planned_stage.write("groups: [{name: Nothing else}]")
+    assert planned_stage("plan", "--detailed-exitcode").writes == []
+    planned_stage.write("groups: [{name: Team, members: [nobody@acme.example]}]")
+    ran = planned_stage("plan")
+    assert (ran.code, ran.writes) == (1, [])
+
+
+@pytest.mark.parametrize("arguments", [[], ["--auto-approve", "--expect-digest", "0" * 64]])
+def test_an_apply_that_is_stopped_sends_nothing(planned_stage: ServedProject, arguments: Sequence[str]) -> None:
+    """Nobody was asked, or another plan was expected: no call is made that writes."""
+    ran = planned_stage("apply", *arguments)
+    assert ran.code in (3, 64)
+    assert ran.writes == []

@@ -145,7 +145,10 @@ class _Wishing:
             said = entry["content"]
             for content in said if isinstance(said, list) else [said]:
                 name = normalize_name(str(content["name"] if isinstance(content, dict) else content))
-                exceptions.add(f"!content_target/{exact_pattern(Address.of(GROUP, name).text)} -> everyone")
+                content_name = exact_pattern(Address.of(GROUP, name).text)
+                # A group may have that name, too.
+                for audience in ("everyone", "group/everyone", "smart_group/everyone"):
+                    exceptions.add(f"!content_target/{content_name} -> {audience}")
         if wish.leave_alone:
             wish.leave_alone = (*wish.leave_alone, *sorted(exceptions))
 

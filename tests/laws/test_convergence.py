@@ -28,6 +28,8 @@ from lmsconf.model.calls import CallStatus
 from lmsconf.model.plan import Action, Plan
 from lmsconf.sandbox.faults import Fault, FaultScript
 
+pytestmark = pytest.mark.sampled(day=1, gate=3)  # minutes in all
+
 Both = tuple[RandomWorkspace, RandomManifests]
 
 

@@ -37,6 +37,8 @@ from lmsconf.api.spec import ApiSpec
 from lmsconf.sandbox.seed import fill_workspace
 from lmsconf.sandbox.service import Sandbox
 
+pytestmark = pytest.mark.sampled(day=1, gate=3)  # minutes in all
+
 NOW: Final = 1_767_225_600_000  # 2026-01-01T00:00:00Z
 HOUR: Final = 3_600_000
 GRANTED: Final = {"authorization": "Bearer sandbox"}

@@ -1,11 +1,15 @@
-"""What the lock object does and does not do, one thing at a time."""
+"""The lock object: what it does and does not do, and two runs at once in thousands of orders of their requests."""
 
 from __future__ import annotations
 
 import json
 import os
+import random
 import signal
+import threading
 from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
 
@@ -13,24 +17,190 @@ import httpx
 import pytest
 from flow.shell import lmsconf
 from msgspec.structs import replace
-from waiting import Interruptions, awaited
+from sampling import WHOLE, of_today
+from waiting import Interruptions, awaited, retry_in_virtual_time
 
+from lmsconf.api.client import Client
+from lmsconf.api.worker_pool import WorkerPool
 from lmsconf.apply.remote_lock import LockHeldElsewhere, LockLost, LockManager
+from lmsconf.apply.replanning import refuse_stale_plan
 from lmsconf.apply.run import execute
-from lmsconf.errors import ExitCode, LmsconfError, Unauthorized
+from lmsconf.errors import ExitCode, LmsconfError, StalePlan, Unauthorized
 from lmsconf.model.address import Address
 from lmsconf.model.calls import Call, CallStatus
+from lmsconf.model.declarations import Manifests
 from lmsconf.model.names import LOCK_PREFIX
-from lmsconf.project.settings import LockSettings, load_settings
+from lmsconf.model.progress import Report
+from lmsconf.project.settings import LockSettings, Settings, load_settings
 from lmsconf.sandbox.faults import ALWAYS, Fault, FaultScript
 from lmsconf.sandbox.serve import serve
 from lmsconf.sandbox.service import Sandbox
+from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.project_manifests import load_manifests
 from lmsconf.workspace.reader import WaitClock, WorkspaceReader
 
-from .test_interleavings import ScheduledConnection, project
+TERMS = LockSettings(lease=900.0, owner="a run")
 
-TERMS = LockSettings(lease=900.0, owner="CI run 7")
+
+class RequestScheduler:
+    """Lets one request through at a time. Whose is next is drawn once both runs wait, or have ended."""
+
+    def __init__(self, runs: int, seed: int) -> None:
+        self._dice = random.Random(seed)  # noqa: S311  an order is no secret
+        self._going, self._waiting = set(range(runs)), set[int]()
+        self._next: int | None = None
+        self._changed = threading.Condition()
+
+    def await_turn(self, run: int) -> None:
+        """Comes back when it is this run's turn."""
+        with self._changed:
+            self._waiting.add(run)
+            self._draw()
+            self._changed.wait_for(lambda: self._next == run)
+            self._waiting.discard(run)
+            self._next = None
+
+    def leave(self, run: int) -> None:
+        """This run asks for nothing more."""
+        with self._changed:
+            self._going.discard(run)
+            self._draw()
+
+    def _draw(self) -> None:
+        if self._next is None and self._waiting and self._waiting == self._going:
+            self._next = self._dice.choice(sorted(self._waiting))
+            self._changed.notify_all()
+
+
+class ScheduledTransport(httpx.BaseTransport):
+    """A way to the sandbox on which every request waits for its turn."""
+
+    def __init__(self, sandbox: Sandbox, turns: RequestScheduler, run: int) -> None:
+        self._sandbox, self._turns, self._run = sandbox, turns, run
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        self._turns.await_turn(self._run)
+        return self._sandbox.handle_request(request)
+
+
+class ScheduledConnection(Connection):
+    """A connection over a transport of the test's choosing."""
+
+    def __init__(self, sandbox: Sandbox, transport: httpx.BaseTransport) -> None:
+        self.name, self.url, self.spec, self._way = "sandbox", "sandbox:", sandbox.spec, transport
+
+    def worker_pool(self, parallelism: int, progress: Report | None = None) -> WorkerPool:
+        retry = retry_in_virtual_time()
+        client: Callable[[], Client] = lambda: Client(  # noqa: E731  one line says it
+            "http://sandbox", "sandbox", spec=self.spec, transport=self._way, retry=retry
+        )
+        return WorkerPool(client, parallelism=1, progress=progress)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RaceOutcome:
+    """How two runs at once ended: what became of each, and which names are live how often."""
+
+    ends: list[str]
+    names: list[str]
+
+
+def project(root: Path, manifests: str) -> Settings:
+    """The settings of a project of one manifest, on a sandbox."""
+    from lmsconf.project.settings import load_settings
+
+    (root / "manifests").mkdir(parents=True)
+    (root / "manifests" / "all.yaml").write_text(manifests, encoding="utf-8")
+    (root / "lmsconf.yaml").write_text('workspaces: {sandbox: {url: "sandbox:"}}\n', encoding="utf-8")
+    return load_settings(root, None, {})
+
+
+def race(settings: Settings, manifests: Manifests, seed: int, *, locked: bool, runs: int = 2) -> RaceOutcome:
+    """Both runs plan, lock, look again, apply and unlock, their requests in the order of that seed."""
+    sandbox = Sandbox()
+    turns = RequestScheduler(runs, seed)
+    ends = [""] * runs
+
+    def go(run: int) -> None:
+        try:
+            ends[run] = _run(
+                settings, manifests, ScheduledConnection(sandbox, ScheduledTransport(sandbox, turns, run)), run, locked
+            )
+        finally:
+            turns.leave(run)
+
+    threads = [threading.Thread(target=go, args=(run,)) for run in range(runs)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    with sandbox.store.read_transaction() as repository:
+        names = [str(name) for name in repository.column("SELECT name FROM groups ORDER BY name")]
+    sandbox.close_workspace()
+    return RaceOutcome(ends=ends, names=names)
+
+
+def _run(settings: Settings, manifests: Manifests, line: ScheduledConnection, run: int, locked: bool) -> str:
+    """One run as the command makes it; how it ended."""
+    workspace = WorkspaceReader(settings=settings, connection=line, parallelism=1)
+    try:
+        plan = workspace.plan(manifests, settings.policy)
+        if not plan.calls:
+            return "nothing to do"
+        smith = LockManager(line, timing=WaitClock(sleep=lambda *_: None), key=lambda: f"k{run}")
+        with smith.hold(TERMS) if locked else nullcontext() as holding:
+            refuse_stale_plan(workspace, plan)
+            keep = holding.renew_before if holding is not None else None
+            return "done" if execute(workspace, plan, meta={}, keep=keep).converged else "not converged"
+    except LockHeldElsewhere:
+        return "held"
+    except StalePlan:
+        return "stale"
+    except LmsconfError as error:
+        return f"error: {error.problems[0].code}"
+
+
+MANIFEST = "groups: [{name: Coaches}, {name: Mentors}]\n"
+WANTED = ["Coaches", "Mentors"]
+CHUNK, CHUNKS = 250, 20
+"""5,000 orders in all, which SIMULATION=all plays."""
+ENDS = {"done", "held", "stale", "nothing to do", "error: read/incomplete"}
+"""The last one where the other's lock came or went between two pages of the same listing, and then again."""
+
+
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_with_the_lock_nothing_is_made_twice(tmp_path: Path, chunk: int) -> None:
+    """Whatever the order: what is live is there once, no lock is left, and each run ends in words of its own."""
+    settings = project(tmp_path, MANIFEST)
+    manifests = load_manifests(settings)
+    done = 0
+    # An order takes a twentieth of a second: every day plays a twentieth of this commit's tenth, and the gate a tenth.
+    step = 1 if os.environ.get("SIMULATION") == "all" else 10 if WHOLE else 20
+    seeds = of_today(range(chunk * CHUNK, (chunk + 1) * CHUNK))[chunk % step :: step]
+    for seed in seeds:
+        found = race(settings, manifests, seed, locked=True)
+        assert set(found.names) <= set(WANTED), (seed, found)
+        assert len(found.names) == len(set(found.names)), (seed, found)
+        assert set(found.ends) <= ENDS, (seed, found)
+        assert (found.names == WANTED) == ("done" in found.ends), (seed, found)
+        done += "done" in found.ends
+    assert done > len(seeds) / 4 or len(seeds) < 10
+
+
+@pytest.mark.sampled
+def test_without_the_lock_there_are_duplicates(tmp_path: Path) -> None:
+    """The same test can fail: without the lock, many orders leave something twice."""
+    settings = project(tmp_path, MANIFEST)
+    manifests = load_manifests(settings)
+    races = [race(settings, manifests, seed, locked=False).names for seed in range(60)]
+    doubled = sum(len(names) > len(set(names)) for names in races)
+    assert doubled > 60 / 10
+
+
+# What the lock object does and does not do, one thing at a time.
+
+
+LOCK_TERMS = LockSettings(lease=900.0, owner="CI run 7")
 CALL = Call(id="c1", address=Address("group", "x"), operation="", method="", path="", query={}, body=None)
 
 
@@ -90,11 +260,11 @@ def test_a_lock_says_who_has_it_and_goes_with_the_run() -> None:
     Afterwards nothing is left.
     """
     day = ClockedWorkspace()
-    with day.smith().hold(TERMS):
+    with day.smith().hold(LOCK_TERMS):
         assert [name.startswith(LOCK_PREFIX) for name in day.groups()] == [True]
         with (
             pytest.raises(LockHeldElsewhere, match=r"CI run 7, until 2027-01-15T08:15:00Z") as refused,
-            day.smith("b").hold(TERMS),
+            day.smith("b").hold(LOCK_TERMS),
         ):
             pass
         assert refused.value.hint == "Wait until it ends. If it no longer runs: lmsconf unlock --id g-1"
@@ -105,14 +275,14 @@ def test_a_lock_says_who_has_it_and_goes_with_the_run() -> None:
 def test_a_lease_that_is_over_gives_way() -> None:
     """The lock of a run that died holds for its lease, and a minute for clocks that differ; then it is cleaned away."""
     day = ClockedWorkspace()
-    with day.smith().hold(TERMS):
+    with day.smith().hold(LOCK_TERMS):
         day.sandbox.store.checkpoint("died")
     day.sandbox.store.restore("died")
     day.now += 959
-    with pytest.raises(LockHeldElsewhere), day.smith("b").hold(TERMS):
+    with pytest.raises(LockHeldElsewhere), day.smith("b").hold(LOCK_TERMS):
         pass
     day.now += 1
-    with day.smith("b").hold(TERMS):
+    with day.smith("b").hold(LOCK_TERMS):
         assert len(day.groups()) == 1
     assert day.groups() == []
 
@@ -122,7 +292,7 @@ def test_a_lock_until_the_end_of_time_is_only_a_lock(until: str) -> None:
     """Whatever somebody has written into its name: it stops the run, and is told."""
     day = ClockedWorkspace()
     day.make(f"{LOCK_PREFIX}abc until {until} held by far")
-    with pytest.raises(LockHeldElsewhere, match="the end of time"), day.smith().hold(TERMS):
+    with pytest.raises(LockHeldElsewhere, match="the end of time"), day.smith().hold(LOCK_TERMS):
         pass
 
 
@@ -131,7 +301,7 @@ def test_a_lock_until_no_time_holds_until_it_is_taken_away() -> None:
     day = ClockedWorkspace()
     day.make(f"{LOCK_PREFIX}abc until tomorrow held by far")
     day.now += 10**9
-    with pytest.raises(LockHeldElsewhere, match="far, without an end"), day.smith().hold(TERMS):
+    with pytest.raises(LockHeldElsewhere, match="far, without an end"), day.smith().hold(LOCK_TERMS):
         pass
 
 
@@ -140,17 +310,17 @@ def test_a_lock_that_nobody_can_read_holds_until_it_is_taken_away() -> None:
     day = ClockedWorkspace()
     day.make(f"{LOCK_PREFIX}by hand")
     day.now += 10**9
-    with pytest.raises(LockHeldElsewhere, match="by hand, without an end"), day.smith().hold(TERMS):
+    with pytest.raises(LockHeldElsewhere, match="by hand, without an end"), day.smith().hold(LOCK_TERMS):
         pass
     day.smith().delete(day.smith().list_locks()[0])
-    with day.smith().hold(TERMS):
+    with day.smith().hold(LOCK_TERMS):
         pass
 
 
 def test_the_lease_is_renewed_on_the_way() -> None:
     """After a third of it the next call renews it; the group is the same."""
     day = ClockedWorkspace()
-    with day.smith().hold(TERMS) as holding:
+    with day.smith().hold(LOCK_TERMS) as holding:
         first = day.smith().list_locks()
         holding.renew_before(CALL)
         day.now += 299
@@ -166,7 +336,7 @@ def test_the_lease_is_renewed_on_the_way() -> None:
 def test_a_run_that_slept_through_its_lease_sends_nothing_more() -> None:
     """Nobody can tell whether another run has the workspace by then."""
     day = ClockedWorkspace()
-    with day.smith().hold(TERMS) as holding:
+    with day.smith().hold(LOCK_TERMS) as holding:
         day.now += 811
         with pytest.raises(LockLost, match="c1 was not sent"):
             holding.renew_before(CALL)
@@ -175,7 +345,7 @@ def test_a_run_that_slept_through_its_lease_sends_nothing_more() -> None:
 def test_a_run_whose_lock_was_taken_away_stops() -> None:
     """It finds out before a call as soon as its last look is five seconds old, long before the lease is renewed."""
     day = ClockedWorkspace()
-    with day.smith().hold(TERMS) as holding:
+    with day.smith().hold(LOCK_TERMS) as holding:
         asked = len(day.sandbox.log)
         day.now += 4
         holding.renew_before(CALL)
@@ -208,7 +378,7 @@ def test_unlocking_ends_a_run_that_is_at_work(tmp_path: Path) -> None:
         settings=settings, connection=day.line, parallelism=1
     )  # calls in flight are not stopped
     plan = workspace.plan(load_manifests(settings), settings.policy)
-    with day.smith().hold(TERMS) as holding:
+    with day.smith().hold(LOCK_TERMS) as holding:
         lock = day.smith().list_locks()[0]
         Slow(day, asked=asked)
         workspace = replace(workspace, connection=day.line)
@@ -224,7 +394,7 @@ def test_unlocking_ends_a_run_that_is_at_work(tmp_path: Path) -> None:
 def test_a_lock_that_is_not_there_any_more_is_lost(status: int) -> None:
     """A service may say either of what it has deleted."""
     day = ClockedWorkspace(Fault(operation="manual-groups.members", status=status))
-    with day.smith().hold(TERMS) as holding:
+    with day.smith().hold(LOCK_TERMS) as holding:
         day.now += 5
         with pytest.raises(LockLost, match="the lock was deleted"):
             holding.renew_before(CALL)
@@ -233,7 +403,7 @@ def test_a_lock_that_is_not_there_any_more_is_lost(status: int) -> None:
 def test_a_look_that_brings_nothing_is_repeated() -> None:
     """An answer that cannot be read says nothing about the lock: the run goes on, and looks again before the next."""
     day = ClockedWorkspace(Fault(operation="manual-groups.members", spoil="html"))
-    with day.smith().hold(TERMS) as holding:
+    with day.smith().hold(LOCK_TERMS) as holding:
         day.now += 5
         holding.renew_before(CALL)
         day.smith().delete(day.smith().list_locks()[0])
@@ -244,7 +414,7 @@ def test_a_look_that_brings_nothing_is_repeated() -> None:
 def test_a_renewal_whose_answer_is_lost_is_repeated() -> None:
     """The lease that is there holds; the next call renews it."""
     day = ClockedWorkspace(Fault(operation="manual-groups.rename", cut=True))
-    with day.smith().hold(TERMS) as holding:
+    with day.smith().hold(LOCK_TERMS) as holding:
         first = day.smith().list_locks()
         day.now += 301
         holding.renew_before(CALL)
@@ -261,7 +431,7 @@ def test_a_renewal_that_comes_too_late_is_none() -> None:
         day.now += 700 if path.endswith("/rename") else 0
 
     Slow(day, asked=asked)
-    with day.smith().hold(TERMS) as holding:
+    with day.smith().hold(LOCK_TERMS) as holding:
         day.now += 301
         with pytest.raises(LockLost, match="not renewed in time"):
             holding.renew_before(CALL)
@@ -280,7 +450,7 @@ def test_a_lease_is_renewed_while_the_run_reads() -> None:
         return False
 
     smith = LockManager(day.line, clock=lambda: day.now, idle=idle)
-    with smith.hold(TERMS) as holding:
+    with smith.hold(LOCK_TERMS) as holding:
         day.now += 400
         due.set()
         awaited(renewed)
@@ -293,7 +463,7 @@ def test_a_lock_may_show_late(late: float, settle: float) -> None:
     """It is waited for as long as the project says that things settle, and ten seconds at least."""
     day = ClockedWorkspace()
     Slow(day, late)
-    with day.smith(settle=settle).hold(TERMS) as holding:
+    with day.smith(settle=settle).hold(LOCK_TERMS) as holding:
         holding.renew_before(CALL)
     assert day.groups() == []
 
@@ -303,7 +473,7 @@ def test_a_lock_that_does_not_show_is_taken_away_again() -> None:
     day = ClockedWorkspace()
     Slow(day, 60)
     with pytest.raises(LmsconfError, match="is not in the list of groups after 30 seconds"):
-        day.smith().hold(TERMS).__enter__()
+        day.smith().hold(LOCK_TERMS).__enter__()
     assert day.groups() == []
 
 
@@ -323,11 +493,11 @@ def test_a_lock_goes_when_the_wait_for_it_is_cut_short() -> None:
     day = ClockedWorkspace()
     Slow(day, 60)
     day.sleep = lambda _: os.kill(os.getpid(), signal.SIGINT)
-    with pytest.raises(KeyboardInterrupt), day.smith().hold(TERMS):
+    with pytest.raises(KeyboardInterrupt), day.smith().hold(LOCK_TERMS):
         pytest.fail("it is held")
     assert day.groups() == []
     day = ClockedWorkspace(Fault(operation="manual-groups.list", status=404, after=1, times=ALWAYS))
-    with pytest.raises(LmsconfError, match="cannot tell whether"), day.smith().hold(TERMS):
+    with pytest.raises(LmsconfError, match="cannot tell whether"), day.smith().hold(LOCK_TERMS):
         pytest.fail("it is held")
     assert day.groups() == []
 
@@ -345,7 +515,7 @@ def test_an_interruption_while_the_lock_is_made_or_taken_away_leaves_none(method
     cut = False
     with Interruptions() as ctrl_c:
         try:
-            with day.smith().hold(TERMS):
+            with day.smith().hold(LOCK_TERMS):
                 done = True
         except KeyboardInterrupt:
             cut = True
@@ -365,7 +535,7 @@ def test_whoever_is_in_a_hurry_need_not_wait() -> None:
 
     Slow(day, asked=asked)
     smith = day.smith()
-    with Interruptions() as ctrl_c, pytest.raises(KeyboardInterrupt), smith.hold(TERMS):
+    with Interruptions() as ctrl_c, pytest.raises(KeyboardInterrupt), smith.hold(LOCK_TERMS):
         pytest.fail("it is held")
     ended.set()
     assert "may be left: run `lmsconf unlock`" in str(smith.left)
@@ -375,7 +545,7 @@ def test_whoever_is_in_a_hurry_need_not_wait() -> None:
 def test_a_lock_is_known_by_its_key_where_its_answer_is_lost(mishap: Fault) -> None:
     """It is held all the same, and taken away when the run ends."""
     day = ClockedWorkspace(replace(mishap, operation="manual-groups.create"))
-    with day.smith().hold(TERMS) as holding:
+    with day.smith().hold(LOCK_TERMS) as holding:
         day.now += 5
         holding.renew_before(CALL)
         assert len(day.groups()) == 1
@@ -394,7 +564,7 @@ def test_no_other_lock_is_taken_away() -> None:
         raise KeyboardInterrupt
 
     day.sleep = sleep
-    with pytest.raises(KeyboardInterrupt), day.smith().hold(TERMS):
+    with pytest.raises(KeyboardInterrupt), day.smith().hold(LOCK_TERMS):
         pytest.fail("it is held")
     assert day.groups() == [theirs]
 
@@ -403,12 +573,12 @@ def test_a_lock_that_may_be_left_is_told() -> None:
     """Its answer was lost and it does not show, or it cannot be deleted."""
     day = ClockedWorkspace(Fault(operation="manual-groups.create", cut=True))
     smith = day.smith()
-    with pytest.raises(LmsconfError, match="is not in the list"), smith.hold(TERMS):
+    with pytest.raises(LmsconfError, match="is not in the list"), smith.hold(LOCK_TERMS):
         pytest.fail("it is held")
     assert "may be left: run `lmsconf unlock`" in str(smith.left)
     day = ClockedWorkspace(Fault(operation="manual-groups.delete", status=409))
     smith = day.smith()
-    with smith.hold(TERMS):
+    with smith.hold(LOCK_TERMS):
         pass
     assert "could not be removed" in str(smith.left)
 
@@ -417,7 +587,7 @@ def test_a_credential_that_may_not_lock_is_named(tmp_path: Path) -> None:
     """A 403 to the lock is about the credential, as it is for other calls: exit 7 with a way out, nothing left."""
     day = ClockedWorkspace(Fault(operation="manual-groups.create", status=403))
     smith = day.smith()
-    with pytest.raises(Unauthorized), smith.hold(TERMS):
+    with pytest.raises(Unauthorized), smith.hold(LOCK_TERMS):
         pytest.fail("it is held")
     assert smith.left is None
     project(tmp_path, "groups: [{name: Coaches}]\n")
@@ -452,7 +622,7 @@ def test_the_reserved_name_is_no_resource(tmp_path: Path) -> None:
     assert settings.lock.owner.startswith("anna on ")
     day = ClockedWorkspace()
     day.make("Coaches")
-    with day.smith().hold(TERMS):
+    with day.smith().hold(LOCK_TERMS):
         workspace = WorkspaceReader(settings=settings, connection=day.line)
         plan = workspace.plan(load_manifests(settings), settings.policy)
         assert (plan.changes, plan.unmanaged) == ((), ())
@@ -465,7 +635,7 @@ def test_the_reserved_name_is_no_resource(tmp_path: Path) -> None:
 def test_locks_that_cannot_be_read_whole_stop_the_run() -> None:
     """A list of groups that may lack a lock is not believed."""
     day = ClockedWorkspace(Fault(operation="manual-groups.list", status=404, times=9))
-    with pytest.raises(LmsconfError, match="cannot tell whether"), day.smith().hold(TERMS):
+    with pytest.raises(LmsconfError, match="cannot tell whether"), day.smith().hold(LOCK_TERMS):
         pass
     assert day.groups() == []
 

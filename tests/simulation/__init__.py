@@ -1,16 +1,12 @@
 """The simulation: whole applies on the sandbox, in virtual time, with something going wrong at every place in turn.
 
-    clock        seconds that pass only when somebody waits
-    mishaps      everything that can happen to a request, as values
-    schedules    which request meets which mishap: one, two, or by chance
-    network      the way to the sandbox, on which a schedule strikes
-    references   six applies, from creating everything to deleting everything
-    portrait     what the workspace holds, in names, and how two portraits differ
-    scene        one reference with its sandbox, its plan, and how it ends when nothing goes wrong
-    mortal       a journal whose process dies
-    twins        what is there twice, and the person who chooses
-    play         runs a schedule, runs again, and judges how it ended
-    tally        many schedules, counted
+    references       six applies, from creating everything to deleting everything
+    reference_apply  one reference with its sandbox, its plan, and how it ends when nothing goes wrong
+    network          the way to the sandbox, on which a schedule strikes
+    request_faults   everything that can happen to a request, as values, and a journal whose process dies
+    canaries         words that nothing which is given away may hold
+    workspace_state  what the workspace holds, in names, and how two states differ
+    run_schedule     runs a schedule, runs again, judges how it ended, and counts
 
 `python -m tests.simulation REFERENCE KIND CALL` plays one schedule and prints its requests.
 """
