@@ -14,7 +14,6 @@ from lmsconf.manifest.nodes import EntrySourceMap, Map
 from lmsconf.manifest.schemas import (
     ABSENT,
 )
-from lmsconf.manifest.yaml_reader import Document
 from lmsconf.model.address import Address
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.names import casefold_name, did_you_mean, known_names
@@ -146,7 +145,7 @@ def no_manifest_problem(folder: str) -> Problem:
     )
 
 
-def nothing_declared_problem(files: Sequence[str], documents: Sequence[Document]) -> Problem:
+def nothing_declared_problem(files: Sequence[str], documents: Sequence[EntrySourceMap]) -> Problem:
     """Return the problem of manifests that declare nothing."""
     nonempty = {document.source.path for document in documents}
     shown = ", ".join(files[:_SHOWN]) + (f" and {len(files) - _SHOWN} more" if len(files) > _SHOWN else "")
