@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
-from itertools import islice
 from typing import Any, Final, cast
 
 from lmsconf.errors import Problem, Severity, SourceLocation, shorten
@@ -91,8 +90,10 @@ def _pairs(
     earlier: dict[Hashable, list[DesiredResource[Any]]] = defaultdict(list)
     for resource in declared:
         before = earlier[key(resource)]
-        met = (one for one in before if (one.address == resource.address) is same and _meet(resource, one))
-        yield from ((resource, other) for other in islice(met, 1))
+        alike = (one for one in before if (one.address == resource.address) is same and _meet(resource, one))
+        first = next(alike, None) if before else None
+        if first is not None:
+            yield resource, first
         before.append(resource)
 
 
