@@ -6,6 +6,7 @@ Edits are written only if they leave no difference.
 from __future__ import annotations
 
 import difflib
+import io
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import tzinfo
@@ -54,33 +55,10 @@ class ManifestEdits(Struct, frozen=True, kw_only=True):
 
 def file_diff(name: str, before: bytes, after: bytes) -> str:
     """Return the unified diff of one file."""
-    old, new = (data.decode("utf-8").split("\n") for data in (before, after))
-    lines = difflib.unified_diff(_ended(old), _ended(new), f"a/{name}", f"b/{name}")
+    # Lines end with line feeds alone: str.splitlines knows others.
+    old, new = (io.StringIO(data.decode("utf-8"), newline="\n").readlines() for data in (before, after))
+    lines = difflib.unified_diff(old, new, f"a/{name}", f"b/{name}")
     return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
-
-
-def _ended(lines: list[str]) -> list[str]:
-    return [*(f"{line}\n" for line in lines[:-1]), *filter(None, lines[-1:])]
-
-
-def draft_edits(
-    findings: Sequence[DriftFinding],
-    manifests: Manifests,
-    root: Path,
-    timezone: tzinfo | None,
-    kinds: Mapping[str, Kind],
-) -> ManifestEdits:
-    """Return the manifests edited to declare the live state of every finding. Nothing is written.
-
-    Raises ProblemsFound, with all problems, if a finding cannot be accepted by an edit in place.
-    """
-    editor = ManifestEditor(manifests, root, timezone, kinds)
-    editor.accept(findings)
-    after = editor.edited()
-    if editor.problems:
-        raise ProblemsFound(editor.problems)
-    before = {name: editor.pages[name].data for name in after}
-    return ManifestEdits(accepted=tuple(findings), renamed=editor.renamed, before=before, after=after)
 
 
 def acceptable_findings(drift: DriftReport) -> list[DriftFinding]:
@@ -100,33 +78,13 @@ def select_findings(
     patterns = resolve_patterns(arguments, kinds, addresses)
     for pattern in patterns:
         if not pattern.matches:
-            raise _nothing_differs(pattern.typed, unresolved_problem(ACCEPT, pattern, kinds, addresses))
+            problem = unresolved_problem(ACCEPT, pattern, kinds, addresses)
+            if problem.code == AMBIGUOUS:
+                raise LmsconfError(problem.message, hint=problem.hint)
+            near = problem.hint if problem.hint and problem.hint.startswith("Did you mean") else None
+            hint = near or "`lmsconf drift` lists the differences with their addresses."
+            raise LmsconfError(f"{ACCEPT} {pattern.typed}: no difference has this address", hint=hint)
     return [one for one in findings if any(matches_pattern(str(one.address), by.pattern) for by in patterns)]
-
-
-def _nothing_differs(argument: str, problem: Problem) -> LmsconfError:
-    if problem.code == AMBIGUOUS:
-        return LmsconfError(problem.message, hint=problem.hint)
-    near = problem.hint if problem.hint and problem.hint.startswith("Did you mean") else None
-    return LmsconfError(
-        f"{ACCEPT} {argument}: no difference has this address",
-        hint=near or "`lmsconf drift` lists the differences with their addresses.",
-    )
-
-
-def find_remaining_drift(edits: ManifestEdits, before: DriftReport, after: DriftReport) -> Iterator[Problem]:
-    """Yield the problems of edited manifests: accepted findings that still differ, and new findings.
-
-    An edit with any of them is not written.
-    """
-    messages_before = {problem.message for problem in before.problems}
-    yield from (problem for problem in after.problems if problem.is_error and problem.message not in messages_before)
-    known = {finding.address for finding in (*before.findings, *(one.finding for one in before.ignored))}
-    accepted = {finding.address for finding in edits.accepted}
-    for finding in (*after.findings, *(ignored.finding for ignored in after.ignored)):
-        address = address_before_rename(finding.address, edits.renamed)
-        if address in accepted or address not in known:
-            yield _unsettled(finding, is_new=address not in accepted)
 
 
 def address_before_rename(address: Address, renamed: Mapping[Address, Address]) -> Address:
@@ -201,16 +159,25 @@ class DriftedProject(Struct, frozen=True, kw_only=True):
         return replace(self.drift, findings=tuple(findings))
 
     def _left(self, draft: ManifestEdits, manifests: Manifests) -> Iterator[Problem]:
-        """Yield the problems of a draft, given its parsed manifests."""
+        """Yield the problems of a draft, given its parsed manifests: new ones, and findings that it leaves or adds.
+
+        An edit with any of them is not written.
+        """
+        findings: list[DriftFinding] = []
         try:
             after = self.compute_drift(manifests)
+            findings = [*after.findings, *(ignored.finding for ignored in after.ignored)]
+            problems = after.problems
         except ProblemsFound as error:
-            messages_before = {problem.message for problem in self.drift.problems}
-            yield from (
-                problem for problem in error.problems if problem.is_error and problem.message not in messages_before
-            )
-        else:
-            yield from find_remaining_drift(draft, self.drift, after)
+            problems = error.problems
+        messages_before = {problem.message for problem in self.drift.problems}
+        yield from (problem for problem in problems if problem.is_error and problem.message not in messages_before)
+        known = {one.address for one in (*self.drift.findings, *(one.finding for one in self.drift.ignored))}
+        accepted = {finding.address for finding in draft.accepted}
+        for finding in findings:
+            address = address_before_rename(finding.address, draft.renamed)
+            if address in accepted or address not in known:
+                yield _unsettled(finding, is_new=address not in accepted)
 
     def _leaning(self, problems: Iterable[Problem], draft: ManifestEdits, after: Manifests) -> set[Address]:
         """Return further findings that must be accepted too: those that the draft turned into errors.
@@ -265,7 +232,17 @@ class DriftedProject(Struct, frozen=True, kw_only=True):
         return ()
 
     def _drafted(self, findings: Sequence[DriftFinding]) -> ManifestEdits:
-        return draft_edits(findings, self.manifests, self.root, self.timezone, self.kinds)
+        """Return the manifests edited to declare the live state of every finding. Nothing is written.
+
+        Raises ProblemsFound, with all problems, if a finding cannot be accepted by an edit in place.
+        """
+        editor = ManifestEditor(self.manifests, self.root, self.timezone, self.kinds)
+        editor.accept(findings)
+        after = editor.edited()
+        if editor.problems:
+            raise ProblemsFound(editor.problems)
+        before = {name: editor.pages[name].data for name in after}
+        return ManifestEdits(accepted=tuple(findings), renamed=editor.renamed, before=before, after=after)
 
 
 def locate_on_disk(problem: Problem, edits: ManifestEdits) -> Problem:

@@ -42,7 +42,7 @@ from lmsconf.manifest.schemas import (
     sections_validator,
     set_validators,
 )
-from lmsconf.manifest.yaml_reader import AliasBudget, Document, YamlReadResult, read_yaml
+from lmsconf.manifest.yaml_reader import AliasBudget, YamlReadResult, read_yaml
 from lmsconf.model.access import AccessTest
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
@@ -105,7 +105,7 @@ class _Loading(Struct):
     _index: dict[EntryKey | None, int] = field(default_factory=dict)
     _sound: list[Entry] = field(default_factory=list)
     _written: list[WrittenEntry] = field(default_factory=list)
-    _all_documents: Sequence[Document] = ()
+    _all_documents: Sequence[EntrySourceMap] = ()
     _people: PeopleNames | None = None
     _errors: int = 0
     _counted: int = 0
@@ -118,11 +118,10 @@ class _Loading(Struct):
         for document in chain.from_iterable(layers):
             if self._is_enough():
                 return
-            places = EntrySourceMap(document.value, document.source, document.at)
             for finding in outline.validate(document.value):
                 from lmsconf.manifest.schema_messages import problems_of  # only for a problem
 
-                self.problems += islice(problems_of(finding, places), ENOUGH + 1)
+                self.problems += islice(problems_of(finding, document), ENOUGH + 1)
                 self.undeclared.doubt_sections(finding)
         try:
             self._entries_of(layers)
@@ -144,7 +143,7 @@ class _Loading(Struct):
             self._counted = len(self.problems)
         return self._errors > ENOUGH
 
-    def _entries_of(self, layers: Sequence[Sequence[Document]]) -> None:
+    def _entries_of(self, layers: Sequence[Sequence[EntrySourceMap]]) -> None:
         """Expand and parse all entries of all files.
 
         Parsing begins after all are read, since a set or a declared choice may be used before its definition.
@@ -185,7 +184,7 @@ class _Loading(Struct):
                 self._sound[entry.changes] = replace(entry, layer=layer)
 
     def _layer_entries(
-        self, documents: Iterable[Document], writer: ForEachExpander, tables: TableFiles
+        self, documents: Iterable[EntrySourceMap], writer: ForEachExpander, tables: TableFiles
     ) -> Iterator[Entry]:
         """Yield what of every entry fits its schema, with variables and `for_each` expanded but not sets."""
         sections = sections_by_path()
@@ -194,8 +193,8 @@ class _Loading(Struct):
                 if path in sections:
                     yield from self._entries(sections[path], items, writer, tables)
 
-    def _documents(self, folder: Path, budget: AliasBudget) -> list[Document]:
-        documents: list[Document] = []
+    def _documents(self, folder: Path, budget: AliasBudget) -> list[EntrySourceMap]:
+        documents: list[EntrySourceMap] = []
         try:
             paths = find_manifests(folder, self.files)
             self.files.check_total_size(paths)

@@ -224,25 +224,25 @@ def _pairs(node: Map) -> dict[str, tuple[Json, tuple[Source, Mark], tuple[Source
 
 
 class EntrySourceMap(Struct, frozen=True, eq=False):
-    """SourceMap of one entry; locations are looked up on demand.
+    """SourceMap of one entry or document: its value and its position; locations are looked up on demand.
 
     each: the values of `for_each` of which the entry is a copy.
     """
 
-    _node: Json
-    _source: Source
-    _mark: Mark
-    _each: str = ""
+    value: Json
+    source: Source
+    mark: Mark
+    each: str = ""
 
     def of(self, node: Json) -> EntrySourceMap:
         """Return the locations of `node`, which the entry was expanded to."""
-        return EntrySourceMap(node, self._source, self._mark, self._each)
+        return EntrySourceMap(node, self.source, self.mark, self.each)
 
     def at(self, *path: str | int) -> SourceLocation:
         """Return the location of the value at `path`, or of its nearest ancestor that has one."""
         _, source, mark = self._walk(path)
         where = source.where(mark)
-        return replace(where, each=self._each) if self._each else where
+        return replace(where, each=self.each) if self.each else where
 
     def key(self, *path: str | int) -> SourceLocation:
         """Return the location of the last key of `path`; of its value if that is a list item."""
@@ -250,7 +250,7 @@ class EntrySourceMap(Struct, frozen=True, eq=False):
         key_mark = node.mark(path[-1], 0) if isinstance(node, Map) else None
         if key_mark is None or not isinstance(node, Map):
             return self.at(*path)
-        return replace(node.source.where(key_mark), each=self._each)
+        return replace(node.source.where(key_mark), each=self.each)
 
     def written(self, *path: str | int) -> str:
         """Return the scalar at `path` as the file spells it: `010` where the value is 10; empty if there is none."""
@@ -273,7 +273,7 @@ class EntrySourceMap(Struct, frozen=True, eq=False):
 
     def _walk(self, path: KeyPath) -> tuple[Json, Source, Mark]:
         """Return the value at `path`, or None where the path ends early, and the position of the last step found."""
-        node, source, at = self._node, self._source, self._mark
+        node, source, at = self.value, self.source, self.mark
         for step in path:
             step_mark = node.mark(step) if isinstance(node, Map | Seq) else None
             if step_mark is None or not isinstance(node, Map | Seq):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
-from itertools import islice
 from typing import Any, Final, cast
 
 from lmsconf.errors import Problem, Severity, SourceLocation, shorten
@@ -14,7 +13,6 @@ from lmsconf.manifest.nodes import EntrySourceMap, Map
 from lmsconf.manifest.schemas import (
     ABSENT,
 )
-from lmsconf.manifest.yaml_reader import Document
 from lmsconf.model.address import Address
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.names import casefold_name, did_you_mean, known_names
@@ -92,8 +90,10 @@ def _pairs(
     earlier: dict[Hashable, list[DesiredResource[Any]]] = defaultdict(list)
     for resource in declared:
         before = earlier[key(resource)]
-        met = (one for one in before if (one.address == resource.address) is same and _meet(resource, one))
-        yield from ((resource, other) for other in islice(met, 1))
+        alike = (one for one in before if (one.address == resource.address) is same and _meet(resource, one))
+        first = next(alike, None) if before else None
+        if first is not None:
+            yield resource, first
         before.append(resource)
 
 
@@ -146,7 +146,7 @@ def no_manifest_problem(folder: str) -> Problem:
     )
 
 
-def nothing_declared_problem(files: Sequence[str], documents: Sequence[Document]) -> Problem:
+def nothing_declared_problem(files: Sequence[str], documents: Sequence[EntrySourceMap]) -> Problem:
     """Return the problem of manifests that declare nothing."""
     nonempty = {document.source.path for document in documents}
     shown = ", ".join(files[:_SHOWN]) + (f" and {len(files) - _SHOWN} more" if len(files) > _SHOWN else "")

@@ -19,9 +19,8 @@ from lmsconf.manifest.expand.expander import CHOICES, CONDITIONS, EXCEPT, USE
 from lmsconf.manifest.expand.sets import ALLOW_EMPTY, CONDITION_SETS, PEOPLE_SETS, SET, SET_SECTIONS, WINDOWS
 from lmsconf.manifest.expand.table_files import ANY_ITEM
 from lmsconf.manifest.expand.variables import FOR_EACH, FOR_EACH_SCHEMA
-from lmsconf.manifest.nodes import KeyPath, Map, Seq
+from lmsconf.manifest.nodes import EntrySourceMap, KeyPath, Map, Seq
 from lmsconf.manifest.schema_check import Schema, SchemaValidator, properties, property_schema
-from lmsconf.manifest.yaml_reader import Document
 from lmsconf.model.canonical_json import Json
 from lmsconf.planner.kind import Kind
 
@@ -377,7 +376,7 @@ def set_validators() -> Mapping[str, SchemaValidator]:
     return {section: SchemaValidator(schemas.get(section, {})) for section in SET_SECTIONS}
 
 
-def has_sections(document: Document) -> bool:
+def has_sections(document: EntrySourceMap) -> bool:
     """Whether a document has a section of entries.
 
     If no document had any, every owned resource would be planned for deletion.

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from lmsconf.errors import SHOWN, Problem, shorten
 from lmsconf.manifest.expand.sets import PEOPLE_SETS, SET
-from lmsconf.manifest.nodes import node_texts
+from lmsconf.manifest.nodes import EntrySourceMap, node_texts
 from lmsconf.manifest.schema_check import (
     Schema,
     SchemaFinding,
@@ -37,7 +37,6 @@ from lmsconf.manifest.schema_check import (
     types_of_branches,
     types_of_schema,
 )
-from lmsconf.manifest.yaml_reader import Document
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import casefold_name, nearest_email, nearest_name
 from lmsconf.model.time_formats import date_in_other_order
@@ -355,7 +354,7 @@ def suggest_date(schema: Schema, text: str) -> str | None:
 class PeopleNames(Struct, dict=True):
     """The sets of people and the e-mails in manifests, read only for a hint, once."""
 
-    _documents: Sequence[Document]
+    _documents: Sequence[EntrySourceMap]
     _hints: dict[str, str] = field(default_factory=dict)
 
     def with_hint(self, problem: Problem, finding: SchemaFinding) -> Problem:

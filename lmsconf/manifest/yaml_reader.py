@@ -16,6 +16,7 @@ from msgspec import Struct, field
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation, problem_found, shorten
 from lmsconf.manifest.nodes import (
     VARIABLE_START,
+    EntrySourceMap,
     EscapedText,
     Map,
     Mark,
@@ -35,18 +36,10 @@ ENOUGH: Final = 100
 """Reading of a file stops after this many problems."""
 
 
-class Document(Struct, frozen=True):
-    """One document of a YAML stream."""
-
-    source: Source
-    value: Json
-    at: Mark
-
-
 class YamlReadResult(Struct):
     """The documents of one file, and the problems of its YAML."""
 
-    documents: list[Document] = field(default_factory=list)
+    documents: list[EntrySourceMap] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
 
 
@@ -178,7 +171,7 @@ class _Builder:
         value = self._value(event, at)
         self._next()  # the document ends without a syntax error
         if value is not None:
-            self._reading.documents.append(Document(self._source, value, at))
+            self._reading.documents.append(EntrySourceMap(value, self._source, at))
         for name, place in self._idle.items():
             message = f"&{name} is a YAML anchor that nothing uses, not part of the text"
             self._report("yaml/unused-anchor", message, place, self._quote_hint(place))

@@ -53,14 +53,13 @@ def read_project_file(root: Path) -> ProjectFile:
     if not reading.documents:
         empty = problem_found("project/empty", "the project file is empty", _EMPTY_HINT, SourceLocation(FILE))
         raise ProblemsFound(reading.problems) if reading.problems else empty
-    document, *others = reading.documents
+    places, *others = reading.documents
     message, hint = "the project file must be one YAML document", "Remove the line `---`, and keep each key once."
-    extra = (_problem("project/documents", message, one.source.where(one.at), hint=hint) for one in others)
-    places = EntrySourceMap(document.value, document.source, document.at)
+    extra = (_problem("project/documents", message, one.at(), hint=hint) for one in others)
     problems = [*reading.problems, *extra]
-    shape = _problems_of_shape(_shape(text).validate(document.value), places)
+    shape = _problems_of_shape(_shape(text).validate(places.value), places)
     if not shape:
-        body = cast(Map, document.value)
+        body = cast(Map, places.value)
         declared = body.get("workspaces")
         if isinstance(declared, Map) and isinstance(declared.get("file"), str):
             from lmsconf.project.workspace_table import with_table  # few projects have one

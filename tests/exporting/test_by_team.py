@@ -312,7 +312,7 @@ def test_what_is_written_reads_as_what_it_was(entry: dict[str, Json]) -> None:
     text = "\n".join(["groups:", *format_entry_lines(entry, "  ")]) + "\n"
     reading = read_yaml("x.yaml", text)
     variables = Variables({"a": "other"}, Reporter(reading.problems))
-    values = [variables.substitute(one.value, one.source, one.at) for one in reading.documents]
+    values = [variables.substitute(one.value, one.source, one.mark) for one in reading.documents]
     assert reading.problems == [], text
     assert values == [{"groups": [entry]}]
 

@@ -277,8 +277,8 @@ KNOWN: dict[str, Json] = {
 def written_out(text: str, told: list[Problem] | None = None) -> tuple[Json, EntrySourceMap]:
     document = read_yaml("a.yaml", text).documents[0]
     variables = Variables(KNOWN, Reporter(told if told is not None else []))
-    value = variables.substitute(document.value, document.source, document.at)
-    return value, EntrySourceMap(value, document.source, document.at)
+    value = variables.substitute(document.value, document.source, document.mark)
+    return value, EntrySourceMap(value, document.source, document.mark)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,6 @@ from call_count import Effort
 from jsonschema import Draft202012Validator
 
 from lmsconf.errors import SourceLocation
-from lmsconf.manifest.nodes import EntrySourceMap
 from lmsconf.manifest.schema_check import SchemaValidator, types_of_schema
 from lmsconf.manifest.schemas import manifest_schema, manifest_schema_text
 from lmsconf.manifest.yaml_reader import EXPANDED, AliasBudget, YamlReadResult, read_yaml
@@ -94,8 +93,7 @@ def test_every_document_of_a_stream() -> None:
 def test_places() -> None:
     """Every value, key and item is found where it stands, in characters, also behind letters of several bytes."""
     text = "å: {ö: [x, Ärlig], name: n}\nlist:\n  - a: 1\n    b: null\n  - two\n"
-    (document,) = read_yaml("a.yaml", text).documents
-    places = EntrySourceMap(document.value, document.source, document.at)
+    (places,) = read_yaml("a.yaml", text).documents
     assert places.at() == SourceLocation("a.yaml", 1, 1)
     assert places.at("å", "ö", 1) == SourceLocation("a.yaml", 1, 12)
     assert places.key("å", "name") == SourceLocation("a.yaml", 1, 20)
@@ -110,9 +108,8 @@ def test_aliases_stand_for_their_anchor() -> None:
     reading = read_yaml(
         "a.yaml", "x-people: &us [a@b, c@d]\ngroups:\n  - {name: A, members: *us}\n  - {name: B, members: *us}\n"
     )
-    (document,) = reading.documents
-    assert document.value["groups"][1]["members"] == ["a@b", "c@d"]
-    places = EntrySourceMap(document.value, document.source, document.at)
+    (places,) = reading.documents
+    assert places.value["groups"][1]["members"] == ["a@b", "c@d"]
     assert places.at("groups", 1, "members", 1) == SourceLocation("a.yaml", 1, 21)
 
 

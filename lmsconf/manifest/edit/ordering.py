@@ -20,9 +20,10 @@ from lmsconf.manifest.edit.tree_builder import Node, parse_documents, part_span
 from lmsconf.manifest.expand.expander import CHOICES
 from lmsconf.manifest.expand.sets import SET_SECTIONS
 from lmsconf.manifest.expand.variables import FOR_EACH
+from lmsconf.manifest.nodes import EntrySourceMap
 from lmsconf.manifest.schema_check import Schema, branches_of, properties, property_schema, required_keys
 from lmsconf.manifest.schemas import ABSENT, TESTS
-from lmsconf.manifest.yaml_reader import Document, read_yaml
+from lmsconf.manifest.yaml_reader import read_yaml
 from lmsconf.model.canonical_json import Json, canonical_json
 from lmsconf.model.names import casefold_name
 
@@ -190,7 +191,7 @@ def order_manifest(name: str, text: str, schema: Schema) -> str:
     return after
 
 
-def _refuse_other(document: Document, schema: Schema) -> None:
+def _refuse_other(document: EntrySourceMap, schema: Schema) -> None:
     """Raise ProblemsFound for a document of another kind, or with a mistyped key."""
     value = document.value
     unknown = (
@@ -199,7 +200,7 @@ def _refuse_other(document: Document, schema: Schema) -> None:
         else [""]
     )
     if unknown:
-        raise _refused("it has keys that manifests do not have", document.source.where(document.at))
+        raise _refused("it has keys that manifests do not have", document.at())
 
 
 def _refused(why: str, where: SourceLocation) -> ProblemsFound:

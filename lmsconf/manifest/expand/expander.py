@@ -22,7 +22,6 @@ from lmsconf.manifest.expand.variables import Reporter, Variables
 from lmsconf.manifest.file_set import ManifestFileReader
 from lmsconf.manifest.nodes import EntrySourceMap, KeyPath, Map, Seq, combine_items
 from lmsconf.manifest.schema_check import SchemaValidator
-from lmsconf.manifest.yaml_reader import Document
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import did_you_mean, list_names, normalize_name, quote_name
 
@@ -170,7 +169,7 @@ class EntryExpander:
         self._people = PeopleExpander(self._sets[PEOPLE_SETS], self.tables)
         self.conditions = ConditionExpander(self._sets[CONDITION_SETS])
 
-    def collect_sets(self, layers: Iterable[Iterable[Document]], variables: Variables) -> None:
+    def collect_sets(self, layers: Iterable[Iterable[EntrySourceMap]], variables: Variables) -> None:
         """Collect the sets of the documents of each folder, since any of them may be used in any file."""
         for layer, documents in enumerate(layers):
             for document in documents:

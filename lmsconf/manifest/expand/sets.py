@@ -21,7 +21,6 @@ from lmsconf.manifest.nodes import (
     combine_items,
 )
 from lmsconf.manifest.schema_check import SchemaFinding, SchemaValidator, properties
-from lmsconf.manifest.yaml_reader import Document
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import did_you_mean, known_names, nearest_name, normalize_name, quote_name
 
@@ -110,7 +109,7 @@ class NamedSets(Struct):
     undeclared: UndeclaredNames
     _known: dict[str, NamedSet] = field(default_factory=dict)
 
-    def collect_sets(self, document: Document, layer: int, variables: Variables) -> None:
+    def collect_sets(self, document: EntrySourceMap, layer: int, variables: Variables) -> None:
         """Add the sets of one document, in place of those of earlier folders. A name twice in a folder is an error."""
         definitions = document.value.get(self.section) if isinstance(document.value, Map) else None
         if not isinstance(definitions, Map):
