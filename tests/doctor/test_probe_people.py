@@ -5,16 +5,14 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import pytest
-from on_terminal import on_terminal
 from wire.second_dialect import FORBIDDING, SHOWN_BY_MEMBERS, second_dialect
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.doctor.probe.experiments import EXPERIMENTS
 from lmsconf.project.settings import load_settings
-from lmsconf.sandbox.service import LoggedRequest, Sandbox, SandboxResponse, json_response
+from lmsconf.sandbox.service import LoggedRequest
 
 from .served_project import BO, GDPR, MANIFEST, PROJECT, ServedProject, held
 
@@ -158,90 +156,6 @@ def test_answers_take_free_fields(open_clinic: Open, used: int, key: str, reason
     clinic = declaring(open_clinic(more={"custom_fields": fields}), CREATES)
     assert reasons(clinic)[key] == reason
     assert ("users.update-custom-field-choice.value" in reasons(clinic)) is (used == 10)
-
-
-def test_accounts_are_asked_for(open_clinic: Open) -> None:
-    """On a terminal the question says that accounts will be made; anything but yes makes none."""
-    clinic = declaring(open_clinic(), CREATES)
-    with on_terminal("no\n", streams=("stdin", "stderr")) as screen:
-        assert clinic.run("doctor", "--probe")[0] == 1
-    assert "custom fields and accounts" in screen.text
-    assert not any(one.writes for one in clinic.service.log)
-
-
-def test_all_is_learnt_whatever_manifests_declare(open_clinic: Open) -> None:
-    """Where no manifest declares people, how they are created and changed is learnt all the same, on accounts alone."""
-    clinic = open_clinic({"paging.limit": 3})
-    (clinic.folder / "lmsconf.yaml").write_text(CREATES, encoding="utf-8")
-    before = held(clinic.service)
-    lessons = clinic.probe("--content", GDPR)
-    assert {key for key, (verdict, _) in lessons.items() if verdict != "unknown"} == EXPERIMENTS.keys()
-    assert held(clinic.service) == before
-
-
-def test_what_comes_with_a_change_is_put_back(open_clinic: Open) -> None:
-    """What a service changes of the person by the way is told, and is afterwards as it was."""
-    clinics: list[ServedProject] = []
-
-    def spoils(entry: LoggedRequest) -> None:
-        if (entry.operation, entry.status) == ("manual-groups.add-members", 204):
-            clinics[0].service._on_log = None
-            person = held(clinics[0].service)["/users"][1]["userId"]
-            ask(clinics[0], f"/users/{person}/update-custom-field-choice", {"f-1": "", "f-2": ["ch-3"]})
-            ask(clinics[0], f"/users/{person}/update-metadata", {"metadata": {}})
-            ask(clinics[0], f"/users/{person}/set-custom-archived-date", {"date": 4102444800000})
-
-    clinics.append(declaring(open_clinic(more=WHOLE, on_log=spoils)))
-    before = held(clinics[0].service)
-    code, out = clinics[0].run("doctor", "--probe", "--yes", *BOTH)
-    assert code == 0, out
-    for what in ("the archive date", "the metadata", "an answer"):
-        assert f"{what} of {BO} was changed, and is restored" in out
-    assert held(clinics[0].service) == before
-
-
-class Lenient(Sandbox):
-    """A service that takes names which it does not know, and overlooks them."""
-
-    def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
-        """The answer to what is left of the request."""
-        if (method, path) == ("POST", "/users"):
-            known = self.spec["users.create"].names.values()
-            body = json.dumps({key: value for key, value in json.loads(body).items() if key in known}).encode()
-        return super().answer(method, path, query, headers, body)
-
-
-class Demanding(Sandbox):
-    """A service that makes no account without both names."""
-
-    def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
-        """A refusal, where one is missing."""
-        names = self.spec["users.create"].names
-        needed = {names["firstName"], names["lastName"]}
-        if (method, path) == ("POST", "/users") and not needed <= json.loads(body).keys():
-            return json_response(400, {"error": "bad_request", "message": "a name is missing"})
-        return super().answer(method, path, query, headers, body)
-
-
-def test_a_welcome_that_nobody_sees_is_not_learnt(open_clinic: Open) -> None:
-    """Where unknown names are overlooked, the name that keeps mails back cannot be told from any other word."""
-    clinic = declaring(open_clinic(SECOND, made=Lenient), CREATES)
-    before = held(clinic.service)
-    assert reasons(clinic, *BOTH) == {
-        **NOT_LEARNABLE,
-        "users.create.sendWelcomeEmail": "the service accepts unknown names, and a mail that is not sent "
-        "leaves no trace",
-    }
-    assert held(clinic.service) == before
-
-
-@pytest.mark.parametrize("dialect", [{}, SECOND], ids=["assumed", "second"])
-def test_names_may_be_needed_with_the_email(open_clinic: Open, dialect: dict[str, str | int]) -> None:
-    """Three names at once are found where an account cannot be had with fewer."""
-    clinic = declaring(open_clinic(dialect, made=Demanding), CREATES)
-    lessons = clinic.probe(*BOTH)
-    for key in ACCOUNT:
-        assert lessons[key] == ("found", SECOND[key]) if dialect else lessons[key][0] == "confirmed"
 
 
 class _Interrupting:
