@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Final
 
@@ -76,7 +76,7 @@ def verify_grant(
     """Poll until every id that the call grants is visible. Raises NoEffect when the time for that is over."""
     call = SentCall(sent.path_values(client.spec), sent.body)
     granted = frozenset(check.granted(call))
-    missing: Collection[str] = granted
+    missing = granted
     for _ in resolver.poll_visibility():
         missing = granted.difference(check.visible(client.call, call))
         if not missing:

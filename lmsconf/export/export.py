@@ -14,6 +14,7 @@ from lmsconf.export.manifest_files import entries_of, order_kinds, render_files,
 from lmsconf.export.verify_empty_plan import EmptyPlanCheck, deletes_undeclared
 from lmsconf.kinds.export import unread_value_notes
 from lmsconf.kinds.planning import match_kind
+from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
 from lmsconf.kinds.shared.kind_names import USER
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
@@ -22,7 +23,7 @@ from lmsconf.model.names import matches_patterns
 from lmsconf.model.plan import Plan
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.planner.context import CallTemplates, PlanContext
+from lmsconf.planner.context import PlanContext
 from lmsconf.planner.kind import Kind
 from lmsconf.planner.manifest_entries import ExportedEntry, LiveNames, UnexportableRow
 from lmsconf.planner.plan import make_plan
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from lmsconf.export.manifest_files import TeamRule
 
 
+_A_PART = "A partial export could be mistaken for a complete one. Try again, or select other kinds with --kind."
+_UNMANAGED = "It stays as it is, unmanaged."
 _MOST_PROBLEMS = 20
 """How many problems of one sort are reported individually."""
 
@@ -54,7 +57,7 @@ def export_snapshot(
     snapshot: Snapshot,
     kinds: Mapping[str, Kind],
     policy: Policy,
-    call_templates: CallTemplates,
+    call_templates: SpecCallTemplates,
     *,
     only_kinds: Collection[str] | None = None,
     existing_manifests: Manifests | None = None,
@@ -67,7 +70,9 @@ def export_snapshot(
     """
     ordered = order_kinds(kinds)
     names = [kind.name for kind in ordered if not kind.is_person] if only_kinds is None else only_kinds
-    _refuse_parts(snapshot, names)
+    for name in names:
+        if (why := snapshot.of(name).incomplete) is not None:
+            raise LmsconfError(f"what kind {name} holds was not read completely: {why}", hint=_A_PART)
     wanted = [kind for kind in ordered if kind.name in names]
     policy = replace(policy, only=(), excluded=(), additive=False)
     existing_manifests = existing_manifests or Manifests()
@@ -90,10 +95,17 @@ def export_snapshot(
         files=_files(entries, check.skipped, live, kinds, by),
         counts={name: len(exported) for name, exported in of_kind.items()},
         problems=(
-            *_first(_skipped(check.skipped)),
-            *_first(_notes(entries)),
+            *_first(
+                _warning("export/left-out", f"left out: {unexportable_line(row)}", row.address, _UNMANAGED)
+                for row in check.skipped
+            ),
+            *_first(
+                _warning("export/in-part", f"{entry.address}: {note}", entry.address, None)
+                for entry in entries
+                for note in entry.notes
+            ),
             *unread_value_notes(of_kind.get(USER, ()), snapshot),
-            *_first(_losses(plan)),
+            *_first(_loss(change.address) for change in plan.changes if deletes_undeclared(change)),
         ),
         left_alone=len(new) - len(managed),
         declared=len(rows) - len(new),
@@ -101,7 +113,7 @@ def export_snapshot(
 
 
 def _files(
-    entries: Iterable[ExportedEntry],
+    entries: Sequence[ExportedEntry],
     skipped: Sequence[UnexportableRow],
     live: LiveNames,
     kinds: Mapping[str, Kind],
@@ -122,7 +134,7 @@ def _files(
 
 
 def _live_names(
-    snapshot: Snapshot, kinds: Mapping[str, Kind], policy: Policy, call_templates: CallTemplates
+    snapshot: Snapshot, kinds: Mapping[str, Kind], policy: Policy, call_templates: SpecCallTemplates
 ) -> LiveNames:
     """Return the names of the snapshot's rows, in a PlanContext of all kinds with nothing declared."""
     plain = Policy(workspace=policy.workspace, today=policy.today, timezone=policy.timezone)
@@ -130,16 +142,6 @@ def _live_names(
     for kind in kinds.values():
         match_kind(planning, kind.name, (), ())
     return LiveNames(planning, policy)
-
-
-def _refuse_parts(snapshot: Snapshot, names: Iterable[str]) -> None:
-    for name in names:
-        if (why := snapshot.of(name).incomplete) is not None:
-            raise LmsconfError(
-                f"what kind {name} holds was not read completely: {why}",
-                hint="A partial export could be mistaken for a complete one. Try again, or select other kinds with "
-                "--kind.",
-            )
 
 
 def _limited(
@@ -156,18 +158,6 @@ def _limited(
     return replace(entry, body={**entry.body, "only_in": limits})
 
 
-def _skipped(rows: Iterable[UnexportableRow]) -> Iterator[Problem]:
-    for row in rows:
-        message = f"left out: {unexportable_line(row)}"
-        yield _warning("export/left-out", message, row.address, "It stays as it is, unmanaged.")
-
-
-def _notes(entries: Iterable[ExportedEntry]) -> Iterator[Problem]:
-    for entry in entries:
-        for note in entry.notes:
-            yield _warning("export/in-part", f"{entry.address}: {note}", entry.address, None)
-
-
 def _first(problems: Iterable[Problem]) -> Iterator[Problem]:
     """Yield the first _MOST_PROBLEMS problems, and the number of the others."""
     every = list(problems)
@@ -177,18 +167,13 @@ def _first(problems: Iterable[Problem]) -> Iterator[Problem]:
         yield replace(every[_MOST_PROBLEMS], message=more, hint=None, address=None)
 
 
-def _losses(plan: Plan) -> Iterator[Problem]:
-    """Warn about resources that are owned and in no manifest: the next plan would delete them."""
-    for change in plan.changes:
-        if deletes_undeclared(change):
-            message = f"{change.address}: the project owns it and no manifest declares it, so a plan would delete it"
-            hint = f'Export its kind too, or add it to `leave_alone:` in the project file: "{_pattern(change.address)}"'
-            yield _warning("export/owned", message, change.address, hint)
-
-
-def _pattern(address: Address) -> str:
-    """Return a shell pattern that matches the address and has only printable characters."""
-    return "".join(char if char.isprintable() and char not in '*?["\\' else "?" for char in str(address))
+def _loss(address: Address) -> Problem:
+    """Warn about a resource that is owned and in no manifest: the next plan would delete it."""
+    message = f"{address}: the project owns it and no manifest declares it, so a plan would delete it"
+    # A shell pattern that matches the address and has only printable characters.
+    pattern = "".join(char if char.isprintable() and char not in '*?["\\' else "?" for char in str(address))
+    hint = f'Export its kind too, or add it to `leave_alone:` in the project file: "{pattern}"'
+    return _warning("export/owned", message, address, hint)
 
 
 def _warning(code: str, message: str, address: Address, hint: str | None) -> Problem:
@@ -207,7 +192,11 @@ class DeclaredRows(Struct, frozen=True):
 
 
 def find_declared_rows(
-    existing: Manifests, snapshot: Snapshot, kinds: Mapping[str, Kind], policy: Policy, call_templates: CallTemplates
+    existing: Manifests,
+    snapshot: Snapshot,
+    kinds: Mapping[str, Kind],
+    policy: Policy,
+    call_templates: SpecCallTemplates,
 ) -> DeclaredRows:
     """Return the live rows that manifests declare or delete; rows that are deleted together with those included."""
     # Without ownership: rows that are owned but not declared are to be exported.

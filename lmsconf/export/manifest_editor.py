@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import tzinfo
 from pathlib import Path
 from typing import cast
@@ -142,23 +142,21 @@ class ManifestEditor(Struct):
     def _drop_absent(self, finding: DriftFinding, source: SourceLocation) -> None:
         """Remove the entry of a live resource from `absent`."""
         page, node = self._node(finding, source)
-        kind = self.kinds[finding.address.kind]
-        if kind.entry_items is not None:
-            remove_item(page, kind.entry_items, find_absent_item(page, kind.entry_items, node, finding))
-        else:
-            _remove(page, node)
+        items = self.kinds[finding.address.kind].entry_items
+        _remove_declaration(page, items, node if items is None else find_absent_item(page, items, node, finding))
 
     def _take_over(self, finding: DriftFinding, source: SourceLocation) -> None:
         if finding.state is DriftState.RENAMED and finding.live is None:
-            raise _unclear(finding, source)
+            # The user must choose one of the candidates.
+            names = " and ".join(str(candidate.address) for candidate in finding.candidates)
+            lines = " or ".join(candidate.line for candidate in finding.candidates)
+            hint = f"Write {lines} beside its name, or the new name by hand."
+            raise refused_edit(f"it may be any of {names}", source, hint)
         page, node = self._node(finding, source)
         kind = self.kinds[finding.address.kind]
         items = kind.entry_items
         if finding.state not in (DriftState.CHANGED, DriftState.RENAMED):
-            if items is not None:
-                remove_item(page, items, node)
-            else:
-                _remove(page, node)
+            _remove_declaration(page, items, node)
             return
         for change in finding.fields:
             if items is not None:
@@ -225,13 +223,6 @@ class ManifestEditor(Struct):
         rename_part_references(everywhere, self.kinds, finding.address, normalize_name(old), new)
 
 
-def _unclear(finding: DriftFinding, source: SourceLocation) -> ProblemsFound:
-    """Return the error for a resource with several candidates under other names: the user must choose one."""
-    names = " and ".join(str(candidate.address) for candidate in finding.candidates)
-    lines = " or ".join(candidate.line for candidate in finding.candidates)
-    return refused_edit(f"it may be any of {names}", source, f"Write {lines} beside its name, or the new name by hand.")
-
-
 def _remove(page: YamlEditor, node: Node) -> None:
     """Remove an entry from its section, with the comment about it. Raises ProblemsFound."""
     if node.parent is None or node.parent.kind != "list":
@@ -296,8 +287,11 @@ def _set(page: YamlEditor, owner: Node, key: str, live: Json, default: Node | No
         set_key(page, owner, key, live)
 
 
-def remove_item(editor: YamlEditor, items: EntryItems, item: Node) -> None:
-    """Remove an item; if it is the last, remove the entry. Raises ProblemsFound."""
+def _remove_declaration(editor: YamlEditor, items: EntryItems | None, item: Node) -> None:
+    """Remove an entry; for a kind with items an item, and the entry with its last one. Raises ProblemsFound."""
+    if items is None:
+        _remove(editor, item)
+        return
     block = _block(editor, items, item)
     if item.parent is None or any(one is None or one.kind != "list" for one in (item.parent, block.parent)):
         raise _elsewhere(editor, "this", items, item)
@@ -335,7 +329,7 @@ def _elsewhere(page: YamlEditor, which: str, items: EntryItems, node: Node) -> P
     return refused_edit(f"{which} {items.noun} is not written out here", page.location_of(node))
 
 
-def rename_references(editors: Iterable[YamlEditor], kinds: Mapping[str, Kind], kind: str, old: str, new: str) -> None:
+def rename_references(editors: Sequence[YamlEditor], kinds: Mapping[str, Kind], kind: str, old: str, new: str) -> None:
     """Rename a resource in every reference to it."""
     trails = [trail for other_kind in kinds.values() for trail in other_kind.references.get(kind, ())]
     for page, node in _reached(editors, trails):
@@ -343,10 +337,9 @@ def rename_references(editors: Iterable[YamlEditor], kinds: Mapping[str, Kind], 
 
 
 def rename_part_references(
-    editors: Iterable[YamlEditor], kinds: Mapping[str, Kind], address: Address, old: str, new: str
+    editors: Sequence[YamlEditor], kinds: Mapping[str, Kind], address: Address, old: str, new: str
 ) -> None:
     """Rename a part of a resource, such as a choice of a field, in every reference to it."""
-    editors = list(editors)
     for kind in kinds.values():
         for reference in kind.part_references.get(address.kind, ()):
             for page, node in _reached(editors, [reference.at]):
@@ -368,12 +361,9 @@ def _rename_node(page: YamlEditor, node: Node, old: str, new: str, same: Callabl
         replace_value(page, node, escape_variables(new))
 
 
-def _reached(pages: Iterable[YamlEditor], trails: Iterable[Trail]) -> Iterator[tuple[YamlEditor, Node]]:
-    trails = list(trails)
-    for page in pages:
-        for root in page.roots:
-            for trail in trails:
-                yield from ((page, node) for node in _below(root, trail))
+def _reached(pages: Sequence[YamlEditor], trails: Sequence[Trail]) -> Iterator[tuple[YamlEditor, Node]]:
+    roots = ((page, root) for page in pages for root in page.roots)
+    yield from ((page, node) for page, root in roots for trail in trails for node in _below(root, trail))
 
 
 def _below(node: Node, trail: Trail) -> Iterator[Node]:

@@ -78,54 +78,38 @@ def find_run(root: Path, name: str) -> RecordedRun:
 
 def parse_journal(name: str, content: bytes) -> RecordedRun:
     """Return the run in a journal of that name and content, as far as its lines can be read."""
-    fold = _Fold()
+    run, calls, seen, damaged = RecordedRun(name=name), dict[str, RecordedCall](), dict[str, str](), 0
     for entry in decode_lines(content):
-        fold.take(entry)
-    return RecordedRun(
-        name=name,
-        opening=fold.opening,
-        calls=tuple(fold.calls.values()),
-        ending=fold.ending,
-        damaged=fold.damaged,
-        seen=fold.seen,
-    )
-
-
-class _Fold:
-    """Folds the entries of a journal, in order, into the parts of a RecordedRun."""
-
-    def __init__(self) -> None:
-        self.opening: JournalHeader | None = None
-        self.calls: dict[str, RecordedCall] = {}
-        self.ending: RunEnding | None = None
-        self.damaged = 0
-        self.seen: dict[str, str] = {}
-
-    def take(self, entry: dict[str, Json] | None) -> None:
         try:
-            self._take(entry or {})
+            run = _with_entry(run, entry or {}, calls, seen)
         except (ValueError, OverflowError):
             # The line is damaged, or a newer lmsconf wrote an event or value that this one does not support.
-            self.damaged += 1
+            damaged += 1
+    return replace(run, calls=tuple(calls.values()), seen=seen, damaged=damaged)
 
-    def _take(self, entry: dict[str, Json]) -> None:
-        at = from_json(entry.get("at"), datetime).astimezone(UTC)
-        match entry:
-            case {"event": "run", "format": str(format)} if format == FORMAT:
-                self.opening = replace(from_json(entry, JournalHeader), started=at)
-            case {"event": "end"}:
-                self.ending = replace(from_json(entry, RunEnding), at=at)
-            case {"event": "seen", "key": str(key), "value": str(value)}:
-                self.seen[key] = value
-            case {"event": "intent"}:
-                sent = from_json({**entry, "status": CallState.IN_FLIGHT.value}, RecordedCall)
-                self.calls[sent.call] = replace(sent, begun=at)
-            case {"event": "outcome"}:
-                ended = from_json(entry, RecordedCall)
-                before = self.calls.get(ended.call)
-                self.calls[ended.call] = replace(ended, begun=before.begun if before else None, ended=at)
-            case _:
-                raise ValueError("there is no such event, or it has another format")
+
+def _with_entry(
+    run: RecordedRun, entry: dict[str, Json], calls: dict[str, RecordedCall], seen: dict[str, str]
+) -> RecordedRun:
+    """Return a run with an entry of its journal; add a call to `calls`, and a value of the dialect to `seen`."""
+    at = from_json(entry.get("at"), datetime).astimezone(UTC)
+    match entry:
+        case {"event": "run", "format": str(format)} if format == FORMAT:
+            return replace(run, opening=replace(from_json(entry, JournalHeader), started=at))
+        case {"event": "end"}:
+            return replace(run, ending=replace(from_json(entry, RunEnding), at=at))
+        case {"event": "seen", "key": str(key), "value": str(value)}:
+            seen[key] = value
+        case {"event": "intent"}:
+            sent = from_json({**entry, "status": CallState.IN_FLIGHT.value}, RecordedCall)
+            calls[sent.call] = replace(sent, begun=at)
+        case {"event": "outcome"}:
+            ended = from_json(entry, RecordedCall)
+            before = calls.get(ended.call)
+            calls[ended.call] = replace(ended, begun=before.begun if before else None, ended=at)
+        case _:
+            raise ValueError("there is no such event, or it has another format")
+    return run
 
 
 def _journals(root: Path, url: str | None = None) -> list[Path]:

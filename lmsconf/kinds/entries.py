@@ -19,7 +19,6 @@ from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, GROUP,
 from lmsconf.kinds.shared.manifest_entries import declared_lists, delete_entry_by_name, desired_resource_by_name
 from lmsconf.kinds.smart_group.types import find_unknown_choices, parse_smart_group
 from lmsconf.kinds.user.parse import parse_absent_person, parse_person
-from lmsconf.kinds.user.people_directory import people_addresses
 from lmsconf.model.address import Address
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.planner.manifest_entries import ManifestEntry
@@ -74,7 +73,8 @@ def dependencies(declared: DesiredResource[Any]) -> list[Address]:
         return [spec.audience]
     conditions = spec.conditions or () if kind == SMART_GROUP else ()
     fields = [Address.of(CUSTOM_FIELD, condition.field) for condition in conditions]
-    return [*fields, *(address for _, people in declared_lists(spec) for address in people_addresses(people))]
+    people = (person for _, listed in declared_lists(spec) for person in sorted(listed.named_emails))
+    return [*fields, *(Address.of(USER, person) for person in people)]
 
 
 def named_emails(entry: DesiredResource[Any] | DeleteEntry[Any]) -> Iterable[str]:

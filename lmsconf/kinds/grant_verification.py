@@ -6,7 +6,7 @@ or names of choices (API specification, Users).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from msgspec import Struct
@@ -61,8 +61,8 @@ class GrantVerification(NamedTuple):
     not visible, with the places {missing} and {granted} for their number. spared: what is therefore not done.
     """
 
-    granted: Callable[[SentCall], Collection[str]]
-    visible: Callable[[GetRequest, SentCall], Collection[str]]
+    granted: Callable[[SentCall], Collection[Hashable]]
+    visible: Callable[[GetRequest, SentCall], Collection[Hashable]]
     missing: str
     spared: str = "nobody is removed"
 
@@ -143,39 +143,22 @@ def _targets(get: GetRequest, sent: SentCall) -> frozenset[RemoteId]:
     return frozenset(parse_target_row(content, one).target for one in object_list(answer, "targets"))
 
 
-class _SentAnswer(NamedTuple):
-    """One part of an answer that a call sets: a choice by id or by name, or a text."""
-
-    field: str
-    value: str
+def _answers(call: SentCall) -> frozenset[tuple[str, str]]:
+    """Return the parts of the answers that a call sets: (field, choice by id or by name, or text)."""
+    return frozenset((field, normalize_name(value)) for field, value in decode_answers_body(call.body))
 
 
-def _key(answer: _SentAnswer) -> str:
-    return f"{answer.field}\n{answer.value}"
-
-
-def _answers(call: SentCall) -> frozenset[str]:
-    return frozenset(map(_key, _sent_answers(call)))
-
-
-def _sent_answers(call: SentCall) -> Iterator[_SentAnswer]:
-    """Yield what a call sets; an empty answer sets nothing."""
-    for field, value in decode_answers_body(call.body):
-        yield _SentAnswer(field, normalize_name(value))
-
-
-def _visible_answers(get: GetRequest, call: SentCall) -> set[str]:
+def _visible_answers(get: GetRequest, call: SentCall) -> set[tuple[str, str]]:
     """Return which of the answers of a call the person has now."""
     person = require_object(get("users.get", path=dict(call.path)), "a user")
-    sent = list(_sent_answers(call))
-    ids = set(_choice_ids(person.get("customFields")))
-    visible = {_key(one) for one in sent if one.value in ids}
+    sent, ids = _answers(call), set(_choice_ids(person.get("customFields")))
+    visible = {(field, value) for field, value in sent if value in ids}
     if len(visible) == len(sent):
         return visible
     # Texts, and choices that are shown by name, may be those of another field: only its definition tells.
     fields: dict[str, FieldRow] = {row.id: row for row in _fields(get)}
     held = {answer.field: answer for answer in try_parse_answers(person) or ()}
-    return visible | {_key(one) for one in sent if _has(held, fields.get(one.field), one)}
+    return visible | {(field, value) for field, value in sent if _has(held, fields.get(field), value)}
 
 
 def _choice_ids(value: Json) -> Iterator[str]:
@@ -196,7 +179,7 @@ def _fields(get: GetRequest) -> list[FieldRow]:
     return [parse_field_row(row) for row in object_list(data, CUSTOM_FIELDS.rows)]
 
 
-def _has(held: Mapping[str, AnswerRow], field: FieldRow | None, wanted: _SentAnswer) -> bool:
+def _has(held: Mapping[str, AnswerRow], field: FieldRow | None, wanted: str) -> bool:
     """Whether an answer is among those of a person, which name the field by its name or its id."""
     if field is None:
         return False
@@ -204,7 +187,7 @@ def _has(held: Mapping[str, AnswerRow], field: FieldRow | None, wanted: _SentAns
     if answer is None:
         return False
     if field.type == "TEXT":
-        return normalize_name(answer.as_text) == wanted.value
+        return normalize_name(answer.as_text) == wanted
     both = ({str(choice.id), normalize_name(choice.name)} for choice in field.choices)
-    shown = set[str]().union({wanted.value}, *(one for one in both if wanted.value in one))
+    shown = {wanted}.union(*(one for one in both if wanted in one))
     return any(normalize_name(choice) in shown for choice in answer.picked)

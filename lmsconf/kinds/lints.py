@@ -14,7 +14,7 @@ from lmsconf.kinds.manual_group.types import FEWEST_MEMBERS, GroupRow, ManualGro
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, EVERYONE, GROUP, SMART_GROUP, USER
 from lmsconf.kinds.shared.manifest_entries import PeopleList
 from lmsconf.kinds.shared.times import format_time
-from lmsconf.kinds.smart_group.conditions import NumberedCondition, condition_set
+from lmsconf.kinds.smart_group.conditions import condition_set
 from lmsconf.kinds.smart_group.types import ASKING_FOR_CHOICES, DeclaredCondition, SmartGroupRow, SmartGroupSpec
 from lmsconf.kinds.user.people_directory import people_directory
 from lmsconf.model.address import Address, RemoteId
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
 def lint_declarations(context: LintContext) -> Iterator[Problem]:
     """Yield the findings about all declared resources, kind by kind."""
-    yield from lint_fields(context)
+    yield from _suspicious_choices(context)
+    yield from _unused_fields(context)
     yield from lint_groups(context)
     yield from lint_smart_groups(context)
     yield from lint_assignments(context)
@@ -44,10 +45,11 @@ def archived_people(context: LintContext) -> frozenset[str]:
 
 
 def lint_managers(
-    context: LintContext, declared: DesiredResource[Any], live: frozenset[RemoteId] | None
+    context: LintContext, declared: DesiredResource[Any], row: GroupRow | SmartGroupRow | None
 ) -> Iterator[Problem]:
-    """Yield a finding for a group whose declared managers leave it without an active one. live: None if not read."""
+    """Yield a finding for a group whose declared managers leave it without an active one. row: None for a new group."""
     people: PeopleList | None = declared.spec.managers
+    live = frozenset[RemoteId]() if row is None else row.managers
     managers = None if people is None else _managers(context, people, live)
     if managers is None or managers - archived_people(context):
         return
@@ -69,12 +71,6 @@ def _managers(context: LintContext, people: PeopleList, live: frozenset[RemoteId
     if not live <= emails.keys():
         return None
     return (frozenset(emails[id] for id in live) | people.include) - people.exclude
-
-
-def lint_fields(context: LintContext) -> Iterator[Problem]:
-    """Yield the findings about all declared fields."""
-    yield from _suspicious_choices(context)
-    yield from _unused_fields(context)
 
 
 def _suspicious_choices(context: LintContext) -> Iterator[Problem]:
@@ -137,10 +133,10 @@ def _fields_in_conditions(plan: DraftPlan) -> frozenset[str] | None:
 
 def lint_groups(context: LintContext) -> Iterator[Problem]:
     """Yield the findings about all declared groups."""
-    managers = _live_managers(context)
+    rows = _live_rows(context, GROUP)
     by_members: dict[frozenset[str], DesiredResource[ManualGroupSpec]] = {}
     for declared in context.of(GROUP):
-        yield from lint_managers(context, declared, managers.get(declared.address))
+        yield from lint_managers(context, declared, rows.get(declared.address))
         members = declared.spec.members
         if members is None or not members.whole or len(members.include) < FEWEST_MEMBERS:
             continue
@@ -155,14 +151,10 @@ def lint_groups(context: LintContext) -> Iterator[Problem]:
             )
 
 
-def _live_managers(context: LintContext) -> dict[Address, frozenset[RemoteId] | None]:
-    """Return the managers of the live groups that are declared, None where they were not read; new ones have none."""
-    if context.plan is None:
-        return {}
-    rows: list[tuple[Address, GroupRow | None]] = [
-        (match.address, match.row) for match in context.plan.results[GROUP].matches
-    ]
-    return {address: frozenset() if row is None else row.managers for address, row in rows}
+def _live_rows(context: LintContext, kind: str) -> dict[Address, Any]:
+    """Return the rows of the live resources of a kind that are declared."""
+    matches = () if context.plan is None else context.plan.results[kind].matches
+    return {match.address: match.row for match in matches}
 
 
 _FEWEST: Final = 2
@@ -171,12 +163,11 @@ _FEWEST: Final = 2
 
 def lint_smart_groups(context: LintContext) -> Iterator[Problem]:
     """Yield the findings about all declared smart groups."""
-    types, rows = _known_field_types(context), _live_smart_groups(context)
-    by_conditions: dict[frozenset[NumberedCondition], DesiredResource[SmartGroupSpec]] = {}
+    types, rows = _known_field_types(context), _live_rows(context, SMART_GROUP)
+    by_conditions: dict[tuple[DeclaredCondition, ...], DesiredResource[SmartGroupSpec]] = {}
     for declared in context.of(SMART_GROUP):
         row = rows.get(declared.address)
-        managers = row.managers if row is not None else frozenset()
-        yield from lint_managers(context, declared, managers)
+        yield from lint_managers(context, declared, row)
         if declared.spec.conditions is None:
             continue
         impossible = list(_impossible(declared, row, types))
@@ -199,11 +190,6 @@ def _known_field_types(context: LintContext) -> Mapping[str, str]:
     return {one.address.name: one.spec.type for one in context.of(CUSTOM_FIELD) if one.spec.type is not None}
 
 
-def _live_smart_groups(context: LintContext) -> dict[Address, SmartGroupRow]:
-    matches = () if context.plan is None else context.plan.results[SMART_GROUP].matches
-    return {match.address: match.row for match in matches if match.row is not None}
-
-
 def _impossible(
     declared: DesiredResource[SmartGroupSpec], row: SmartGroupRow | None, types: Mapping[str, str]
 ) -> Iterator[Problem]:
@@ -213,7 +199,8 @@ def _impossible(
         return
     common: dict[str, frozenset[str]] = {}
     for position, condition in enumerate(declared.spec.conditions or ()):
-        if not _names_single_choices(condition, types):
+        asks = condition.choices and condition.system_condition in ASKING_FOR_CHOICES
+        if not asks or types.get(condition.field) != "CHOICE":
             continue
         before = common.get(condition.field)
         common[condition.field] = condition.choices if before is None else before & condition.choices
@@ -225,11 +212,6 @@ def _impossible(
                 source=declared.places.at("conditions", position),
                 address=declared.address,
             )
-
-
-def _names_single_choices(condition: DeclaredCondition, types: Mapping[str, str]) -> bool:
-    single = types.get(condition.field) == "CHOICE"
-    return single and bool(condition.choices) and condition.system_condition in ASKING_FOR_CHOICES
 
 
 def _size(context: LintContext, declared: DesiredResource[SmartGroupSpec]) -> Iterator[Problem]:
@@ -354,13 +336,10 @@ class _Audiences:
         keys = {(condition.field, min(condition.choices)) for condition in conditions if condition.choices}
         candidates = {one.address: one for key in sorted(keys) for one in self._by_choice.get(key, ())}
         for address, other in candidates.items():
-            if address != declared.address and _contains(self._conditions[other.spec.audience], conditions):
+            wide = self._conditions[other.spec.audience]
+            # Everybody who meets all of `conditions` meets all of `wide`, for certain.
+            if address != declared.address and all(any(_implies(one, asked) for one in conditions) for asked in wide):
                 yield other
-
-
-def _contains(wide: Iterable[DeclaredCondition], narrow: Iterable[DeclaredCondition]) -> bool:
-    """Return whether everybody who meets all conditions of `narrow` meets all of `wide`, for certain."""
-    return all(any(_implies(condition, other) for condition in narrow) for other in wide)
 
 
 def _implies(condition: DeclaredCondition, other: DeclaredCondition) -> bool:
@@ -386,16 +365,13 @@ def _overruled(declared: _Assignment, around: Iterable[_Assignment]) -> Iterator
 
 def _contradiction(narrow: AssignmentSpec, wide: AssignmentSpec) -> str | None:
     """Return what an assignment to a larger audience overrules; None for nothing."""
-    if wide.mandatory and not narrow.mandatory and _overlap(narrow, wide):
+    overlap = _begins_by(narrow, wide.visible_until) and _begins_by(wide, narrow.visible_until)
+    if wide.mandatory and not narrow.mandatory and overlap:
         return f"it is optional, and mandatory for {wide.audience}, which contains its audience"
     same = (narrow.visible_from, narrow.visible_until) == (wide.visible_from, wide.visible_until)
     if wide.mandatory == narrow.mandatory and not same and _lies_within(narrow, wide):
         return f"its window hides nothing: that of {wide.audience}, which contains its audience, is open longer"
     return None
-
-
-def _overlap(one: AssignmentSpec, other: AssignmentSpec) -> bool:
-    return _begins_by(one, other.visible_until) and _begins_by(other, one.visible_until)
 
 
 def _begins_by(spec: AssignmentSpec, moment: datetime | None) -> bool:

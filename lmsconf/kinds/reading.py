@@ -16,22 +16,21 @@ from msgspec.structs import replace
 
 from lmsconf.errors import InvalidResponse, Rejected
 from lmsconf.kinds.content_target.read import find_empty_group_listings, read_assignments, reread_assignments
-from lmsconf.kinds.custom_field.read import can_reread_fields, read_fields, reread_fields
-from lmsconf.kinds.manual_group.read import can_reread_groups, read_groups, reread_groups
+from lmsconf.kinds.custom_field.read import read_fields, reread_fields
+from lmsconf.kinds.manual_group.read import read_groups, reread_groups
+from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
 from lmsconf.kinds.smart_group.read import (
-    can_reread_smart_groups,
     find_unlisted_fields,
     read_smart_groups,
     reread_smart_groups,
 )
-from lmsconf.kinds.user.read import can_reread_people, read_people, reread_people
+from lmsconf.kinds.user.read import read_people, reread_people
 from lmsconf.model.api import Api
-from lmsconf.model.plan import Change
+from lmsconf.model.plan import Action, Change
 from lmsconf.model.snapshot import Listing, Snapshot
-from lmsconf.planner.context import CallTemplates
 from lmsconf.planner.kind import Kind
-from lmsconf.planner.reading import ReadContext, ReadScope, changes_of
+from lmsconf.planner.reading import ReadContext, ReadScope, changed_keys, changes_of, is_cheaper_by_id
 
 _READ: Final[Mapping[str, Callable[[ReadContext], Listing[Any] | None]]] = {
     USER: read_people,
@@ -51,8 +50,17 @@ _REREAD: Final[Mapping[str, Callable[[Api, Snapshot, Sequence[Change]], Listing[
 """Kind → its kept listing with the rows that changes, of any kind, touch as they are now. Raises Rejected."""
 
 
+_ABOUT_OTHERS: Final = frozenset({"email", "admin", "archived", "custom_archive_date"})
+
+
 def read_workspace(
-    api: Api, kinds: Mapping[str, Kind], wanted: ReadScope, call_templates: CallTemplates, *, url: str, taken_at: str
+    api: Api,
+    kinds: Mapping[str, Kind],
+    wanted: ReadScope,
+    call_templates: SpecCallTemplates,
+    *,
+    url: str,
+    taken_at: str,
 ) -> Snapshot:
     """Return a snapshot of what is wanted. Raises ApiError, also for a response that is not a listing.
 
@@ -64,7 +72,8 @@ def read_workspace(
 
 def read_snapshot(reading: ReadContext, *, url: str, taken_at: str) -> Snapshot:
     """Run a reading, and return its snapshot, as `read_workspace` does; what its jobs share can be read on."""
-    listings = run_jobs(reading)
+    results = reading.api.together({kind: partial(_run, reading, kind, read) for kind, read in _READ.items()})
+    listings = reading.with_further({kind: one for kind, one in results.items() if isinstance(one, Listing)})
     name = reading.policy.workspace
     snapshot = Snapshot(workspace=name, url=url, taken_at=taken_at, people=reading.people, listings=listings)
     return mark_contradicted(snapshot)
@@ -78,12 +87,6 @@ def mark_contradicted(snapshot: Snapshot) -> Snapshot:
         if snapshot.listings[name].incomplete is None
     }
     return replace(snapshot, listings={**snapshot.listings, **doubts})
-
-
-def run_jobs(reading: ReadContext) -> dict[str, Listing[Any]]:
-    """Run the jobs of all kinds, and return what they read. Raises what the first one failed with."""
-    results = reading.api.together({kind: partial(_run, reading, kind, read) for kind, read in _READ.items()})
-    return reading.with_further({kind: one for kind, one in results.items() if isinstance(one, Listing)})
 
 
 def _run(reading: ReadContext, kind: str, read: Callable[[ReadContext], Listing[Any] | None]) -> Listing[Any] | None:
@@ -104,11 +107,17 @@ def can_reread(kept: Snapshot, changes: Sequence[Change]) -> bool:
     count, what the resource itself does not show.
     """
     of = partial(changes_of, changes=changes)
+    fields, people, groups, smart_groups = map(of, (CUSTOM_FIELD, USER, GROUP, SMART_GROUP))
     return (
-        can_reread_fields(of(CUSTOM_FIELD))
-        and can_reread_people(kept, of(USER))
-        and can_reread_groups(kept, of(GROUP))
-        and can_reread_smart_groups(of(SMART_GROUP))
+        # Answers go with a field or a choice, and assignments of any content with a group.
+        not any(one.action is Action.DELETE for one in (*fields, *groups, *smart_groups))
+        and not any(part.removed for one in fields for part in one.fields)
+        # Which smart groups lose a condition with a deleted field shows only in all of them.
+        and not any(one.is_effect for one in smart_groups)
+        # Any account may have a new e-mail already, and the others decide whether the right of an admin may go.
+        and all(one.action is Action.UPDATE and not changed_keys(one) & _ABOUT_OTHERS for one in people)
+        and is_cheaper_by_id(len(people), kept.people)
+        and is_cheaper_by_id(2 * len(groups), kept.people)
     )
 
 

@@ -190,17 +190,16 @@ def _explain_lint(code: str) -> KeyExplanation:
     if rule is None:
         raise UsageError(f'there is no lint "{shorten(code)}"', hint=did_you_mean(code, RULES) or known_names(RULES))
     where = "validate and plan" if rule.in_validate else "plan"
-    paragraphs = (rule.title, rule.why, rule.remedy, f"Known from: {rule.known_from}")
     return KeyExplanation(
         path=code,
         type=f"lint, {rule.level} by default, in {where}",
-        meaning="\n\n".join(paragraphs),
+        meaning="\n\n".join((rule.title, rule.why, rule.remedy, f"Known from: {rule.known_from}")),
         keys=_LINT_KEYS,
     )
 
 
 def _unknown(word: str, path: tuple[str, ...], known: Sequence[str]) -> UsageError:
-    """Return the error for a word that is no key at a path. known: what is; the hint is the nearest."""
+    """Return the error for a word that is not a key at a path. known: what is; the hint is the nearest."""
     if path:
         message, hint = f"{'.'.join(path)} has no key", known_names(known) if known else "It has no keys."
     elif "/" in word:

@@ -168,17 +168,10 @@ class Map(dict[str, Json]):
         for number, (key, value) in enumerate([*self.items()]):
             yield key, value, self.source.marks[self.first + 2 * number + 1]
 
-    def mark(self, step: str | int) -> Mark | None:
-        """Return the mark of the value under a key."""
-        return self._mark(step, 1)
-
-    def key_mark(self, key: str) -> Mark | None:
-        """Return the mark of the key itself."""
-        return self._mark(key, 0)
-
-    def _mark(self, key: str | int, part: int) -> Mark | None:
+    def mark(self, step: str | int, part: int = 1) -> Mark | None:
+        """Return the mark of the value under a key; of the key itself for part 0."""
         for position, known in enumerate(self):
-            if known == key:
+            if known == step:
                 return self.source.marks[self.first + 2 * position + part]
         return None
 
@@ -254,8 +247,7 @@ class EntrySourceMap(Struct, frozen=True, eq=False):
     def key(self, *path: str | int) -> SourceLocation:
         """Return the location of the last key of `path`; of its value if that is a list item."""
         node = self._walk(path[:-1])[0]
-        step = path[-1]
-        key_mark = node.key_mark(step) if isinstance(node, Map) and isinstance(step, str) else None
+        key_mark = node.mark(path[-1], 0) if isinstance(node, Map) else None
         if key_mark is None or not isinstance(node, Map):
             return self.at(*path)
         return replace(node.source.where(key_mark), each=self._each)

@@ -112,7 +112,9 @@ def sort_and_limit(problems: Iterable[Problem]) -> list[Problem]:
     ordered = sorted(problems, key=lambda problem: (problem.source or SourceLocation(""), problem.message))
     if sum(problem.is_error for problem in ordered) <= ENOUGH:
         return ordered
-    return [*ordered[:ENOUGH], _too_many(ordered[ENOUGH - 1].source)]
+    message = f"the manifests have more than {ENOUGH:,} errors; the others are not listed"
+    last = Problem(code="manifest/too-many-problems", message=message, source=ordered[ENOUGH - 1].source)
+    return [*ordered[:ENOUGH], last]
 
 
 def unknown_workspace_problems(body: Map, places: EntrySourceMap, known: Collection[str] | None) -> Iterator[Problem]:
@@ -133,11 +135,6 @@ def unknown_workspace_problems(body: Map, places: EntrySourceMap, known: Collect
                     hint=did_you_mean(name, known) or known_names(known),
                     source=places.key(key, name) if isinstance(value, dict) else places.find(name, key),
                 )
-
-
-def _too_many(source: SourceLocation | None) -> Problem:
-    message = f"the manifests have more than {ENOUGH:,} errors; the others are not listed"
-    return Problem(code="manifest/too-many-problems", message=message, source=source)
 
 
 def no_manifest_problem(folder: str) -> Problem:

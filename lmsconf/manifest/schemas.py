@@ -17,7 +17,7 @@ from lmsconf.kinds.content_target.access_tests import TEST_SCHEMA
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET
 from lmsconf.manifest.expand.expander import CHOICES, CONDITIONS, EXCEPT, USE
 from lmsconf.manifest.expand.sets import ALLOW_EMPTY, CONDITION_SETS, PEOPLE_SETS, SET, SET_SECTIONS, WINDOWS
-from lmsconf.manifest.expand.table_files import marked_paths
+from lmsconf.manifest.expand.table_files import ANY_ITEM
 from lmsconf.manifest.expand.variables import FOR_EACH, FOR_EACH_SCHEMA
 from lmsconf.manifest.nodes import KeyPath, Map, Seq
 from lmsconf.manifest.schema_check import Schema, SchemaValidator, properties, property_schema
@@ -90,8 +90,7 @@ def manifest_schema_text() -> str:
     Unlike manifest_schema, it accepts `$(name)`: editors see the variable, lmsconf validates the value it stands for.
     """
     schema = _with_variables(manifest_schema())
-    whole = {**schema, "$defs": {"variable": _VARIABLE}}
-    return json.dumps(whole, indent=2, ensure_ascii=False) + "\n"
+    return json.dumps(({**schema, "$defs": {"variable": _VARIABLE}}), indent=2, ensure_ascii=False) + "\n"
 
 
 def _unread(entry: Schema) -> dict[str, Json]:
@@ -133,7 +132,7 @@ def sheet_entry_schema(kind: Kind) -> dict[str, Json] | None:
 def item_keys(kind: Kind) -> Mapping[str, Schema]:
     """Return the keys that both an entry and its items may have, with their schemas: columns of a sheet."""
     key = kind.entry_items.key if kind.entry_items is not None else ""
-    items = {name for part in _below(property_schema(kind.schema, key)) for name in properties(part)}
+    items = {name for _, part in _parts(property_schema(kind.schema, key)) for name in properties(part)}
     return {name: cast(Schema, part) for name, part in properties(kind.schema).items() if name in items}
 
 
@@ -154,8 +153,8 @@ def set_schemas() -> Mapping[str, Mapping[str, Json]]:
     """Map each section of sets to the schema of one set; a section that no kind has lists for is left out."""
     schemas: dict[str, Mapping[str, Json]] = {}
     for kind in all_kinds().values():
-        for part in _parts(kind.schema):
-            if part.get("x-people") and not any(below.get("x-people") for below in _below(part)):
+        for _, part in _parts(kind.schema):
+            if part.get("x-people") and sum(bool(below.get("x-people")) for _, below in _parts(part)) == 1:
                 schemas.setdefault(PEOPLE_SETS, part)
             if part.get("x-conditions"):
                 schemas.setdefault(CONDITION_SETS, _shortened(part))
@@ -298,17 +297,20 @@ def _is_free(schema: Schema) -> bool:
     return "pattern" not in schema and ("string" in types if isinstance(types, list) else types == "string")
 
 
-def _parts(schema: Schema) -> Iterator[Schema]:
-    """Yield a schema and all schemas nested in it."""
-    yield schema
-    yield from _below(schema)
+def _parts(schema: Schema, path: KeyPath = ()) -> Iterator[tuple[KeyPath, Schema]]:
+    """Yield a schema and all schemas nested in it, each with the path from a value to the one that it is of."""
+    yield path, schema
+    items = schema.get("items")
+    nested = [(part, (*path, key)) for key, part in properties(schema).items()]
+    nested += [(items, (*path, ANY_ITEM))] if isinstance(items, dict) else []
+    nested += [(branch, path) for branch in cast("list[Json]", schema.get("oneOf", []))]
+    for part, below in nested:
+        yield from _parts(cast(Schema, part), below)
 
 
-def _below(schema: Schema) -> Iterator[Schema]:
-    inner = [*properties(schema).values(), *cast("list[Json]", schema.get("oneOf", [])), schema.get("items")]
-    for part in inner:
-        if isinstance(part, dict):
-            yield from _parts(part)
+def _marked_paths(schema: Schema, mark: str) -> tuple[KeyPath, ...]:
+    """Return the paths from an entry to the values that its schema marks, such as lists of people with `x-people`."""
+    return tuple(dict.fromkeys(path for path, part in _parts(schema) if part.get(mark)))
 
 
 class Section(Struct, frozen=True):
@@ -349,8 +351,8 @@ def _sections_of(kind: Kind) -> Iterator[Section]:
         kind,
         (kind.section,),
         SchemaValidator(entry_schema(kind)),
-        marked_paths(kind.schema, "x-people"),
-        marked_paths(kind.schema, "x-window"),
+        _marked_paths(kind.schema, "x-people"),
+        _marked_paths(kind.schema, "x-window"),
         None if sheet is None else SchemaValidator(sheet),
     )
     yield Section(kind, (ABSENT, kind.section), SchemaValidator(absent_entry_schema(kind)), is_absent=True)

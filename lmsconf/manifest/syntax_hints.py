@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from lmsconf.errors import SHOWN
 
@@ -33,12 +33,8 @@ class ParserError(NamedTuple):
     at: tuple[int, int]
 
 
-class Advice(NamedTuple):
-    """A message, a hint, and the 0-based position that it is about."""
-
-    message: str
-    hint: str | None
-    at: tuple[int, int]
+Advice: TypeAlias = "tuple[str, str | None, tuple[int, int]]"
+"""A message, a hint, and the 0-based position that it is about."""
 
 
 def advise_on_syntax_error(complaint: ParserError, text: str) -> Advice:
@@ -49,7 +45,7 @@ def advise_on_syntax_error(complaint: ParserError, text: str) -> Advice:
     before = lines[complaint.at[0] - 1] if 0 < complaint.at[0] <= len(lines) else ""
     return next(
         _advices(complaint, line, opened, before),
-        Advice(f"this is not YAML: {complaint.problem}", _UNSURE, complaint.at),
+        (f"this is not YAML: {complaint.problem}", _UNSURE, complaint.at),
     )
 
 
@@ -67,18 +63,18 @@ def _advices(complaint: ParserError, line: str, opened: str, before: str) -> Ite
     yield from _from_elsewhere(complaint, line, opened, before)
     yield from _glued(complaint, line, opened, before)
     if "quoted scalar" in complaint.context and "found unexpected" in complaint.problem and complaint.opened:
-        yield Advice("the quote that opens here is not closed", _closed(opened, complaint.opened[1]), complaint.opened)
+        yield ("the quote that opens here is not closed", _closed(opened, complaint.opened[1]), complaint.opened)
     char = line[complaint.at[1] : complaint.at[1] + 1]
     if "mapping values are not allowed" in complaint.problem:
         yield _colon(complaint, line)
     is_tab = "cannot start any token" in complaint.problem and char == "\t"
     if is_tab or "a tab character that violates indentation" in complaint.problem:
-        yield Advice("a tab cannot indent a line", "Indent with spaces.", complaint.at)
+        yield ("a tab cannot indent a line", "Indent with spaces.", complaint.at)
     if "cannot start any token" in complaint.problem:
-        yield Advice(f'a text cannot begin with "{char}"', quote_value_hint(line), complaint.at)
+        yield (f'a text cannot begin with "{char}"', quote_value_hint(line), complaint.at)
     if "alphabetic or numeric" in complaint.problem and complaint.opened:
         char = line[complaint.opened[1] : complaint.opened[1] + 1]
-        yield Advice(f'a text cannot begin with "{char}"', quote_value_hint(line), complaint.opened)
+        yield (f'a text cannot begin with "{char}"', quote_value_hint(line), complaint.opened)
     yield from _brackets(complaint, line, opened)
 
 
@@ -88,14 +84,12 @@ def _from_elsewhere(complaint: ParserError, line: str, opened: str, before: str)
     for row, written in (*lines, (complaint.at[0], line)):
         if _CONFLICT.fullmatch(written):
             hint = "Keep one of the two versions, and remove the lines with <<<<<<<, =======, and >>>>>>>."
-            yield Advice("git has not merged this file: a conflict is open here", hint, (row, 0))
+            yield ("git has not merged this file: a conflict is open here", hint, (row, 0))
         if _TEMPLATE.search(written):
-            yield Advice("templates are not supported", TEMPLATE_HINT, (row, 0))
+            yield ("templates are not supported", TEMPLATE_HINT, (row, 0))
         if blank := _BLANK_INDENT.match(written):
             message = f"the character U+{ord(blank[1]):04X} cannot indent a line"
-            yield Advice(
-                message, "Delete what is before the text of this line, and type spaces.", (row, blank.start(1))
-            )
+            yield (message, "Delete what is before the text of this line, and type spaces.", (row, blank.start(1)))
 
 
 def _glued(complaint: ParserError, line: str, opened: str, before: str) -> Iterator[Advice]:
@@ -110,14 +104,14 @@ def _glued(complaint: ParserError, line: str, opened: str, before: str) -> Itera
     ):
         key = _GLUED.fullmatch(written) if fits and len(written) <= SHOWN else None
         if key is not None:
-            yield Advice("a space is missing after the colon", f"Write {key[2]} {key[3]}", (row, key.start(2)))
+            yield ("a space is missing after the colon", f"Write {key[2]} {key[3]}", (row, key.start(2)))
 
 
 def _colon(complaint: ParserError, line: str) -> Advice:
     lead, value = _parts(line)
     if len(lead.rstrip()) <= complaint.at[1] and ": " in f"{value} ":
-        return Advice('": " inside a text', quote_value_hint(line), complaint.at)
-    return Advice(
+        return ('": " inside a text', quote_value_hint(line), complaint.at)
+    return (
         "a key is not expected here",
         "Give keys of one entry the same indent, and quote texts that contain a colon.",
         complaint.at,
@@ -127,14 +121,12 @@ def _colon(complaint: ParserError, line: str) -> Advice:
 def _brackets(complaint: ParserError, line: str, opened: str) -> Iterator[Advice]:
     char = line[complaint.at[1] : complaint.at[1] + 1]
     if "flow" in complaint.context and complaint.opened and char == ":" and complaint.opened[0] == complaint.at[0]:
-        yield Advice('": " inside a text', _quote_or_comma(line[: complaint.at[1]]), complaint.at)
+        yield ('": " inside a text', _quote_or_comma(line[: complaint.at[1]]), complaint.at)
     if "expected ':'" in complaint.problem and complaint.opened:
         yield from _glued_in_flow(opened[complaint.opened[1] :], complaint.opened)
-        yield Advice(
-            "this line has no colon", "Write `key: value`, or quote a text of several lines.", complaint.opened
-        )
+        yield ("this line has no colon", "Write `key: value`, or quote a text of several lines.", complaint.opened)
     if "did not find expected node content" in complaint.problem:
-        yield Advice("a value is missing here", "Remove the extra comma or bracket, or write the value.", complaint.at)
+        yield ("a value is missing here", "Remove the extra comma or bracket, or write the value.", complaint.at)
     if "flow" in complaint.context and complaint.opened:
         kind, end = ("list", "]") if "sequence" in complaint.context else ("mapping", "}")
         if kind == "mapping":
@@ -144,14 +136,12 @@ def _brackets(complaint: ParserError, line: str, opened: str) -> Iterator[Advice
             hint = f"Check quotes, commas and brackets from line {complaint.opened[0] + 1} on. {hint}"
         if char in ("]", "}"):
             hint = f"Close it with {end} before the {char}, or remove the {char} if it closes nothing."
-        yield Advice(f"the {kind} that opens at line {complaint.opened[0] + 1} is not closed here", hint, complaint.at)
+        yield (f"the {kind} that opens at line {complaint.opened[0] + 1} is not closed here", hint, complaint.at)
     if "block" in complaint.context and complaint.problem.startswith("did not find expected"):
-        yield Advice(
-            "this line does not fit the lines above it", "Check its indent, its dash and its quotes.", complaint.at
-        )
+        yield ("this line does not fit the lines above it", "Check its indent, its dash and its quotes.", complaint.at)
     if "escape" in complaint.problem:
         hint = "In single quotes a backslash is only a backslash."
-        yield Advice("this backslash does not begin an escape of YAML", hint, complaint.at)
+        yield ("this backslash does not begin an escape of YAML", hint, complaint.at)
 
 
 def _quote_or_comma(before: str) -> str:
@@ -166,16 +156,16 @@ def _glued_in_flow(rest: str, at: tuple[int, int]) -> Iterator[Advice]:
     if key is None:
         return
     if key[2][:1] in ("", ",", "}", "]"):
-        yield Advice(f"{key[1]} has no value", f"Write {key[1]}: and its value, or remove the key.", at)
+        yield (f"{key[1]} has no value", f"Write {key[1]}: and its value, or remove the key.", at)
     else:
-        yield Advice("a space is missing after the colon", f"Write {key[1]}: {key[2][:1]}…", at)
+        yield ("a space is missing after the colon", f"Write {key[1]}: {key[2][:1]}…", at)
 
 
 def _opening(before: str, char: str, at: tuple[int, int]) -> Iterator[Advice]:
     """A bracket that opens right after a word: a key without its colon."""
     word = _WORD_BEFORE.search(before[-_LONG:]) if char and char in "[{" else None
     if word is not None:
-        yield Advice(f"a colon is missing after {word[1]}", f"Write {word[1]}: {char}…", at)
+        yield (f"a colon is missing after {word[1]}", f"Write {word[1]}: {char}…", at)
 
 
 def _closed(line: str, column: int) -> str:

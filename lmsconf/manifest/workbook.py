@@ -13,10 +13,19 @@ import zlib
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation, cell_name, problem_found, shorten
-from lmsconf.manifest.expand.table import Table, TableFault, TableRow, forbidden_character_found, table_of
+from lmsconf.manifest.expand.table import (
+    WORKBOOK_ENDINGS,
+    WORKBOOK_STARTS,
+    Table,
+    TableFault,
+    TableRow,
+    WorkbookPositions,
+    forbidden_character_found,
+    table_of,
+)
 from lmsconf.model.names import FORBIDDEN, did_you_mean, normalize_name
 
 if TYPE_CHECKING:
@@ -28,10 +37,9 @@ UNPACKED: Final = 64 * 1024 * 1024
 """Maximum size of all parts together, unpacked, in bytes."""
 CELLS: Final = 1_000_000
 """Maximum number of cells, empty ones included, from A1 to the last row and column that have a value."""
-_ZIP: Final = b"PK\x03\x04"
+_ZIP, _OLD = WORKBOOK_STARTS
 _DIRECTORY_ENTRY: Final = b"PK\x01\x02"
 _CELL: Final = re.compile(rb"""\br=["']([A-Z]{1,3})([0-9]{1,7})["']""")
-_OLD: Final = b"\xd0\xcf\x11\xe0"
 _EXTRA: Final = "lmsconf[spreadsheets]"
 _OPEN_DOCUMENT: Final = b"mimetypeapplication/vnd.oasis.opendocument.spreadsheet"
 _OPEN_MANIFEST: Final = "META-INF/manifest.xml"
@@ -40,21 +48,6 @@ _FEWER: Final = "Delete the sheets that are not needed, or save the sheet as CSV
 _SMALLER: Final = "Delete what is not part of the table, or save the sheet as CSV."
 _CellValue: TypeAlias = "int | float | str | bool | datetime.date | datetime.time | datetime.timedelta"
 _Range: TypeAlias = "tuple[tuple[int, int], tuple[int, int]]"
-
-
-class WorkbookPositions(NamedTuple):
-    """Locations of the cells of one sheet."""
-
-    path: str
-    sheet: str
-
-    def where(self, line: int, column: int) -> SourceLocation:
-        """Return the location of a cell; columns count from 0."""
-        return SourceLocation(self.path, line, column + 1, sheet=self.sheet)
-
-    def row(self, line: int) -> SourceLocation:
-        """Return the location of the first cell of a row."""
-        return self.where(line, 0)
 
 
 def parse_workbook(path: str, data: bytes, sheet: str | None, where: SourceLocation) -> Table:
@@ -93,7 +86,7 @@ def _check_name(path: str, data: bytes) -> None:
     if find_spec("python_calamine") is None:
         message = f"this is {kind}: save it as CSV, or install {_EXTRA}"
         raise _refused(path, message, f"Install it with `pip install '{_EXTRA}'`, in the environment of lmsconf.")
-    if ending not in (".xlsx", ".xlsm", ".ods"):
+    if ending not in WORKBOOK_ENDINGS:
         right = PurePosixPath(path).with_suffix(".ods" if "Open" in kind else ".xlsx").name
         raise _refused(path, f"this is {kind}, not a CSV file", f"Save it as CSV, or name it {shorten(right)}.")
 
@@ -169,13 +162,12 @@ def _table(sheet: WorkbookPositions, values: list[list[_CellValue]], merged: Seq
     rows: list[TableRow] = []
     for line, cells in enumerate(values, start=1):
         texts = tuple(normalize_name(_text(cell).strip()) for cell in cells)
-        if any(texts):
-            rows.append((line, texts))
-    table = table_of(sheet, "sheet", rows)
-    for line, texts in rows:
         for column, text in enumerate(texts):
             if forbidden := FORBIDDEN.search(text):
                 raise forbidden_character_found(forbidden[0], sheet.where(line, column))
+        if any(texts):
+            rows.append((line, texts))
+    table = table_of(sheet, "sheet", rows)
     return Table(sheet, table.noun, table.header, table.columns, table.rows, tuple(_merged(table, sheet, merged)))
 
 

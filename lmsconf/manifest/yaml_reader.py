@@ -103,9 +103,8 @@ def _syntax_error(source: Source, error: yaml.MarkedYAMLError) -> ProblemsFound:
         problem=error.problem or "unreadable",
         at=(0, 0) if at is None else (at.line, at.column),
     )
-    advice = advise_on_syntax_error(complaint, source.text)
-    where = source.where(pack_mark(advice.at[0] + 1, advice.at[1] + 1))
-    return problem_found("yaml/syntax", advice.message, advice.hint, where)
+    message, hint, (line, column) = advise_on_syntax_error(complaint, source.text)
+    return problem_found("yaml/syntax", message, hint, source.where(pack_mark(line + 1, column + 1)))
 
 
 _TAG = "tag:yaml.org,2002:"

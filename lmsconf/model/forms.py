@@ -50,10 +50,11 @@ def form_to_json(value: object) -> Json:
 
 def sort_items(items: object) -> list[Json]:
     """Sort the items of an unordered list: strings as they are, other values by their JSON."""
-    return sorted(items, key=_order)  # type: ignore[call-overload,no-any-return]  # items is an iterable of Json
+    return sorted(items, key=item_order)  # type: ignore[call-overload,no-any-return]  # items is an iterable of Json
 
 
-def _order(item: Json) -> str:
+def item_order(item: Json) -> str:
+    """Return the key by which items of an unordered list are sorted."""
     return item if isinstance(item, str) else json.dumps(item, sort_keys=True, ensure_ascii=False)
 
 

@@ -10,7 +10,7 @@ from datetime import date, timedelta, tzinfo
 from math import inf
 from typing import Final, cast
 
-from msgspec import Struct, field
+from msgspec import Struct, convert, field
 from msgspec.structs import replace
 
 from lmsconf.errors import SourceLocation, UsageError
@@ -166,19 +166,12 @@ class Policy(Struct, frozen=True, kw_only=True):
 
 def saved_guard_limits(limits: Mapping[str, Mapping[str, Json]], policy: Mapping[str, Json]) -> GuardLimits:
     """Return the guards that a saved plan was evaluated with, from its limits by guard name and its policy."""
-    limits_read = {name: _saved_limit(limits[name]) if name in limits else None for name in GUARDS}
+    limits_read = {name: convert(limits[name], GuardLimit) if name in limits else None for name in GUARDS}
     protect, least = policy.get("protect"), policy.get("min_admins")
     return replace(
         GuardLimits().with_limits(limits_read),
         protect=(tuple(map(str, protect)),) if isinstance(protect, list) and protect else (),
         min_admins=least if isinstance(least, int) else GuardLimits().min_admins,
-    )
-
-
-def _saved_limit(saved: Mapping[str, Json]) -> GuardLimit:
-    count, share = saved.get("count"), saved.get("share")
-    return GuardLimit(
-        count=count if isinstance(count, int) else None, share=float(share) if isinstance(share, int | float) else None
     )
 
 
@@ -241,29 +234,29 @@ def _part(policy: Mapping[str, Json], key: str) -> Mapping[str, Json]:
 
 
 def _is_weaker(path: str, base: Json, now: Json) -> bool:
-    section = path.partition(".")[0]
-    if path in ("guards.protect", "leave_alone"):
-        return _fewer(base, now)
-    if section == "ownership":
-        return _fewer(now, base)
-    if path in ("ignore", "allow"):
-        return any(item not in _items(base) for item in _items(now))
-    if path in ("guards.min_admins", "settle", "runs.keep"):
-        return cast(float, now) < cast(float, base)
-    if path in ("plans.valid_for", "max_failures"):
-        return cast(float, now) > cast(float, base)
-    if section == "fleet_guards":
-        return base is not None and (now is None or cast(float, now) > cast(float, base))
-    if section == "guards":
-        return _looser(base, now)
-    if section == "people":
-        return now in ("skip", True)
+    match path.split("."):
+        case ["guards", "protect"] | ["leave_alone"]:
+            return _fewer(base, now)
+        case ["ownership", *_]:
+            return _fewer(now, base)
+        case ["ignore" | "allow"]:
+            return any(item not in _items(base) for item in _items(now))
+        case ["guards", "min_admins"] | ["settle"] | ["runs", "keep"]:
+            return cast(float, now) < cast(float, base)
+        case ["plans", "valid_for"] | ["max_failures"]:
+            return cast(float, now) > cast(float, base)
+        case ["fleet_guards", *_]:
+            return base is not None and (now is None or cast(float, now) > cast(float, base))
+        case ["guards", *_]:
+            return _looser(base, now)
+        case ["people", *_]:
+            return now in ("skip", True)
+        case ["lock" | "waves"]:
+            return bool(base) and not now
     if path.startswith(PREFIX):
         before, after = (LintLevel(str(DEFAULTS[path] if level is None else level)) for level in (base, now))
         return after.is_weaker_than(before)
-    if path == IN_USE:
-        return _leniency(now) > _leniency(base)
-    return path in ("lock", "waves") and bool(base) and not now
+    return path == IN_USE and _leniency(now) > _leniency(base)
 
 
 def _items(value: Json) -> list[Json]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
 
 from msgspec.structs import replace
 
@@ -12,14 +13,6 @@ from lmsconf.errors import Severity
 from lmsconf.model.address import Address, Ref, shell_quoted
 from lmsconf.model.calls import Call, Step
 from lmsconf.planner.context import PlanContext
-
-
-class DependencyCycle(Exception):  # a property of the graph, not an error of the program
-    """A dependency cycle of calls; `members` are their positions."""
-
-    def __init__(self, members: Sequence[int]) -> None:
-        super().__init__(f"{len(members)} calls wait for each other")
-        self.members = tuple(members)
 
 
 def step_dependencies(steps: Sequence[Step]) -> list[set[int]]:
@@ -42,34 +35,20 @@ def step_dependencies(steps: Sequence[Step]) -> list[set[int]]:
 
 
 def topological_order(before: Sequence[set[int]], rank: Sequence[tuple[object, ...]]) -> list[int]:
-    """Return the positions in an order that respects `before`, lowest `rank` first. Raises DependencyCycle."""
-    waiting = [len(dependencies) for dependencies in before]
-    after: defaultdict[int, list[int]] = defaultdict(list)
-    for position, dependencies in enumerate(before):
-        for earlier in dependencies:
-            after[earlier].append(position)
-    ready = [(rank[position], position) for position, count in enumerate(waiting) if not count]
-    heapq.heapify(ready)
-    out = []
-    while ready:
-        _, position = heapq.heappop(ready)
-        out.append(position)
-        for later in after[position]:
-            waiting[later] -= 1
-            if not waiting[later]:
-                heapq.heappush(ready, (rank[later], later))
-    if len(out) < len(before):
-        raise DependencyCycle(_find_cycle(before, set(range(len(before))) - set(out)))
+    """Return the positions in an order that respects `before`, lowest `rank` first.
+
+    Raises CycleError; its second argument is a cycle of positions, with the first one again at the end.
+    """
+    graph = TopologicalSorter(dict(enumerate(before)))
+    graph.prepare()
+    ready: list[tuple[tuple[object, ...], int]] = []
+    out: list[int] = []
+    while graph.is_active():
+        for position in graph.get_ready():
+            heapq.heappush(ready, (rank[position], position))
+        out.append(heapq.heappop(ready)[1])
+        graph.done(out[-1])
     return out
-
-
-def _find_cycle(before: Sequence[set[int]], left: set[int]) -> list[int]:
-    """Return one cycle among positions `left`, of which each depends on another one of them."""
-    path, at = [], min(left)
-    while at not in path:
-        path.append(at)
-        at = min(before[at] & left)
-    return path[path.index(at) :]
 
 
 StepsByResource = Sequence[tuple[Address, Sequence[Step]]]
@@ -93,9 +72,10 @@ def order_calls(planning: PlanContext, work: StepsByResource, kinds: Sequence[st
         try:
             sequence = topological_order(before, ranks)
             break
-        except DependencyCycle as cycle:
-            if not _break_cycle(planning, owners, steps, cycle.members):
-                _report_cycle(planning, [owners[position] for position in cycle.members])
+        except CycleError as error:
+            cycle = sorted(set[int](error.args[1]))
+            if not _break_cycle(planning, owners, steps, cycle):
+                _report_cycle(planning, [owners[position] for position in cycle])
                 return ()
     names = {position: f"c{number}" for number, position in enumerate(sequence, 1)}
     numbers = {position: number for number, position in enumerate(sequence)}

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Generic, TypeVar
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.model.address import RemoteId
@@ -36,23 +36,6 @@ class Claim(Struct, frozen=True, kw_only=True):
     find_source: Callable[[], SourceLocation]
     address: str
 
-    @property
-    def source(self) -> SourceLocation:
-        """Where it is declared: looked up for a problem alone."""
-        return self.find_source()
-
-
-class ClaimMatches(Struct, Generic[L]):
-    """The live row of each claim (None: to be created, or broken), unclaimed rows, and problems.
-
-    broken: positions of claims with an error.
-    """
-
-    live: list[L | None] = field(default_factory=list)
-    unclaimed: list[L] = field(default_factory=list)
-    broken: set[int] = field(default_factory=set)
-    problems: list[Problem] = field(default_factory=list)
-
 
 def match_claims(
     claims: Sequence[Claim], lives: Sequence[L], *, incomplete: str | None = None, noun: str = "resource"
@@ -63,10 +46,15 @@ def match_claims(
     A creation is an error if the listing is incomplete (`incomplete` says why), or if its name differs from another
     only in case or surrounding blanks; a name that is merely drawn alike is a warning.
     """
-    return _Matching(claims, lives, incomplete, noun).run()
+    return ClaimMatches(claims, lives, incomplete, noun)
 
 
-class _Matching(Generic[L]):
+class ClaimMatches(Generic[L]):
+    """The live row of each claim (None: to be created, or broken), unclaimed rows, and problems.
+
+    broken: positions of claims with an error.
+    """
+
     def __init__(self, claims: Sequence[Claim], lives: Sequence[L], incomplete: str | None, noun: str) -> None:
         self.claims, self.lives, self.incomplete, self.noun = claims, lives, incomplete, noun
         self.by_name: defaultdict[str, list[L]] = defaultdict(list)
@@ -74,36 +62,33 @@ class _Matching(Generic[L]):
             self.by_name[normalize_name(live.name)].append(live)
         self.taken: dict[RemoteId, int] = {}
         self.match: dict[int, L] = {}
-        self.result: ClaimMatches[L] = ClaimMatches()
+        self.broken: set[int] = set()
+        self.problems: list[Problem] = []
         self.by_claim_name = {claim.name: index for index, claim in enumerate(claims)}
-
-    def run(self) -> ClaimMatches[L]:
         self._pinned()
         self._named()
         self._circles()
         self._moved()
         self._created()
-        result = self.result
-        result.live = [None if i in result.broken else self.match.get(i) for i in range(len(self.claims))]
-        result.unclaimed = [live for live in self.lives if live.id not in self.taken]
-        return result
+        self.live = [None if i in self.broken else self.match.get(i) for i in range(len(claims))]
+        self.unclaimed = [live for live in lives if live.id not in self.taken]
 
     def _problem(
         self, index: int, code: str, message: str, hint: str | None, severity: Severity = Severity.ERROR
     ) -> None:
         claim = self.claims[index]
-        self.result.problems.append(
+        self.problems.append(
             Problem(
                 code=code,
                 message=message,
                 hint=hint,
                 severity=severity,
-                source=claim.source,
+                source=claim.find_source(),
                 address=claim.address,
             )
         )
         if severity is Severity.ERROR:
-            self.result.broken.add(index)
+            self.broken.add(index)
 
     def _take(self, index: int, live: L) -> None:
         self.taken[live.id] = index
@@ -129,7 +114,7 @@ class _Matching(Generic[L]):
                     index,
                     "identity/pinned-twice",
                     f'{claim.label}: the id "{claim.pin}" is pinned by {other.label} already',
-                    f"See {other.source}. Correct one of the two ids.",
+                    f"See {other.find_source()}. Correct one of the two ids.",
                 )
             else:
                 self._take(index, live)
@@ -199,7 +184,7 @@ class _Matching(Generic[L]):
         # A listing that may lack the new name does not show that a resource still has its earlier one.
         whole = self.incomplete is None
         for index, claim in enumerate(self.claims):
-            if whole and claim.pin is None and index not in self.match and index not in self.result.broken:
+            if whole and claim.pin is None and index not in self.match and index not in self.broken:
                 self._move(index, set())
         for index, claim in enumerate(self.claims):
             if claim.previously and self._goes_by_its_name(index):
@@ -208,11 +193,7 @@ class _Matching(Generic[L]):
     def _goes_by_its_name(self, index: int) -> bool:
         """Whether the matched live row already has the declared name."""
         live = self.match.get(index)
-        return (
-            live is not None
-            and normalize_name(live.name) == self.claims[index].name
-            and index not in self.result.broken
-        )
+        return live is not None and normalize_name(live.name) == self.claims[index].name and index not in self.broken
 
     def _settled(self, index: int) -> None:
         claim = self.claims[index]
@@ -247,7 +228,7 @@ class _Matching(Generic[L]):
                     index,
                     "identity/previously-twice",
                     f'{self.claims[index].label}: "{old}" becomes {self.claims[holder].label} already',
-                    f"See {self.claims[holder].source}. Keep the earlier name at one of the two.",
+                    f"See {self.claims[holder].find_source()}. Keep the earlier name at one of the two.",
                 )
         return False
 
@@ -262,7 +243,7 @@ class _Matching(Generic[L]):
         return False
 
     def _created(self) -> None:
-        new = [i for i in range(len(self.claims)) if i not in self.match and i not in self.result.broken]
+        new = [i for i in range(len(self.claims)) if i not in self.match and i not in self.broken]
         if not new:
             return
         names = [live.name for live in self.lives if live.id not in self.taken]
@@ -310,8 +291,7 @@ class _Matching(Generic[L]):
         )
 
     def _confusable(self, index: int, other: str) -> None:
-        name = self.claims[index].name
-        by = differing_characters(name, other) or "blanks"
+        by = differing_characters(self.claims[index].name, other) or "blanks"
         self._problem(
             index,
             "name/confusable",

@@ -6,7 +6,8 @@ would take seconds.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final, cast
 
 from msgspec import Struct
@@ -49,7 +50,7 @@ def diff_forms(before: Form, after: Form) -> tuple[FieldChange, ...]:
         change
         for report, levels in tree.items()
         for level in cast("Iterable[DiffLevel]", levels)
-        for change in (_list_changes(level) if report == _UNORDERED else [_single_change(level)])
+        for change in _changes(report, level)
     )
     return tuple(sorted(changes, key=lambda change: (order[change.path.partition(".")[0]], change.path)))
 
@@ -66,16 +67,12 @@ class _UnorderedLists:
         return True
 
 
-def _members(value: object) -> frozenset[object] | None:
+def _members(value: object) -> Collection[object] | None:
     """Return the members of an unordered list; None for any other value."""
     if isinstance(value, KeyedNames):
-        return frozenset(value.names)
-    include = value if isinstance(value, frozenset) else getattr(value, "include", None)
-    return include if isinstance(include, frozenset) else None
-
-
-def _single_change(level: DiffLevel) -> FieldChange:
-    return FieldChange(path=_path(level), before=_side(level.t1), after=_side(level.t2))
+        return value.names.keys()
+    include = getattr(value, "include", value)
+    return include if isinstance(include, frozenset | tuple) else None
 
 
 def _path(level: DiffLevel) -> str:
@@ -87,13 +84,17 @@ def _side(value: object) -> Json:
     return None if type(value).__name__ == "NotPresent" else form_to_json(value)
 
 
-def _list_changes(level: DiffLevel) -> Iterator[FieldChange]:
+def _changes(report: str, level: DiffLevel) -> Iterator[FieldChange]:
+    if report != _UNORDERED:
+        yield FieldChange(path=_path(level), before=_side(level.t1), after=_side(level.t2))
+        return
     if isinstance(level.t1, KeyedNames) and isinstance(level.t2, KeyedNames):
         yield from _keyed_changes(_path(level), level.t1.names, level.t2.names)
         return
-    old, new = _members(level.t1) or frozenset(), _members(level.t2) or frozenset()
+    old, new = Counter(_members(level.t1)), Counter(_members(level.t2))
     if old != new:
-        yield FieldChange(path=_path(level), added=_plain_all(new - old), removed=_plain_all(old - new))
+        added, removed = _plain_all((new - old).elements()), _plain_all((old - new).elements())
+        yield FieldChange(path=_path(level), added=added, removed=removed)
 
 
 def _keyed_changes(path: str, old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[FieldChange]:

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from lmsconf.model.address import Address
 from lmsconf.model.calls import Call
 from lmsconf.model.plan import Action, Change, GuardCount
 from lmsconf.planner.context import BeforeAfter, MatchResult
 from lmsconf.planner.kind import Kind
+
+_Taken: TypeAlias = tuple[str, str, str, bool]
+"""The kind of what loses something, its key in brackets, the guard that counts it, and whether it is archived."""
 
 
 def count_for_guards(
@@ -30,40 +33,42 @@ def count_for_guards(
     results: match result by kind. counted: measures that the kinds took. likely: the resource of each likely rename.
     """
     risky = list(dict.fromkeys(str(call.address) for call in calls if call.may_be_refused))
+    updated = [
+        (change.address.kind, "", "updates", sides.is_archived)
+        for change, sides in changes
+        if change.action is Action.UPDATE
+    ]
+    deleted = [
+        (change.address.kind, "", "removals" if kinds[change.address.kind].is_relation else "deletes", False)
+        for change, _ in changes
+        if change.action in (Action.DELETE, Action.REPLACE)
+    ]
+    lost = [
+        (change.address.kind, f" ({one.path})", "removals", sides.is_archived)
+        for change, sides in changes
+        for one in change.fields
+        if one.path in sides.taken
+    ]
     return (
-        *_deleted(kinds, changes, results),
+        *_of_all(kinds, deleted, results),
         *(one for change, sides in changes for one in _removed(change, sides)),
-        *_lost(kinds, changes, results),
+        *_of_all(kinds, lost, results),
         *(GuardCount(guard="recreates", of=str(address), taken=1, size=0) for address in likely),
         *(GuardCount(guard="refusals", of=address, taken=1, size=0) for address in risky),
         *counted,
-        *_updated(kinds, changes, results),
+        *_of_all(kinds, updated, results),
     )
 
 
-def _deleted(
-    kinds: Mapping[str, Kind],
-    changes: Sequence[tuple[Change, BeforeAfter]],
-    results: Mapping[str, MatchResult[Any, Any]],
+def _of_all(
+    kinds: Mapping[str, Kind], taken: Sequence[_Taken], results: Mapping[str, MatchResult[Any, Any]]
 ) -> Iterator[GuardCount]:
-    """Yield, by kind, the deletions (replacements included) of all live resources; for a relation they are removals."""
-    deleted = Counter(change.address.kind for change, _ in changes if change.action in (Action.DELETE, Action.REPLACE))
-    for kind, taken in sorted(deleted.items()):
-        guard = "removals" if kinds[kind].is_relation else "deletes"
-        yield GuardCount(guard=guard, of=f"all {kinds[kind].plural}", taken=taken, size=results[kind].live)
-
-
-def _updated(
-    kinds: Mapping[str, Kind],
-    changes: Sequence[tuple[Change, BeforeAfter]],
-    results: Mapping[str, MatchResult[Any, Any]],
-) -> Iterator[GuardCount]:
-    """Yield, by kind, the updates of all live resources."""
-    updates = [(change, sides) for change, sides in changes if change.action is Action.UPDATE]
-    changed = Counter(change.address.kind for change, _ in updates)
-    archived = Counter(change.address.kind for change, sides in updates if sides.is_archived)
-    for kind, taken in sorted(changed.items()):
-        yield from _measures("updates", f"all {kinds[kind].plural}", taken, archived[kind], results[kind].live)
+    """Yield, by kind, key and guard, how many resources lose something, of all live ones."""
+    everything = Counter((kind, key, guard) for kind, key, guard, _ in taken)
+    archived = Counter((kind, key, guard) for kind, key, guard, is_archived in taken if is_archived)
+    for (kind, key, guard), number in sorted(everything.items()):
+        of = f"all {kinds[kind].plural}{key}"
+        yield from _measures(guard, of, number, archived[kind, key, guard], results[kind].live)
 
 
 def _removed(change: Change, sides: BeforeAfter) -> Iterator[GuardCount]:
@@ -78,25 +83,6 @@ def _removed(change: Change, sides: BeforeAfter) -> Iterator[GuardCount]:
             archived = sum(item in left for item in field.removed) if left else 0
             size = sides.sizes.get(field.path, 0)
             yield from _measures("removals", f"{change.address} {field.path}", len(field.removed), archived, size)
-
-
-def _lost(
-    kinds: Mapping[str, Kind],
-    changes: Sequence[tuple[Change, BeforeAfter]],
-    results: Mapping[str, MatchResult[Any, Any]],
-) -> Iterator[GuardCount]:
-    """Yield, by kind and key, how many resources lose a single value, of all live ones."""
-    losses = [
-        (change.address.kind, one.path, sides.is_archived)
-        for change, sides in changes
-        for one in change.fields
-        if one.path in sides.taken
-    ]
-    lost = Counter((kind, key) for kind, key, _ in losses)
-    archived = Counter((kind, key) for kind, key, is_archived in losses if is_archived)
-    for (kind, key), taken in sorted(lost.items()):
-        of = f"all {kinds[kind].plural} ({key})"
-        yield from _measures("removals", of, taken, archived[kind, key], results[kind].live)
 
 
 def _measures(guard: str, of: str, taken: int, archived: int, size: int) -> Iterator[GuardCount]:

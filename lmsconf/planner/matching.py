@@ -30,8 +30,9 @@ def match_absent(
     by_id = {row.id: row for row in rows}
     for row in by_id.values():
         by_name[normalize_name(row.name)].append(row)
-    unclaimed = (name for name, of_name in by_name.items() if not claimed.issuperset(row.id for row in of_name))
-    similar = SimilarNames(unclaimed)
+    similar = SimilarNames(
+        (name for name, of_name in by_name.items() if not claimed.issuperset(row.id for row in of_name))
+    )
     deleted_ids: set[str] = set()
     for entry in absent:
         same_name = by_name.get(entry.address.name, [])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hmac
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from hashlib import sha256
 from itertools import count
 from secrets import token_hex
@@ -15,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.errors import Problem, Severity, SourceLocation
+from lmsconf.kinds.user.types import PersonRow
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.names import normalize_email
@@ -33,24 +34,6 @@ def pseudonym(salt: str, address: str) -> str:
     """Return the pseudonym of an e-mail in a snapshot with that salt: a truncated HMAC-SHA256."""
     digest = hmac.new(salt.encode(), normalize_email(address).encode("utf-8", "surrogatepass"), sha256).hexdigest()
     return _LABEL + digest[:_LENGTH]
-
-
-def random_id() -> RemoteId:
-    """Return an id that replaces the one of a person who is not shown."""
-    return RemoteId(token_hex(16))
-
-
-class LivePerson(Struct, frozen=True):
-    """A live person, as far as redaction needs to know.
-
-    email: normalized. is_active: lists with this person are compared: the account is not archived, and no other active
-    one has its e-mail. is_declared: a manifest entry of its own declares the person.
-    """
-
-    id: RemoteId
-    email: str
-    is_active: bool
-    is_declared: bool
 
 
 class UnnamedRow(SnapshotRow, frozen=True):
@@ -79,31 +62,27 @@ class RedactionContext:
     """The state of one redaction: the whole snapshot, the people who are shown, and the counts of all others.
 
     planning  its snapshot is the one to redact
-    declared  kind → all declarations, those for other workspaces included
+    active    id of a live person → whether lists with the person are compared: the account is not archived, and no
+              other active one has its e-mail
+    shown     ids of all people that the manifests name or declare
+    named     the e-mails of all people that the manifests name
+    hidden    the e-mails of live people that are nowhere in the manifests
     """
 
     def __init__(
         self,
         planning: PlanContext,
-        declared: Mapping[str, Sequence[DesiredResource[Any]]],
-        people: Iterable[LivePerson],
+        active: Mapping[RemoteId, bool],
+        shown: frozenset[RemoteId],
         *,
         named: frozenset[str],
-        quoted: frozenset[str],
+        hidden: frozenset[str],
     ) -> None:
-        """named: e-mails of the people that the manifests name. quoted: all e-mails in texts of the manifests."""
-        self.planning, self.declared = planning, declared
+        self.planning, self.shown, self.named = planning, shown, named
         self.salt = token_hex(16)
-        self.named = named
         self.incomplete: dict[str, str] = {}
-        self._people = {person.id: person for person in people}
-        self._hidden = frozenset(person.email for person in self._people.values()) - named - quoted
+        self._active, self._hidden = active, hidden
         self._counts: Counter[tuple[str, str, str, str]] = Counter()
-
-    def is_shown(self, id: RemoteId) -> bool:
-        """Whether the manifests name or declare the person with the id, who is then shown in lists."""
-        person = self._people.get(id)
-        return person is not None and (person.is_declared or person.email in self.named)
 
     def replacement_label(self, address: str) -> str:
         """Return what replaces an e-mail: a pseudonym for one that the manifests name, otherwise a random label."""
@@ -137,15 +116,13 @@ class RedactionContext:
         """Return the ids of shown people in a list, and count the others; None for a list that was not read."""
         if ids is None:
             return None
-        shown = frozenset(filter(self.is_shown, ids))
-        for id in ids - shown:
+        for id in ids - self.shown:
             self.count_person(listing, of, list, id)
-        return shown
+        return ids & self.shown
 
     def count_person(self, listing: str, of: str, list: str, id: RemoteId) -> None:
         """Count a person in a list. People who share an e-mail count as archived: neither is compared or removed."""
-        person = self._people.get(id)
-        status = "unknown" if person is None else "active" if person.is_active else "archived"
+        status = {None: "unknown", True: "active", False: "archived"}[self._active.get(id)]
         self._counts[listing, of, list, status] += 1
 
     def counted_rows(self) -> Iterator[UnnamedRow]:
@@ -155,23 +132,17 @@ class RedactionContext:
             yield UnnamedRow(listing, RemoteId(of), list, *numbers)
 
 
-class PersonPlaceholder(Struct, frozen=True):
-    """A placeholder of a person who is only counted in some list; its id is also its label."""
-
-    id: RemoteId
-    archived: bool
-
-
 class RestoreContext:
     """The state while a redacted snapshot is read: e-mails by pseudonym, and a placeholder per counted person.
 
     snapshot   the redacted snapshot
-    stand_ins  placeholders so far. Lists share none, since a redacted snapshot does not show who is in several
+    stand_ins  placeholders so far; the id of each is also its label. Lists share none, since a redacted snapshot does
+               not show who is in several
     """
 
     def __init__(self, snapshot: Snapshot, emails: Mapping[str, str]) -> None:
         self.snapshot, self._emails = snapshot, emails
-        self.stand_ins: list[PersonPlaceholder] = []
+        self.stand_ins: list[PersonRow] = []
         self._rows: defaultdict[tuple[str, str, str], list[UnnamedRow]] = defaultdict(list)
         for row in snapshot.rows(UnnamedRow):
             self._rows[row.kind, row.of, row.list].append(row)
@@ -186,9 +157,9 @@ class RestoreContext:
         for row in self._rows.get((listing, of, list), ()):
             for archived, number in ((False, row.active), (True, row.archived)):
                 for _ in range(number):
-                    stand_in = PersonPlaceholder(RemoteId(f"unnamed person {next(self._numbers)}"), archived)
-                    self.stand_ins.append(stand_in)
-                    yield stand_in.id
+                    id = RemoteId(f"unnamed person {next(self._numbers)}")
+                    self.stand_ins.append(PersonRow(id, id, archived, stand_in=True))
+                    yield id
             for _ in range(row.unknown):
                 yield RemoteId(f"unnamed {next(self._numbers)}")
 

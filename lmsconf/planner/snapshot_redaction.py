@@ -7,7 +7,9 @@ it was taken is in the workspace, so declarations about that person are not comp
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from secrets import token_hex
 from typing import Any, Final
 
 from msgspec import Struct
@@ -26,21 +28,19 @@ from lmsconf.kinds.user.types import RIGHTS, AdminRow, HolderRow, PersonRow, Per
 from lmsconf.model.address import RemoteId
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, Manifests
 from lmsconf.model.names import normalize_email, normalize_name
-from lmsconf.model.snapshot import HasId, ListedRow, Listing, Snapshot, SnapshotRedaction
+from lmsconf.model.snapshot import HasId, Listing, Snapshot, SnapshotRedaction
 from lmsconf.planner.context import PlanContext
 from lmsconf.planner.kind import Kind, in_snapshot_order
 from lmsconf.planner.reading import emails_of
 from lmsconf.planner.redaction import (
     EMAIL,
     Entry,
-    LivePerson,
     RedactionContext,
     Report,
     RestoreContext,
     UnnamedRow,
     not_compared_warning,
     pseudonym,
-    random_id,
 )
 
 _NOT_WHOLE: Final = "it was not read completely"
@@ -49,24 +49,36 @@ _NOT_WHOLE: Final = "it was not read completely"
 
 def redact_snapshot(planning: PlanContext, manifests: Manifests, kinds: Mapping[str, Kind]) -> Snapshot:
     """Return the context's snapshot, redacted to the people named by the manifests."""
-    declared = {name: [entry for entry in manifests.declared if entry.address.kind == name] for name in kinds}
-    people = [*live_people(planning.snapshot, declared[USER])]
+    snapshot, people = planning.snapshot, planning.snapshot.rows(PersonRow)
+    specs = _declared_people(snapshot, manifests.declared)
     quoted = frozenset(normalize_email(address) for text in _texts(manifests) for address in EMAIL.findall(text))
     named = named_people(manifests, kinds)
-    redaction = RedactionContext(planning, declared, people, named=named, quoted=quoted)
+    directory = PeopleDirectory.of(people)
+    redaction = RedactionContext(
+        planning,
+        # Of people who share an e-mail, none is active.
+        {row.id: row.id in directory.emails and row.name not in directory.archived for row in people},
+        frozenset(row.id for row in people if row.id in specs or row.name in named),
+        named=named,
+        hidden=frozenset(row.name for row in people) - named - quoted,
+    )
+    own: Mapping[type, Callable[[], Iterable[HasId]]] = {
+        PersonRow: partial(_people, redaction, specs, manifests.declared),
+        AdminRow: partial(_admins, redaction, specs),
+        HolderRow: partial(_holders, snapshot),
+        TargetRow: partial(_assignments, redaction),
+    }
     listings: dict[str, Listing[HasId]] = {}
     for kind in in_snapshot_order(kinds.values()):
         for row_type in kind.row_types:
             name = row_type.listing
-            if (whole := planning.snapshot.listings.get(name)) is not None:
-                rows = tuple(redact_rows(redaction, row_type))
+            if (whole := snapshot.listings.get(name)) is not None:
+                rows = tuple(own[row_type]() if row_type in own else _with_shown_people(redaction, row_type))
                 incomplete = redaction.incomplete.get(name, whole.incomplete and _NOT_WHOLE)
                 listings[name] = Listing(rows=rows, incomplete=incomplete)
     listings[UnnamedRow.listing] = Listing(rows=tuple(redaction.counted_rows()))
     pseudonyms = frozenset(pseudonym(redaction.salt, address) for address in named)
-    return replace(
-        planning.snapshot, listings=listings, redaction=SnapshotRedaction(salt=redaction.salt, named=pseudonyms)
-    )
+    return replace(snapshot, listings=listings, redaction=SnapshotRedaction(salt=redaction.salt, named=pseudonyms))
 
 
 def restore_snapshot(snapshot: Snapshot, manifests: Manifests, kinds: Mapping[str, Kind]) -> Snapshot:
@@ -83,7 +95,8 @@ def restore_snapshot(snapshot: Snapshot, manifests: Manifests, kinds: Mapping[st
     # People are last, because restoring the other listings makes placeholders of them, numbered in this order.
     for row_type in sorted(row_types, key=lambda row_type: (row_type is PersonRow, row_type.listing)):
         if (listing := listings.get(row_type.listing)) is not None:
-            rows = tuple(restore_rows(restoring, row_type))
+            restore = _RESTORED.get(row_type)
+            rows = tuple(_with_counted_people(restoring, row_type) if restore is None else restore(restoring))
             listings[row_type.listing] = replace(listing, rows=rows)
     return replace(snapshot, listings=listings)
 
@@ -144,40 +157,6 @@ _LISTS: Final[Mapping[type, tuple[str, ...]]] = {GroupRow: LISTS, SmartGroupRow:
 """Row type → its lists of people."""
 
 
-def live_people(snapshot: Snapshot, declared: Sequence[DesiredResource[PersonSpec]]) -> Iterator[LivePerson]:
-    """Yield the people of a snapshot. Of people who share an e-mail, none is active."""
-    rows = snapshot.rows(PersonRow)
-    directory, declarations = PeopleDirectory.of(rows), _Declarations.of(snapshot, declared)
-    for row in rows:
-        is_active = row.id in directory.emails and row.name not in directory.archived
-        yield LivePerson(row.id, row.name, is_active, declarations.of_row(row) is not None)
-
-
-def redact_rows(redaction: RedactionContext, row_type: type[ListedRow]) -> Iterable[HasId]:
-    """Return the rows of a listing for a redacted snapshot."""
-    own: Mapping[type, Callable[[RedactionContext], Iterable[HasId]]] = {
-        PersonRow: _people,
-        AdminRow: _admins,
-        HolderRow: _holders,
-        TargetRow: _assignments,
-    }
-    if row_type in own:
-        return own[row_type](redaction)
-    return (_with_shown_people(redaction, row) for row in redaction.planning.snapshot.rows(row_type))
-
-
-def restore_rows(restoring: RestoreContext, row_type: type[ListedRow]) -> Iterable[HasId]:
-    """Return the rows of a listing of a redacted snapshot, with a placeholder for each counted person."""
-    own: Mapping[type, Callable[[RestoreContext], Iterable[HasId]]] = {
-        PersonRow: _restored_people,
-        AdminRow: _restored_admins,
-        TargetRow: _restored_assignments,
-    }
-    if row_type in own:
-        return own[row_type](restoring)
-    return (_with_counted_people(restoring, row) for row in restoring.snapshot.rows(row_type))
-
-
 def without_unknown_people(entry: Entry, new: frozenset[str], report: Report) -> Entry | None:
     """Return an entry without people that a redacted snapshot does not know, each reported; None if it is of one.
 
@@ -201,26 +180,30 @@ def _people_of(entry: DesiredResource[Any] | DeleteEntry[Any]) -> Iterable[str]:
     return (entry.address.name, *previously) if entry.address.kind == USER else ()
 
 
-def _with_shown_people(redaction: RedactionContext, row: Any) -> Any:
-    """Return a row without undeclared people, who are counted for each of its lists."""
-    lists = {
-        key: redaction.redact_people(row.listing, row.id, key, getattr(row, key)) for key in _LISTS.get(type(row), ())
-    }
-    return replace(redaction.redact_row(row), **lists)
+def _with_shown_people(redaction: RedactionContext, row_type: type[Any]) -> Iterator[Any]:
+    """Yield the rows of a listing without undeclared people, who are counted for each list of a row."""
+    for row in redaction.planning.snapshot.rows(row_type):
+        lists = {
+            key: redaction.redact_people(row.listing, row.id, key, getattr(row, key))
+            for key in _LISTS.get(row_type, ())
+        }
+        yield replace(redaction.redact_row(row), **lists)
 
 
-def _with_counted_people(restoring: RestoreContext, row: Any) -> Any:
-    lists = {
-        key: restoring.restore_people(row.listing, row.id, key, getattr(row, key)) for key in _LISTS.get(type(row), ())
-    }
-    return replace(row, **lists)
+def _with_counted_people(restoring: RestoreContext, row_type: type[Any]) -> Iterator[Any]:
+    """Yield the rows of a listing with a placeholder for each person who is counted for a list of a row."""
+    for row in restoring.snapshot.rows(row_type):
+        lists = {
+            key: restoring.restore_people(row.listing, row.id, key, getattr(row, key))
+            for key in _LISTS.get(row_type, ())
+        }
+        yield replace(row, **lists)
 
 
 def _restored_people(restoring: RestoreContext) -> list[PersonRow]:
     """Return people with the e-mails of those who are named, and a placeholder per counted person."""
-    stand_ins = (PersonRow(one.id, one.id, one.archived, stand_in=True) for one in restoring.stand_ins)
     rows = restoring.snapshot.rows(PersonRow)
-    return [*(replace(row, email=restoring.restore_email(row.email)) for row in rows), *stand_ins]
+    return [*(replace(row, email=restoring.restore_email(row.email)) for row in rows), *restoring.stand_ins]
 
 
 def _restored_admins(restoring: RestoreContext) -> list[AdminRow]:
@@ -228,42 +211,32 @@ def _restored_admins(restoring: RestoreContext) -> list[AdminRow]:
     return [*named, *(AdminRow(id, id) for id in restoring.placeholder_ids(ADMIN, "", _ADMINS))]
 
 
-class _Declarations(Struct, frozen=True):
-    """The declarations of people that apply in one workspace, by e-mail and by pinned id."""
-
-    by_email: Mapping[str, PersonSpec]
-    by_id: Mapping[str, PersonSpec]
-
-    @staticmethod
-    def of(snapshot: Snapshot, declared: Iterable[DesiredResource[PersonSpec]]) -> _Declarations:
-        """Index declarations; for an e-mail, the first one counts."""
-        by_email: dict[str, PersonSpec] = {}
-        by_id: dict[str, PersonSpec] = {}
-        for entry in declared:
-            if entry.applies_in(snapshot.workspace):
-                for name in (entry.address.name, *entry.previously):
-                    by_email.setdefault(name, entry.spec)
-                if (pin := entry.pin(snapshot.workspace)) is not None:
-                    by_id[pin] = entry.spec
-        return _Declarations(by_email, by_id)
-
-    def of_row(self, row: PersonRow) -> PersonSpec | None:
-        """Return a person's declaration, or None for one named at most in a list."""
-        return self.by_id.get(row.id) or self.by_email.get(row.name)
+def _declared_people(snapshot: Snapshot, declared: Iterable[DesiredResource[Any]]) -> dict[RemoteId, PersonSpec]:
+    """Return the declaration of each live person who has one: by a pinned id, or else the first one of the e-mail."""
+    by_email: dict[str, PersonSpec] = {}
+    by_id: dict[str, PersonSpec] = {}
+    for entry in declared:
+        if entry.address.kind == USER and entry.applies_in(snapshot.workspace):
+            for name in (entry.address.name, *entry.previously):
+                by_email.setdefault(name, entry.spec)
+            by_id[entry.pin(snapshot.workspace) or ""] = entry.spec
+    found = ((row.id, by_id.get(row.id) or by_email.get(row.name)) for row in snapshot.rows(PersonRow))
+    return {id: spec for id, spec in found if spec is not None}
 
 
-def _people(redaction: RedactionContext) -> list[PersonRow]:
+def _people(
+    redaction: RedactionContext, specs: Mapping[RemoteId, PersonSpec], declared: Iterable[DesiredResource[Any]]
+) -> list[PersonRow]:
     """Return people with their declared attributes and a pseudonym; of undeclared ones only whether archived."""
     snapshot = redaction.planning.snapshot
-    declarations = _Declarations.of(snapshot, redaction.declared[USER])
-    names = _field_names(redaction.declared[CUSTOM_FIELD], snapshot)
+    names = _field_names(declared, snapshot)
     rows = []
     for row in snapshot.rows(PersonRow):
         label = redaction.replacement_label(row.email)
-        if redaction.is_shown(row.id):
-            rows.append(replace(_declared_part(row, declarations.of_row(row), names), email=label))
+        if row.id in redaction.shown:
+            rows.append(replace(_declared_part(row, specs.get(row.id), names), email=label))
         else:
-            rows.append(PersonRow(random_id(), label, row.archived))
+            rows.append(PersonRow(RemoteId(token_hex(16)), label, row.archived))
     return sorted(rows, key=lambda row: row.id)
 
 
@@ -290,25 +263,21 @@ def _field_names(declared: Iterable[DesiredResource[Any]], snapshot: Snapshot) -
     return {
         one.address.name: frozenset([*one.previously, live.get(RemoteId(one.pin(snapshot.workspace) or ""), "")])
         for one in declared
+        if one.address.kind == CUSTOM_FIELD
     }
 
 
-def _admins(redaction: RedactionContext) -> Iterator[AdminRow]:
+def _admins(redaction: RedactionContext, specs: Mapping[RemoteId, PersonSpec]) -> Iterator[AdminRow]:
     """Yield the admins whose rights are declared, and count the others."""
-    snapshot = redaction.planning.snapshot
-    declarations = _Declarations.of(snapshot, redaction.declared[USER])
-    specs = ((row.id, declarations.of_row(row)) for row in snapshot.rows(PersonRow))
-    with_rights = {id for id, spec in specs if spec is not None and spec.needs_live_rights}
-    for row in snapshot.rows(AdminRow):
-        if row.id in with_rights:
+    for row in redaction.planning.snapshot.rows(AdminRow):
+        if row.id in specs and specs[row.id].needs_live_rights:
             yield AdminRow(row.id, redaction.replacement_label(row.name))
         else:
             redaction.count_person(ADMIN, "", _ADMINS, row.id)
 
 
-def _holders(redaction: RedactionContext) -> Iterator[HolderRow]:
+def _holders(snapshot: Snapshot) -> Iterator[HolderRow]:
     """Keep only choices of fields: a service may show a text answer as a list of one, which looks like a choice."""
-    snapshot = redaction.planning.snapshot
     choices = (choice for field in snapshot.rows(FieldRow) for choice in field.choices)
     known = {text for choice in choices for text in (choice.id, choice.name)}
     return (row for row in snapshot.rows(HolderRow) if row.id in known)
@@ -329,7 +298,7 @@ def _assignments(redaction: RedactionContext) -> Iterator[TargetRow]:
         groups = {names[kind].get(row.target) for kind in (GROUP, SMART_GROUP)}
         if kinds and USER not in kinds:
             yield replace(row, label=redaction.redact_text(row.label) if row.label in groups else "")
-        elif audience is not None and redaction.is_shown(row.target):
+        elif audience is not None and row.target in redaction.shown:
             yield replace(row, label="")
         else:
             if kinds and audience is None:
@@ -343,3 +312,11 @@ def _restored_assignments(restoring: RestoreContext) -> Iterator[TargetRow]:
     for content, type in restoring.counted_lists(CONTENT_TARGET):
         for id in restoring.placeholder_ids(CONTENT_TARGET, content, type):
             yield TargetRow(RemoteId(content), id, type)
+
+
+_RESTORED: Final[Mapping[type, Callable[[RestoreContext], Iterable[HasId]]]] = {
+    PersonRow: _restored_people,
+    AdminRow: _restored_admins,
+    TargetRow: _restored_assignments,
+}
+"""Row type → how the rows of a redacted snapshot are restored, if there is more to do than to fill lists of people."""

@@ -61,8 +61,7 @@ def request_destination(project: ProjectFile, workspace: str, root: Path) -> Req
         values = project.pattern_values(workspace)
         token = cast("dict[str, Json]", map_texts(dict(token), lambda text: expand_pattern(text, values)))
         places["token"] = places["command"] = project.places.at(*path, "token")
-    words = cast("list[str]", token.get("command", [])) if token else []
-    programs = tuple(files_of_project(words, root))
+    programs = tuple(files_of_project((cast("list[str]", token.get("command", [])) if token else []), root))
     return RequestDestination(url=str(declared["url"]), token=token, dialect=dialect, places=places, programs=programs)
 
 

@@ -50,31 +50,28 @@ def read_project_file(root: Path) -> ProjectFile:
         raise problem_found("project/missing", f"there is no {FILE} in {root.absolute()}", hint)
     text = ManifestFileReader(root).read_yaml(path)
     reading = read_yaml(FILE, text)
-    if not reading.documents and not reading.problems:
-        raise problem_found("project/empty", "the project file is empty", _EMPTY_HINT, SourceLocation(FILE))
-    problems = list(reading.problems)
-    for extra in reading.documents[1:]:
-        where, hint = extra.source.where(extra.at), "Remove the line `---`, and keep each key once."
-        problems.append(_problem("project/documents", "the project file must be one YAML document", where, hint=hint))
-    project: ProjectFile | None = None
-    if reading.documents:
-        document = reading.documents[0]
-        places = EntrySourceMap(document.value, document.source, document.at)
-        shape = _problems_of_shape(_shape(text).validate(document.value), places)
-        problems += shape
-        if isinstance(document.value, Map) and not shape:
-            body = document.value
-            declared = body.get("workspaces")
-            if isinstance(declared, Map) and isinstance(declared.get("file"), str):
-                from lmsconf.project.workspace_table import with_table  # few projects have one
+    if not reading.documents:
+        empty = problem_found("project/empty", "the project file is empty", _EMPTY_HINT, SourceLocation(FILE))
+        raise ProblemsFound(reading.problems) if reading.problems else empty
+    document, *others = reading.documents
+    message, hint = "the project file must be one YAML document", "Remove the line `---`, and keep each key once."
+    extra = (_problem("project/documents", message, one.source.where(one.at), hint=hint) for one in others)
+    places = EntrySourceMap(document.value, document.source, document.at)
+    problems = [*reading.problems, *extra]
+    shape = _problems_of_shape(_shape(text).validate(document.value), places)
+    if not shape:
+        body = cast(Map, document.value)
+        declared = body.get("workspaces")
+        if isinstance(declared, Map) and isinstance(declared.get("file"), str):
+            from lmsconf.project.workspace_table import with_table  # few projects have one
 
-                body = with_table(body, declared, root, problems)
-                places = places.of(body)
-                problems += _problems_of_shape(_shape(text).validate(body), places) if not problems else []
-            project = ProjectFile(body, places)
-            problems += _meaning(project, root)
-    if problems or project is None:
-        raise ProblemsFound(sorted(problems, key=lambda problem: problem.source or SourceLocation("")))
+            body = with_table(body, declared, root, problems)
+            places = places.of(body)
+            problems += _problems_of_shape(_shape(text).validate(body), places) if not problems else []
+        project = ProjectFile(body, places)
+        problems += _meaning(project, root)
+    if shape or problems:
+        raise ProblemsFound(sorted((*problems, *shape), key=lambda problem: problem.source or SourceLocation("")))
     return project
 
 

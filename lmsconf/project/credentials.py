@@ -43,64 +43,47 @@ class TokenSourceForbidden(LmsconfError):
     code = "token/refused"
 
 
-class CommandAllowlist(Struct, frozen=True):
-    """The commands approved so far.
+def require_approval(
+    command: Sequence[str], expanded: Sequence[str], root: Path, environ: Mapping[str, str], ask: Ask | None
+) -> None:
+    """Return if the user with this environment has approved the command; otherwise prompt, and store a yes.
 
-    file: where approvals are stored; None: they are not stored. always: every command is approved. ask: the prompt;
-    None where there is no terminal.
+    Approvals are stored under $XDG_STATE_HOME, or ~/.local/state; LMSCONF_TOKEN_COMMANDS=allow approves every command.
+    command: its words before variables are expanded; of these, only the program is approved as expanded. ask: the
+    prompt; None where there is no terminal. Raises TokenSourceForbidden if the user declines or cannot be asked,
+    LmsconfError for damaged approvals.
     """
+    if environ.get(VARIABLE) == _ALLOW:
+        return
+    folder = state_folder(environ)
+    file = None if folder is None else folder / "token-commands.json"
+    command = (*expanded[:1], *command[1:])
+    files = files_of_project(expanded, root)
+    digests = {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in files.items()}
+    entry = {"project": os.path.realpath(root), "command": list(command), "files": digests}
+    known = _approved_commands(file)
+    if entry in known:
+        return
+    shown = shlex.join(command)
+    if ask is None:
+        hint = f"Run it once on a terminal to allow it, or set {VARIABLE}={_ALLOW} where every change is reviewed."
+        raise TokenSourceForbidden(f"the token's command is not allowed to run yet: {shown}", hint=hint)
+    if not ask(shown):
+        raise TokenSourceForbidden("declined: the token's command did not run", hint=f"The command is: {shown}")
+    if file is not None:
+        write_own_file(file, json.dumps({"format": FORMAT, "allowed": [*known, entry]}, indent=2) + "\n")
 
-    file: Path | None
-    always: bool
-    ask: Ask | None = None
 
-    @classmethod
-    def of_user(cls, environ: Mapping[str, str], ask: Ask | None = None) -> CommandAllowlist:
-        """Return the approvals of the user with this environment.
-
-        They are stored under $XDG_STATE_HOME, or ~/.local/state. LMSCONF_TOKEN_COMMANDS=allow approves every command.
-        """
-        folder = state_folder(environ)
-        file = None if folder is None else folder / "token-commands.json"
-        return cls(file, environ.get(VARIABLE) == _ALLOW, ask)
-
-    def require_approval(self, command: Sequence[str], expanded: Sequence[str], root: Path) -> None:
-        """Return if the command is approved; otherwise prompt, and store a yes.
-
-        command: its words before variables are expanded; of these, only the program is approved as expanded.
-        Raises TokenSourceForbidden if the user declines or cannot be asked, LmsconfError for damaged approvals.
-        """
-        if self.always:
-            return
-        command = (*expanded[:1], *command[1:])
-        files = files_of_project(expanded, root)
-        digests = {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in files.items()}
-        entry = {"project": os.path.realpath(root), "command": list(command), "files": digests}
-        known = self._known()
-        if entry in known:
-            return
-        shown = shlex.join(command)
-        if self.ask is None:
-            hint = f"Run it once on a terminal to allow it, or set {VARIABLE}={_ALLOW} where every change is reviewed."
-            raise TokenSourceForbidden(f"the token's command is not allowed to run yet: {shown}", hint=hint)
-        if not self.ask(shown):
-            raise TokenSourceForbidden("declined: the token's command did not run", hint=f"The command is: {shown}")
-        if self.file is not None:
-            write_own_file(self.file, json.dumps({"format": FORMAT, "allowed": [*known, entry]}, indent=2) + "\n")
-
-    def _known(self) -> list[object]:
-        """Return the stored entries; none from a file that another user owns or may write to."""
-        try:
-            content = None if self.file is None else read_own_file(self.file)
-            if content is None:
-                return []
-            document = json.loads(content)
-        except ValueError as error:
-            raise LmsconfError(
-                f"{self.file} is damaged", hint="Delete the file; lmsconf then asks again for each command."
-            ) from error
-        allowed = document.get("allowed") if isinstance(document, dict) and document.get("format") == FORMAT else None
-        return allowed if isinstance(allowed, list) else []
+def _approved_commands(file: Path | None) -> list[object]:
+    """Return the stored entries; none from a file that another user owns or may write to."""
+    try:
+        content = None if file is None else read_own_file(file)
+        document = {} if content is None else json.loads(content)
+    except ValueError as error:
+        hint = "Delete the file; lmsconf then asks again for each command."
+        raise LmsconfError(f"{file} is damaged", hint=hint) from error
+    allowed = document.get("allowed") if isinstance(document, dict) and document.get("format") == FORMAT else None
+    return allowed if isinstance(allowed, list) else []
 
 
 def files_of_project(command: Sequence[str], root: Path) -> dict[str, Path]:
@@ -237,8 +220,9 @@ class CommandToken(Struct, frozen=True):
 
     command: tuple[str, ...]
     folder: Path
-    approvals: CommandAllowlist
     pattern: tuple[str, ...]
+    environ: Mapping[str, str]
+    ask: Ask | None = None
 
     def secret(self) -> Secret:
         """Run the command (timeout 60 s, no shell) and return the token; its stderr is passed through.
@@ -247,7 +231,7 @@ class CommandToken(Struct, frozen=True):
         """
         import subprocess  # slow to import, and few tokens come from a command
 
-        self.approvals.require_approval(self.pattern, self.command, self.folder)
+        require_approval(self.pattern, self.command, self.folder, self.environ, self.ask)
         words = shlex.join(self.command)
         try:
             done = subprocess.run(  # noqa: S603  # the project file names the program, and no shell reads it
@@ -291,7 +275,7 @@ def token_source_from(
     command = source["command"]
     words = tuple(str(word) for word in command) if isinstance(command, list) else ()
     expanded = tuple(expand_pattern(word, values) for word in words)
-    return CommandToken(expanded, root, CommandAllowlist.of_user(environ, ask), words)
+    return CommandToken(expanded, root, words, environ, ask)
 
 
 def env_token(name: str, environ: Mapping[str, str]) -> EnvToken:

@@ -33,7 +33,7 @@ from lmsconf.planner.kind import Kind, required_keys
 from lmsconf.planner.manifest_entries import ManifestEntry
 from lmsconf.planner.plan import DraftPlan, draft_plan
 from lmsconf.planner.plan_as_manifests import replay_entry
-from lmsconf.planner.undo.inverse import CONFLICT, LIMITED, Inverse, invert, run_source
+from lmsconf.planner.undo.inverse import CONFLICT, LIMITED, Inverse, Inversion, run_source
 from lmsconf.planner.undo.run import RunToUndo
 from lmsconf.planner.undo.times import Times, named_context
 from lmsconf.workspace.reader import WorkspaceReader, reads_needed
@@ -88,7 +88,7 @@ def plan_undo(reader: WorkspaceReader, run: RunToUndo, policy: Policy, progress:
     times = Times(all_kinds(), run, snapshot, policy, reader.call_templates)
     left: dict[Address, str] = {}
     while True:
-        inverse = invert(times, left)
+        inverse = Inversion(times, left).run()
         try:
             draft = draft_plan(
                 all_kinds(), inverse.manifests, snapshot, policy, reader.call_templates, created_at=reader.now()

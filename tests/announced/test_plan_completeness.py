@@ -11,8 +11,7 @@ import pytest
 import yaml
 from integrity.served_project import ServedProject, staged
 
-from .dump import Dump, Fact, Json, dump
-from .random_workspaces import RandomWorkspace
+from .random_workspaces import Dump, Fact, Json, RandomWorkspace, dump
 
 SEEDS: Final = 200
 EVERY_DAY: Final = 20
@@ -22,7 +21,7 @@ BLOCKED: Final = 4
 LISTS: Final = ("members", "managers", "choices", "conditions")
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(gate=6)
 @pytest.mark.parametrize(
     "seed", [*range(EVERY_DAY), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(EVERY_DAY, SEEDS))]
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
 
@@ -11,9 +12,18 @@ import pytest
 from flow.project import Project
 from flow.shell import Ran, lmsconf
 from json_schemas import schema_validator
-from manifest.workbook_files import row, xlsx
 
 from lmsconf.documents.plan_file import plan_digest
+from lmsconf.errors import Problem, ProblemsFound, UsageError
+from lmsconf.project.base_trust import (
+    NOWHERE,
+    PARTS,
+    RequestDestination,
+    parse_trusted_parts,
+    refuse_untrusted_changes,
+    request_destination,
+)
+from lmsconf.project.config_reader import read_project_file
 
 SEED = """
 people: [{email: anna@x.example}, {email: bo@x.example}]
@@ -81,16 +91,6 @@ def test_each_change_says_where_it_comes_from(project: Project) -> None:
     schema_validator("plan").validate(ran.document)
     bare = lmsconf(project.root, "plan", "--format", "json").document
     assert ran.document["digest"] == bare["digest"]
-
-
-def test_a_workbook_of_the_base(project: Project) -> None:
-    """The people of a base may stand in a workbook."""
-    (project.root / "hr.xlsx").write_bytes(xlsx(row(1, "email") + row(2, "bo@x.example")))
-    git(project, "add", "hr.xlsx")
-    commit(project, BASE.replace("hr.csv", "hr.xlsx"))
-    project.write(CHANGE)
-    ran = lmsconf(project.root, "plan", "--base", "main", "--format", "json")
-    assert origins(ran) == {"group/Coaches": "already pending", "group/Mentors": "from this change"}
 
 
 def test_what_every_version_wanted_repairs_an_edit_by_hand(project: Project) -> None:
@@ -189,3 +189,138 @@ def test_the_origin_is_no_part_of_the_digest(project: Project) -> None:
     made = project.plan(CHANGE)
     labelled = tuple(replace(change, origin=ChangeOrigin.REPAIR) for change in made.changes)
     assert plan_digest(replace(made, changes=labelled, base="main")) == plan_digest(made)
+
+
+# `plan --base`: what the project file of a change may not decide alone, and `--trust-project`.
+
+
+TRUST_BASE = "workspaces: {p: {url: 'https://lms.example', token: {env: LMSCONF_TOKEN}}}\n"
+
+
+def told(root: Path, now: str, base: str | None = TRUST_BASE, trusted: str | None = None) -> list[str]:
+    """The codes of what is refused."""
+    return [problem.code for problem in refused(root, now, base, trusted)]
+
+
+def refused(root: Path, now: str, base: str | None, trusted: str | None = None) -> Sequence[Problem]:
+    before = NOWHERE if base is None else read(root / "before", base)
+    try:
+        refuse_untrusted_changes(
+            read(root / "now", now), before, parse_trusted_parts(trusted), workspace="p", name="main"
+        )
+    except ProblemsFound as found:
+        return found.problems
+    return ()
+
+
+def read(folder: Path, text: str) -> RequestDestination:
+    folder.mkdir(exist_ok=True)
+    (folder / "lmsconf.yaml").write_text(text)
+    return request_destination(read_project_file(folder), "p", folder)
+
+
+CHANGES = [
+    (TRUST_BASE, TRUST_BASE, []),
+    (TRUST_BASE + "guards: off\nvars: {a: b}\n", TRUST_BASE, []),
+    (TRUST_BASE.replace("lms.", "lms2."), TRUST_BASE, ["trust/url"]),
+    (TRUST_BASE.replace("LMSCONF_TOKEN", "LMSCONF_OTHER"), TRUST_BASE, ["trust/token"]),
+    (TRUST_BASE.replace("{env: LMSCONF_TOKEN}", "{command: [a]}"), TRUST_BASE, ["trust/command"]),
+    (TRUST_BASE.replace(", token: {env: LMSCONF_TOKEN}", ""), TRUST_BASE, ["trust/token"]),
+    (TRUST_BASE + "dialect: {paging.limit: 50}\n", TRUST_BASE, ["trust/dialect"]),
+    (TRUST_BASE.replace("}}", "}, dialect: {paging.limit: 50}}"), TRUST_BASE + "dialect: {paging.limit: 50}\n", []),
+    (TRUST_BASE, None, ["trust/url", "trust/token"]),
+    (TRUST_BASE, TRUST_BASE.replace("p:", "q:"), ["trust/url", "trust/token"]),
+    (TRUST_BASE, TRUST_BASE.replace("https://lms.example", "sandbox:"), ["trust/url"]),
+]
+
+
+@pytest.mark.parametrize(("now", "base", "codes"), CHANGES)
+def test_what_differs_is_refused_until_it_is_named(
+    tmp_path: Path, now: str, base: str | None, codes: list[str]
+) -> None:
+    """url, token, command and dialect of the workspace at hand, and nothing else; each passes by its own name."""
+    assert told(tmp_path, now, base) == codes
+    assert told(tmp_path, now, base, ",".join(PARTS)) == []
+    for code in codes:
+        assert told(tmp_path, now, base, code.removeprefix("trust/")) == [one for one in codes if one != code]
+
+
+@pytest.mark.parametrize(("now", "base", "codes"), [one for one in CHANGES if one[2]])
+def test_a_refusal_names_the_option_that_trusts_the_change(
+    tmp_path: Path, now: str, base: str | None, codes: list[str]
+) -> None:
+    """The hint has the parts that differ and no other, also where some of them are trusted already."""
+    parts = [code.removeprefix("trust/") for code in codes]
+    option = f"--trust-project={','.join(parts)}"
+    for trusted in (None, *parts[1:]):
+        for problem in refused(tmp_path, now, base, trusted):
+            assert problem.hint == f"No request was sent. If you have reviewed the change: {option}"
+
+
+def test_a_refusal_shows_values_as_they_are_written(tmp_path: Path) -> None:
+    """Letters other than ASCII in a token source are readable in the message."""
+    [problem] = refused(tmp_path, TRUST_BASE.replace("{env: LMSCONF_TOKEN}", "{file: größe.txt}"), TRUST_BASE)
+    assert problem.message == ('workspaces.p: the token is {"file": "größe.txt"}, and in main {"env": "LMSCONF_TOKEN"}')
+
+
+def test_a_refusal_names_the_keys_of_the_dialect_that_differ(tmp_path: Path) -> None:
+    """Those that were added, removed or changed, in order, and none that the base says as well."""
+    now = TRUST_BASE + "dialect: {paging.limit: 50, content-targets.on-existing: recreate}\n"
+    base = (
+        TRUST_BASE + "dialect: {paging.limit: 99, content-targets.on-existing: recreate, custom-fields.in-use: never}\n"
+    )
+    [problem] = refused(tmp_path, now, base)
+    keys = "custom-fields.in-use, paging.limit"
+    assert problem.message == f"workspaces.p: the dialect differs from that of main in {keys}"
+
+
+def test_each_part_is_refused_at_its_place(tmp_path: Path) -> None:
+    """The file, line and column of the value; nothing for one that the file does not have any more."""
+    text = "dialect: {paging.limit: 50}\n" + TRUST_BASE
+    with pytest.raises(ProblemsFound) as found:
+        refuse_untrusted_changes(read(tmp_path / "now", text), NOWHERE, frozenset(), workspace="p", name="main")
+    places = {problem.code: problem.source for problem in found.value.problems}
+    assert {code: (at.line, at.column) for code, at in places.items() if at} == {
+        "trust/url": (2, text.splitlines()[1].index("'https") + 1),
+        "trust/token": (2, text.splitlines()[1].index("{env") + 1),
+        "trust/dialect": (1, 11),
+    }
+    now, base = (
+        read(tmp_path / "now", TRUST_BASE.replace(", token: {env: LMSCONF_TOKEN}", "")),
+        read(tmp_path / "base", TRUST_BASE),
+    )
+    with pytest.raises(ProblemsFound) as found:
+        refuse_untrusted_changes(now, base, frozenset(), workspace="p", name="main")
+    assert [problem.source for problem in found.value.problems] == [None]
+
+
+@pytest.mark.parametrize(
+    ("words", "file"),
+    [
+        ("[sh, bin/token.sh]", "now/bin/token.sh"),
+        ("[sh, -c, 'bin/token.sh; true']", "now/bin/token.sh"),
+        ("[vault, --config=bin/vault.ini]", "now/bin/vault.ini"),
+        ("[sh, ../scripts/token.sh]", "scripts/token.sh"),
+        ("[now/token]", "now/now/token"),
+    ],
+)
+def test_a_command_of_the_project_is_never_that_of_the_base(words: str, file: str, tmp_path: Path) -> None:
+    """The words are the same, but a file that they name, in the project or its repository, is that of the change."""
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "HEAD").touch()
+    said = TRUST_BASE.replace("{env: LMSCONF_TOKEN}", f"{{command: {words}}}")
+    assert told(tmp_path, said, said) == []
+    path = tmp_path / file
+    path.parent.mkdir(exist_ok=True)
+    path.touch()
+    assert told(tmp_path, said, said) == ["trust/command"]
+    path.unlink()
+    path.symlink_to("/bin/true")
+    assert told(tmp_path, said, said) == ["trust/command"]
+
+
+def test_only_parts_can_be_trusted() -> None:
+    """A word that is none of them is a wrong command line."""
+    assert parse_trusted_parts("url, dialect") == {"url", "dialect"}
+    with pytest.raises(UsageError, match="there is no guards"):
+        parse_trusted_parts("url,policy,guards")

@@ -111,12 +111,6 @@ def test_changed_settings_stand_above_deletions(project: Project, format: str) -
     assert seen.index("Settings changed") < seen.index("eleted")
 
 
-def test_without_differences_nothing_is_said(project: Project) -> None:
-    """The list is empty, and no view has the block."""
-    assert document(project)["settings_changed"] == []
-    assert "Settings changed" not in beside(project).out
-
-
 @pytest.mark.parametrize("options", ["guards: off\n", "guards: {removals: {count: 900, share: off}}\n"])
 def test_guards_are_judged_under_the_base_too(project: Project, options: str) -> None:
     """A change cannot lift the limit that would stop it; it is said which settings do."""
@@ -131,14 +125,6 @@ def test_guards_are_judged_under_the_base_too(project: Project, options: str) ->
         "allow": "removals=20",
     }
     assert json.loads(lmsconf(project.root, "plan", "--format", "json").out)["summary"]["blocked"] == []
-
-
-def test_what_a_change_makes_stricter_holds(project: Project) -> None:
-    """The limits of the change are judged as they are."""
-    project.write_options("guards: {removals: {count: 1}}\n")
-    project.write(f"groups: [{{name: A, members: [{', '.join(CROWD[2:])}]}}]")
-    (stop,) = document(project)["summary"]["blocked"]
-    assert stop["message"] == "2 removals, and the limit is 1"
 
 
 def test_a_test_that_the_change_removes_is_told(project: Project) -> None:
@@ -246,18 +232,6 @@ def test_a_new_project_is_compared_with_the_defaults(tmp_path: Path) -> None:
     found = document(made, "--trust-project", "url,dialect")
     assert [one["name"] for one in found["summary"]["blocked"]] == ["removals"]
     assert {"guards.removals", "guards.answers"} <= {one["path"] for one in found["settings_changed"]}
-
-
-def test_bare_manifests_have_the_settings_at_hand(project: Project, tmp_path: Path) -> None:
-    """A folder without a project file says nothing of settings."""
-    other = tmp_path / "before"
-    other.mkdir()
-    (other / "all.yaml").write_text("groups: [{name: A}]")
-    project.write_options(CHANGED)
-    ran = lmsconf(
-        project.root, "plan", "--base", "./before", "--trust-project", "url,token,dialect", "--format", "json"
-    )
-    assert ran.document["settings_changed"] == []
 
 
 DECLARED = """

@@ -31,7 +31,7 @@ _MAKE = """
 import sys
 sys.path[:0] = sys.argv[1:3]
 from pathlib import Path
-from large_plans import large
+from drift_samples import large
 from lmsconf.render import plan_html
 Path(sys.argv[4]).write_text(plan_html(large(int(sys.argv[3]))), encoding="utf-8")
 """

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
-from collections.abc import Iterator, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 from json_schemas import schema_validator
+from waiting import nobody_waits
 
 import lmsconf
 from lmsconf.cli import app
-from lmsconf.errors import UsageError
+from lmsconf.cli.run_command import run_command_line
+from lmsconf.errors import ExitCode, UsageError
 from lmsconf.manifest.explain import explain, explainable
 from lmsconf.manifest.schemas import manifest_schema
 from lmsconf.model.lints import RULES
@@ -21,6 +25,8 @@ from lmsconf.model.policy import GUARDS
 from lmsconf.model.problem_codes import MEANINGS, meaning_of
 from lmsconf.project.base_trust import PARTS
 from lmsconf.render.help_pages import explain_json
+from lmsconf.sandbox.serve import serve
+from lmsconf.sandbox.service import Sandbox
 
 
 def paths(schema: Mapping[str, object], trail: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
@@ -192,3 +198,229 @@ def test_what_can_be_explained_is_completed(begun: str, offered: str) -> None:
     found = [one for one in explainable(begun) if one.startswith(begun)]
     assert found[0] == offered
     assert all("/" in one for one in found[1:])
+
+
+# `lmsconf api` sends one call, prints the answer, and exits as the table of exit codes says.
+
+
+PROJECT = (
+    "workspaces: {sandbox: {url: 'sandbox:w.db', seed: seed.yaml}}\ndialect: {manual-groups.rename.name: newName}\n"
+)
+SEED = "people: [{email: anna.berg@acme.example}, {email: bo.ek@acme.example}]\ngroups: [{name: Säljare}]\n"
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with a workspace that lasts from call to call."""
+    for name in ("LMSCONF_URL", "LMSCONF_TOKEN", "LMSCONF_WORKSPACE"):
+        monkeypatch.delenv(name, raising=False)
+    (tmp_path / "lmsconf.yaml").write_text(PROJECT, encoding="utf-8")
+    (tmp_path / "seed.yaml").write_text(SEED, encoding="utf-8")
+    return tmp_path
+
+
+def call(project: Path, *arguments: str) -> int:
+    """The exit code of one call."""
+    return run_command_line(app, ["-C", str(project), "api", *arguments])
+
+
+def test_the_answer_is_printed_as_json(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What the service answers goes to stdout, whole and readable, and nothing else does."""
+    assert call(project, "GET", "/groups") == ExitCode.OK
+    out = capsys.readouterr().out
+    assert json.loads(out) == {"groups": [{"groupId": "g-1", "name": "Säljare"}]}
+    assert "Säljare" in out
+
+
+def test_no_answer_is_printed_where_people_are_masked(
+    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The answer would name people as it is, so with --mask-people no request is sent."""
+    assert call(project, "--mask-people", "GET", "/users") == ExitCode.USAGE
+    monkeypatch.setenv("LMSCONF_MASK_PEOPLE", "1")
+    assert call(project, "POST", "/groups", "--body", '{"name": "New"}') == ExitCode.USAGE
+    assert capsys.readouterr().out == ""
+    monkeypatch.setenv("LMSCONF_MASK_PEOPLE", "0")
+    assert call(project, "GET", "/groups") == ExitCode.OK
+    assert "New" not in capsys.readouterr().out
+
+
+def test_queries_are_given_by_name(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each --query is one parameter; a name that is a duplicate is sent twice."""
+    assert call(project, "get", "/users", "--query", "filter=bo.ek", "--query", "limit=5") == ExitCode.OK
+    assert [user["email"] for user in json.loads(capsys.readouterr().out)["users"]] == ["bo.ek@acme.example"]
+    assert (
+        call(project, "GET", "/content/all", "--query", "groupIds[]=g-1", "--query", "groupIds[]=EVERYONE")
+        == ExitCode.OK
+    )
+
+
+def test_a_body_is_sent_as_it_is_written(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Names in the body go out unchanged, whatever the dialect says; an answer without a body prints nothing."""
+    assert call(project, "POST", "/groups/g-1/rename", "--body", '{"newName": "Sales"}') == ExitCode.OK
+    assert capsys.readouterr().out == ""
+    assert call(project, "POST", "/groups/g-1/rename", "--body", '{"name": "Sales"}') == ExitCode.ERROR
+    assert "newName" in capsys.readouterr().err
+
+
+def test_a_body_may_come_from_stdin(
+    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`--body -` reads the JSON from stdin."""
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b'{"name": "Piped"}')))
+    assert call(project, "POST", "/groups", "--body", "-") == ExitCode.OK
+    assert json.loads(capsys.readouterr().out) == {"groupId": "g-2"}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("GET", "groups"),
+        ("GET", "/users/../groups"),
+        ("GET", "/users?limit=5"),
+        ("GET", "/users", "--query", "limit"),
+        ("POST", "/groups", "--body", "{name: x}"),
+        ("POST", "/groups", "--body", '{"name": 1, "name": 2}'),
+        ("BREW", "/coffee"),
+        ("GET",),
+    ],
+)
+def test_a_wrong_command_line_sends_nothing(
+    project: Path, arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A path that leads elsewhere, a query without a value and a body that is no JSON are a wrong command line."""
+    assert call(project, *arguments) == ExitCode.USAGE
+    assert capsys.readouterr().out == ""
+
+
+def test_a_refusal_is_an_error(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What the service refuses ends with exit 1, its reason on stderr."""
+    assert call(project, "GET", "/users/nobody") == ExitCode.ERROR
+    assert "404" in capsys.readouterr().err
+
+
+def test_a_wrong_credential_has_its_code(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A credential that is refused is exit 7."""
+    sandbox = Sandbox(token="right")
+    with serve(sandbox) as server:
+        monkeypatch.setenv("LMSCONF_URL", server.url)
+        monkeypatch.setenv("LMSCONF_TOKEN", "wrong")
+        assert call(project, "GET", "/groups") == ExitCode.UNAUTHORIZED
+    sandbox.close_workspace()
+
+
+def test_a_silent_service_has_its_code(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A service that cannot be reached is exit 8."""
+    nobody_waits(monkeypatch)
+    monkeypatch.setenv("LMSCONF_URL", "http://127.0.0.1:1")
+    monkeypatch.setenv("LMSCONF_TOKEN", "t")
+    assert call(project, "POST", "/groups", "--body", '{"name": "x"}') == ExitCode.UNREACHABLE
+    assert "127.0.0.1:1" in capsys.readouterr().err
+
+
+# `lmsconf fmt` from the command line: which files, what is written, and exit codes.
+
+
+FMT_PROJECT = "workspaces: {sandbox: {url: 'sandbox:'}}\n"
+MIXED = "groups:\n  - name: b\n  - members: []\n    name: a\n"
+ORDERED = "groups:\n  - name: a\n    members: []\n  - name: b\n"
+
+Fmt = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def fmt(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Fmt:
+    """Runs the command in a project with a manifest that is not in order, and gives exit code, stdout and stderr."""
+    (tmp_path / "manifests" / "deep").mkdir(parents=True)
+    (tmp_path / "lmsconf.yaml").write_text(FMT_PROJECT)
+    (tmp_path / "manifests" / "deep" / "a.yaml").write_text(MIXED)
+    (tmp_path / "manifests" / "sound.yaml").write_text(ORDERED)
+
+    def ran(*arguments: str) -> tuple[int, str, str]:
+        code = run_command_line(app, ["-C", str(tmp_path), "fmt", *arguments])
+        return (code, *capsys.readouterr())
+
+    return ran
+
+
+def test_the_whole_project(fmt: Fmt, tmp_path: Path) -> None:
+    """What changed is listed, once; the mode of a file stays."""
+    path = tmp_path / "manifests" / "deep" / "a.yaml"
+    path.chmod(0o640)
+    assert fmt() == (ExitCode.OK, "manifests/deep/a.yaml\n", "")
+    assert path.read_text() == ORDERED
+    assert path.stat().st_mode & 0o777 == 0o640
+    assert fmt() == (ExitCode.OK, "", "")
+    assert fmt("--check") == (ExitCode.OK, "", "")
+    assert sorted(one.name for one in path.parent.iterdir()) == ["a.yaml"]
+
+
+def test_check_writes_nothing(fmt: Fmt, tmp_path: Path) -> None:
+    """It exits 2, as whenever there are changes; --diff shows them."""
+    assert fmt("--check") == (ExitCode.CHANGES, "manifests/deep/a.yaml\n", "")
+    code, out, _ = fmt("--check", "--diff")
+    assert code == ExitCode.CHANGES
+    assert out.startswith("--- a/manifests/deep/a.yaml\n+++ b/manifests/deep/a.yaml\n@@ -1,4 +1,4 @@\n")
+    assert (tmp_path / "manifests" / "deep" / "a.yaml").read_text() == MIXED
+
+
+def test_paths(fmt: Fmt, tmp_path: Path) -> None:
+    """A file or a folder of manifests, also outside a project; a byte order mark stays."""
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "x.yaml").write_bytes(b"\xef\xbb\xbf" + MIXED.encode())
+    (other / "y.yaml").write_text(MIXED)
+    code, out, _ = fmt(str(other / "y.yaml"))
+    assert (code, out.count("\n"), (other / "y.yaml").read_text()) == (ExitCode.OK, 1, ORDERED)
+    assert fmt(str(other))[0] == ExitCode.OK
+    assert (other / "x.yaml").read_bytes() == b"\xef\xbb\xbf" + ORDERED.encode()
+    assert (tmp_path / "manifests" / "deep" / "a.yaml").read_text() == MIXED
+
+
+@pytest.mark.parametrize(("path", "said"), [("nowhere", "no such file"), (".", "folder of a project")])
+def test_paths_that_make_no_sense(path: str, said: str, fmt: Fmt, tmp_path: Path) -> None:
+    """A wrong command line."""
+    code, _, err = fmt(str(tmp_path / path))
+    assert code == ExitCode.USAGE
+    assert said in err
+
+
+def test_what_is_left(fmt: Fmt, tmp_path: Path) -> None:
+    """A file that cannot be ordered safely is named, and no reason to fail; the others are ordered."""
+    (tmp_path / "manifests" / "odd.yaml").write_text("groups:\n  # whose?\n  - name: b\n  - name: a\n")
+    code, out, err = fmt("--check")
+    assert (code, out) == (ExitCode.CHANGES, "manifests/deep/a.yaml\n")
+    assert "manifests/odd.yaml:3:3: warning: not ordered" in err
+    assert fmt()[0] == ExitCode.OK
+    assert fmt("--check")[0] == ExitCode.OK
+
+
+def test_links_and_broken_yaml_are_errors(fmt: Fmt, tmp_path: Path) -> None:
+    """No link is followed, or replaced by a file; the others are ordered."""
+    outside = tmp_path / "outside.yaml"
+    outside.write_text(MIXED)
+    (tmp_path / "manifests" / "link.yaml").symlink_to(outside)
+    (tmp_path / "manifests" / "broken.yaml").write_text("groups: [")
+    code, out, err = fmt()
+    assert (code, out) == (ExitCode.ERROR, "manifests/deep/a.yaml\n")
+    assert "manifests/link.yaml: error: is a link" in err
+    assert "manifests/broken.yaml:2:1: error" in err
+    assert outside.read_text() == MIXED
+    assert (tmp_path / "manifests" / "link.yaml").is_symlink()
+
+
+def test_no_file_is_reached_through_a_linked_folder(fmt: Fmt, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A path that is given may lead out of the project only where it says so."""
+    outside = tmp_path.parent / f"{tmp_path.name}-outside"
+    outside.mkdir()
+    (outside / "a.yaml").write_text(MIXED)
+    monkeypatch.chdir(tmp_path)
+    Path("linked").symlink_to(outside)
+    for path in ("linked", "linked/a.yaml"):
+        code, _, err = fmt(path)
+        assert (code, "linked/a.yaml: error: is a link" in err) == (ExitCode.ERROR, True)
+    assert (outside / "a.yaml").read_text() == MIXED
+    assert fmt(f"../{outside.name}/a.yaml")[0] == ExitCode.OK
+    assert (outside / "a.yaml").read_text() == ORDERED

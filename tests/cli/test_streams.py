@@ -7,6 +7,7 @@ import os
 import pty
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,14 +16,14 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from pathlib import Path
 
 import pytest
+from flow.project import Project
+from flow.shell import lmsconf
 from json_schemas import schema_validator
 from waiting import HANGS, HeldResponse
 
 from lmsconf.errors import ExitCode
 from lmsconf.sandbox.serve import serve
 from lmsconf.sandbox.service import Sandbox
-
-pytestmark = pytest.mark.sampled  # each case is some processes
 
 PROJECT = "workspaces: {sandbox: {url: 'sandbox:workspace.db'}}\ndefault_workspace: sandbox\n"
 MANIFEST = "groups: [{name: Søndag}, {name: Mandag}]\n"
@@ -68,6 +69,7 @@ def wanted(folder: Path) -> int:
     return len(json.loads(shell(folder, "lmsconf plan --format json").stdout)["changes"])
 
 
+@pytest.mark.sampled
 def test_closed_stdin_is_no_terminal(project: Path) -> None:
     """Without stdin nobody can be asked: exit 64, and nothing is done."""
     ran = shell(project, "lmsconf apply <&-")
@@ -76,6 +78,7 @@ def test_closed_stdin_is_no_terminal(project: Path) -> None:
     assert wanted(project) == 2
 
 
+@pytest.mark.sampled
 def test_closed_stdout_and_stderr_lead_nowhere(project: Path) -> None:
     """What goes to a closed stream is lost, and nothing else: the work is done and the exit code tells."""
     planned = shell(project, "lmsconf plan --format json 2>&-")
@@ -87,6 +90,7 @@ def test_closed_stdout_and_stderr_lead_nowhere(project: Path) -> None:
     assert none.returncode == ExitCode.OK
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("unbuffered", ["", "1"], ids=["buffered", "unbuffered"])
 @pytest.mark.parametrize(
     "command", ["plan", "plan --format json", "--help", "--version", "explain", "completion bash", "runs"]
@@ -100,6 +104,7 @@ def test_a_full_stdout_is_an_error(project: Path, command: str, unbuffered: str)
     assert b"Exception ignored" not in ran.stderr
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("command", ["plan --bogus", "plan --only nothing/x", "-C missing plan"])
 def test_an_error_that_cannot_be_written_either(project: Path, command: str) -> None:
     """Both errors are told, and the exit code is of the first in order."""
@@ -109,6 +114,7 @@ def test_an_error_that_cannot_be_written_either(project: Path, command: str) -> 
     assert b"Traceback" not in ran.stderr
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("to", ["> /dev/full", "--output full"])
 def test_an_apply_whose_report_is_lost_says_how_it_ended(project: Path, to: str) -> None:
     """The workspace is changed, so the message says that, and where it can be read."""
@@ -123,6 +129,7 @@ def test_an_apply_whose_report_is_lost_says_how_it_ended(project: Path, to: str)
     assert b"group/Mandag" in shell(project, "lmsconf runs latest").stdout
 
 
+@pytest.mark.sampled
 def test_a_full_stderr_loses_only_what_it_would_say(project: Path) -> None:
     """Results, work and exit codes are as ever, also of an error and of a wrong command line."""
     assert shell(project, "lmsconf apply 2> /dev/full").returncode == ExitCode.USAGE
@@ -132,6 +139,7 @@ def test_a_full_stderr_loses_only_what_it_would_say(project: Path) -> None:
     assert (applied.returncode, b"Apply complete!" in applied.stdout) == (ExitCode.OK, True)
 
 
+@pytest.mark.sampled(gate=3)
 @pytest.mark.parametrize("more", LATIN, ids=["latin-1", "C"])
 @pytest.mark.parametrize(
     "command",
@@ -159,12 +167,14 @@ def _timeless(text: bytes) -> bytes:
     return re.sub(rb"\d\d:\d\d:\d\d[.\d]*|[0-9a-f]{64}", b"", text)
 
 
+@pytest.mark.sampled
 def test_text_is_for_the_terminal(project: Path) -> None:
     """What a person's terminal lacks is written as an escape."""
     assert b"S\\xf8ndag" in shell(project, "lmsconf plan", LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0").stdout
     assert b"S\xf8ndag" in shell(project, "lmsconf plan", PYTHONIOENCODING="latin-1").stdout
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("option", ["--output", "--out"])
 def test_a_pipe_gets_the_result_and_stays(project: Path, option: str) -> None:
     """A pipe with a name is written into; a link to it too."""
@@ -175,6 +185,7 @@ def test_a_pipe_gets_the_result_and_stays(project: Path, option: str) -> None:
     assert (project / "link").is_symlink()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("to", ["| cat", "> result; cat result", ">> result; cat result"])
 def test_a_name_of_stdout_is_stdout(project: Path, to: str) -> None:
     """A link like /dev/stdout goes where stdout goes, behind what is there already, and stays."""
@@ -187,6 +198,7 @@ def test_a_name_of_stdout_is_stdout(project: Path, to: str) -> None:
     assert link.is_symlink()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("number", "code"), CUT)
 @pytest.mark.parametrize("format_", ["text", "json"])
 def test_a_run_cut_short_at_the_question_changes_nothing(
@@ -207,6 +219,7 @@ def served(held: HeldResponse) -> Iterator[tuple[Sandbox, dict[str, str]]]:
         yield sandbox, {"LMSCONF_URL": server.url, "LMSCONF_TOKEN": TOKEN}
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("number", "code"), CUT)
 def test_a_run_cut_short_while_it_checks_lists_what_was_not_done(
     project: Path, number: signal.Signals, code: int
@@ -285,3 +298,118 @@ def _check(ran: subprocess.CompletedProcess[bytes], code: int, format_: str) -> 
     schema_validator("apply").validate(report)
     assert [outcome["status"] for outcome in report["outcomes"]] == ["not_attempted"] * 2
     assert (report["exit"], report["problems"][0]["code"]) == (code, "interrupted")
+
+
+# Files that cannot be written are errors before anything is read, and what a full disk leaves is repaired.
+
+
+QUICKSTART = Path(__file__).parents[2] / "examples" / "quickstart"
+WRITING_MANIFEST = "groups: [{name: New}]\n"
+
+
+@pytest.fixture
+def writing_project(tmp_path: Path) -> Path:
+    """A project that wants a group, with an embedded workspace."""
+    (tmp_path / "lmsconf.yaml").write_text("workspaces: {sandbox: {url: 'sandbox:workspace.db'}}\n")
+    (tmp_path / "manifests").mkdir()
+    (tmp_path / "manifests" / "all.yaml").write_text(WRITING_MANIFEST)
+    (tmp_path / "people.csv").write_text("email\nanna@acme.example\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("plan", "--out", "none/plan.json"), "--out none/plan.json cannot be written"),
+        (("plan", "--people", "none/people.csv"), "--people none/people.csv cannot be written"),
+        (("plan", "--output", "manifests"), "--output manifests cannot be written"),
+        (("snapshot", "none/workspace.json"), "none/workspace.json cannot be written"),
+        (
+            ("plan", "--people", "people.csv"),
+            "--people people.csv would overwrite a CSV file that lmsconf did not write",
+        ),
+        (("audience", "everyone", "--output", "people.csv"), "--output people.csv would overwrite a CSV file"),
+        (("plan", "--out", "lmsconf.yaml"), "--out lmsconf.yaml would overwrite a YAML file"),
+        (("plan", "--people", "manifests/all.yaml"), "--people manifests/all.yaml would overwrite a YAML file"),
+        (("drift", "--output", "manifests/all.yaml"), "--output manifests/all.yaml would overwrite a YAML file"),
+        (("snapshot", "manifests/../lmsconf.yaml"), "manifests/../lmsconf.yaml would overwrite a YAML file"),
+    ],
+)
+def test_a_result_that_cannot_be_kept_is_not_read_for(
+    writing_project: Path, arguments: tuple[str, ...], message: str
+) -> None:
+    """Exit 1 with the option's name, and not one request."""
+    sandbox = Sandbox(":memory:")
+    with serve(sandbox) as server:
+        (writing_project / "lmsconf.yaml").write_text(
+            f"workspaces: {{w: {{url: '{server.url}', token: {{env: LMSCONF_KEY}}}}}}\n"
+        )
+        ran = lmsconf(writing_project, *arguments, env={"LMSCONF_KEY": "sandbox"})
+        assert not sandbox.log
+    sandbox.close_workspace()
+    assert (ran.code, ran.out) == (ExitCode.ERROR, "")
+    assert f"error: {message}" in ran.err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("plan", "--people", "result.csv"),
+        ("access", "anna.berg@acme.example", "--format", "csv", "--output", "result.csv"),
+        ("audience", "everyone", "--format", "csv", "--output", "result.csv"),
+        ("audience", "everyone", "--members", "--format", "csv", "--output", "result.csv"),
+        ("audience", "everyone", "--by", "Country", "--format", "csv", "--output", "result.csv"),
+    ],
+)
+def test_a_result_replaces_the_result_of_an_earlier_run(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    """A CSV of people is written again over an empty file and over one of lmsconf."""
+    shutil.copytree(QUICKSTART, tmp_path, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.db*", ".lmsconf"))
+    result = tmp_path / "result.csv"
+    result.touch()
+    for _ in range(2):
+        ran = lmsconf(tmp_path, *arguments)
+        assert ran.code == ExitCode.OK, ran.err
+        assert result.stat().st_size
+
+
+def test_git_ignores_journals_also_after_a_full_disk(writing_project: Path) -> None:
+    """A `.gitignore` that a full disk left empty is written again; one with rules of the user stays."""
+    (writing_project / ".lmsconf").mkdir(mode=0o700)
+    ignored = writing_project / ".lmsconf" / ".gitignore"
+    ignored.touch()
+    assert lmsconf(writing_project, "apply", "--auto-approve").code == ExitCode.OK
+    assert ignored.read_text() == "*\n"
+    ignored.write_text("runs/\n")
+    assert lmsconf(writing_project, "apply", "--auto-approve").code == ExitCode.OK
+    assert ignored.read_text() == "runs/\n"
+
+
+def test_an_embedded_workspace_that_cannot_be_written(writing_project: Path) -> None:
+    """The folder is the matter, so nothing suggests a reset; of a damaged file it does."""
+    (writing_project / "lmsconf.yaml").write_text("workspaces: {sandbox: {url: 'sandbox:none/workspace.db'}}\n")
+    ran = lmsconf(writing_project, "plan")
+    assert ran.code == ExitCode.ERROR
+    assert "Make the folder writable, or name a file elsewhere in `url:`" in ran.err
+    assert "reset" not in ran.err
+    (writing_project / "none").mkdir()
+    (writing_project / "none" / "workspace.db").write_text("not a database, and long enough to be taken for one\n" * 50)
+    assert "reset it with: lmsconf sandbox reset" in lmsconf(writing_project, "plan").err
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--out", "x.json", "--people", "x.json"),
+        ("--out", "x.json", "--format", "json", "--output", "./x.json"),
+        ("--people", "x.json", "--format", "json", "--output", "x.json"),
+        ("--snapshot", "x.json", "--out", "x.json"),
+    ],
+)
+def test_no_result_of_a_plan_is_written_over_another(tmp_path: Path, options: tuple[str, ...]) -> None:
+    """Two options that name one file are a mistake of the command line: only --output gets the problem."""
+    Project(tmp_path, "groups: [{name: A}]\n").write("groups: [{name: A}]\n")
+    assert lmsconf(tmp_path, "snapshot", "x.json").code == ExitCode.OK
+    before = (tmp_path / "x.json").read_bytes()
+    ran = lmsconf(tmp_path, "plan", *options)
+    assert (ran.code, "two options name the file x.json" in ran.err) == (ExitCode.USAGE, True)
+    assert ((tmp_path / "x.json").read_bytes() == before) is ("--output" not in options)

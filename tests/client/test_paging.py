@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import Future
 
 import httpx
@@ -12,7 +12,7 @@ from waiting import HANGS
 
 from lmsconf.api.limits import PAGES, ListingLimit, estimate_memory
 from lmsconf.api.pagination import ListingSchema, PageRequests, read_listing
-from lmsconf.api.spec.operations import MANUAL_GROUPS, USERS
+from lmsconf.api.spec.operations import MANUAL_GROUPS
 from lmsconf.api.worker_pool import ConcurrentReader, WorkerPool
 from lmsconf.errors import InvalidResponse, Unauthorized, Unreachable
 from lmsconf.model.api import ListedRows, ListOperation
@@ -57,17 +57,6 @@ def test_a_listing_ends_when_all_that_are_counted_came() -> None:
     assert {request.url.params["limit"] for request in network.requests} == {"2"}
 
 
-def test_a_reader_that_has_enough_reads_the_first_page_only() -> None:
-    """No page is asked for ahead of the answer to that question, and the listing does not pass for whole."""
-    network = Network(answering=pages("users", "userId", "abcdef", total="matchCount"))
-    with WorkerPool(lambda: client(network=network, dialect={"paging.limit": 2}), parallelism=8) as pool:
-        reader = ConcurrentReader(pool, client(network=network, dialect={"paging.limit": 2}).spec)
-        found = reader.rows(ListOperation("users.list", "users", "userId", "matchCount"), on_first=lambda *_: False)
-    assert (ids(found), found.total) == (["a", "b"], 6)
-    assert found.incomplete == "only its first page was read"
-    assert skips(network) == [0]
-
-
 def test_without_a_total_only_an_empty_page_is_the_end() -> None:
     """A short page proves nothing; an empty one does."""
     network = Network(answering=pages("users", "userId", "abc"))
@@ -95,20 +84,6 @@ def test_an_empty_page_is_doubted_after_full_pages_only(listed: str, cap: int, a
     assert (ids(found), found.incomplete, skips(network)) == (list(listed), None, asked)
 
 
-def test_a_look_at_an_empty_listing_needs_its_list() -> None:
-    """An answer without the list is no proof that there is nothing."""
-    found = rows(Network(users(), said(200, {"users": None})), total=None)
-    assert str(found.incomplete).startswith("a page is missing its list of users")
-
-
-@pytest.mark.parametrize("total", [True, "1", 1.0, None])
-def test_a_total_that_is_no_whole_number_is_none(total: object) -> None:
-    """The listing is read to an empty page then, as one without a total."""
-    network = Network(users("a", total=total), users(total=total))
-    found = rows(network)
-    assert (ids(found), found.total, found.incomplete, skips(network)) == (["a"], None, None, [0, 1])
-
-
 @pytest.mark.parametrize(
     ("again", "believed"), [(["d"], True), ([], False), (["d", "e"], False), (["x"], False)], ids=str
 )
@@ -127,13 +102,6 @@ def test_smaller_pages_than_asked_for_lose_nobody() -> None:
     network = Network(answering=pages("users", "userId", "abcdefg", total="matchCount", cap=3))
     assert ids(rows(network, limit=5)) == list("abcdefg")
     assert skips(network) == [0, 3, 6]
-
-
-def test_the_first_page_is_heard_of() -> None:
-    """Total and size of the first page are told once, as it arrives."""
-    heard: list[tuple[int | None, int]] = []
-    rows(Network(users("a", "b", total=3), users("c", total=4), users(total=4), users("a", "b", total=3)), heard=heard)
-    assert heard == [(3, 2)]
 
 
 def test_an_empty_listing_is_complete() -> None:
@@ -220,16 +188,6 @@ def test_a_page_without_its_list_names_the_way_out(answer: object, said_of_it: s
     assert "Nothing is created or deleted from such a response. No dialect key names it" in str(found.incomplete)
 
 
-@pytest.mark.parametrize("answer", [{}, {"targets": None}, {"targets": True}, {"assignments": []}])
-def test_an_answer_without_its_list_is_an_error_with_a_way_out(answer: object) -> None:
-    """One that is read for each content is not taken for an empty one either."""
-    with WorkerPool(lambda: client(said(200, answer)), parallelism=1) as pool:
-        with pytest.raises(InvalidResponse, match="GET /content/targets is missing its list of targets") as caught:
-            ConcurrentReader(pool).each("content-targets.list", [({}, {"contentId": "c"})])
-        assert '"targets"' in str(caught.value.hint)
-        assert "Nothing is created or deleted" in str(caught.value.hint)
-
-
 @pytest.mark.parametrize("broken", [said(404), httpx.Response(200, content=b"<html>")])
 def test_a_page_that_fails_makes_the_listing_incomplete(broken: httpx.Response | Exception) -> None:
     """What came before is kept, with the reason why it is not all."""
@@ -250,14 +208,6 @@ def test_a_refused_credential_is_raised() -> None:
     """Nothing else could be read either."""
     with pytest.raises(Unauthorized):
         rows(Network(users("a", total=3), said(401)))
-
-
-def test_the_largest_page_is_the_dialects() -> None:
-    """`paging.limit` is what is asked for."""
-    answering: Callable[[httpx.Request], httpx.Response] = pages("users", "userId", "abc", total="matchCount")
-    network = Network(answering=answering)
-    rows(network, limit=500)
-    assert network.requests[0].url.params["limit"] == "500"
 
 
 def test_pages_whose_place_is_known_are_read_side_by_side() -> None:
@@ -339,15 +289,6 @@ def test_pages_after_a_broken_one_are_not_waited_for() -> None:
     assert [skip for skip, _, _ in asked.futures] == list(range(19))
     assert asked.told == [("expect", 39), ("drop", 21)]
     assert {skip for skip, _, future in asked.futures if future.cancelled()} == {*range(3, 19)}
-
-
-def test_only_what_is_wanted_of_a_row_is_kept() -> None:
-    """A row is made small before it is put aside."""
-    with WorkerPool(
-        lambda: client(said(200, {"users": [{"userId": 1, "name": "x" * 9}], "matchCount": 1})), parallelism=8
-    ) as pool:
-        found = ConcurrentReader(pool).rows(USERS, keep=lambda row: {"userId": row["userId"]})
-    assert found.rows == ({"userId": 1},)
 
 
 ROW_BYTES = estimate_memory({"userId": "1", "name": "name of 1"})

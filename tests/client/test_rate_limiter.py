@@ -218,7 +218,7 @@ LIMITERS: dict[str, Callable[[VirtualThreads, float], Limiter]] = {
 }
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(day=24, gate=4)
 @pytest.mark.parametrize("name", LIMITERS)
 @pytest.mark.parametrize("rate", [4.0, 10.0])
 @pytest.mark.parametrize("width", [4, 16])

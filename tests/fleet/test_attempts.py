@@ -135,24 +135,8 @@ def test_what_nobody_planned_is_stale(fleet: Attempted, edit: str) -> None:
     assert "Team" not in fleet.run("api", "GET", "/custom-fields")[1]
 
 
-def test_another_plan_is_stale(fleet: Attempted) -> None:
-    """The digest in the index holds for every attempt."""
-    task = FleetTask(workspace="x", action=FleetAction.APPLY, out=fleet.root / "out", digest="0" * 64, attempt=2)
-    assert TaskRunner(fleet.root, os.environ).run(task).exit is ExitCode.STALE
-
-
 def test_guards_hold_for_every_attempt(fleet: Attempted) -> None:
     """A guard that was set since the plan stops the second attempt as the first."""
     text = "workspaces: {x: {url: 'sandbox:x.db', seed: seed.yaml}}\nguards: {deletes: {count: 1, share: off}}\n"
     fleet.write("lmsconf.yaml", text)
     assert fleet.attempt().exit is ExitCode.BLOCKED
-
-
-def test_what_is_protected_since_the_plan_stays(fleet: Attempted) -> None:
-    """A second attempt deletes nothing that `guards.protect` covers by now, as the first one would not."""
-    text = "workspaces: {x: {url: 'sandbox:x.db', seed: seed.yaml}}\nguards: {protect: [group/First left]}\n"
-    fleet.write("lmsconf.yaml", text)
-    for number, code in ((1, ExitCode.STALE), (2, ExitCode.BLOCKED)):
-        entry = fleet.attempt(number)
-        assert entry.exit is code, entry.problems
-        assert "First left" in fleet.run("api", "GET", "/groups")[1]

@@ -12,7 +12,6 @@ import threading
 import time
 from collections.abc import Generator, Sequence
 from contextlib import nullcontext
-from itertools import count
 from pathlib import Path
 
 import pytest
@@ -118,47 +117,6 @@ def test_a_wave_with_failures_is_the_last_one(served: ServedFleet) -> None:
 
 
 @pytest.mark.sampled
-def test_the_same_failure_at_several_hosts_is_shown_once(served: ServedFleet) -> None:
-    """Hosts that refuse their tokens are one failure; an apply says that they have no plans, and sends nothing."""
-    for name in ("a", "b", "c"):
-        served.serve(name, takes="another")
-    assert served.plan_served() == 7
-    sent = [len(service.log) for service in served.services.values()]
-    code, text = served.apply()
-    assert code == 7
-    assert "\n3 workspaces: the service refused the token, or the permission is missing\n  a, b, c\n" in text
-    assert text.count("error: there is no plan to apply, because planning failed [fleet/no-plan]\n") == 1
-    assert [len(service.log) for service in served.services.values()] == sent
-
-
-@pytest.mark.sampled
-def test_an_edit_during_an_apply_is_seen(served: ServedFleet) -> None:
-    """One that is made between plan and apply makes the plan stale; one made meanwhile is found by the verification."""
-
-    made = count(1)
-
-    def meddle(call: LoggedRequest) -> None:
-        # The two are sent at the same time: there is a group to delete once both are there.
-        if call.operation in ("manual-groups.create", "smart-groups.create") and next(made) == 2:
-            team = served.ask("during", "GET", "/groups")["groups"][0]
-            served.ask("during", "DELETE", f"/groups/{team['groupId']}")
-
-    served.serve("before")
-    served.serve("during", on_log=meddle)
-    served.serve("fine")
-    served.plan_served()
-    served.ask("before", "POST", "/groups", {"name": "Team"})
-    assert served.apply("--max-failures", "3")[0] == 3
-    assert served.exits() == {"before": 3, "during": 6, "fine": 0}
-    code, text = served.apply()
-    assert "Workspace before" in text
-    assert (code, served.exits()) == (3, {"before": 3, "during": 0, "fine": 0})
-    assert served.plan_served("--select", "workspace=before", out=str(served.root / "next")) == 0
-    assert served.run("fleet", "apply", str(served.root / "next"), "--auto-approve", "--processes", "2")[0] == 0
-    assert all(set(served.names(name).values()) == {1} for name in served.services)
-
-
-@pytest.mark.sampled
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interrupted_apply_reports_what_it_did_and_goes_on_later(
     served: ServedFleet, number: signal.Signals, code: int
@@ -194,6 +152,7 @@ def test_an_interrupted_apply_reports_what_it_did_and_goes_on_later(
 
 
 @pytest.mark.slow
+@pytest.mark.sampled(gate=3)
 @pytest.mark.parametrize("seed", range(3))
 def test_an_apply_whose_workers_are_killed_converges(served: ServedFleet, seed: int) -> None:
     """However often workers are killed with a write under way: applied again, all is there, and nothing twice."""
@@ -309,3 +268,88 @@ def test_processes_keep_to_a_limit_together(served: ServedFleet) -> None:
     assert served.run("fleet", "plan", "--processes", "2", "--max-rate", "20")[0] == 0
     # Each process may send its first request at once.
     assert len(asked.times) - 2 <= 20 * (asked.times[-1] - asked.times[0])
+
+
+# A thousand workspaces, and many processes at one host.
+
+
+MANY = 1_000
+COMMENT = 65_536
+"""Characters of a comment at GitHub."""
+
+
+@pytest.mark.slow
+def test_a_few_that_fail_hold_up_no_other_of_a_thousand(served: ServedFleet) -> None:
+    """One hangs, one refuses its token, one trips a guard, one was edited: the others are planned and applied in waves.
+
+    A second apply does nothing, and then a plan is empty but for those.
+    """
+    for number in range(MANY):
+        served.add(f"w{number:04}", f"sandbox:w{number:04}.db", "ring=canary" if number < 5 else "ring=main")
+    served.hang("hangs")
+    served.serve("refuses", takes="another")
+    served.serve("guarded")
+    served.serve("edited")
+    served.ask("guarded", "POST", "/groups", {"name": "Old"})
+    guards = "guards: {deletes: {count: 0, share: off}}\nwaves: [ring=canary, '*']\nmax_failures: 4\n"
+    served.write("lmsconf.yaml", served.project(guards))
+    served.write("manifests/b.yaml", "absent: {groups: [{name: Old, only_in: [guarded]}]}\n")
+    troubles = {"hangs": 8, "refuses": 7}
+    good = {f"w{number:04}": 0 for number in range(MANY)}
+    assert served.plan_served("--time-limit", "20") == 7
+    assert served.exits("index.json") == {**dict.fromkeys((*good, "guarded", "edited"), 2), **troubles}
+    _, comment, _ = served.run("fleet", "show", served.out, "--format", "markdown")
+    assert len(comment) < COMMENT
+    assert comment.index("hangs") < comment.index("guarded") < comment.index("1,002 of 1,004")
+    served.ask("edited", "POST", "/groups", {"name": "Team"})
+    code, text = served.apply("--time-limit", "20")
+    assert (code, served.exits()) == (7, {**good, **troubles, "guarded": 4, "edited": 3})
+    assert "1,004 workspaces: 1,000 applied or without changes (3,000 API calls), 4 failed." in text
+    code, _, _ = served.run("fleet", "plan", "--detailed-exitcode", "--select", "ring=main", "--time-limit", "20")
+    assert code == 7
+    code, text, _ = served.run("fleet", "plan", "--detailed-exitcode", "--select", "ring=canary")
+    assert (code, text.splitlines()[0]) == (0, "5 workspaces: 0 with changes, 5 without.")
+    assert "  settle: 0.2 s (default: 30 s), in 5 workspaces: w0000, w0001, w0002 and 2 more" in text
+
+
+class Bucket(FaultScript):
+    """Refuses with 429 and Retry-After what is beyond so many requests a second."""
+
+    def __init__(self, rate: float) -> None:
+        super().__init__()
+        self._rate, self._held, self._at = rate, rate, time.monotonic()
+        self._turn = threading.Lock()
+        self.answered = self.refused = 0
+
+    def take_fault(self, operation: str, *, writes: bool = False) -> Fault | None:
+        """Count a request, and return its refusal if it is one too many."""
+        with self._turn:
+            now = time.monotonic()
+            self._held, self._at = min(self._rate, self._held + (now - self._at) * self._rate), now
+            if self._held >= 1:
+                self._held -= 1
+                self.answered += 1
+                return None
+            self.refused += 1
+            return Fault(status=429, headers={"retry-after": "1"})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("limit", [None, "25"], ids=["learnt", "--max-rate"])
+def test_processes_divide_the_rate(served: ServedFleet, limit: str | None) -> None:
+    """Eight processes plan forty workspaces of one host that accepts 30 requests a second.
+
+    With --max-rate, none is refused. Without it, each of them learns.
+    """
+    bucket = Bucket(30.0)
+    service = served.serve("w00", faults=bucket)
+    url = (served.root / "workspaces.csv").read_text().split(",")[-2]
+    for number in range(1, 40):
+        served.add(f"w{number:02}", url)
+    begin = time.monotonic()
+    arguments = ("fleet", "plan", "--processes", "8", *([] if limit is None else ["--max-rate", limit]))
+    code, text, _ = served.run(*arguments)
+    assert (code, "40 with changes" in text) == (0, True), text
+    assert bucket.answered == len([call for call in service.log if call.status != 429])
+    assert bucket.answered <= 30 * (time.monotonic() - begin + 1) + 1
+    assert bucket.refused <= (bucket.answered / 4 if limit is None else 0)

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 from json_schemas import schema_validator
-from on_terminal import at_terminal
 
 from fleet.fleet_project import PROJECT, Fleet, large_fleet
 from lmsconf.fleet.fleet_run import parse_selector
@@ -258,16 +257,6 @@ def test_a_selector_without_workspaces_has_a_way_out(fleet: Fleet, selector: str
 
 
 @pytest.mark.sampled
-def test_drift_of_one_workspace_is_in_the_singular(fleet: Fleet) -> None:
-    """One differs and one does not."""
-    out = str(fleet.root / "out")
-    fleet.plan()
-    assert fleet.run("fleet", "apply", out, "--auto-approve", "--select", "workspace=alpha")[0] == 0
-    code, said, _ = fleet.run("fleet", "drift", "--select", "workspace!=gamma")
-    assert (code, said.splitlines()[0]) == (2, "2 workspaces: 1 differs from its manifests, 1 does not.")
-
-
-@pytest.mark.sampled
 def test_a_folder_made_by_somebody_else_is_refused(fleet: Fleet) -> None:
     """An index that names a file outside its folder, or a plan that is not the index's, is refused."""
     fleet.plan()
@@ -338,53 +327,6 @@ def test_tests_are_named_and_workspaces_without_tests_are_counted(fleet: Fleet) 
     assert code == 1
     assert out.startswith("3 workspaces: the tests of 0 pass, 2 without tests, 1 failed.\n")
     assert 'manifests/t.yaml:2:5: error: test "has people" fails: group/Team eu is empty [test/failed]\n' in out
-
-
-@pytest.mark.sampled
-def test_errors_that_are_not_shown_are_counted(fleet: Fleet) -> None:
-    """Text and Markdown say how many errors there are beyond the first three, and a file or command that shows them."""
-    fleet.write("manifests/b.yaml", "groups:\n" + "".join(f"  - {{name: G{number}, typ: x}}\n" for number in range(5)))
-    code, out, _ = fleet.run("fleet", "validate", "--processes", "1")
-    assert (code, out.endswith("\n  … and 2 more errors: lmsconf validate --workspace alpha\n")) == (1, True), out
-    assert "… and 2 more errors" in fleet.run("fleet", "plan", "--processes", "1", "--format", "markdown")[1]
-    out = fleet.run("fleet", "plan", "--out", str(fleet.root / "out"), "--processes", "1")[1]
-    assert out.endswith("\n  … and 2 more errors in alpha.problems.json\n")
-
-
-@pytest.mark.sampled
-@pytest.mark.parametrize("action", ["plan", "drift"])
-def test_no_file_is_named_without_a_folder(fleet: Fleet, action: str) -> None:
-    """What is not saved has no file in the JSON document."""
-    document = json.loads(fleet.run("fleet", action, "--processes", "1", "--format", "json")[1])
-    assert [one["file"] for one in document["workspaces"]] == [None, None, None]
-
-
-@pytest.mark.sampled
-def test_the_question_says_what_was_applied_before(fleet: Fleet) -> None:
-    """Plans that an earlier apply has carried out are counted before the question."""
-    fleet.plan()
-    out = str(fleet.root / "out")
-    question = "Waves: * (3 workspaces).\n{}Apply these plans? Only 'yes' will be accepted: "
-    assert question.format("") in at_terminal(fleet.root, "fleet", "apply", out, typed="no\n")[1]
-    assert fleet.run("fleet", "apply", out, "--auto-approve", "--select", "region=eu", "--processes", "1")[0] == 0
-    _, shown = at_terminal(fleet.root, "fleet", "apply", out, typed="no\n")
-    assert question.format("Applied before: 2 workspaces.\n") in shown
-
-
-@pytest.mark.sampled
-def test_a_workspace_as_an_argument_is_a_selection(fleet: Fleet) -> None:
-    """The hint names the option of fleets, not --workspace, which they refuse."""
-    code, _, err = fleet.run("fleet", "plan", "alpha")
-    assert (code, "If alpha is a workspace, write --select workspace=alpha." in err) == (64, True), err
-
-
-@pytest.mark.sampled
-def test_the_same_failure_of_embedded_workspaces_is_shown_once(fleet: Fleet) -> None:
-    """The file of a workspace is its own, as its URL is, so it does not keep failures apart."""
-    for name in ("alpha", "beta", "gamma"):
-        (fleet.root / f"{name}.db").mkdir()
-    code, out, _ = fleet.run("fleet", "plan", "--processes", "1")
-    assert (code, "\n3 workspaces: failed with errors\n  alpha, beta, gamma\n" in out) == (1, True), out
 
 
 # Plans of five hundred workspaces, most of which need the same changes.

@@ -196,6 +196,7 @@ def test_a_run_is_undone_that_died_at_one_of_its_calls(tmp_path: Path, change: s
 
 
 @pytest.mark.slow
+@pytest.mark.sampled(gate=3)
 @pytest.mark.parametrize("unsent", [False, True], ids=["sent", "unsent"])
 @pytest.mark.parametrize("change", HALVES)
 def test_a_run_is_undone_whichever_call_it_died_at(tmp_path: Path, change: str, unsent: bool) -> None:

@@ -6,8 +6,9 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from html.parser import HTMLParser
+from itertools import islice
 from xml.etree import ElementTree
 
 from markdown_it import MarkdownIt
@@ -134,3 +135,76 @@ JUDGES: Mapping[str, Callable[[str], list[str]]] = {
     "github": annotations,
 }
 """Format name → its judge. A format that has none here fails the tests."""
+
+
+# Three hundred names that act on something: a terminal, a log, a page, a spreadsheet, or a reader's eye.
+
+
+# ruff: noqa: E501  # one line a family of names reads best
+
+
+WANTED = 300
+ESC, BEL, ST = "\x1b", "\x07", "\x1b\\"
+
+TERMINAL = [
+    *(f"{ESC}[{end}" for end in ("31m", "2J", "H", "1A", "2K", "?1049h", "6n", "0c", "8m", "5i", "38;2;1;2;3m")),
+    *(f"{ESC}]{number};text{end}" for number in (0, 2, 4, 7, 8, 9, 52, 777, 1337) for end in (BEL, ST, "\x9c")),
+    *(f"\x9b{end}" for end in ("31m", "2J", "6n")),
+    *(f"{intro}text{ST}" for intro in (f"{ESC}P", f"{ESC}X", f"{ESC}^", f"{ESC}_", "\x90", "\x98", "\x9e", "\x9f")),
+    *(f"{ESC}{end}" for end in ("c", "7", "8", "D", "M", "#8", "(0", "=", ">", "%G", "[!p")),
+    "\x9d0;title\x9c", f"{ESC}]8;;https://evil.example{ST}click{ESC}]8;;{ST}",
+    "a\rb", "a\nb", "a\r\nb", "a\bb", "a\vb", "a\fb", "a\tb", "a\0b", "a\x7fb", "a\x0eb\x0f", "a\x05b",
+]  # fmt: skip
+UNSEEN = [
+    *(f"a{chr(code)}b" for code in (*range(0x80, 0xA0), 0xAD, 0x61C, 0x180E, *range(0x200B, 0x2010))),
+    *(f"a{chr(code)}b" for code in (*range(0x2028, 0x202F), *range(0x2060, 0x2070), 0xFEFF, 0xFFF9, 0xFFFB, 0x3164)),
+    "abc\u202egnp.exe", "\u2067right\u2069 left", "a\U000e0041\U000e007fb", "a\ufffeb", "a\U000e0100b",
+]  # fmt: skip
+COMMANDS = [
+    "::set-output name=a::b", "::error::x", "::warning file=a,line=1::x", "::add-mask::x", "::stop-commands::x",
+    "::group::x", "::endgroup::", "  ::debug::x", "\t::notice::x", "a\n::error::x", "a\r::error::x",
+    "##[error]x", "##[group]x", "##[set-output name=a]b", "a ##[section]b", "##vso[task.setvariable variable=a]b",
+    "a ##vso[task.complete result=Failed;]b", "##teamcity[buildStatus status='FAILURE']", "a\u2028::error::x",
+    "a\x85::error::x", "section_start:1:a\r\x1b[0Kb", "[error] x", "###[error]x", "#\x00#[error]x",
+]  # fmt: skip
+MARKDOWN = [
+    "[a](https://evil.example)", "![a](https://evil.example/a.png)", "[a](javascript:alert(1))", "[a][b]", "[a]: /b",
+    "<https://evil.example>", "https://evil.example", "http://evil.example/a_b_c", "www.evil.example", "evil.example",
+    "//1.2.3.4/a", "//1.1", "//a1.1", "//+.+com", "www.1", "1) a", ":-- a",
+    "ftp://evil.example", "mailto:a@evil.example", "a@evil.example", "xmpp:a@evil.example", "//evil.example/a",
+    "*a*", "**a**", "_a_", "__a__", "***a***", "~~a~~", "~a~", "`a`", "``a``", "`` ` ``", "```\na\n```", "~~~\na\n~~~",
+    "# a", "###### a", "#a", "- a", "+ a", "* a", "1. a", "1) a", "999999999. a", "> a", "---", "***", "___", "===",
+    "    a", "\ta", "a  ", "a\\", "a\\\nb", "| a | b |", "|---|", "a | b", "a \\| b", "\\", "\\\\", "\\`", "\\|",
+    "- [ ] a", "- [x] a", "[^1]", "[^1]: a", ":smile:", "$a$", "$$a$$", "^a^", "==a==", "{{a}}", "{% a %}",
+    "@user", "@org/team", "a @user b", "(@user)", "#123", "GH-123", "org/repo#123", "!123", "%1", "&1", "~label", "$1",
+    "&lt;b&gt;", "&#60;b&#62;", "&amp;", "&copy;", "&#x1b;[31m", "a``````````b", "`" * 40, "`a", "a`", " ` ", "~" * 40,
+    "![", "](", "[[a]]", "[a](<b>)", '[a](b "c")', "<!-- a -->", "<?a?>", "<![CDATA[a]]>", "<!DOCTYPE a>", "</td></table>",
+]  # fmt: skip
+HTML = [
+    "<b>a</b>", "<script>alert(1)</script>", "<img src=x onerror=alert(1)>", "<svg onload=alert(1)>", "</pre><h1>a",
+    "</title><script>a</script>", "</style><script>a</script>", "</textarea><b>", '" onclick="a', "' onclick='a",
+    "` onclick=`a", "a=b", "<a href='javascript:a'>b</a>", "<iframe srcdoc='a'>", "<style>*{}</style>", "<base href=//a>",
+    "<meta http-equiv=refresh content=0>", "<details open ontoggle=a>", "&quot;><b>", "<<b>a", "<\x00b>a", "<b\n>a",
+    "<!--", "-->", "]]>", "<math><mi xlink:href='a'>", "&lt;script&gt;", "{{constructor}}", "<%= a %>", "${a}",
+]  # fmt: skip
+FORMULAS = [
+    "=1+1", "+1", "-1", "@SUM(1)", "=cmd|' /C calc'!A0", "\t=1", "\r=1", "\n=1", " =1", "\0=1", "|calc", "%0A=1",
+    '=HYPERLINK("https://evil.example")', "\uff1d1", "\uff0b1", "\uff0d1", "\uff20a", '"=1', "a,b", 'a"b', "a;b", "'=1",
+]  # fmt: skip
+ODD = [
+    "", " ", "  ", "a" * 20_000, "a\u0301" * 500, "a" + "\u0301" * 500, "\U0001f468\u200d\U0001f469\u200d\U0001f467",
+    "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645", "../../etc/passwd", "/", "a/b", "a -> b", "\\ -> ", "a//b", "%00",
+    "%2e%2e%2f", "{0}", "%s%n", "$(id)", "`id`", "'; DROP TABLE groups; --", "null", "NaN", "true", "__proto__",
+]  # fmt: skip
+
+
+def _all() -> Iterator[str]:
+    """Each by itself, and then those that act in pairs, so that what ends one cannot begin the next."""
+    singles = [*TERMINAL, *UNSEEN, *COMMANDS, *MARKDOWN, *HTML, *FORMULAS, *ODD]
+    yield from singles
+    yield from (f"{one}{other}" for one, other in zip(MARKDOWN, reversed(HTML), strict=False))
+
+
+NAMES: list[str] = list(islice(dict.fromkeys(_all()), max(WANTED, len({*_all()}))))
+HALF = ["\ud800", "a\udc00b", "\udfff\ud800"]
+"""Half characters: no UTF-8 holds them, but an escape in JSON does."""

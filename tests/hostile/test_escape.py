@@ -18,7 +18,7 @@ from lmsconf.render.escape import (
 )
 
 from . import active_content
-from .payloads import HALF, NAMES, WANTED
+from .active_content import HALF, NAMES, WANTED
 
 ALL = [*NAMES, *HALF]
 
@@ -41,21 +41,6 @@ def test_text(around: str) -> None:
         if active_content.text(line := around.format(escape_terminal(name)))
     ] == []
     assert all("\n" not in escape_terminal(name) for name in ALL)
-
-
-@pytest.mark.parametrize(
-    ("hidden", "shown"),
-    [
-        ("\x7f", "\\x7f"),
-        ("\x9f", "\\x9f"),
-        ("\u061c", "\\u061c"),
-        ("\uffff", "\\uffff"),
-        ("\U000e0001", "\\U000e0001"),
-    ],
-)
-def test_text_shows_the_number_of_what_is_invisible(hidden: str, shown: str) -> None:
-    """With two, four or eight digits, as Python writes it."""
-    assert escape_terminal(hidden) == shown
 
 
 def test_text_shows_what_it_hides() -> None:

@@ -30,8 +30,7 @@ from lmsconf.render import APPLY_VIEWS, FLEET_VIEWS, PLAN_PROBLEMS_VIEWS, PLAN_V
 from lmsconf.render.apply_report import RUN_VIEWS, RUNS_VIEWS
 from lmsconf.sandbox.service import Sandbox
 
-from .active_content import JUDGES, text
-from .payloads import HALF, NAMES
+from .active_content import HALF, JUDGES, NAMES, text
 
 ALL = [*NAMES, *HALF]
 PLAIN = [f"name {number}" if name.strip() else name for number, name in enumerate(ALL)]
@@ -231,7 +230,7 @@ _ELSEWHERE = {"DRIFT_VIEWS", "SNAPSHOT_VIEWS"}
 """A drift is a plan in other words, and a snapshot is made and shown below."""
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(gate=3)
 @pytest.mark.parametrize(("subject", "format"), CASES)
 def test_every_format_of_every_view(subject: str, format: str) -> None:
     """With hostile names a document has exactly the active parts that it has with plain ones."""

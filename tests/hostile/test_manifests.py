@@ -106,32 +106,6 @@ def test_a_crowd_of_mistakes_is_cut_short(crowd: str, tmp_path: Path) -> None:
     assert codes(found) & {"yaml/too-many-problems", "manifest/too-many-problems"}
 
 
-def test_many_unknown_choices_repeat_no_list(tmp_path: Path) -> None:
-    """Only the first of many unknown choices are compared with the choices of their field, and list them."""
-    known, unknown = (", ".join(f"{letters}{n:04}" for n in range(1_000)) for letters in ("abcd", "abdc"))
-    found = loaded(
-        tmp_path,
-        f"custom_fields: [{{name: F, type: CHOICE, choices: [{known}]}}]\n"
-        f"smart_groups: [{{name: S, conditions: [{{field: F, choices: [{unknown}]}}]}}]\n",
-    )
-    assert (codes(found), len(found.problems)) == ({"reference/unknown-choice"}, 1_000)
-    assert [problem.hint.startswith("It has ") for problem in found.problems if problem.hint].count(True) == 50
-    assert all(problem.hint for problem in found.problems)
-
-
-def test_many_warnings_are_no_error(tmp_path: Path) -> None:
-    """Warnings alone, however many, neither stop the reading nor become an error."""
-    found = load_folder(
-        _folder(
-            tmp_path, {"a.yaml": "groups:\n" + "".join(f"  - {{name: g{n}, only_in: [x]}}\n" for n in range(2_000))}
-        ),
-        tmp_path,
-        workspaces=["production"],
-    )
-    assert len(found.problems) == len(found.declared) == 2_000
-    assert not any(problem.is_error for problem in found.problems)
-
-
 def _folder(root: Path, files: dict[str, str]) -> Path:
     for name, text in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
@@ -300,22 +274,6 @@ def test_a_link_inside_the_project(project: Path) -> None:
     found = load_folder(project / "manifests", project)
     assert found.problems == ()
     assert [str(one.address) for one in found.declared] == ["group/a", "group/b"]
-
-
-def test_a_linked_folder_of_any_name(project: Path) -> None:
-    """What stands in a linked folder is not declared, and might be deleted for it: so that is an error."""
-    (project / "manifests" / "team").symlink_to("../../folder")
-    (project / "manifests" / "_mine").symlink_to("../../folder")
-    found = load_folder(project / "manifests", project)
-    assert [(str(one.source), one.code) for one in found.problems] == [("manifests/team", "manifest/linked-folder")]
-
-
-@pytest.mark.parametrize("folder", ["..", "../folder", "/", "/etc"])
-def test_the_folder_itself(folder: str, project: Path) -> None:
-    """The folder of the manifests lies inside the project."""
-    found = load_folder(project / folder, project)
-    assert codes(found) == {"manifest/outside"}
-    assert found.declared == ()
 
 
 def test_what_is_no_file(project: Path) -> None:

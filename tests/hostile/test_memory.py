@@ -261,7 +261,7 @@ DAILY = ("a billion people", "numbers", "endless members", "a packed bomb")
 """The few that are tried every day: each is a process of its own."""
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(gate=3)
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=() if name in DAILY else pytest.mark.slow) for name in NASTY]
 )
@@ -288,6 +288,7 @@ def test_long_answers_leave_the_effects_known(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.sampled(gate=2)
 @pytest.mark.parametrize("paths", [["/users"], ["/users", "/groups", "/smart-groups", "/content/all"]], ids=str)
 def test_pages_that_never_end_are_left(paths: list[str], tmp_path: Path) -> None:
     """Distinct rows for ever, with no total: the run ends where no workspace is that large."""

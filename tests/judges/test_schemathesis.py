@@ -66,6 +66,7 @@ def test_the_sandbox_keeps_to_the_description() -> None:
     assert len(done) == OPERATIONS
 
 
+@pytest.mark.sampled(gate=3)
 @pytest.mark.parametrize(
     ("run", "fault", "checks"),
     [

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import subprocess
 from collections.abc import Callable, Mapping
@@ -65,13 +64,6 @@ def test_plan_apply_and_an_empty_plan(folder: Folder) -> None:
     assert project.plan().changes == ()
     assert project.drift().findings == ()
     assert len(list((folder.root / ".lmsconf" / "runs").glob("*/*.jsonl"))) == 1
-
-
-def test_a_project_sends_as_many_requests_at_a_time_as_a_command(folder: Folder) -> None:
-    """Where nothing else is said, its limit is the default of `--parallelism`."""
-    said = re.search(r"concurrent requests\.\s+\[default: (\d+);", command(folder.root, "plan", "--help").out)
-    assert said is not None
-    assert opened(folder).parallelism == int(said[1])
 
 
 def test_a_saved_plan_is_the_plan_of_the_command_line(folder: Folder) -> None:
@@ -259,21 +251,6 @@ def test_drift_reads_what_is_declared_unless_it_is_asked_for_all(folder: Folder)
     assert [one.coverage == () for one in (plain, covered, counted)] == [True, False, False]
     assert [str(one.address) for one in counted.findings] == ["group/Mentors", "group/Old", "group/Older"]
     assert plain.findings == covered.findings == ()
-
-
-def test_a_plan_is_of_everything_unless_less_is_chosen(folder: Folder) -> None:
-    """Only and except by pattern, additive without deletions; a consent of the call counts beside the project's."""
-    project = opened(folder)
-    addresses = {"group/Old", "group/Trainers"}
-    assert {str(one.address) for one in project.plan().changes} == addresses
-    assert {str(one.address) for one in project.plan(only=["group/T*"]).changes} == {"group/Trainers"}
-    assert {str(one.address) for one in project.plan(excluded=["group/T*"]).changes} == {"group/Old"}
-    assert {str(one.address) for one in project.plan(additive=True).changes} == {"group/Trainers"}
-    folder.write_options("guards: {deletes: {count: 0}}\n")
-    tripped = [[one.name for one in plan.guards if one.tripped] for plan in (
-        opened(folder).plan(), opened(folder).plan(allow=["deletes=1"]),
-    )]  # fmt: skip
-    assert tripped == [["deletes"], []]
 
 
 def test_a_plan_is_compared_with_a_base(folder: Folder, tmp_path: Path) -> None:

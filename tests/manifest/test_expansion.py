@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from random import Random
 
@@ -11,10 +10,10 @@ from call_count import Effort
 from json_schemas import schema_validator
 from jsonschema import Draft202012Validator
 
-from lmsconf.errors import Problem, Severity
+from lmsconf.errors import Problem
 from lmsconf.export.manifest_files import expanded_manifest
 from lmsconf.kinds import all_kinds
-from lmsconf.manifest.expand.variables import VALUES, Reporter, Variables, referenced_variables
+from lmsconf.manifest.expand.variables import Reporter, Variables
 from lmsconf.manifest.load import ExpandedEntries, load_folder
 from lmsconf.manifest.nodes import EntrySourceMap
 from lmsconf.manifest.yaml_reader import read_yaml
@@ -179,12 +178,6 @@ def test_places_of_what_is_written_out(tmp_path: Path) -> None:
     assert str(places["group/Everybody"].at()) == "hr.yaml:6:5"
 
 
-def test_several_names_go_through_in_order(tmp_path: Path) -> None:
-    """Two names give each combination, the last one changing first."""
-    found = loaded(tmp_path, {"a.yaml": "groups: [{name: $(a)$(b), for_each: {a: [x, y], b: [1, 2, 010]}}]"})
-    assert [one.address.name for one in found.declared] == ["x1", "x2", "x010", "y1", "y2", "y010"]
-
-
 def test_a_condition_that_comes_twice_counts_once(tmp_path: Path) -> None:
     """Sets may share a condition, and a group may say it too: one is left, and what a group says twice stays."""
     text = """\
@@ -198,22 +191,6 @@ smart_groups:
     found = loaded(tmp_path, {"a.yaml": text})
     conditions = {one.address.name: one.spec.conditions for one in found.declared}
     assert [len(said) for said in conditions.values()] == [2, 3]
-
-
-def test_shared_entries_stay_their_own(tmp_path: Path) -> None:
-    """An anchor with sets and variables in it, used in several entries, means in each what it says there."""
-    text = """\
-x-team: &team [{set: Coaches}, lead.$(c)@acme.example]
-people_sets: {Coaches: [cy.dahl@acme.example]}
-groups:
-  - {name: A $(c), for_each: {c: [se, no]}, members: *team, managers: *team}
-"""
-    found = loaded(tmp_path, {"a.yaml": text})
-    assert found.problems == ()
-    assert [sorted(one.spec.members.include) for one in found.declared] == [
-        ["cy.dahl@acme.example", "lead.se@acme.example"],
-        ["cy.dahl@acme.example", "lead.no@acme.example"],
-    ]
 
 
 def test_files_may_be_named_by_a_value(tmp_path: Path) -> None:
@@ -258,32 +235,6 @@ people_sets:
     assert errors == ([("people/nobody", f"a.yaml:{place}")] if place else [])
 
 
-def test_notes_do_not_stop_anything(tmp_path: Path) -> None:
-    """An empty list and a set that nothing uses are notes."""
-    text = "people_sets: {Nobody: []}\ngroups: [{name: A $(c), for_each: {c: []}}, {name: B}]\n"
-    found = loaded(tmp_path, {"a.yaml": text})
-    assert {(problem.code, problem.severity) for problem in found.problems} == {
-        ("set/unused", Severity.NOTE),
-        ("for_each/empty", Severity.NOTE),
-    }
-    assert [one.address.name for one in found.declared] == ["B"]
-
-
-def test_sets_count_in_the_digest(tmp_path: Path) -> None:
-    """A change to a set alone is a change of the manifests."""
-    before = loaded(tmp_path / "a", SHORT).digest
-    assert loaded(tmp_path / "b", SHORT | {"sets.yaml": SETS.replace("cy.dahl", "di.fors")}).digest != before
-
-
-@pytest.mark.parametrize("value", ["\x1b[31m", "a\nb", "x" * 500, "(SE)", ""])
-def test_odd_values_beside_a_place(tmp_path: Path, value: str) -> None:
-    """A value in a place is short, in one line, and in quotes where it is no plain word."""
-    text = f"groups: [{{name: {json.dumps('A $(c)')}, for_each: {{c: [{json.dumps(value)}]}}, manager: 1}}]"
-    for problem in loaded(tmp_path, {"a.yaml": text}).problems:
-        assert str(problem.source).isprintable()
-        assert len(str(problem.source)) < 80
-
-
 @pytest.mark.sampled
 def test_entries_cannot_grow_without_bound(tmp_path: Path) -> None:
     """A few bytes that stand for millions of values, or for as many entries, are refused at once."""
@@ -308,13 +259,6 @@ def test_what_is_unknown_to_every_copy_hides_nothing_else(tmp_path: Path) -> Non
         "variable/undefined",
         "manifest/unknown-key",
     ]
-
-
-def test_names_of_sets_are_compared_as_all_names(tmp_path: Path) -> None:
-    """A set is found by its name however its letters are composed."""
-    text = "people_sets: {Caf\u00e9: [a@acme.example]}\ngroups: [{name: A, members: {set: Cafe\u0301}}]\n"
-    found = loaded(tmp_path, {"a.yaml": text})
-    assert found.problems == ()
 
 
 # Variables: what `$(name)` becomes, and where that stands.
@@ -365,53 +309,6 @@ def test_what_a_variable_becomes(text: str, value: Json) -> None:
     assert isinstance(found, dict)
     assert repr(found["a"]) == repr(value)
     assert told == []
-
-
-def test_keys_are_texts() -> None:
-    """A key is what it says."""
-    assert written_out("$(team): 1")[0] == {"$(team)": 1}
-
-
-def test_places_are_kept() -> None:
-    """What comes from a variable stands where the variable does, and everything else where it stood."""
-    _, places = written_out("a: [DK, $(nordics), FI]\nb: {c: $(team), d: x}\ne: y\n")
-    assert [str(places.at("a", number)) for number in range(4)] == [
-        "a.yaml:1:5",
-        "a.yaml:1:9",
-        "a.yaml:1:9",
-        "a.yaml:1:21",
-    ]
-    assert str(places.find("NO")) == "a.yaml:1:9"
-    assert (str(places.at("b", "d")), str(places.key("e"))) == ("a.yaml:2:20", "a.yaml:3:1")
-
-
-def test_what_holds_no_variable_is_not_copied() -> None:
-    """Ten thousand people are the same list afterwards."""
-    document = read_yaml("a.yaml", "a: [x, y]\nb: $(team)\n").documents[0]
-    found = Variables(KNOWN, Reporter([])).substitute(document.value, document.source, document.at)
-    assert isinstance(found, dict)
-    assert isinstance(document.value, dict)
-    assert found["a"] is document.value["a"]
-    assert document.value["b"] == "$(team)"
-
-
-def test_an_alias_has_the_variable_put_in() -> None:
-    """A value with a variable in it has it put in also where an alias stands for it."""
-    assert written_out("a: &a {n: $(team)}\nb: *a\n")[0] == {"a": {"n": "Sales"}, "b": {"n": "Sales"}}
-
-
-def test_names() -> None:
-    """The names in a value are those that would be put in, at any depth."""
-    document = read_yaml("a.yaml", "a: [$(x), {b: 'c $( y ) $$(z)'}]\n$(k): 1\n").documents[0]
-    assert list(referenced_variables(document.value)) == ["x", "y"]
-
-
-def test_lists_cannot_grow_without_bound() -> None:
-    """A short manifest that stands for millions of values is refused before they are made."""
-    document = read_yaml("a.yaml", f"a: [{', '.join(['$(long)'] * 2_000)}]").documents[0]
-    variables = Variables({"long": ["x"] * (VALUES // 1_000)}, Reporter([]))
-    with pytest.raises(match="1,000,000 values"):
-        variables.substitute(document.value, document.source, document.at)
 
 
 def test_variables_of_a_project(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from lmsconf.errors import ProblemsFound, SourceLocation
 from lmsconf.manifest import file_set as folders
 from lmsconf.manifest.load import Manifests, load_folder
 
@@ -83,15 +82,6 @@ def test_which_files(tmp_path: Path) -> None:
     assert len(found.declared) == 4
 
 
-def test_beside_the_project_file(tmp_path: Path) -> None:
-    """Where the manifests lie in the project's own folder, the project file is none of them."""
-    text = "groups: []\n"
-    assert written(tmp_path, {"lmsconf.yaml": "a: b\n", "a.yaml": text, "sub/lmsconf.yaml": text}).files == (
-        "a.yaml",
-        "sub/lmsconf.yaml",
-    )
-
-
 def test_linked_folder(tmp_path: Path) -> None:
     """A folder that is a link is not walked into: it may lead around in a circle, or out of the project."""
     (tmp_path / "loop").symlink_to(tmp_path, target_is_directory=True)
@@ -105,15 +95,6 @@ def test_digest(tmp_path: Path) -> None:
     assert written(tmp_path / "two", dict(reversed(files.items()))).digest == first.digest
     assert written(tmp_path / "three", {"a.yaml": "groups: []\n", "c.yaml": "groups: []\n"}).digest != first.digest
     assert written(tmp_path / "four", files | {"b.yaml": "groups: [] \n"}).digest != first.digest
-
-
-def test_paths_are_those_of_the_project(tmp_path: Path) -> None:
-    """Files and places are named from the root of the project, wherever it lies."""
-    (tmp_path / "conf").mkdir()
-    (tmp_path / "conf" / "a.yaml").write_text("groups: [{name: A}]\n")
-    found = load_folder(tmp_path / "conf", tmp_path)
-    assert found.files == ("conf/a.yaml",)
-    assert found.declared[0].source == SourceLocation("conf/a.yaml", 1, 10)
 
 
 @pytest.mark.parametrize(
@@ -157,11 +138,6 @@ def test_manifests_that_declare_nothing(tmp_path: Path, files: dict[str, str], w
     assert "groups" in str(problem.hint)
 
 
-def test_an_empty_file_among_others(tmp_path: Path) -> None:
-    """A file without a document is nothing to complain about beside one with a document."""
-    assert codes(written(tmp_path, {"a.yaml": "", "b.yaml": "groups: []\n"})) == []
-
-
 def test_no_folder(tmp_path: Path) -> None:
     """A missing folder, and a file in its place, are told about."""
     (tmp_path / "file").write_text("")
@@ -188,17 +164,6 @@ def test_too_large(tmp_path: Path) -> None:
     with (tmp_path / "a.yaml").open("wb") as file:
         file.truncate(folders.FILE_LIMIT + 1)
     assert codes(load_folder(tmp_path, tmp_path)) == ["a.yaml manifest/too-large"]
-
-
-def test_too_large_together(tmp_path: Path) -> None:
-    """Files that are small enough alone may be too large together: ten MiB are read, no more."""
-    (tmp_path / "a.yaml").write_bytes(b"#" * folders.FILE_LIMIT)
-    files = folders.ManifestFileReader(tmp_path)
-    for _ in range(2):
-        files.read_yaml(tmp_path / "a.yaml")
-    with pytest.raises(ProblemsFound) as raised:
-        files.read_yaml(tmp_path / "a.yaml")
-    assert [problem.code for problem in raised.value.problems] == ["manifest/too-large"]
 
 
 def test_forty_three_mib_of_manifests_are_refused_before_they_are_read(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from flow.shell import lmsconf
 
 from lmsconf.errors import Severity, SourceLocation
 from lmsconf.kinds.manual_group.types import ManualGroupSpec
@@ -71,44 +70,6 @@ def test_where_asks_for_all_of_it(tmp_path: Path) -> None:
     assert members(found.declared[0]) == {"anna@acme.example"}
 
 
-def test_accents_are_compared_in_one_form(tmp_path: Path) -> None:
-    """Names of columns and cells are the same whether an accent is a character of its own or part of its letter."""
-    apart, joined = "A\u030angstro\u0308m", "\u00c5ngstr\u00f6m"
-    for number, (said, held) in enumerate(((apart, joined), (joined, apart))):
-        people = f"email {held},{held}\nanna@acme.example,{held} SE\nbo@acme.example,NO\n"
-        asked = f"{{file: hr/leaders.csv, column: 'email {said}', where: {{{said}: {said} SE}}}}"
-        found = loaded(tmp_path / str(number), asked, people)
-        assert found.problems == ()
-        assert members(found.declared[0]) == {"anna@acme.example"}
-
-
-def test_blank_cells_beyond_the_header(tmp_path: Path) -> None:
-    """Separators at the end of rows, as spreadsheets write them, are no cells too many."""
-    found = loaded(
-        tmp_path, "{file: hr/leaders.csv, column: email}", "email,g,\nanna@acme.example,SE,,,\nbo@acme.example\n"
-    )
-    assert found.problems == ()
-    assert members(found.declared[0]) == ALL - {"cy@acme.example"}
-
-
-def test_column_with_a_line_break(tmp_path: Path) -> None:
-    """A column may be called as the header of a spreadsheet has it, over several lines."""
-    asked = '{file: hr/leaders.csv, column: "e-mail\\naddress", where: {"home\\ncountry": SE}}'
-    people = '"e-mail\naddress","home\ncountry"\nanna@acme.example,SE\nbo@acme.example,NO\n'
-    found = loaded(tmp_path, asked, people)
-    assert found.problems == ()
-    assert members(found.declared[0]) == {"anna@acme.example"}
-
-
-@pytest.mark.parametrize("header", ['"email";"Name, first, last"', 'email;"Name, first, last\nas written"'])
-def test_separator_inside_quotes(tmp_path: Path, header: str) -> None:
-    """A separator inside quotes does not separate, so the header shows another one."""
-    people = f"{header}\nanna@acme.example;Anna\n"
-    found = loaded(tmp_path, "{file: hr/leaders.csv, column: email}", people)
-    assert found.problems == ()
-    assert members(found.declared[0]) == {"anna@acme.example"}
-
-
 def test_include_from_a_file(tmp_path: Path) -> None:
     """A file may stand wherever a list of people may."""
     found = loaded(tmp_path, "{include: {file: hr/leaders.csv, column: email}, exclude: [dee@acme.example]}")
@@ -116,15 +77,6 @@ def test_include_from_a_file(tmp_path: Path) -> None:
     assert found.declared[0].places.find("bo@acme.example", "members") == SourceLocation(
         "manifests/hr/leaders.csv", 3, 4
     )
-
-
-def test_digest_covers_the_file(tmp_path: Path) -> None:
-    """The CSV file is one of the manifests' files: a changed row is another digest."""
-    before = loaded(tmp_path, "{file: hr/leaders.csv, column: email}")
-    assert before.files == ("manifests/a.yaml", "manifests/hr/leaders.csv")
-    with (tmp_path / "manifests" / "hr" / "leaders.csv").open("a") as file:
-        file.write("Dee;dee@acme.example;NO\n")
-    assert load_folder(tmp_path / "manifests", tmp_path).digest != before.digest
 
 
 def test_allow_empty(tmp_path: Path) -> None:
@@ -283,12 +235,6 @@ def test_places_of_cells(tmp_path: Path) -> None:
     assert (problem.code, str(problem.source)) == ("people/csv", "manifests/hr/leaders.csv:1")
 
 
-def test_header_below_blank_lines(tmp_path: Path) -> None:
-    """What is wrong with the header is told at the line of the header."""
-    found = loaded(tmp_path, "{file: hr/leaders.csv, column: email}", "\n,,\nname,mail\nA,a@acme.example\n")
-    assert [str(problem.source) for problem in found.problems] == ["manifests/hr/leaders.csv:3:1"]
-
-
 def test_link_out_of_the_project(tmp_path: Path) -> None:
     """A link inside the project that leads out of it is outside."""
     project = tmp_path / "project"
@@ -311,105 +257,3 @@ def test_one_broken_file_for_many_groups(tmp_path: Path) -> None:
     found = load_folder(tmp_path, tmp_path)
     assert [problem.code for problem in found.problems] == ["people/address"]
     assert found.files == ("people.csv", "z.yaml")
-
-
-def test_absolute_path(tmp_path: Path) -> None:
-    """An absolute path is refused even inside the project, which may lie elsewhere on the next machine."""
-    found = loaded(tmp_path, f"{{file: {tmp_path}/manifests/hr/leaders.csv, column: email}}")
-    assert [problem.code for problem in found.problems] == ["people/outside"]
-
-
-# Where the e-mail of a person is required and something else is written, the hint says what was probably meant.
-
-
-PROJECT = "workspaces: {sandbox: {url: 'sandbox:', seed: seed.yaml}}\n"
-SEED = "people: [{email: sven.petersen0@acme.example}, {email: anna@acme.example}]\ncontent: [{name: GDPR}]\n"
-SETS = """
-people_sets:
-  Leads: [anna.berg@acme.example]
-  Sales coaches: [bo.ek@acme.example]
-  Anna: [anna.berg@acme.example]
-"""
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    """A project without manifests."""
-    (tmp_path / "lmsconf.yaml").write_text(PROJECT)
-    (tmp_path / "seed.yaml").write_text(SEED)
-    (tmp_path / "manifests").mkdir()
-    return tmp_path
-
-
-def errors(root: Path, command: str, manifest: str) -> str:
-    """What a command writes about a manifest with one error."""
-    (root / "manifests" / "a.yaml").write_text(manifest)
-    ran = lmsconf(root, command)
-    assert ran.code == 1
-    return ran.err
-
-
-@pytest.mark.parametrize(
-    ("written", "hint"),
-    [
-        ("Leads", "Did you mean {set: Leads}?"),
-        ("leads", "Did you mean {set: Leads}?"),
-        ("anna", "Did you mean {set: Anna}?"),
-        ("Sales coach", "Did you mean {set: Sales coaches}?"),
-        ("Bo Ek", 'Write the person\'s e-mail. Did you mean "bo.ek@acme.example"?'),
-        ("anna.berk", 'Write the person\'s e-mail. Did you mean "anna.berg@acme.example"?'),
-        ("Zed", "Write the person's e-mail.\n"),
-    ],
-)
-@pytest.mark.parametrize("key", ["managers", "members"])
-def test_a_set_or_a_name_in_place_of_an_email(root: Path, written: str, hint: str, key: str) -> None:
-    """In a list of people: a set by its name, an e-mail of the manifests by a person's name or its first part."""
-    told = errors(root, "validate", f"{SETS}groups: [{{name: A, {key}: [{{set: Leads}}, {written}]}}]\n")
-    assert f"  {hint}" in told
-
-
-@pytest.mark.parametrize("written", ["sen.petersen0", "Sven Petersen", "sven.petersen"])
-def test_an_audience_that_is_no_email(root: Path, written: str) -> None:
-    """Of an assignment to a person: an e-mail is required, and the nearest of the workspace is offered."""
-    told = errors(root, "plan", f"content_targets: [{{content: GDPR, assign_to: [{{user: {written}}}]}}]\n")
-    assert 'Write the person\'s e-mail. Did you mean "sven.petersen0@acme.example"?' in told
-
-
-@pytest.mark.parametrize("key", ["due", "due_date", "dueDate", "deadline"])
-def test_there_is_no_due_date(root: Path, key: str) -> None:
-    """The key that comes nearest hides the content, and the hint says so."""
-    for manifest in (
-        f"content_targets: [{{content: GDPR, {key}: 2026-12-31, assign_to: [everyone]}}]\n",
-        f"content_targets: [{{content: GDPR, assign_to: [{{everyone: true, {key}: 2026-12-31}}]}}]\n",
-    ):
-        told = errors(root, "validate", manifest)
-        assert "The service has no due date; `visible_until` hides the content." in told
-
-
-@pytest.mark.parametrize(
-    ("command", "takes"),
-    [
-        ("apply", "apply takes a plan file"),
-        ("show", "show takes a saved plan, snapshot or apply report"),
-        ("plan --snapshot", "--snapshot takes a saved snapshot"),
-        ("export out --snapshot", "--snapshot takes a saved snapshot"),
-    ],
-)
-def test_a_manifest_in_place_of_a_saved_file(root: Path, command: str, takes: str) -> None:
-    """It is a wrong command line, and no damaged file; with the command that creates one."""
-    (root / "manifests" / "a.yaml").write_text("groups: [{name: A}]\n")
-    ran = lmsconf(root, *command.split(), "manifests/a.yaml")
-    assert ran.code == 64
-    assert f"manifests/a.yaml is a manifest; {takes}" in ran.err
-
-
-@pytest.mark.parametrize("command", ["apply", "show"])
-def test_an_edited_plan_file_is_named(root: Path, command: str) -> None:
-    """Also one that is cut short; exit 3 as before."""
-    (root / "manifests" / "a.yaml").write_text("groups: [{name: A}]\n")
-    assert lmsconf(root, "plan", "--out", "plan.json").code == 0
-    text = (root / "plan.json").read_text()
-    for edited in (text.replace('"A"', '"B"'), text[:-20]):
-        (root / "plan.json").write_text(edited)
-        ran = lmsconf(root, command, "plan.json")
-        assert (ran.code, "error: plan.json: the file " in ran.err) == (3, True)

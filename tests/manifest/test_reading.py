@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from collections.abc import Iterator
+from itertools import combinations
+from pathlib import Path
+from typing import Any
 
 import pytest
 from call_count import Effort
+from jsonschema import Draft202012Validator
 
 from lmsconf.errors import SourceLocation
 from lmsconf.manifest.nodes import EntrySourceMap
+from lmsconf.manifest.schema_check import SchemaValidator, types_of_schema
+from lmsconf.manifest.schemas import manifest_schema, manifest_schema_text
 from lmsconf.manifest.yaml_reader import EXPANDED, AliasBudget, YamlReadResult, read_yaml
 from lmsconf.model.canonical_json import Json
+from lmsconf.project.config_file import ownership_properties
+from lmsconf.support.folders import read_schema
 
 
 def one(text: str) -> Json:
@@ -75,14 +85,6 @@ def test_plain_words(word: str, value: Json) -> None:
     assert type(one(f"key: {word}")["key"]) is type(value)
 
 
-def test_numbers_without_end() -> None:
-    """What JSON cannot hold is no number here."""
-    for word in (".inf", "-.INF", ".nan", "1e999", "9" * 5000):
-        reading = read_yaml("a.yaml", f"key: {word}")
-        assert codes(reading) == ["a.yaml:1:6 yaml/number"]
-        assert reading.documents[0].value == {"key": word}
-
-
 def test_every_document_of_a_stream() -> None:
     """All documents of a stream are read; empty ones are no documents."""
     reading = read_yaml("a.yaml", "---\na: 1\n---\n# nothing\n---\nb: 2\n...\n")
@@ -103,19 +105,6 @@ def test_places() -> None:
     assert places.at("list", 7) == SourceLocation("a.yaml", 3, 3)
 
 
-def test_finding_a_text() -> None:
-    """A text is found at or below a path, exactly or as people compare names; what is missing gives the path itself."""
-    text = "members: {include: [Bo.Ek@acme.example, cy@acme.example], exclude: [bo.ek@acme.example]}\nname: Bo\n"
-    (document,) = read_yaml("a.yaml", text).documents
-    places = EntrySourceMap(document.value, document.source, document.at)
-    assert places.find("cy@acme.example", "members") == SourceLocation("a.yaml", 1, 41)
-    assert places.find("bo.ek@acme.example", "members") == SourceLocation("a.yaml", 1, 69)
-    assert places.find("bo.ek@acme.example", "members", "include") == SourceLocation("a.yaml", 1, 21)
-    assert places.find("dee@acme.example", "members") == SourceLocation("a.yaml", 1, 10)
-    (document,) = read_yaml("a.yaml", "[b, a, c, a]").documents
-    assert EntrySourceMap(document.value, document.source, document.at).find("a") == SourceLocation("a.yaml", 1, 5)
-
-
 def test_aliases_stand_for_their_anchor() -> None:
     """An alias is the anchored value, positions included."""
     reading = read_yaml(
@@ -125,11 +114,6 @@ def test_aliases_stand_for_their_anchor() -> None:
     assert document.value["groups"][1]["members"] == ["a@b", "c@d"]
     places = EntrySourceMap(document.value, document.source, document.at)
     assert places.at("groups", 1, "members", 1) == SourceLocation("a.yaml", 1, 21)
-
-
-def test_anchors_end_with_their_document() -> None:
-    """A document knows no anchor of the one before."""
-    assert codes(read_yaml("a.yaml", "a: &x [1]\n---\nb: *x\n")) == ["a.yaml:3:4 yaml/unknown-alias"]
 
 
 def test_alias_bomb() -> None:
@@ -175,20 +159,6 @@ def test_a_text_may_be_as_long_as_the_limit() -> None:
     assert (str(problem.source), problem.message) == ("a.yaml:1:4", "this text is longer than 100,000 characters")
 
 
-def test_binary_file() -> None:
-    """A file that is no text at all is told about at once, once a line."""
-    with Effort() as effort:
-        found = codes(read_yaml("a.yaml", "\x00" * 1_000_000 + "\n\x01"))
-    assert found == ["a.yaml:1:1 yaml/character", "a.yaml:2:1 yaml/character"]
-    assert effort.calls < 1_000
-
-
-def test_texts_of_several_lines() -> None:
-    """Line breaks and tabs may stand in text, and lines may end as on Windows."""
-    assert one("a: |\n  one\n  two\tthree\n") == {"a": "one\ntwo\tthree\n"}
-    assert one("a: 1\r\nb: [x,\r\n  y]\r\n") == {"a": 1, "b": ["x", "y"]}
-
-
 def test_without_libyaml() -> None:
     """Where libyaml is missing, the parser in Python gives the same values, positions and problems."""
     program = (
@@ -204,3 +174,117 @@ def test_without_libyaml() -> None:
         f"[{{'a': [1, {{'b': 'x'}}]}}, {{'c': 'yes', 'd': 'yes'}}] {1 << 32 | 9}\n"
         'a text cannot begin with "@" a.yaml:2:11\n'
     )
+
+
+# The schemas that editors use and values are checked by.
+
+
+def test_manifest_schema_is_current() -> None:
+    """`schemas/manifest.schema.json` says what the kinds say now."""
+    current = manifest_schema_text()
+    assert read_schema("manifest.schema.json") == current, "write manifest_schema_text() into the file"
+
+
+def test_schemas_are_schemas() -> None:
+    """Both files are valid JSON Schema of the draft that they name."""
+    Draft202012Validator.check_schema(manifest_schema())
+    Draft202012Validator.check_schema(json.loads(read_schema("project.schema.json")))
+
+
+def test_project_schema_is_current() -> None:
+    """`schemas/project.schema.json` says of ownership what the kinds say now."""
+    schema = json.loads(read_schema("project.schema.json"))
+    written, current = schema["$defs"]["ownership"]["properties"], ownership_properties()
+    assert json.dumps(written) == json.dumps(current), "write ownership_properties() into the file"
+
+
+def test_branches_of_a_union_exclude_each_other() -> None:
+    """The quick check before jsonschema ends with the first branch that fits, where the schemas say `oneOf`."""
+    schemas = [manifest_schema(), json.loads(read_schema("project.schema.json"))]
+    unions = [union for schema in schemas for union in _unions(schema)]
+    assert len(unions) > 20
+    assert [union for union in unions if any(not _exclude(one, other) for one, other in combinations(union, 2))] == []
+
+
+def _unions(schema: object) -> Iterator[list[dict[str, Any]]]:
+    if isinstance(schema, dict) and isinstance(schema.get("oneOf"), list):
+        yield schema["oneOf"]
+    for part in schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ():
+        yield from _unions(part)
+
+
+def _exclude(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Whether no value fits both: of different types, or mappings of which one needs a key that the other refuses."""
+    if types_of_schema(one).isdisjoint(types_of_schema(other)):
+        return True
+    if "enum" in one and "enum" in other:
+        return not {*one["enum"]} & {*other["enum"]}
+    pairs = ((one, other), (other, one))
+    return any(
+        not b.get("additionalProperties", True) and {*a.get("required", [])} - {*b["properties"]} for a, b in pairs
+    )
+
+
+_TEXT = {"type": "string", "minLength": 1}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {},
+        {"type": "string"},
+        {"type": ["string", "null"]},
+        {"type": ["integer", "boolean"]},
+        {"type": "integer"},
+        {"type": "number"},
+        {"type": "boolean"},
+        {"type": "null"},
+        {"type": "object", "description": "prose"},
+        {"enum": ["a", None, True]},
+        {"const": "a"},
+        {"const": True},
+        {"const": False},
+        {"minLength": 2, "maxLength": 2},
+        {"pattern": "^a+\\Z"},
+        {"minItems": 1, "maxItems": 2},
+        {"minProperties": 1, "maxProperties": 1},
+        {"minimum": 0, "maximum": 1},
+        {"items": _TEXT},
+        {"required": ["a"]},
+        {"properties": {"a": {"type": "integer"}, "description": _TEXT}},
+        {"properties": {"a": {"type": "integer"}}, "additionalProperties": False},
+        {"properties": {"a": {}}, "additionalProperties": {"type": "string"}},
+        {"properties": {"a": {"type": "integer"}}, "patternProperties": {"^a": {"minimum": 1}, "^x-": {}}},
+        {"patternProperties": {"^x-": {}, "^a": {"type": "string"}}, "additionalProperties": False},
+        {"additionalProperties": {"type": "integer"}, "propertyNames": {"maxLength": 1}},
+        {"oneOf": [_TEXT, {"type": "array", "items": _TEXT}]},
+        {"oneOf": [{"const": True}, {"type": "array", "items": {"type": "object"}}, {"type": "object"}]},
+        {"anyOf": [{"required": ["a"]}, {"required": ["b"]}]},
+        {"$ref": "#/$defs/a", "$defs": {"a": {"type": "object", "additionalProperties": {"$ref": "#/$defs/a"}}}},
+    ],
+    ids=str,
+)
+def test_a_value_is_judged_as_jsonschema_judges(schema: dict[str, Json]) -> None:
+    """The quick check passes all that is valid, and nothing that is not."""
+    values: list[Any] = [
+        *(None, True, False, 0, 1, -1, 0.5, 1.0, 10**30, "", "a", "aa", "a\n", "b", "éé"),
+        *([], ["a"], ["a", 1], ["", ""], ["a", "b", "c"], [[]], [{}], [{"a": 1}]),
+        *({}, {"a": 1}, {"a": "1"}, {"a": {}}, {"a": {"b": 1}}, {"b": 1}, {"b": "c"}, {"a": 0, "b": 1}),
+        *({"x-a": 1}, {"a\nb": 1}, {"ab": 2}, {"description": ""}, {"description": "d"}, {"a": True}),
+    ]
+    judge, validator = Draft202012Validator(schema), SchemaValidator(schema, names=None)
+    assert [not validator.validate(value) for value in values] == [judge.is_valid(value) for value in values]
+
+
+@pytest.mark.parametrize("example", ["quickstart", "acme", "countries"])
+def test_valid_projects_need_no_jsonschema(example: str) -> None:
+    """Importing it takes as long as all the rest of `validate`: only errors need it."""
+    root = Path(__file__).parent.parent.parent
+    program = (
+        "import sys\nfrom lmsconf.cli import main\n"
+        f"try: main(['-C', {str(root / 'examples' / example)!r}, 'validate'])\n"
+        "except SystemExit as end: assert not end.code\n"
+        "print({'jsonschema'} & set(sys.modules))"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ran.stdout.splitlines()[-1] == "set()"

@@ -21,8 +21,7 @@ from lmsconf.manifest import workbook
 from lmsconf.manifest.load import load_folder
 from lmsconf.model.declarations import Manifests
 from manifest import test_sheets
-from manifest.cases import shown
-from manifest.workbook_files import ods, ods_row, ods_table, row, text_cell, xlsx, xlsx_parts, zipped
+from manifest.cases import ods, ods_row, ods_table, row, shown, text_cell, xlsx, xlsx_parts, zipped
 
 pytest.importorskip("python_calamine", reason="the extra `spreadsheets` is not installed")
 FILES: Final = sorted((Path(__file__).parent / "workbooks").iterdir())
@@ -65,31 +64,6 @@ def test_people_and_assignments(tmp_path: Path, file: Path) -> None:
     assert str(sheet.declared[2].source) == f"{file.name}, sheet Assignments, cell B5"
 
 
-EXCEL_VALUES: Final = {
-    "a whole number": ('<c r="B2"><v>7</v></c>', "7"),
-    "a number as text": ('<c r="B2" t="inlineStr"><is><t>007</t></is></c>', "007"),
-    "a fraction": ('<c r="B2"><v>1.5</v></c>', "1.5"),
-    "a large number": ('<c r="B2"><v>1E15</v></c>', "1000000000000000"),
-    "true": ('<c r="B2" t="b"><v>1</v></c>', "true"),
-    "false": ('<c r="B2" t="b"><v>0</v></c>', "false"),
-    "the text of a formula": ('<c r="B2" t="str"><f>"S"&amp;"E"</f><v>SE</v></c>', "SE"),
-    "the number of a formula": ('<c r="B2"><f>1+1</f><v>2</v></c>', "2"),
-    "a date as text": ('<c r="B2" t="d"><v>2026-01-05</v></c>', "2026-01-05"),
-    "blanks around a text": ('<c r="B2" t="inlineStr"><is><t xml:space="preserve"> SE </t></is></c>', "SE"),
-    "a text in parts": ('<c r="B2" t="inlineStr"><is><r><t>S</t></r><r><t>E</t></r></is></c>', "SE"),
-    "an accent apart": ('<c r="B2" t="inlineStr"><is><t>A\u030a</t></is></c>', "\u00c5"),
-}
-
-
-@pytest.mark.parametrize("case", EXCEL_VALUES)
-def test_values_of_an_excel_workbook(tmp_path: Path, case: str) -> None:
-    """`where` compares the text that a CSV file would have."""
-    cell, text = EXCEL_VALUES[case]
-    data = xlsx(row(1, "email", "Group") + row(2, "bo@x.se", cell) + row(3, "cy@x.se", "Other"))
-    asked = f"{{file: people.xlsx, column: email, where: {{Group: {json.dumps(text)}}}}}"
-    assert members(loaded(tmp_path, data, members=asked)) == {"bo@x.se"}
-
-
 def test_shared_texts_and_cells_without_a_name(tmp_path: Path) -> None:
     """A cell may name a text of the workbook, and one without a name follows the cell before it."""
     data = xlsx(
@@ -99,25 +73,6 @@ def test_shared_texts_and_cells_without_a_name(tmp_path: Path) -> None:
     found = loaded(tmp_path, data)
     assert members(found) == {"bo@x.se"}
     assert str(found.declared[0].places.find("bo@x.se", "members")) == "people.xlsx, sheet Staff, cell B3"
-
-
-def test_an_empty_text_of_a_formula_is_a_value(tmp_path: Path) -> None:
-    """A formula whose result is an empty text leaves its cell empty, and is no fault."""
-    empty = '<table:table-cell table:formula="of:=&quot;&quot;"><text:p/></table:table-cell>'
-    data = ods(ods_table(ods_row("email", "Group"), ods_row("bo@x.se", empty), ods_row("cy@x.se", "x")))
-    asked = '{file: people.ods, column: email, where: {Group: ""}}'
-    assert members(loaded(tmp_path, data, "people.ods", asked)) == {"bo@x.se"}
-    cell = '<c r="B2" t="str"><f>""</f><v></v></c>'
-    data = xlsx(row(1, "email", "Group") + row(2, "bo@x.se", cell) + row(3, "cy@x.se", "x"))
-    assert members(loaded(tmp_path, data, members=asked.replace(".ods", ".xlsx"))) == {"bo@x.se"}
-
-
-def test_empty_rows_and_cells_beside_the_table(tmp_path: Path) -> None:
-    """Rows before the header, blank rows, and cells right of the named columns do not matter."""
-    data = xlsx(row(3, "", "email") + row(5, "", "bo@x.se", "", "", "a remark") + row(9, "", "cy@x.se"))
-    found = loaded(tmp_path, data)
-    assert members(found) == {"bo@x.se", "cy@x.se"}
-    assert str(found.declared[0].places.find("cy@x.se", "members")) == "people.xlsx, sheet Staff, cell B9"
 
 
 def test_the_sheet(tmp_path: Path) -> None:
@@ -266,18 +221,6 @@ def test_cells_that_calamine_reads_as_empty(tmp_path: Path) -> None:
     ]
 
 
-def test_merged_cells_in_columns_that_are_not_read(tmp_path: Path) -> None:
-    """Merged cells beside the columns that are asked for do not matter."""
-    data = xlsx(
-        HEADER + row(2, "bo@x.se", "SE") + row(3, "cy@x.se"),
-        '<mergeCells><mergeCell ref="B2:B3"/><mergeCell ref="A9:B9"/></mergeCells>',
-    )
-    assert members(loaded(tmp_path, data)) == {"bo@x.se", "cy@x.se"}
-    asked = "{file: people.xlsx, column: email, where: {Group: SE}}"
-    problems = loaded(tmp_path, data, members=asked).problems
-    assert [str(problem.source) for problem in problems] == ["people.xlsx, sheet Staff, cell B2"]
-
-
 _OLD: Final = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600)
 NAMES: Final = {
     "an Excel workbook as CSV": (
@@ -352,7 +295,6 @@ def _lying_sizes() -> bytes:
     return large.replace(size.to_bytes(4, "little"), bytes(4))
 
 
-_TITLE: Final = '<row r="1"><c r="A1" t="inlineStr"><is><t>email</t></is></c></row>'
 HOSTILE: Final[dict[str, tuple[Callable[[], bytes], str]]] = {
     "two cells far apart": (
         lambda: xlsx(row(1, "email") + '<row r="1000"><c r="ALM1000"><v>1</v></c></row>'),
@@ -459,11 +401,6 @@ def test_damaged_parts(tmp_path: Path) -> None:
             words[chance.randrange(len(words) // 2) * 2 + 1 if len(words) > 2 else 0] = chance.choice(XML_DAMAGE)
         found = loaded(tmp_path, zipped(parts | {name: b'"'.join(words)}))
         assert all(problem.hint for problem in found.problems)
-
-
-def test_limits_that_a_list_of_all_people_fits() -> None:
-    """200,000 people with five columns are within the limits."""
-    assert workbook.CELLS >= 200_000 * 5
 
 
 def test_places_in_documents(

@@ -20,8 +20,7 @@ SHORT = 30
 
 REASONS = {
     "benchmarks/": "they measure seconds, and no test runs them",
-    "examples/first_hour.py follow_on_terminal": "tells how long each command took; eight minutes are ten times that",
-    "examples/first_hour.py install_seconds": "tells how long an installation took, and no test runs it",
+    "examples/test_pages.py follow_on_terminal": "tells how long commands took; eight minutes are ten times that",
     "planted/forked.py Forks.judged": "tells how long a mutant took to be found, and decides nothing by it",
     "planted/source_copy.py SourceCopy.judged": "tells how long a fault took to be found, and decides nothing by it",
     "client/test_redact.py test_long_answers_take_no_time": (
@@ -33,8 +32,8 @@ REASONS = {
     "client/test_sockets.py test_nothing_is_sent_on_a_connection_that_was_idle": (
         "a connection is idle for at least so long; load makes it longer"
     ),
-    "fleet/dask_cluster.py _end": "how long Dask's processes may take to end before they are killed",
-    "fleet/dask_cluster.py dask_cluster": "Dask tells nobody when it listens, but writes a file",
+    "fleet/served_fleet.py _end": "how long Dask's processes may take to end before they are killed",
+    "fleet/served_fleet.py dask_cluster": "Dask tells nobody when it listens, but writes a file",
     "fleet/test_dask.py _until": "a process is looked at until it has done something; only a hang takes long",
     "fleet/test_dask.py pages": "how long a page may take; only a hang takes long",
     "fleet/test_dask.py test_an_interrupted_apply_stops_on_the_workers": (
@@ -42,13 +41,12 @@ REASONS = {
     ),
     "fleet/test_failing_workspaces.py RequestTimes.take_fault": "a limit is never exceeded; load only slows requests",
     "fleet/served_fleet.py wait_for_orphans": "processes are looked at until they have ended; only a hang takes long",
-    "fleet/test_thousand_workspaces.py Bucket.__init__": "processes share a service with a limit; load only slows them",
-    "fleet/test_thousand_workspaces.py Bucket.take_fault": "the same limit: so many requests a second",
-    "fleet/test_thousand_workspaces.py test_processes_divide_the_rate": (
+    "fleet/test_failing_workspaces.py Bucket.__init__": "processes share a service with a limit; load only slows them",
+    "fleet/test_failing_workspaces.py Bucket.take_fault": "the same limit: so many requests a second",
+    "fleet/test_failing_workspaces.py test_processes_divide_the_rate": (
         "no more can be answered than the limit allows; load makes it fewer"
     ),
-    "judges/prism.py _awaited": "the log of a program of others, which tells nobody when it writes",
-    "sandbox/test_sandbox_serve.py test_latency_comes_before_each_answer": "at least so long; load makes it longer",
+    "judges/test_prism.py _awaited": "the log of a program of others, which tells nobody when it writes",
     "simulation/test_matrix.py ServedWorkspace.killed": "the moment of a kill is chosen by chance, and may be any",
     "simulation/test_matrix.py test_a_killed_process_leaves_nothing_that_the_next_run_cannot_finish": (
         "what a dead process sent arrives in between; the test holds whether it does or not"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from typing import TypeVar
 
 import httpx
 import pytest
@@ -133,3 +134,15 @@ def timed(open_workspace: Open, clock: Clock) -> Caller:
 def api(open_workspace: Open) -> Caller:
     """A caller of the seeded workspace."""
     return open_workspace()
+
+
+# Marks the tests that show what the sandbox does where the specification is silent.
+
+
+Test = TypeVar("Test", bound=Callable[..., object])
+
+
+def chosen(*names: str) -> Callable[[Test], Test]:
+    """This test shows the choices of those names."""
+    assert names
+    return lambda test: test

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from .conftest import DAY, NOW
-from .unspecified import chosen
+from .conftest import DAY, NOW, chosen
 
 ANNA, BO, CY, DI = "u-1", "u-2", "u-3", "u-4"
 TODAY = int(NOW * 1000)
@@ -250,18 +249,6 @@ def test_the_event_log_has_the_newest_first(api):
     assert api.ok("GET", f"/analyse/event-logs/content/c-3/user/{ANNA}") == []
     assert api.no("GET", "/analyse/event-logs/content/c-1/user/u-99")[0] == 404
     assert api.no("GET", f"/analyse/event-logs/content/c-99/user/{ANNA}")[0] == 404
-
-
-def test_events_at_one_time_come_last_made_first(api):
-    """Of two events at the same time the later one is the more recent."""
-    for _ in range(2):
-        body = {"userId": CY, "contentId": "c-3", "contentType": "PROGRAM"}
-        api.ok("POST", "/manage-certificate/participation", body)
-    log = api.ok("GET", f"/analyse/event-logs/content/c-3/user/{CY}")
-    assert [int(str(one["id"]).removeprefix("e-")) for one in log] == sorted(
-        (int(str(one["id"]).removeprefix("e-")) for one in log), reverse=True
-    )
-    assert len(log) == 2
 
 
 def test_an_archived_person_is_in_no_result(api, clock):

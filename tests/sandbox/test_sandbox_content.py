@@ -8,8 +8,7 @@ from lmsconf.api.spec import ApiSpec
 from lmsconf.sandbox.seed import fill_workspace
 from lmsconf.sandbox.service import Sandbox
 
-from .conftest import Caller
-from .unspecified import chosen
+from .conftest import Caller, chosen
 
 
 def targets(api, content: str = "c-2") -> list[dict[str, object]]:
@@ -182,13 +181,6 @@ def test_times_are_cut_to_the_minute_where_the_dialect_says_so(open_workspace):
     assert times(targets(api)[0]) == (None, "2026-01-05T23:59:00Z")
 
 
-def test_an_empty_time_opens_where_the_dialect_says_so(open_workspace):
-    """An empty time opens that side of the window where content-targets.clear-time is empty."""
-    api = open_workspace({"content-targets.clear-time": "empty"})
-    api.ok("POST", "/content/targets", {"contentId": "c-2", "targetId": "g-1", "startTime": ""})
-    assert times(targets(api)[0]) == (None, None)
-
-
 @pytest.mark.parametrize(
     ("start", "finish", "visible"),
     [
@@ -230,13 +222,6 @@ def test_targets_are_listed_for_a_content(api):
     """GET needs the query contentId, of content that exists."""
     assert api.no("GET", "/content/targets") == (400, "query parameter 'contentId' is missing")
     assert api.no("GET", "/content/targets", contentId="c-9")[0] == 404
-
-
-def test_everyone_has_the_id_of_the_dialect(open_workspace):
-    """The group of all users has the id that the dialect gives it."""
-    api = open_workspace({"content-targets.everyone": "all-users"})
-    assert api.ok("GET", "/content/c-1")["visibleForGroups"] == ["all-users", "g-1"]
-    assert api.no("POST", "/content/targets", {"contentId": "c-2", "targetId": "EVERYONE"})[0] == 400
 
 
 MEETUPS = {

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+from pathlib import Path
+
 import pytest
 
-from .test_sandbox_rules import groups_of
-from .unspecified import chosen
+from lmsconf.api.spec import ApiSpec
+from lmsconf.sandbox.handlers import CHOICES
+from sandbox.conftest import chosen
 
 SALES, ENGINEERING, LEGAL, PYTHON, SQL = ("ch-1", "ch-2", "ch-3", "ch-4", "ch-5")
 
@@ -233,13 +237,6 @@ def test_replacing_conditions_discards_all_before(api):
     assert (group["conditions"], group["members"]) == ([condition("f-2", SQL)], ["u-1", "u-3"])
 
 
-def test_smart_group_is_renamed(api):
-    """A renamed smart group keeps its conditions."""
-    api.ok("POST", "/smart-groups/sg-1/rename", {"name": "Sellers"})
-    group = api.ok("GET", "/smart-groups/sg-1")
-    assert (group["name"], group["conditions"]) == ("Sellers", [condition("f-1", SALES)])
-
-
 def test_deleting_a_smart_group_is_idempotent(api):
     """DELETE of a smart group is 204, also when there is none; its targets go with it."""
     api.ok("POST", "/content/targets", {"contentId": "c-2", "targetId": "sg-1"})
@@ -249,7 +246,123 @@ def test_deleting_a_smart_group_is_idempotent(api):
     assert api.ok("GET", "/content/targets", contentId="c-2") == {"targets": []}
 
 
-def test_deleting_a_manual_group_as_a_smart_one_leaves_it(api):
-    """DELETE /smart-groups with a manual group's id touches nothing of that group."""
-    api.ok("DELETE", "/smart-groups/g-1")
-    assert api.ok("GET", "/groups/g-1/members") == {"userIds": ["u-2"]}
+# The rules, defaults and limits that the specification states, each with the test of this folder that shows it.
+
+
+NEEDED = [
+    (operation, key)
+    for operation in ApiSpec.default().operations.values()
+    for key in ((operation.body or {}).get("required", []))
+]
+
+
+@pytest.mark.parametrize(("operation", "key"), NEEDED, ids=lambda value: getattr(value, "id", value))
+def test_what_is_required_is_required(api, operation, key):
+    """A body without a key that it needs is a 400 that names the key, whatever else is asked for."""
+    path = operation.path.replace("{action}", "ADD")
+    for name in operation.path_schemas:
+        path = path.replace(f"{{{name}}}", "u-1")
+    body = {other: None for other in operation.body["required"] if other != key}
+    if "oneOf" in operation.body:
+        body["targetId"] = "g-1"
+    status, message = api.no(operation.method, path, body)
+    assert status == 400
+    assert f"'{key}'" in message
+
+
+def test_a_search_begins_at_0_with_100(open_workspace):
+    """skip is 0 and limit 100 where a search leaves them out."""
+    more = {"people": [{"email": f"p{number}@acme.example"} for number in range(101)]}
+    more |= {"groups": [], "content_targets": []}
+    api = open_workspace({"paging.limit": 1000}, more=more)
+    everybody = api.ok("POST", "/users/search", {"skip": 0, "limit": 200})["users"]
+    found = api.ok("POST", "/users/search", {})
+    assert len(everybody) > 100
+    assert found["users"] == everybody[:100]
+
+
+@pytest.mark.parametrize("type", ["text", "NUMBER", "", 7, None])
+def test_a_field_is_of_one_of_three_types(api, type):
+    """CHOICE, TEXT and MULTI_SELECT are all there are."""
+    before = api.ok("GET", "/custom-fields")
+    assert api.no("POST", "/custom-fields", {"name": "New", "type": type})[0] == 400
+    assert api.ok("GET", "/custom-fields") == before
+
+
+# What is left of a smart group when a field or choice goes that it names, and of answers to fields of one name.
+
+
+NEVER = {"custom-fields.in-use": "never"}
+
+
+def groups_of(api, user: str) -> list[object]:
+    """The ids of the groups that somebody is in."""
+    people = api.ok("GET", "/users/extended-info")["users"]
+    return [group["groupId"] for person in people if person["userId"] == user for group in person["memberOfGroups"]]
+
+
+@chosen("smart-groups.left")
+def test_a_field_takes_its_conditions_along(open_workspace):
+    """Where a field in use may go, the conditions on other fields still decide, in every view of the members."""
+    api = open_workspace(NEVER)
+    both = [{"customFieldId": "f-1", "choiceIds": ["ch-2"]}, {"customFieldId": "f-2", "choiceIds": ["ch-5"]}]
+    group = api.ok("POST", "/smart-groups", {"name": "Both", "conditions": both})["smartGroupId"]
+    assert api.ok("GET", f"/smart-groups/{group}", includeMembers=True)["members"] == ["u-3"]
+    api.ok("DELETE", "/custom-fields/f-1")
+    shown = api.ok("GET", f"/smart-groups/{group}", includeMembers=True)
+    assert (shown["conditions"], shown["members"]) == (both[1:], ["u-1", "u-3"])
+    assert [group in groups_of(api, user) for user in ("u-1", "u-2", "u-3")] == [True, False, True]
+    api.ok("DELETE", "/custom-fields/f-2")
+    shown = api.ok("GET", f"/smart-groups/{group}", includeMembers=True)
+    assert (shown["conditions"], shown["members"], groups_of(api, "u-3")) == ([], [], [])
+
+
+@chosen("smart-groups.left")
+def test_a_condition_is_what_it_shows(open_workspace):
+    """IS_ANY beside choices means those choices; when the last of them has gone it means any answer."""
+    api = open_workspace(NEVER)
+    conditions = [{"customFieldId": "f-1", "choiceIds": ["ch-2"], "systemCondition": "IS_ANY"}]
+    group = api.ok("POST", "/smart-groups", {"name": "Engineers", "conditions": conditions})["smartGroupId"]
+    assert api.ok("GET", f"/smart-groups/{group}", includeMembers=True)["members"] == ["u-3"]
+    kept = [{"choiceId": "ch-1", "name": "Sales"}, {"choiceId": "ch-3", "name": "Legal"}]
+    api.ok("PUT", "/custom-fields/f-1", {"name": "Department", "type": "CHOICE", "choices": kept})
+    shown = api.ok("GET", f"/smart-groups/{group}", includeMembers=True)
+    assert shown["conditions"] == [{**conditions[0], "choiceIds": []}]
+    assert shown["members"] == ["u-1", "u-2"]
+
+
+@chosen("users.answers.twins")
+def test_of_two_fields_with_one_name_the_younger_is_shown(api):
+    """A person's answers are keyed by name, so of two fields with one name the younger's is shown, of whatever type."""
+    made = api.ok("POST", "/custom-fields", {"name": "Badge", "type": "MULTI_SELECT", "choices": [{"name": "Gold"}]})
+    (gold,) = made["choices"]
+    api.ok("POST", "/users/u-1/update-custom-field-choice", {made["id"]: [gold["choiceId"]]})
+    assert api.ok("GET", "/users/u-1")["customFields"]["Badge"] == {"choices": [gold]}
+    api.ok("DELETE", f"/custom-fields/{made['id']}")
+    assert api.ok("GET", "/users/u-1")["customFields"]["Badge"] == {"text": "B-1"}
+
+
+# What was chosen where the specification is silent is listed, and each choice has a test that shows it.
+
+
+def shown() -> set[str]:
+    """The names that tests of this folder are marked with."""
+    found: set[str] = set()
+    for path in Path(__file__).parent.glob("test_*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+                marks = [one for one in node.decorator_list if isinstance(one, ast.Call)]
+                names = [one.args for one in marks if isinstance(one.func, ast.Name) and one.func.id == "chosen"]
+                found |= {ast.literal_eval(name) for some in names for name in some}
+    return found
+
+
+def test_each_choice_has_a_test():
+    """Every choice is shown by a test, and every test that shows one names one that is listed."""
+    assert shown() == CHOICES.keys()
+
+
+def test_choices_are_sentences():
+    """A choice is told in a sentence, each in its own."""
+    assert all(text[0].isupper() and text.endswith(".") for text in CHOICES.values())
+    assert len(set(CHOICES.values())) == len(CHOICES)

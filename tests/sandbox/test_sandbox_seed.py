@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from lmsconf.errors import LmsconfError, ProblemsFound
+from lmsconf.errors import ProblemsFound
 from lmsconf.sandbox.seed import fill_workspace, load_seed
 from lmsconf.sandbox.service import Sandbox
 from lmsconf.sandbox.store import Store
@@ -321,19 +321,6 @@ def test_a_file_that_is_no_seed(tmp_path, monkeypatch, text, message):
     assert f"{problem.source}: {problem.message}".startswith(message)
 
 
-def test_a_seed_that_is_not_there(tmp_path):
-    """A missing seed is an error that names it."""
-    with pytest.raises(LmsconfError, match=r"seed\.yaml: cannot be read: No such file"):
-        load_seed(tmp_path / "seed.yaml")
-
-
-def test_anchors_save_repetition(tmp_path):
-    """What stands behind an anchor may be used again."""
-    path = tmp_path / "seed.yaml"
-    path.write_text("groups:\n- {name: &name a, members: &all [b]}\n- {name: *name, members: *all}\n", encoding="utf-8")
-    assert load_seed(path) == {"groups": [{"name": "a", "members": ["b"]}] * 2}
-
-
 SIZES = {
     "users": 60,
     "groups": 14,
@@ -357,25 +344,6 @@ def test_a_made_up_workspace_has_the_size_asked_for():
     with Store().write_transaction() as repository:
         fill_workspace(repository, values)
         assert repository.number("SELECT count(*) FROM targets") == 90
-
-
-def test_equal_numbers_make_equal_bytes():
-    """The same arguments give the same text, and another seed number another."""
-    assert dump_seed(generate_seed(**SIZES)) == dump_seed(generate_seed(**SIZES))
-    assert dump_seed(generate_seed(**SIZES)) != dump_seed(generate_seed(**SIZES, seed=1))
-
-
-@pytest.mark.parametrize("nothing", list(SIZES))
-def test_any_size_may_be_nothing(nothing):
-    """Each size may be zero, and then there are no references to what is not there."""
-    with Store().write_transaction() as repository:
-        fill_workspace(repository, generate_seed(**SIZES | {nothing: 0}))
-
-
-def test_more_fields_than_there_can_be():
-    """An eleventh field cannot be made up."""
-    with pytest.raises(ValueError, match="at most 10"):
-        generate_seed(fields=11)
 
 
 def test_a_seed_file_reads_as_it_was_written(tmp_path):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-import time
+from html.parser import HTMLParser
 from urllib.parse import urlsplit
 
 import httpx
@@ -71,20 +71,6 @@ def test_answers_are_the_same_byte_for_byte(open_workspace):
     assert len(inside.sandbox.log) == len(JOURNEY)
 
 
-def test_a_connection_is_kept(served):
-    """Many requests go over one connection, and none waits for a delayed acknowledgement."""
-    address = served.base_url.host, served.base_url.port
-    host = "{}:{}".format(*address)
-    request = f"GET /groups HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer sandbox\r\n\r\n".encode()
-    with socket.create_connection(address, timeout=HANGS) as connection:
-        for _ in range(50):
-            connection.sendall(request)
-            # A header that left before its body would come alone, and the body only after an acknowledgement.
-            answer = connection.recv(65536)
-            assert answer.startswith(b"HTTP/1.1 200 ")
-            assert answer.endswith(b"}")
-
-
 def test_only_this_machine_is_served(api):
     """The server listens on loopback alone."""
     with serve(api.sandbox) as server:
@@ -124,14 +110,6 @@ def test_a_lost_answer_is_a_broken_connection(open_workspace):
     assert len(api.ok("GET", "/groups")["groups"]) == 2
 
 
-def test_latency_comes_before_each_answer(api):
-    """A server with latency takes that long at least."""
-    with serve(api.sandbox, latency=0.05) as server:
-        begun = time.perf_counter()
-        httpx.get(f"{server.url}/groups")
-        assert time.perf_counter() - begun >= 0.05
-
-
 def test_stopping_ends_open_connections(api):
     """A stopped server does not wait for clients that keep their connection."""
     server = serve(api.sandbox).start()
@@ -140,3 +118,112 @@ def test_stopping_ends_open_connections(api):
         server.stop()
         with pytest.raises(httpx.TransportError):
             client.get("/groups")
+
+
+# The page that a served sandbox shows to people.
+
+
+HTML = {"accept": "text/html,application/xhtml+xml"}
+EVIL = '<script>alert("1")</script>&amp;'
+
+
+class PageContent(HTMLParser):
+    """The tags and the texts of a page."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: set[str] = set()
+        self.texts: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes |= {name for name, _ in attrs}
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+
+@pytest.fixture
+def page_served(api):
+    """The address of the workspace of `api`."""
+    with serve(api.sandbox) as server:
+        yield server.url
+
+
+def test_the_page_shows_the_workspace_and_the_last_calls(api, page_served):
+    """GET / for a browser is a page about people, fields, groups, content and the last calls, the latest first."""
+    api.call("GET", "/groups")
+    api.call("GET", "/nowhere")
+    answer = httpx.get(page_served, headers=HTML)
+    assert (answer.status_code, answer.headers["content-type"]) == (200, "text/html; charset=utf-8")
+    seen = PageContent(answer.text)
+    for text in ("Last calls: 2", "People: 4", "Custom fields: 3", "Groups: 2", "Content: 2", "anna.berg@acme.example"):
+        assert text in seen.texts
+    assert seen.texts.index("/nowhere") < seen.texts.index("/groups")
+    assert "Sales, Engineering, Legal" in seen.texts
+
+
+def test_the_page_escapes_everything_and_runs_nothing(api, page_served):
+    """Whatever stands in the workspace or was called is text on the page; it has no script, form, link or handler."""
+    api.ok("POST", "/groups", {"name": EVIL})
+    api.ok("POST", "/custom-fields", {"name": EVIL, "type": "CHOICE", "choices": [{"name": EVIL}]})
+    api.ok("POST", "/users/u-2/update-fullname", {"firstName": EVIL, "lastName": EVIL})
+    api.call("GET", "/groups/" + EVIL)
+    answer = httpx.get(page_served, headers=HTML)
+    seen = PageContent(answer.text)
+    assert set(seen.tags) <= {
+        *("html", "head", "meta", "title", "style", "body", "main", "div", "h1", "table", "caption", "tr", "th", "td")
+    }
+    assert seen.attributes == {
+        *("lang", "charset", "scope", "class", "name", "content", "role", "tabindex", "aria-label")
+    }
+    assert EVIL in seen.texts
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
+
+
+def test_the_page_holds_no_secret(api, page_served):
+    """Neither the credential nor a sign-in link's secret is on the page."""
+    api.sandbox.keys.revoke("sandbox")
+    key = api.sandbox.keys.create()
+    link = httpx.post(f"{page_served}/auth", json={"userId": "u-2"}, headers={"authorization": f"Bearer {key}"}).json()
+    page = httpx.get(page_served, headers=HTML).text
+    assert key not in page
+    assert link["preSignedInLink"].partition("secret=")[2] not in page
+
+
+def test_the_page_is_short(api, page_served):
+    """A table shows its first 50 rows and says of how many."""
+    for number in range(60):
+        api.ok("POST", "/groups", {"name": f"Group {number}"})
+    seen = PageContent(httpx.get(page_served, headers=HTML).text)
+    assert "Groups: 50 of 62" in seen.texts
+    assert "Last calls: 50 of 60" in seen.texts
+    assert "Group 59" not in seen.texts
+
+
+def test_the_page_is_for_this_machine(api, page_served):
+    """Under a name that is not this machine's own the page is not shown, so that no site can read it."""
+    port = urlsplit(page_served).port
+    for host, status in (("evil.example", 421), ("localhost", 200), ("127.0.0.1", 200)):
+        assert httpx.get(page_served, headers=HTML | {"host": f"{host}:{port}"}).status_code == status
+    assert httpx.get(page_served, headers=HTML | {"host": "evil.example"}).status_code == 421
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("path", ["/", "/groups", "/users", "/nowhere"])
+@pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
+def test_every_route_is_for_this_machine(api, page_served, method, path):
+    """A request under another name, at another port or with two names is answered by nothing, token or not.
+
+    So a site whose name leads here cannot use the workspace through the browser of somebody who runs a sandbox.
+    """
+    port = urlsplit(page_served).port
+    others = (f"evil.example:{port}", "localhost", "127.0.0.1:1", f"127.0.0.1.evil.example:{port}", "")
+    for host in (*others, f"localhost:{port}, evil.example"):
+        headers = {"host": host, "authorization": "Bearer sandbox"}
+        assert httpx.request(method, page_served + path, headers=headers).status_code == 421, host
+    assert api.sandbox.log == []
+    headers = {"host": f"LOCALHOST:{port}", "authorization": "Bearer sandbox"}
+    assert httpx.request(method, page_served + path, headers=headers).status_code != 421

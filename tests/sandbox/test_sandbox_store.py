@@ -10,11 +10,10 @@ import threading
 import pytest
 
 from lmsconf.errors import LmsconfError
-from lmsconf.sandbox.seed import fill_workspace
 from lmsconf.sandbox.service import Sandbox
 from lmsconf.sandbox.store import Store
 
-from .conftest import SEED, Caller
+from .conftest import Caller
 
 
 def groups(caller: Caller) -> list[str]:
@@ -58,25 +57,6 @@ def test_an_id_is_never_used_again():
     caller.ok("POST", "/groups", {"name": "One"})
     caller.ok("DELETE", "/groups/g-1")
     assert caller.ok("POST", "/groups", {"name": "Two"}) == {"groupId": "g-2"}
-
-
-def test_two_sandboxes_share_a_file(tmp_path):
-    """Two sandboxes on one file see each other's changes at once."""
-    one, two = Caller(Sandbox(tmp_path / "w.db")), Caller(Sandbox(tmp_path / "w.db"))
-    one.ok("POST", "/groups", {"name": "One"})
-    two.ok("POST", "/groups", {"name": "Two"})
-    assert groups(one) == groups(two) == ["One", "Two"]
-    one.sandbox.close_workspace()
-    two.sandbox.close_workspace()
-
-
-def test_a_client_that_goes_leaves_the_workspace():
-    """Closing a client does not end a workspace in memory."""
-    sandbox = Sandbox()
-    first = Caller(sandbox)
-    first.ok("POST", "/groups", {"name": "One"})
-    first.client.close()
-    assert groups(Caller(sandbox)) == ["One"]
 
 
 @pytest.mark.parametrize("sandboxes", [1, 4])
@@ -241,20 +221,6 @@ def test_a_seed_is_planted_once(tmp_path):
     second = Sandbox(tmp_path / "w.db", seed=seed)
     assert groups(Caller(second)) == ["Mentors"]
     second.close_workspace()
-
-
-def test_planting_twice_gives_the_same_workspace():
-    """A seed gives the same ids each time."""
-
-    def answers() -> list[bytes]:
-        sandbox = Sandbox(clock=lambda: 0)
-        with sandbox.store.write_transaction() as repository:
-            fill_workspace(repository, SEED)
-        caller = Caller(sandbox)
-        paths = ("/users", "/users/extended-info", "/custom-fields", "/groups", "/smart-groups/sg-1", "/content/all")
-        return [caller.call("GET", path).content for path in paths]
-
-    assert answers() == answers()
 
 
 @pytest.mark.parametrize(

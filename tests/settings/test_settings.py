@@ -11,6 +11,7 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
+from manifest.cases import Case, cases, shown
 
 from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound, Severity, SourceLocation, UsageError
 from lmsconf.model.policy import GUARDS, Consent, GuardLimit, GuardLimits
@@ -156,13 +157,6 @@ def test_consent_of_the_past(tmp_path: Path) -> None:
     )
 
 
-def test_choosing_a_workspace(tmp_path: Path) -> None:
-    """The flag beats LMSCONF_WORKSPACE, which beats default_workspace."""
-    assert settings(tmp_path, TWO).workspace.name == "sandbox"
-    assert settings(tmp_path, TWO, LMSCONF_WORKSPACE="production").workspace.name == "production"
-    assert settings(tmp_path, TWO, "sandbox", LMSCONF_WORKSPACE="production").workspace.name == "sandbox"
-
-
 def test_no_choice(tmp_path: Path) -> None:
     """Several workspaces and no word which: an error that names one."""
     with pytest.raises(ProblemsFound) as raised:
@@ -182,14 +176,6 @@ def test_unknown_workspace(tmp_path: Path) -> None:
     with pytest.raises(ProblemsFound) as variable:
         settings(tmp_path, TWO, LMSCONF_WORKSPACE="prodution")
     assert (variable.value.exit, variable.value.problems[0].hint) == (ExitCode.ERROR, 'Did you mean "production"?')
-
-
-def test_sandbox_paths(tmp_path: Path) -> None:
-    """The sandbox's database and seed lie in the project."""
-    workspace = settings(tmp_path, TWO).workspace
-    assert workspace.database == tmp_path / "data" / "workspace.db"
-    assert workspace.seed == tmp_path / "workspace.yaml"
-    assert workspace.token is None
 
 
 def test_url_from_the_environment(tmp_path: Path) -> None:
@@ -213,22 +199,6 @@ def test_url_and_another_choice(tmp_path: Path) -> None:
         settings(tmp_path, TWO, "sandbox", LMSCONF_URL="https://other.example")
     with pytest.raises(UsageError, match="LMSCONF_URL and LMSCONF_WORKSPACE both select"):
         settings(tmp_path, TWO, LMSCONF_URL="https://other.example", LMSCONF_WORKSPACE="sandbox")
-
-
-def test_url_without_workspaces(tmp_path: Path) -> None:
-    """A project file needs no workspaces when the environment names one, and must follow the rules for URLs then."""
-    assert settings(tmp_path, "manifests: m\n", LMSCONF_URL="http://127.0.0.1:8080").workspace.name == "env"
-    with pytest.raises(ProblemsFound) as raised:
-        settings(tmp_path, "manifests: m\n", LMSCONF_URL="http://lms.example")
-    assert raised.value.problems[0].code == "project/url"
-
-
-@pytest.mark.parametrize(
-    "url", ["https://lms.example/api", "http://localhost:8080", "http://127.0.0.1", "http://[::1]:9", "sandbox:a.db"]
-)
-def test_good_urls(tmp_path: Path, url: str) -> None:
-    """https anywhere, http to this machine, or the embedded sandbox."""
-    assert settings(tmp_path, f'workspaces: {{w: {{url: "{url}"}}}}\n').workspace.url == url
 
 
 def test_no_project_file(tmp_path: Path) -> None:
@@ -582,3 +552,19 @@ def test_a_linked_project_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ProblemsFound) as raised:
         load_settings(tmp_path / "lms", None, {})
     assert [problem.code for problem in raised.value.problems] == ["project/link"]
+
+
+# Malformed project files: what is said of each, word by word.
+
+
+CASES = cases(Path(__file__).parent / "malformed.txt")
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.title)
+def test_malformed_project_file(case: Case, tmp_path: Path) -> None:
+    """A malformed project file is told about at file, line and column, with the reason and the way out."""
+    (tmp_path / "lmsconf.yaml").write_text(case.text, encoding="utf-8")
+    with pytest.raises(ProblemsFound) as raised:
+        load_settings(tmp_path, None, {}, today=date(2026, 7, 1))
+    assert shown(raised.value.problems) == case.told
+    assert "s3cr3t" not in case.told

@@ -294,6 +294,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedWorkspace]:
 
 
 @pytest.mark.slow
+@pytest.mark.sampled(gate=5)
 @pytest.mark.parametrize("batch", range(_KILLED_BATCHES))
 def test_a_killed_process_leaves_nothing_that_the_next_run_cannot_finish(site: ServedWorkspace, batch: int) -> None:
     """Killed around whatever call, with its journal or without: the next run ends where one run would have."""

@@ -11,10 +11,9 @@ from html.parser import HTMLParser
 
 import pytest
 from document_samples import COMPLETE, CREATE, MIXED, PLANS, REPORTS, UPDATE, call, change, outcome
-from drift_samples import ALL, DRIFTS
+from drift_samples import ALL, DRIFTS, large
 from fleet.fleet_project import large_fleet
 from hostile.active_content import html_words
-from large_plans import large
 from msgspec.structs import replace
 
 from lmsconf.kinds.shared.kind_names import resource_title

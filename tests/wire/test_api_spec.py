@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
 from urllib.parse import unquote
 
+import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lmsconf.api.spec import ApiSpec, Operation
+from lmsconf.api.spec.operations import load_api_description
 from lmsconf.errors import Problem, ProblemsFound
 from lmsconf.model.address import Address, Ref
+from lmsconf.support.folders import read_schema
+
+from .second_dialect import FORBIDDING, second_dialect
 
 SPEC = ApiSpec.default()
 CHOSEN = {"action": "REMOVE", "endow": "true"}
@@ -56,13 +65,6 @@ def test_ids_that_could_reach_elsewhere_are_refused(value: str) -> None:
         SPEC["users.get"].fill_path({"userId": value})
 
 
-@pytest.mark.parametrize("path", [{}, {"groupId": "g", "userId": "u"}, {"userId": "u"}])
-def test_path_parameters_are_exactly_those_of_the_path(path: dict[str, str]) -> None:
-    """A missing, other or additional path parameter is refused."""
-    with pytest.raises(ValueError, match=r"manual-groups\.rename takes the path parameters \['groupId'\]"):
-        SPEC["manual-groups.rename"].fill_path(path)
-
-
 @pytest.mark.parametrize(
     ("method", "path", "operation"),
     [
@@ -81,34 +83,6 @@ def test_fixed_parts_win_over_parameters(method: str, path: str, operation: str)
     assert found[0].id == operation
 
 
-@pytest.mark.parametrize(
-    ("method", "path"),
-    [
-        ("GET", "/users/"),
-        ("DELETE", "/groups/"),
-        ("GET", "/nothing"),
-        ("PATCH", "/groups"),
-        ("GET", "/groups/g/members/"),
-        ("GET", ""),
-    ],
-)
-def test_what_is_no_operation_has_no_route(method: str, path: str) -> None:
-    """An unknown path, a wrong method or an empty parameter is no operation."""
-    assert SPEC.match_route(method, path) is None
-
-
-def test_a_dialect_renames_in_schema_and_body() -> None:
-    """An override of a wire name changes what is sent and what is expected, and nothing else."""
-    spec = ApiSpec({"manual-groups.rename.name": "newName"})
-    assert spec.body_to_wire("manual-groups.rename", name="A") == {"newName": "A"}
-    body = spec["manual-groups.rename"].body
-    assert body is not None
-    assert (list(body["properties"]), body["required"]) == (["newName"], ["newName"])
-    assert spec.behaviour("manual-groups.rename.name") == "newName"
-    assert spec.body_to_wire("smart-groups.rename", name="A") == {"name": "A"}
-    assert SPEC.body_to_wire("manual-groups.rename", name="A") == {"name": "A"}
-
-
 def test_a_body_keeps_what_it_is_given() -> None:
     """Values pass untouched, names that still wait for their id too; a name that the body lacks is refused."""
     ref = Ref(Address.of("group", "Sales"))
@@ -119,21 +93,6 @@ def test_a_body_keeps_what_it_is_given() -> None:
     }
     with pytest.raises(ValueError, match=r"content-targets\.create has no body property \['dueDate'\]"):
         SPEC.body_to_wire("content-targets.create", dueDate="2026-01-05")
-
-
-def test_behaviours_have_defaults_and_overrides() -> None:
-    """A behaviour is its default until the project says otherwise; numbers may be written as text."""
-    assert (SPEC.behaviour("content-targets.everyone"), SPEC.integer_behaviour("paging.limit")) == ("EVERYONE", 100)
-    spec = ApiSpec({"content-targets.everyone": "ALL", "paging.limit": 50, "manual-groups.add.batch": "20"})
-    assert spec.behaviour("content-targets.everyone") == "ALL"
-    assert (spec.behaviour("paging.limit"), spec.integer_behaviour("manual-groups.add.batch")) == ("50", 20)
-
-
-def test_an_operation_knows_what_it_leans_on() -> None:
-    """The keys to look at when a call had no effect: its assumed names and behaviours."""
-    assert SPEC.dialect_keys("manual-groups.rename") == ("manual-groups.rename.name",)
-    assert "content-targets.on-existing" in SPEC.dialect_keys("content-targets.create")
-    assert SPEC.dialect_keys("smart-groups.rename") == ()
 
 
 def test_an_unknown_key_is_told_with_the_nearest() -> None:
@@ -165,64 +124,6 @@ def test_a_value_that_a_key_cannot_have_is_an_error(key: str, value: object, hin
     assert (found.code, found.message, found.hint) == ("dialect/value", f"dialect {key} cannot be {value!r}", hint)
 
 
-@pytest.mark.parametrize(
-    ("operation", "path", "message"),
-    [
-        ("user-access.make-admin", {"userId": "u", "endow": "True"}, "endow is one of true, false"),
-        ("user-access.set", {"userId": "u", "action": "GRANT"}, "action is one of ADD, REMOVE"),
-    ],
-)
-def test_a_path_takes_only_the_values_it_has(operation: str, path: dict[str, str], message: str) -> None:
-    """A path parameter that is a choice or a truth value is refused where it is none."""
-    with pytest.raises(ValueError, match=message):
-        SPEC[operation].fill_path(path)
-
-
-def test_names_below_the_first_level_follow_the_dialect() -> None:
-    """A part inside a part of a body has a key of its own, and its schema and what is sent change with it."""
-    spec = ApiSpec({"users.set-order-details.address": "place", "users.set-order-details.address.zip": "postcode"})
-    assert spec.body_to_wire("users.set-order-details", address={"zip": "1", "city": "Umeå"}, note="n") == {
-        "place": {"postcode": "1", "city": "Umeå"},
-        "note": "n",
-    }
-    body = spec["users.set-order-details"].body or {}
-    assert list(body["properties"]["place"]["properties"]) == ["street", "city", "country", "phone", "postcode"]
-    names = spec["users.set-order-details"].request_names
-    assert names.from_wire({"place": {"postcode": "1"}}) == {"address": {"zip": "1"}}
-
-
-def test_names_in_an_answer_follow_the_dialect() -> None:
-    """An answer in a dialect's names is heard in the description's own, also in lists, and the other way about."""
-    spec = ApiSpec({"content.meetups.occasions": "dates", "content.meetups.occasions.startTime": "from"})
-    names = spec["content.meetups"].response_names
-    body = {"meetups": [{"name": "A", "dates": [{"from": 1, "else": 2}]}]}
-    assert names.from_wire(body) == {"meetups": [{"name": "A", "occasions": [{"startTime": 1, "else": 2}]}]}
-    assert names.to_wire(names.from_wire(body)) == body
-
-
-def test_one_key_may_serve_two_operations() -> None:
-    """The filters of results and statistics are the same, so one key names a part of both."""
-    spec = ApiSpec({"analytics.contentName": "title"})
-    for operation in ("analytics.results", "analytics.statistics"):
-        assert spec.body_to_wire(operation, contentName="GDPR") == {"title": "GDPR"}
-    assert SPEC.behaviour("analytics.contentName") == "contentName"
-
-
-def test_a_map_of_ids_takes_any_name() -> None:
-    """Answers to custom fields are keyed by ids, which no description knows."""
-    assert SPEC.body_to_wire("users.update-custom-field-choice", **{"f-1": "ch-1"}) == {"f-1": "ch-1"}
-
-
-def test_headers_follow_the_dialect() -> None:
-    """The name of a header is the dialect's; one that is no name, or means something else, is refused."""
-    key = "certificates.status.Service-Calling-User-Id"
-    assert ApiSpec({key: "Acme-Calling-User-Id"})["certificates.status"].headers == {
-        "Service-Calling-User-Id": "Acme-Calling-User-Id"
-    }
-    for value in ("Authorization", "a b", "x\r\ny", "Content-Type"):
-        assert problem({key: value}).code == "dialect/value"
-
-
 def test_two_parts_of_a_body_cannot_share_a_name() -> None:
     """A wire name that another part of the same body has would lose one of the two."""
     assert problem({"content-targets.create.mandatory": "contentId"}).code == "dialect/clash"
@@ -238,3 +139,191 @@ def test_all_problems_of_a_dialect_are_told_together() -> None:
     with pytest.raises(ProblemsFound) as caught:
         ApiSpec({"nothing": "x", "paging.limit": -1})
     assert [found.code for found in caught.value.problems] == ["dialect/unknown-key", "dialect/value"]
+
+
+# The API description: sound, complete for what it speaks of, and honest about what is assumed.
+
+
+DOCUMENT = json.loads(read_schema("openapi.json"))
+OPERATIONS = list(ApiSpec.default().operations.values())
+
+SPECIFIED = """
+POST /auth;
+GET /users; POST /users; GET /users/{userId}; DELETE /users/{userId};
+POST /users/{userId}/archive; POST /users/{userId}/unarchive; POST /users/{userId}/set-custom-archived-date;
+GET /users/extended-info; POST /users/search; GET /users/custom-field-choice;
+POST /users/{userId}/update-custom-field-choice; POST /users/{userId}/update-email;
+POST /users/{userId}/update-fullname; POST /users/{userId}/update-language; POST /users/{userId}/update-metadata;
+GET /users/{userId}/order-details; PUT /users/{userId}/order-details; PUT /users/{userId}/disable-payment;
+POST /users/{userId}/access/{action}; POST /users/{userId}/make-admin/{endow};
+POST /users/{userId}/make-manager/{endow};
+GET /users/certificates; GET /users/{userId}/certificates;
+POST /manage-certificate/participation; POST /manage-certificate/invite;
+DELETE /manage-certificate/participation/users/{userId}/contents/{contentId};
+GET /manage-certificate/status/{progressId};
+GET /groups; POST /groups; DELETE /groups/{groupId}; POST /groups/{groupId}/rename;
+GET /groups/{groupId}/managers; POST /groups/{groupId}/managers; DELETE /groups/{groupId}/managers/{userId};
+GET /groups/{groupId}/members; POST /groups/{groupId}/members; DELETE /groups/{groupId}/members/{userId};
+GET /smart-groups; POST /smart-groups; GET /smart-groups/{smartGroupId}; DELETE /smart-groups/{smartGroupId};
+POST /smart-groups/{smartGroupId}/rename; POST /smart-groups/{smartGroupId}/replace-conditions;
+GET /smart-groups/{smartGroupId}/managers; POST /smart-groups/{smartGroupId}/managers;
+DELETE /smart-groups/{smartGroupId}/managers/{userId};
+GET /custom-fields; POST /custom-fields; PUT /custom-fields/{customFieldId}; DELETE /custom-fields/{customFieldId};
+GET /content/all; GET /content/{contentId}; GET /content/meetups;
+GET /content/targets; POST /content/targets; DELETE /content/targets;
+POST /analyse/results; POST /analyse/statistics; GET /analyse/event-logs/content/{contentId}/user/{userId}
+"""
+READS = {"users.search", "analytics.results", "analytics.statistics"}
+"""What is asked by a POST and changes nothing."""
+
+
+def every(node: object) -> Iterator[dict[str, object]]:
+    """Every object of the document, at any depth."""
+    if isinstance(node, dict):
+        yield node
+    for child in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
+        yield from every(child)
+
+
+def test_every_endpoint_is_there_and_no_other() -> None:
+    """Methods and paths are the specification's 60, and the operations name them once each."""
+    specified = [tuple(line.split()) for line in SPECIFIED.replace("\n", " ").strip().split(";")]
+    assert len(set(specified)) == len(specified) == 60
+    assert sorted((operation.method, operation.path) for operation in OPERATIONS) == sorted(specified)
+
+
+def test_the_description_is_openapi() -> None:
+    """The document is a valid OpenAPI 3.1 document."""
+    validator = pytest.importorskip("openapi_spec_validator")
+    validator.validate(DOCUMENT)
+
+
+def test_groups_are_those_of_the_specification() -> None:
+    """The tags are the groups that have endpoints, in order; the two whose endpoints are not shown are named."""
+    groups = ["Authentication", "Users", "User Access", "User Certificates", "Certificate Management", "Manual Groups",
+              "Smart Groups", "Custom Fields", "Content Catalog", "Content Targeting", "Analytics"]  # fmt: skip
+    assert [tag["name"] for tag in DOCUMENT["tags"]] == groups
+    assert list(dict.fromkeys(operation.group for operation in OPERATIONS)) == groups
+    assert all(name in DOCUMENT["info"]["description"] for name in ("Workspace", "Purchases"))
+
+
+def test_what_is_assumed_says_so_and_has_a_key() -> None:
+    """x-assumed and x-dialect come together, and every behaviour that is named is described."""
+    for node in every({key: value for key, value in DOCUMENT.items() if key != "x-dialect"}):
+        assert ("x-assumed" in node) == ("x-dialect" in node)
+    named = {key for operation in OPERATIONS for key in operation.dialect_keys}
+    assert DOCUMENT["x-dialect"].keys() <= named
+
+
+def test_links_lead_somewhere() -> None:
+    """A link names an operation and its parameters, and takes what it hands on from answers and requests there are."""
+    for path, method, link in links():
+        source = ApiSpec.default().match_route(method, path)
+        target = ApiSpec.default()[link["operationId"]]
+        assert source is not None
+        assert set(link.get("parameters", {})) <= {*target.path_parameter_names, *target.query}
+        assert set(link.get("requestBody", {})) <= target.names.keys()
+        for place, pointer in re.findall(r"\$(request|response)\.body#([^\"]+)", json.dumps(link)):
+            assert leads(source[0].success if place == "response" else source[0].body, pointer[1:].split("/"))
+
+
+def links() -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Path, method and link, for every link of the document."""
+    for path, item in DOCUMENT["paths"].items():
+        for method, said in item.items():
+            for answer in said["responses"].values():
+                yield from ((path, method.upper(), link) for link in answer.get("links", {}).values())
+
+
+def leads(schema: Any, steps: list[str]) -> bool:
+    """Whether there is something at the end of that way through a value of this schema."""
+    for step in steps:
+        schema = schema["items"] if step.isdigit() else schema["properties"].get(step)
+        if schema is None:
+            return False
+    return True
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.id)
+def test_an_operation_is_whole(operation: Operation) -> None:
+    """Its id is in its group's words, its parameters are declared as its path has them, and its schemas are schemas."""
+    said = DOCUMENT["paths"][operation.path][operation.method.lower()]
+    declared = {one.get("name", one.get("$ref", "").rpartition("/")[2]) for one in said.get("parameters", [])}
+    assert set(operation.path_parameter_names) <= declared
+    for schema in filter(None, (operation.body, operation.success, *operation.query.values())):
+        jsonschema.Draft202012Validator.check_schema(schema)
+        assert not any("$ref" in node for node in every(schema))
+    if operation.body:
+        assert operation.allows_additional_properties == (operation.id == "users.update-custom-field-choice")
+    assert operation.writes == (operation.method != "GET" and operation.id not in READS)
+
+
+@pytest.mark.parametrize(
+    ("operation", "body", "fits"),
+    [
+        ("custom-fields.create", {"name": "A", "type": "TEXT"}, True),
+        ("custom-fields.create", {"name": "A", "type": "CHOICE"}, False),
+        ("custom-fields.create", {"name": "A", "type": "TEXT", "choices": [{"name": "x"}]}, False),
+        ("custom-fields.create", {"name": "A", "type": "CHOICE", "choices": [{"name": "x"}]}, True),
+        ("custom-fields.create", {"name": "A", "type": "CHOICE", "choices": [{"name": "x", "choiceId": "1"}]}, False),
+        ("custom-fields.replace", {"name": "A", "type": "CHOICE", "choices": [{"name": "x", "choiceId": "1"}]}, True),
+        ("custom-fields.create", {"name": "A", "type": "NUMBER"}, False),
+        ("smart-groups.create", {"name": "A", "conditions": []}, False),
+        ("smart-groups.create", {"name": "A", "conditions": [{"customFieldId": "f", "choiceIds": ["c"]}]}, True),
+        ("smart-groups.create", {"name": "A", "conditions": [{"customFieldId": "f", "systemCondition": "X"}]}, True),
+        ("smart-groups.create", {"name": "A", "conditions": [{"customFieldId": "f", "choiceIds": []}]}, False),
+        ("content-targets.create", {"contentId": "c"}, False),
+        ("content-targets.create", {"contentId": "c", "targetId": "g", "userId": "u"}, False),
+        ("content-targets.create", {"contentId": "c", "targetId": "g", "mandatory": True, "startTime": None}, True),
+        ("content-targets.delete", {"contentId": "c", "targetId": "g"}, False),
+        ("auth.create", {}, False),
+        ("auth.create", {"userId": "u"}, True),
+        ("auth.create", {"userId": "u", "email": "a@x.example"}, True),
+        ("users.set-custom-archived-date", {"date": None}, True),
+        ("users.set-custom-archived-date", {"date": 1767225600000}, True),
+        ("users.set-custom-archived-date", {}, False),
+        ("users.update-fullname", {"lastName": "Berg"}, True),
+        ("users.update-fullname", {}, False),
+        ("users.update-language", {"language": "sv"}, True),
+        ("users.update-language", {"language": "SV"}, False),
+        ("users.update-language", {"language": "swedish"}, False),
+        ("users.update-metadata", {"metadata": {"cost centre": "7"}}, True),
+        ("users.update-metadata", {"metadata": {"cost centre": 7}}, False),
+        ("users.update-custom-field-choice", {"f-1": "ch-1", "f-2": ["ch-2"]}, True),
+        ("users.update-custom-field-choice", {"customFields": {"f-1": "ch-1"}}, True),
+        ("users.update-custom-field-choice", {"f-1": 5}, False),
+        ("users.set-order-details", {"address": {"zip": "1"}}, True),
+        ("users.set-order-details", {"address": {"planet": "1"}}, False),
+        ("users.disable-payment", {"disablePayment": "yes"}, False),
+        ("user-access.set", {"applicationId": "follow-up"}, True),
+        ("user-access.set", {"applicationId": "payroll"}, False),
+        ("certificates.start", {"userId": "u", "contentId": "c"}, False),
+        ("analytics.results", {"progress": ["APPROVED"], "options": {"limit": 5, "order": "DESC"}}, True),
+        ("analytics.results", {"options": {"orderBy": "colour"}}, False),
+        ("analytics.statistics", {"options": {"limit": 5}}, False),
+        ("analytics.statistics", {"progress": ["DONE"]}, False),
+        ("analytics.statistics", {"attributes": [{"customFieldId": "f", "choices": ["c"]}]}, True),
+    ],
+)
+def test_bodies_are_described_strictly(operation: str, body: dict[str, object], fits: bool) -> None:
+    """What the specification requires, forbids and enumerates is in the schema of the body."""
+    assert jsonschema.Draft202012Validator(ApiSpec.default()[operation].body or False).is_valid(body) is fits
+
+
+# The second dialect: nothing in it is as lmsconf assumes.
+
+
+def test_every_assumed_key_differs():
+    """Each key of the description, behaviours and names alike, has a legal value that is not the assumed one."""
+    known, assumed, second = load_api_description(), ApiSpec.default(), ApiSpec(second_dialect())
+    keys = (known.behaviours.keys() | known.names.keys()) - FORBIDDING
+    assert second_dialect().keys() == keys
+    assert [key for key in sorted(keys) if second.behaviour(key) == assumed.behaviour(key)] == []
+
+
+def test_no_assumed_name_is_left_on_the_wire():
+    """A body in the second dialect has none of the names that were assumed for it."""
+    second = ApiSpec(second_dialect())
+    for id, operation in ApiSpec.default().operations.items():
+        assumed = {name for name in operation.names if f"{id}.{name}" in load_api_description().names}
+        assert not assumed & set(second[id].names.values()), id

@@ -33,8 +33,7 @@ class ContentResolver:
             planning.registry.set_display_name(CONTENT, normalize_name(row.name), row.id)
         self.named: dict[tuple[str, str], RemoteId | None] = {}
         self._similar_names: dict[str, SimilarNames] = {}
-        shared = (row.id for rows in self._by_name.values() if len(rows) > 1 for row in rows)
-        planning.shared_content = frozenset(shared)
+        planning.shared_content = frozenset(row.id for rows in self._by_name.values() if len(rows) > 1 for row in rows)
 
     def find_id(
         self, entry: DesiredResource[AssignmentSpec] | DeleteEntry[Any], *, must: bool = True
@@ -96,11 +95,10 @@ class ContentResolver:
                 f"Select one with `content: {{name: {quote_name(spec.content)}, id: ...}}`.",
             )
         elif must:
-            similar = suggest_name(self._planning, spec.content, self._by_name)
             near = hint_on_missing(
                 self._planning,
                 CONTENT,
-                similar,
+                suggest_name(self._planning, spec.content, self._by_name),
                 "Write the name as in the catalog. Content is created in the product, not with lmsconf.",
             )
             self._problem(at, address, "content/unknown", f'the catalog has no content "{spec.content}"', near)

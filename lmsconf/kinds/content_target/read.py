@@ -10,8 +10,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from msgspec import Struct
-
 from lmsconf.api.spec.operations import CATALOG
 from lmsconf.kinds.content_target.parse import named_contents
 from lmsconf.kinds.content_target.target_ids import Audiences, live_audiences
@@ -53,40 +51,13 @@ from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.planner.guards import SMALL, has_share, least_live_within_share, may_exceed_share
 from lmsconf.planner.reading import (
     Declarations,
+    Matched,
     ReadContext,
     changes_of,
     has_difference,
     keep_keys,
     sorted_listing,
 )
-
-
-class AudienceIds(Struct, frozen=True):
-    """Resolve audiences while reading. listings: possible audiences by kind. everyone: the target id of all users."""
-
-    listings: Mapping[str, Listing[Any]]
-    everyone: str
-
-    def contents_lacking_target(
-        self, wanted: Iterable[AssignmentSpec], contents: Iterable[ContentRow], answers: AnswersById
-    ) -> set[RemoteId]:
-        """The ids of contents that lack a declared assignment, judged by names.
-
-        A name that does not resolve (a new resource, or one found only by its pin) counts: it costs one more request.
-        """
-        named: defaultdict[str, list[RemoteId]] = defaultdict(list)
-        for content in contents:
-            if content.id in answers:
-                named[normalize_name(content.name)].append(content.id)
-        ids = {kind: _by_name(kind, listing) for kind, listing in self.listings.items()}
-        live = {(row.content, str(row.target)) for _, rows in answers.values() for row in rows}
-        out: set[RemoteId] = set()
-        for assignment in wanted:
-            to = assignment.audience
-            target = self.everyone if to == EVERYONE else ids.get(to.kind, {}).get(to.name)
-            pinned = (RemoteId(pin) for pin in assignment.content_pins.values() if pin in answers)
-            out.update(id for id in (*named[assignment.content], *pinned) if target is None or (id, target) not in live)
-        return out
 
 
 def read_assignments(reading: ReadContext) -> Listing[TargetRow] | None:
@@ -144,9 +115,7 @@ def _read_in_progress(
     closing: dict[RemoteId, TargetRow] = {}
     # A drift report needs to know only who keeps the content by the assignment that is replaced: it stays.
     for version in () if reading.edits else reading.versions:
-        planning = reading.plan_context(listings)
-        for kind in (*groups, CONTENT_TARGET):
-            match_kind(planning, kind, *version.of_kind(kind))
+        planning, _ = _matched(reading, listings, groups, version)
         closing |= {row.id: row for row in planning.closing}
     closing |= {row.id: row for row in _targets_of_people(reading, contents.rows, targets.rows, audiences)}
     if not closing:
@@ -154,6 +123,16 @@ def _read_in_progress(
     listing = read_in_progress(reading, list(closing.values()), audiences)
     reading.add_listing(IN_PROGRESS, listing)
     return frozenset[RemoteId]().union(*(row.people for row in listing.rows))
+
+
+def _matched(
+    reading: ReadContext, listings: Mapping[str, Listing[Any]], before: Iterable[str], version: Declarations
+) -> Matched:
+    """Match one version of the manifests on listings: the kinds `before`, then assignments."""
+    planning = reading.plan_context(listings)
+    for kind in before:
+        match_kind(planning, kind, *version.of_kind(kind))
+    return planning, match_kind(planning, CONTENT_TARGET, *version.of_kind(CONTENT_TARGET))
 
 
 def _targets_of_people(
@@ -220,14 +199,27 @@ def _groups_go(reading: ReadContext) -> bool:
 
 
 def _lacking(reading: ReadContext, contents: list[ContentRow], answers: AnswersById) -> set[RemoteId]:
-    """Return the contents for which an assignment would be created, according to their responses."""
+    """Return the contents for which an assignment would be created, according to their responses, judged by names.
+
+    A name that does not resolve (a new resource, or one found only by its pin) counts: it costs one more request.
+    """
     wanted = [resource.spec for resource in reading.declared_of(CONTENT_TARGET) if reading.chosen(resource.address)]
     if not wanted:
         return set()
-    listings = {name: reading.wait_for_listing(name) for name in (GROUP, SMART_GROUP, USER)}
-    return AudienceIds(listings, reading.call_templates.behaviour("content-targets.everyone")).contents_lacking_target(
-        wanted, contents, answers
-    )
+    ids = {(EVERYONE.kind, EVERYONE.name): reading.call_templates.behaviour("content-targets.everyone")}
+    for kind in (GROUP, SMART_GROUP, USER):
+        named_so = normalize_email if kind == USER else normalize_name
+        ids |= {(kind, named_so(row.name)): row.id for row in reading.wait_for_listing(kind).rows}
+    named: defaultdict[str, list[RemoteId]] = defaultdict(list)
+    for content in contents:
+        named[normalize_name(content.name)].append(content.id)
+    live = {(row.content, str(row.target)) for _, rows in answers.values() for row in rows}
+    out: set[RemoteId] = set()
+    for assignment in wanted:
+        target = ids.get((assignment.audience.kind, assignment.audience.name))
+        pinned = (RemoteId(pin) for pin in assignment.content_pins.values() if pin in answers)
+        out.update(id for id in (*named[assignment.content], *pinned) if target is None or (id, target) not in live)
+    return out
 
 
 def _count_others(
@@ -269,10 +261,7 @@ def _changing(
     """Return how many live assignments would be deleted and how many updated in place, according to listings."""
     before = (CUSTOM_FIELD, USER, GROUP, SMART_GROUP)
     needed = {kind: reading.wait_for_listing(kind) for kind in before if reading.is_needed(kind)}
-    planning = reading.plan_context({**needed, **listings})
-    for kind in before:
-        match_kind(planning, kind, *version.of_kind(kind))
-    matched = match_kind(planning, CONTENT_TARGET, *version.of_kind(CONTENT_TARGET))
+    planning, matched = _matched(reading, {**needed, **listings}, before, version)
     removed = sum(reading.chosen(deletion.address) for deletion in matched.deletions)
     live = [match for match in matched.matches if match.row and reading.chosen(match.address)]
     changed = sum(has_difference(diff(planning, match)) for match in live)
@@ -289,11 +278,6 @@ def find_empty_group_listings(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
             named = next((row for row in snapshot.rows(TargetRow) if kind_from_target_type(row.type) == kind), None)
             if named:
                 yield kind, f"none returned, but content {named.content} is assigned to id {named.target} of them"
-
-
-def _by_name(kind: str, listing: Listing[Any]) -> dict[str, str]:
-    """Ids by name, those of people by e-mail."""
-    return {normalize_email(row.name) if kind == USER else normalize_name(row.name): row.id for row in listing.rows}
 
 
 def reread_assignments(api: Api, kept: Snapshot, changes: Sequence[Change]) -> Listing[TargetRow]:

@@ -88,8 +88,7 @@ def audiences_among(
     targets = list(targets)
     wanted = {row.target for row in targets}
     names = {kind: {id: name for id, name in pairs if id in wanted} for kind, pairs in rows.items()}
-    types = _learn(names, targets) | _learn(names, planned)
-    return Audiences(names, everyone, types, incomplete)
+    return Audiences(names, everyone, _learn(names, targets) | _learn(names, planned), incomplete)
 
 
 def _candidates(names: Mapping[str, Mapping[RemoteId, str]], row: TargetRow) -> list[str]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, Final
 
 from msgspec.structs import replace
 
-from lmsconf.errors import shorten
+from lmsconf.errors import SourceLocation, shorten
 from lmsconf.kinds.custom_field.parse import MIGRATE, has_migration, migration_to_json
 from lmsconf.kinds.custom_field.types import (
     FLAGS,
@@ -23,7 +23,7 @@ from lmsconf.kinds.shared.manifest_entries import refuse_missing_key
 from lmsconf.model.address import Address, Ref, shell_quoted
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, pin_in
 from lmsconf.model.forms import Form
-from lmsconf.model.names import normalize_name, quote_name
+from lmsconf.model.names import list_names, normalize_name, quote_name
 from lmsconf.planner.claim_matching import Claim, match_claims
 from lmsconf.planner.context import (
     ANSWERED,
@@ -38,6 +38,7 @@ from lmsconf.planner.context import (
 )
 from lmsconf.planner.diff import KeyedNames
 from lmsconf.planner.matching import match_named
+from lmsconf.planner.missing_references import refuse_ambiguous_reference, suggest_name, why_name_is_missing
 
 NEW: Final = "new "
 """Prefix of the key of a choice without an id, which is to be created."""
@@ -137,11 +138,56 @@ def refuse_unrenamed_choices(planning: PlanContext, declared: DesiredResource[An
             )
 
 
-def renamed_choice_hint(planning: PlanContext, field: Address, name: str) -> str | None:
-    """A hint with the new name of a choice that this plan renames; None if it does not."""
+def refuse_unknown_references(
+    planning: PlanContext,
+    declared: DesiredResource[Any],
+    field: str,
+    choices: Iterable[str],
+    find_source: Callable[[], SourceLocation],
+    find_choice: Callable[[str], SourceLocation] | None = None,
+) -> bool:
+    """Return whether a field and its choices will exist after the plan; report what a declaration names in vain.
+
+    find_source, find_choice: where it names the field, and a choice, if that is elsewhere.
+    """
+    at, scope = Address.of(CUSTOM_FIELD, field), choices_registry_kind(field)
+    if refuse_ambiguous_reference(planning, at, declared.address, find_source):
+        return False
+    if not planning.registry.has(CUSTOM_FIELD, field):
+        message, hint = why_name_is_missing(
+            planning, at, suggest_name(planning, field, planning.registry.names(CUSTOM_FIELD))
+        )
+        planning.problem(
+            "reference/unknown-field",
+            f"{declared.address}: {message}",
+            hint=hint,
+            at=find_source(),
+            address=declared.address,
+        )
+        return False
+    missing = [name for name in sorted(choices) if not planning.registry.has(scope, name)]
+    doubtful = {name for name in choices if (at, name) in planning.doubtful_choices}
+    for name in missing:
+        if name not in doubtful:
+            _refuse_unknown_choice(planning, declared, at, name, find_choice(name) if find_choice else find_source())
+    return not missing and not doubtful
+
+
+def _refuse_unknown_choice(
+    planning: PlanContext, declared: DesiredResource[Any], field: Address, name: str, source: SourceLocation
+) -> None:
+    known = planning.registry.names(choices_registry_kind(field.name))
     before, after = choices_before_and_after(planning, field)
     new = next((after.names[id] for id, old in before.names.items() if old == name and id in after.names), None)
-    return None if new is None else f'This plan renames it: write "{new}".'
+    near = suggest_name(planning, name, known) if new is None else f'This plan renames it: write "{new}".'
+    has = f"It has {list_names(sorted(known))}." if known else "It has no choices."
+    planning.problem(
+        "reference/unknown-choice",
+        f'{declared.address}: {field} has no choice "{shorten(name)}"',
+        hint=" ".join(filter(None, [has, near])),
+        at=source,
+        address=declared.address,
+    )
 
 
 def _claim(planning: PlanContext, declared: DesiredResource[CustomFieldSpec], choice: DeclaredChoice) -> Claim:
@@ -174,11 +220,11 @@ def match_fields(
 
 def diff_field(planning: PlanContext, match: Match[CustomFieldSpec, FieldRow]) -> BeforeAfter | None:
     """Compare the declared keys. None, with a problem, for a changed type or a creation without a required key."""
-    declared, row = match.declared, match.row
-    spec = declared.spec
-    if row is None:
-        return _new(planning, declared, spec)
-    if spec.type is not None and spec.type != row.type:
+    declared, row, spec = match.declared, match.row, match.declared.spec
+    if row is None and (spec.type is None or (spec.type != "TEXT" and not (spec.choices and spec.choices.include))):
+        refuse_missing_key(planning, declared, "type" if spec.type is None else "choices")
+        return None
+    if row is not None and spec.type not in (None, row.type):
         planning.problem(
             "custom-field/type",
             f"{declared.address}: its type is {row.type} and cannot become {spec.type}",
@@ -188,38 +234,18 @@ def diff_field(planning: PlanContext, match: Match[CustomFieldSpec, FieldRow]) -
             address=declared.address,
         )
         return None
-    before: Form = {"name": normalize_name(row.name)}
-    after: Form = {"name": declared.address.name}
-    if spec.type is not None:
-        before["type"] = after["type"] = spec.type
-    sizes: dict[str, int] = {}
-    if spec.choices is not None:
-        before["choices"], after["choices"] = choices_before_and_after(planning, declared.address)
-        sizes["choices"] = len(row.choices)
-    if spec.description is not None:
-        before["description"], after["description"] = row.description, spec.description or None
-    for key in FLAGS:
-        wanted = getattr(spec, key)
-        if wanted is not None:
-            before[key], after[key] = bool(getattr(row, key)), wanted
-    return BeforeAfter(before=before, after=after, sizes=sizes)
-
-
-def _new(
-    planning: PlanContext, declared: DesiredResource[CustomFieldSpec], spec: CustomFieldSpec
-) -> BeforeAfter | None:
-    if spec.type is None or (spec.type != "TEXT" and (spec.choices is None or not spec.choices.include)):
-        refuse_missing_key(planning, declared, "type" if spec.type is None else "choices")
-        return None
-    after: Form = {"name": declared.address.name, "type": spec.type}
-    if spec.choices is not None:
-        after["choices"] = choices_before_and_after(planning, declared.address)[1]
-    if spec.description is not None:
-        after["description"] = spec.description or None
-    after.update({key: getattr(spec, key) for key in FLAGS if getattr(spec, key) is not None})
-    return BeforeAfter(
-        before=None, after=after, defaults=tuple(key for key in ("description", *FLAGS) if key not in after)
-    )
+    keys = [key for key in ("type", "choices", "description", *FLAGS) if getattr(spec, key) is not None]
+    choices = choices_before_and_after(planning, declared.address)
+    wanted: Form = {"type": spec.type, "choices": choices[1], "description": spec.description or None}
+    wanted |= {key: getattr(spec, key) for key in FLAGS}
+    after: Form = {"name": declared.address.name, **{key: wanted[key] for key in keys}}
+    if row is None:
+        defaults = tuple(key for key in ("description", *FLAGS) if key not in after)
+        return BeforeAfter(before=None, after=after, defaults=defaults)
+    live: Form = {"type": row.type, "choices": choices[0], "description": row.description}
+    live |= {key: bool(getattr(row, key)) for key in FLAGS}
+    before: Form = {"name": normalize_name(row.name), **{key: live[key] for key in keys}}
+    return BeforeAfter(before=before, after=after, sizes={"choices": len(row.choices)} if "choices" in keys else {})
 
 
 def live_field_form(field: FieldRow) -> Form:

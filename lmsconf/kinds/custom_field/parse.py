@@ -76,8 +76,7 @@ def parse_replayed_deletion(entry: ManifestEntry) -> DeleteEntry[Any]:
     if not isinstance(body, dict):
         return deletion
     body = {**body, "from": deletion.address.name}
-    migration = _parse(entry, body, "", is_replayed=True)
-    return deletion_of_source(migration, deletion)
+    return deletion_of_source(_parse(entry, body, "", is_replayed=True), deletion)
 
 
 def deletion_of_source(migration: Migration, of: DeleteEntry[Any] | DesiredResource[Any]) -> DeleteEntry[Migration]:

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 from msgspec.structs import replace
 
 from lmsconf.api.spec.operations import CUSTOM_FIELDS
-from lmsconf.kinds.custom_field.lost_answers import deletes_answers, may_delete_choices
+from lmsconf.kinds.custom_field.lost_answers import record_deletions
 from lmsconf.kinds.custom_field.parse import has_migration
 from lmsconf.kinds.custom_field.types import FieldRow, Migration, parse_field_row
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, SMART_GROUP, USER
 from lmsconf.model.api import Api, ListedRows
-from lmsconf.model.plan import Action, Change
+from lmsconf.model.plan import Change
 from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.planner.reading import ReadContext, changed_keys, sorted_listing
-
-_REFERRING: Final = {SMART_GROUP: "conditions", USER: "answers"}
-"""Kind → the key whose values are fields and choices."""
 
 
 def read_fields(reading: ReadContext) -> Listing[FieldRow] | None:
@@ -48,9 +44,11 @@ def may_lose_answers(reading: ReadContext) -> bool:
         return False
     deletes = reading.absent_of(CUSTOM_FIELD) or reading.policy.ownership.get(CUSTOM_FIELD)
     declared = reading.declared_of(CUSTOM_FIELD)
-    if not deletes and not any(may_delete_choices(resource.spec) or resource.spec.migrate for resource in declared):
+    # A field may lose choices where they are listed in full, or some are excluded.
+    choices = (one.spec.choices for one in declared if one.spec.choices is not None)
+    if not deletes and not any(one.spec.migrate for one in declared) and not any(c.whole or c.exclude for c in choices):
         return False
-    return any(deletes_answers(*matched) for matched in reading.matches(CUSTOM_FIELD))
+    return any(record_deletions(*matched) for matched in reading.matches(CUSTOM_FIELD))
 
 
 def copies_answers(reading: ReadContext) -> bool:
@@ -70,23 +68,12 @@ def _creates(reading: ReadContext, rows: ListedRows) -> bool:
     return any(match.row is None and reading.chosen(match.address) for match in matches)
 
 
-def can_reread_fields(changes: Sequence[Change]) -> bool:
-    """Return whether the listing of fields shows all that changes touch: not the answers that a deletion takes."""
-    return not any(one.action is Action.DELETE or any(field.removed for field in one.fields) for one in changes)
-
-
 def reread_fields(api: Api, kept: Snapshot, changes: Sequence[Change]) -> Listing[FieldRow]:
     """Return the fields as they are listed now, if a change touches or names one; otherwise as they were read."""
-    if not any(change.address.kind == CUSTOM_FIELD or _names_fields(change) for change in changes):
-        return kept.of(CUSTOM_FIELD)
-    rows = api.rows(CUSTOM_FIELDS)
-    return _parsed(rows)
-
-
-def _names_fields(change: Change) -> bool:
-    """Return whether the calls of a change send ids of fields and choices."""
-    key = _REFERRING.get(change.address.kind)
-    return key is not None and key in changed_keys(change)
+    named = {SMART_GROUP: "conditions", USER: "answers"}
+    if any(one.address.kind == CUSTOM_FIELD or named.get(one.address.kind) in changed_keys(one) for one in changes):
+        return _parsed(api.rows(CUSTOM_FIELDS))
+    return kept.of(CUSTOM_FIELD)
 
 
 def _parsed(rows: ListedRows) -> Listing[FieldRow]:

@@ -96,12 +96,6 @@ def _refuse_without_slot(
     )
 
 
-def _slot(planning: PlanContext, creation: Address) -> frozenset[Ref]:
-    """The slot of the deletion that this creation waits for; empty if it need not wait."""
-    deleted = planning.freed_slots.get(creation)
-    return frozenset() if deleted is None else frozenset({Ref(deleted, SLOT)})
-
-
 def _pairs(
     planning: PlanContext, creations: Sequence[Address], deletions: Sequence[Address], free: int
 ) -> Mapping[Address, Address]:
@@ -223,11 +217,12 @@ def _creation(planning: PlanContext, at: Address, after: Form) -> Step:
     if after.get("description"):
         body["description"] = after["description"]
     body.update({wire_name: after[key] for key, wire_name in FLAGS.items() if key in after})
+    freeing = planning.freed_slots.get(at)
     return Step(
         operation="custom-fields.create",
         body=planning.call_templates.body("custom-fields.create", **body),
         makes=frozenset({Ref(at), *(Ref(at, name) for name in names)}),
-        uses=free_name_ref(at) | _slot(planning, at),
+        uses=free_name_ref(at) | ({Ref(freeing, SLOT)} if freeing else frozenset()),
     )
 
 

@@ -114,13 +114,12 @@ def group_steps(planning: PlanContext, match: Match[ManualGroupSpec, GroupRow], 
 
 def group_deletion(planning: PlanContext, deletion: Deletion[GroupRow]) -> list[Step]:
     """Return the DELETE, after its assignments are deleted and its members are added to their new groups."""
-    members = people_display_names(planning, deletion.row.members or ())
     return [
         Step(
             operation="manual-groups.delete",
             path={"groupId": deletion.row.id},
             makes=freed_name_ref(GROUP, deletion.row),
-            uses=frozenset(map(joined_group_ref, members)),
+            uses=frozenset(map(joined_group_ref, people_display_names(planning, deletion.row.members or ()))),
             ends=frozenset({Ref(deletion.address)}),
             revokes=True,
         )

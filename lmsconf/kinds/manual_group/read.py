@@ -15,7 +15,7 @@ from typing import Final, TypeAlias, cast
 from lmsconf.api.spec.assumed_keys import ADD_MODE
 from lmsconf.api.spec.operations import MANUAL_GROUPS
 from lmsconf.errors import ApiError, InvalidResponse
-from lmsconf.kinds.manual_group.types import GroupRow, has_members_to_compare, parse_group_row
+from lmsconf.kinds.manual_group.types import GroupRow, ManualGroupSpec, has_members_to_compare, parse_group_row
 from lmsconf.kinds.shared.kind_names import GROUP, USER
 from lmsconf.kinds.shared.manifest_entries import declared_lists
 from lmsconf.kinds.shared.responses import id_set
@@ -24,13 +24,13 @@ from lmsconf.model.address import RemoteId
 from lmsconf.model.api import Api, ReadArguments
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import LOCK_PREFIX
-from lmsconf.model.plan import Action, Change
+from lmsconf.model.plan import Change
 from lmsconf.model.snapshot import Listing, Snapshot
+from lmsconf.planner.context import Match
 from lmsconf.planner.reading import (
     ReadContext,
     changes_of,
     gives_name,
-    is_cheaper_by_id,
     keep_details,
     keep_keys,
     replace_rows,
@@ -58,17 +58,13 @@ def _wanted(reading: ReadContext, listing: Listing[GroupRow]) -> tuple[list[Grou
     """Return the groups to read with members and managers, and those whose members are compared with new groups."""
     if reading.everything:
         return list(listing.rows), []
-    rows = {row.id: row for row in listing.rows}
-    wanted: dict[RemoteId, GroupRow] = {}
-    compared: dict[RemoteId, GroupRow] = {}
-    for _, matched in reading.matches(GROUP):
-        wanted |= {deletion.row.id: deletion.row for deletion in matched.deletions}
-        for match in matched.matches:
-            lists = any(declared_lists(match.declared.spec))
-            if match.row and reading.chosen(match.address) and (lists or match.row.name != match.address.name):
-                wanted[match.row.id] = match.row
-        compared |= {id: rows[id] for id in reading.rename_candidate_ids(matched, has_members_to_compare)}
+    wanted, compared = reading.rows_to_read(GROUP, listing, _is_compared, has_members_to_compare)
     return [*wanted.values()], [row for id, row in compared.items() if id not in wanted]
+
+
+def _is_compared(match: Match[ManualGroupSpec, GroupRow]) -> bool:
+    lists = any(declared_lists(match.declared.spec))
+    return lists or (match.row is not None and match.row.name != match.address.name)
 
 
 def _details(
@@ -188,15 +184,6 @@ def _turned_round(
                 held[id].add(person)
                 called[id].add(str(group.get("name") or ""))
     return members, managers, called
-
-
-def can_reread_groups(kept: Snapshot, changes: Sequence[Change]) -> bool:
-    """Return whether the lists of the changed groups show what changes touch, and are read by id faster than by person.
-
-    The assignments that are deleted with a group may be of any content.
-    """
-    deletes = any(change.action is Action.DELETE for change in changes)
-    return not deletes and is_cheaper_by_id(2 * len(changes), kept.people)
 
 
 def reread_groups(api: Api, kept: Snapshot, changes: Sequence[Change]) -> Listing[GroupRow]:

@@ -16,8 +16,8 @@ from lmsconf.kinds.shared.steps import (
     rename_steps,
 )
 from lmsconf.kinds.smart_group.conditions import (
-    NumberedCondition,
     SimilarConditions,
+    are_references_known,
     condition_refs,
     condition_set,
     conditions_by_id,
@@ -27,7 +27,7 @@ from lmsconf.kinds.smart_group.conditions import (
     plan_condition_losses,
     record_possible_renames,
     record_references,
-    refuse_unknown_references,
+    systems_by_content,
 )
 from lmsconf.kinds.smart_group.types import DeclaredCondition, SmartGroupRow, SmartGroupSpec
 from lmsconf.kinds.user.people_directory import PeopleSides, add_live_list, compare_people_list, people_directory
@@ -48,8 +48,9 @@ def match_smart_groups(
         return match_named(planning, SmartGroupRow, "smart group", declared, absent)
     from lmsconf.kinds.custom_field.migrated_references import add_replaced_conditions, give_reasons
 
-    wanted = add_replaced_conditions(planning, declared, absent)
-    matched = match_named(planning, SmartGroupRow, "smart group", wanted, absent)
+    matched = match_named(
+        planning, SmartGroupRow, "smart group", add_replaced_conditions(planning, declared, absent), absent
+    )
     give_reasons(planning, matched)
     return matched
 
@@ -63,7 +64,7 @@ def diff_smart_group(planning: PlanContext, match: Match[SmartGroupSpec, SmartGr
         return None
     sides = PeopleSides({} if row is None else {"name": normalize_name(row.name)}, {"name": declared.address.name})
     if spec.conditions is not None:
-        if not refuse_unknown_references(planning, declared, spec.conditions):
+        if not are_references_known(planning, declared, spec.conditions):
             return None
         if row is None:
             refuse_unrenamed_choices(planning, declared, condition_refs(spec.conditions))
@@ -101,17 +102,9 @@ def smart_group_before_deletion(planning: PlanContext, deletion: Deletion[SmartG
 
 def kept_system_condition(sides: BeforeAfter) -> str | None:
     """Return why conditions cannot be as before again: no entry takes a system condition from a live condition."""
-    before, after = (_by_content(side or {}) for side in (sides.before, sides.after))
+    before, after = (systems_by_content(ordered_conditions(side or {})) for side in (sides.before, sides.after))
     given = any(None in systems and any(after.get(content, ())) for content, systems in before.items())
     return "a condition without a system_condition keeps the one that it gets" if given else None
-
-
-def _by_content(form: Form) -> dict[tuple[str, frozenset[str]], list[str | None]]:
-    """(field, choices) → the system conditions of the conditions with these."""
-    systems: dict[tuple[str, frozenset[str]], list[str | None]] = {}
-    for condition in ordered_conditions(form):
-        systems.setdefault((condition.field, condition.choices), []).append(condition.system_condition)
-    return systems
 
 
 def record_condition_changes(planning: PlanContext, matched: MatchResult[SmartGroupSpec, SmartGroupRow]) -> None:
@@ -132,9 +125,8 @@ def live_smart_group_form(planning: PlanContext, row: SmartGroupRow) -> Form:
 
 def similar_conditions(planning: PlanContext, form: Form) -> Similarity:
     """Compare smart groups by their conditions."""
-    conditions = cast("frozenset[NumberedCondition]", form.get("conditions", frozenset()))
-    unnumbered = (condition for condition, _ in conditions)
-    items = {(condition.field, choice) for condition in unnumbered for choice in condition.choices or (None,)}
+    conditions = cast("tuple[DeclaredCondition, ...]", form.get("conditions", ()))
+    items = {(condition.field, choice) for condition in conditions for choice in condition.choices or (None,)}
     return Similarity(
         of="conditions", key=SimilarConditions(conditions) if conditions else None, items=frozenset(items)
     )
@@ -205,13 +197,12 @@ def _new_answers(before: Sequence[DeclaredCondition], after: Sequence[DeclaredCo
 
 def smart_group_deletion(planning: PlanContext, deletion: Deletion[SmartGroupRow]) -> list[Step]:
     """Return the DELETE, after the assignments of the group are deleted."""
-    conditions = conditions_by_name(planning, deletion.row.conditions or ())
     return [
         Step(
             operation="smart-groups.delete",
             path={"smartGroupId": deletion.row.id},
             makes=freed_name_ref(SMART_GROUP, deletion.row),
-            releases=condition_refs(conditions),
+            releases=condition_refs(conditions_by_name(planning, deletion.row.conditions or ())),
             ends=frozenset({Ref(deletion.address)}),
             revokes=True,
         )

@@ -2,37 +2,24 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple, cast
+from typing import cast
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lmsconf.errors import shorten
-from lmsconf.kinds.custom_field.compare import renamed_choice_hint
+from lmsconf.errors import SourceLocation
+from lmsconf.kinds.custom_field.compare import refuse_unknown_references
 from lmsconf.kinds.custom_field.lost_answers import FieldOrChoiceDeletion
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, SMART_GROUP, choices_registry_kind
 from lmsconf.kinds.smart_group.types import ConditionRow, DeclaredCondition, SmartGroupRow, SmartGroupSpec
 from lmsconf.model.address import Address, Ref, RemoteId
-from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DesiredResource
-from lmsconf.model.forms import Form
-from lmsconf.model.names import list_names, normalize_name
+from lmsconf.model.forms import Form, item_order
+from lmsconf.model.names import normalize_name
 from lmsconf.planner.context import BeforeAfter, MatchResult, PlanContext, SideEffect
-from lmsconf.planner.missing_references import refuse_ambiguous_reference, suggest_name, why_name_is_missing
-
-
-class NumberedCondition(NamedTuple):
-    """A condition and the number of equal ones before it, so that a set can hold a multiset."""
-
-    condition: DeclaredCondition
-    before: int
-
-    def to_json(self) -> Json:
-        """The condition as written in a manifest."""
-        return self.condition.to_json()
 
 
 class SimilarConditions(Struct, frozen=True):
@@ -42,7 +29,7 @@ class SimilarConditions(Struct, frozen=True):
     Equality is therefore not transitive: do not partition by it.
     """
 
-    conditions: frozenset[NumberedCondition]
+    conditions: tuple[DeclaredCondition, ...]
 
     def __hash__(self) -> int:
         return hash(frozenset((key, len(systems)) for key, systems in self._systems().items()))
@@ -53,13 +40,18 @@ class SimilarConditions(Struct, frozen=True):
         own, others = self._systems(), other._systems()
         return own.keys() == others.keys() and all(_fit(systems, others[key]) for key, systems in own.items())
 
-    def _systems(self) -> dict[tuple[str, frozenset[str]], list[str | None]]:
-        """(field, choices) → their system conditions, None where undeclared."""
-        systems: dict[tuple[str, frozenset[str]], list[str | None]] = {}
-        for repeated in self.conditions:
-            condition = repeated.condition
-            systems.setdefault((condition.field, condition.choices), []).append(condition.system_condition)
-        return systems
+    def _systems(self) -> Mapping[tuple[str, frozenset[str]], list[str | None]]:
+        return systems_by_content(self.conditions)
+
+
+def systems_by_content(
+    conditions: Iterable[DeclaredCondition],
+) -> defaultdict[tuple[str, frozenset[str]], list[str | None]]:
+    """Return (field, choices) → the system conditions of the conditions with these, None where undeclared."""
+    systems: defaultdict[tuple[str, frozenset[str]], list[str | None]] = defaultdict(list)
+    for condition in conditions:
+        systems[condition.field, condition.choices].append(condition.system_condition)
+    return systems
 
 
 def _fit(left: Sequence[str | None], right: Sequence[str | None]) -> bool:
@@ -69,38 +61,30 @@ def _fit(left: Sequence[str | None], right: Sequence[str | None]) -> bool:
     return len(left) == len(right) and (known - others).total() <= others[None]
 
 
-def condition_set(conditions: Iterable[DeclaredCondition]) -> frozenset[NumberedCondition]:
-    """Conditions as a set that keeps duplicates."""
-    counts: Counter[DeclaredCondition] = Counter()
-    out = []
-    for condition in conditions:
-        out.append(NumberedCondition(condition, counts[condition]))
-        counts[condition] += 1
-    return frozenset(out)
+def condition_set(conditions: Iterable[DeclaredCondition]) -> tuple[DeclaredCondition, ...]:
+    """Conditions in the order of documents, so that the same ones in any order are equal."""
+    return tuple(sorted(conditions, key=lambda one: item_order(one.to_json())))
 
 
 def ordered_conditions(form: Form) -> list[DeclaredCondition]:
     """The conditions of a form in a fixed order, in which they are sent."""
-    conditions = cast("frozenset[NumberedCondition]", form.get("conditions", frozenset()))
-    return [one.condition for one in sorted(conditions, key=lambda one: (str(one.to_json()), one.before))]
+    conditions = cast("tuple[DeclaredCondition, ...]", form.get("conditions", ()))
+    return sorted(conditions, key=lambda one: str(one.to_json()))
 
 
 def keep_system_conditions(
     declared: Sequence[DeclaredCondition], live: Sequence[DeclaredCondition]
 ) -> tuple[DeclaredCondition, ...]:
     """The declared conditions; without a system condition, one keeps that of a live one with its field and choices."""
-    kept: dict[tuple[str, frozenset[str]], list[str | None]] = {}
     # Sorted, so that which of several is kept does not depend on the order of the response.
-    for condition in sorted(live, key=lambda one: one.system_condition or ""):
-        kept.setdefault((condition.field, condition.choices), []).append(condition.system_condition)
-    explicit = Counter(condition for condition in declared if condition.system_condition is not None)
-    for condition, times in explicit.items():
-        systems = kept.get((condition.field, condition.choices), [])
-        for _ in range(min(times, systems.count(condition.system_condition))):
+    kept = systems_by_content(sorted(live, key=lambda one: one.system_condition or ""))
+    for condition in declared:
+        systems = kept[condition.field, condition.choices]
+        if condition.system_condition is not None and condition.system_condition in systems:
             systems.remove(condition.system_condition)
     out = []
     for condition in declared:
-        systems = kept.get((condition.field, condition.choices), [])
+        systems = kept[condition.field, condition.choices]
         if condition.system_condition is None and systems:
             out.append(condition._replace(system_condition=systems.pop(0)))
         else:
@@ -147,52 +131,20 @@ def condition_refs(conditions: Iterable[DeclaredCondition]) -> frozenset[Ref]:
     return frozenset(refs)
 
 
-def refuse_unknown_references(
+def are_references_known(
     planning: PlanContext, declared: DesiredResource[SmartGroupSpec], conditions: Sequence[DeclaredCondition]
 ) -> bool:
     """Whether every referenced field and choice will exist after the plan; each that will not is a problem."""
-    whole = True
-    for position, condition in enumerate(conditions):
-        at = Address.of(CUSTOM_FIELD, condition.field)
-        find_source = partial(declared.places.at, "conditions", position, "field")
-        if refuse_ambiguous_reference(planning, at, declared.address, find_source):
-            whole = False
-            continue
-        if not planning.registry.has(CUSTOM_FIELD, condition.field):
-            message, hint = why_name_is_missing(
-                planning, at, suggest_name(planning, condition.field, planning.registry.names(CUSTOM_FIELD))
-            )
-            planning.problem(
-                "reference/unknown-field",
-                f"{declared.address}: {message}",
-                hint=hint,
-                at=find_source(),
-                address=declared.address,
-            )
-            whole = False
-            continue
-        scope = choices_registry_kind(condition.field)
-        for name in sorted(condition.choices):
-            if (at, name) in planning.doubtful_choices:
-                whole = False
-            elif not planning.registry.has(scope, name):
-                _unknown_choice(planning, declared, position, at, name)
-                whole = False
-    return whole
+    known = True
+    for position, (field, choices, _) in enumerate(conditions):
+        find = partial(declared.places.at, "conditions", position, "field")
+        find_choice = partial(_place_of_choice, declared, position)
+        known = refuse_unknown_references(planning, declared, field, choices, find, find_choice) and known
+    return known
 
 
-def _unknown_choice(
-    planning: PlanContext, declared: DesiredResource[SmartGroupSpec], position: int, at: Address, name: str
-) -> None:
-    known = planning.registry.names(choices_registry_kind(at.name))
-    near = renamed_choice_hint(planning, at, name) or suggest_name(planning, name, known)
-    planning.problem(
-        "reference/unknown-choice",
-        f'{declared.address}: {at} has no choice "{shorten(name)}"',
-        hint=" ".join(filter(None, [f"It has {list_names(sorted(known))}." if known else "It has no choices.", near])),
-        at=declared.places.find(name, "conditions", position, "choices"),
-        address=declared.address,
-    )
+def _place_of_choice(declared: DesiredResource[SmartGroupSpec], position: int, name: str) -> SourceLocation:
+    return declared.places.find(name, "conditions", position, "choices")
 
 
 def record_possible_renames(

@@ -48,13 +48,8 @@ def _wanted(reading: ReadContext, listing: Listing[SmartGroupRow]) -> list[Smart
     """Return the declared, deleted and compared rows; all, if a field changes, since any may reference it."""
     if reading.everything or (reading.covers(CUSTOM_FIELD) and reading.has_changes(CUSTOM_FIELD)):
         return list(listing.rows)
-    rows = {row.id: row for row in listing.rows}
-    wanted: dict[RemoteId, SmartGroupRow] = {}
-    for _, matched in reading.matches(SMART_GROUP):
-        chosen = [match.row for match in matched.matches if match.row and reading.chosen(match.address)]
-        compared = [rows[id] for id in reading.rename_candidate_ids(matched, lambda spec: spec.conditions is not None)]
-        wanted |= {row.id: row for row in (*chosen, *(deletion.row for deletion in matched.deletions), *compared)}
-    return list(wanted.values())
+    both = reading.rows_to_read(SMART_GROUP, listing, lambda _: True, lambda spec: spec.conditions is not None)
+    return [*(both[0] | both[1]).values()]
 
 
 def find_unlisted_fields(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
@@ -67,15 +62,6 @@ def find_unlisted_fields(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
             if condition.field and condition.field not in known:
                 yield CUSTOM_FIELD, f"smart group {row.name} names field id {condition.field}, which is not among them"
                 return
-
-
-def can_reread_smart_groups(changes: Sequence[Change]) -> bool:
-    """Return whether the changed smart groups show what changes touch.
-
-    The assignments that are deleted with a smart group may be of any content, and which ones lose a condition with a
-    deleted field shows only in all of them.
-    """
-    return not any(change.action is Action.DELETE or change.is_effect for change in changes)
 
 
 def reread_smart_groups(api: Api, kept: Snapshot, changes: Sequence[Change]) -> Listing[SmartGroupRow]:

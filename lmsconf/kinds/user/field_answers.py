@@ -9,11 +9,10 @@ from typing import Final, TypeAlias, cast
 from msgspec.structs import replace
 
 from lmsconf.api.spec.value_encoding import ANSWERS, PickedChoice, build_answers_body, encode_answer, sends_names
-from lmsconf.errors import shorten
 from lmsconf.kinds.custom_field.compare import (
     answered_ref,
     named_ref,
-    renamed_choice_hint,
+    refuse_unknown_references,
 )
 from lmsconf.kinds.custom_field.lost_answers import FieldOrChoiceDeletion, answer_keys
 from lmsconf.kinds.custom_field.types import FieldRow
@@ -23,9 +22,8 @@ from lmsconf.kinds.user.types import Answer, PersonRow, PersonSpec, picked_choic
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.calls import Step
 from lmsconf.model.declarations import DesiredResource
-from lmsconf.model.names import list_names, normalize_name
+from lmsconf.model.names import normalize_name
 from lmsconf.planner.context import PlanContext
-from lmsconf.planner.missing_references import refuse_ambiguous_reference, suggest_name, why_name_is_missing
 
 _SEVERAL: Final = "MULTI_SELECT"
 _Value: TypeAlias = "str | list[PickedChoice] | None"
@@ -37,22 +35,18 @@ def resolve_declared_answers(planning: PlanContext, declared: DesiredResource[Pe
     wanted: dict[str, Answer] = {}
     whole = True
     for field, answer in declared.spec.answers.items():
-        at = Address.of(CUSTOM_FIELD, field)
-        if refuse_ambiguous_reference(planning, at, declared.address, partial(declared.places.at, "answers", field)):
+        type, find = _type(planning, field), partial(declared.places.at, "answers", field)
+        if wrong := _misfit(type, answer):
+            planning.problem(
+                "user/answer",
+                f"{declared.address}: {Address.of(CUSTOM_FIELD, field)} {wrong}",
+                at=find(),
+                address=declared.address,
+            )
             whole = False
-            continue
-        if not planning.registry.has(CUSTOM_FIELD, field):
-            _unknown_field(planning, declared, field)
-            whole = False
-            continue
-        type = planning.field_types.get(field, _SEVERAL)
-        wrong = _misfit(type, answer)
-        if wrong:
-            _problem(planning, declared, "user/answer", field, f"{at} {wrong}", None)
-            whole = False
+        choices = frozenset[str]() if type == "TEXT" else picked_choices(answer)
+        whole = refuse_unknown_references(planning, declared, field, choices, find) and whole
         wanted[field] = _shaped(type, answer)
-        if type != "TEXT":
-            whole = _knows_choices(planning, declared, field, answer) and whole
     return wanted if whole else None
 
 
@@ -73,41 +67,6 @@ def _shaped(type: str, answer: Answer) -> Answer:
     return next(iter(answer), None) if isinstance(answer, frozenset) else answer
 
 
-def _knows_choices(planning: PlanContext, declared: DesiredResource[PersonSpec], field: str, answer: Answer) -> bool:
-    at, scope, whole = Address.of(CUSTOM_FIELD, field), choices_registry_kind(field), True
-    for name in sorted(picked_choices(answer)):
-        if (at, name) in planning.doubtful_choices:
-            whole = False
-        elif not planning.registry.has(scope, name):
-            known = planning.registry.names(scope)
-            near = renamed_choice_hint(planning, at, name) or suggest_name(planning, name, known)
-            hint = " ".join(filter(None, [f"It has {list_names(sorted(known))}." if known else None, near]))
-            message = f'{at} has no choice "{shorten(name)}"'
-            _problem(planning, declared, "reference/unknown-choice", field, message, hint)
-            whole = False
-    return whole
-
-
-def _unknown_field(planning: PlanContext, declared: DesiredResource[PersonSpec], field: str) -> None:
-    at = Address.of(CUSTOM_FIELD, field)
-    message, hint = why_name_is_missing(
-        planning, at, suggest_name(planning, field, planning.registry.names(CUSTOM_FIELD))
-    )
-    _problem(planning, declared, "reference/unknown-field", field, message, hint)
-
-
-def _problem(
-    planning: PlanContext, declared: DesiredResource[PersonSpec], code: str, field: str, message: str, hint: str | None
-) -> None:
-    planning.problem(
-        code,
-        f"{declared.address}: {message}",
-        hint=hint,
-        at=declared.places.at("answers", field),
-        address=declared.address,
-    )
-
-
 def live_answers(planning: PlanContext, row: PersonRow, wanted: Iterable[str]) -> dict[str, Answer]:
     """Return the live answers to the fields `wanted`, with fields and choices by their names after the plan."""
     ids = _field_ids(planning) if row.answers else {}
@@ -116,7 +75,7 @@ def live_answers(planning: PlanContext, row: PersonRow, wanted: Iterable[str]) -
 
 
 def _live(planning: PlanContext, field: str, answer: AnswerRow | None) -> Answer:
-    type = planning.field_types.get(field, _SEVERAL)
+    type = _type(planning, field)
     if type == "TEXT":
         return (answer.as_text or None) if answer else None
     scope = choices_registry_kind(field)
@@ -298,6 +257,7 @@ def _choice(planning: PlanContext, field: str, shown: str) -> PickedChoice:
     scope = choices_registry_kind(field)
     name = planning.registry.name(scope, shown)
     if name is None and planning.registry.has(scope, shown):
-        at = Address.of(CUSTOM_FIELD, field)
-        return PickedChoice(planning.registry.id_or_ref(scope, shown, Ref(at, shown)), shown)
+        return PickedChoice(
+            planning.registry.id_or_ref(scope, shown, Ref(Address.of(CUSTOM_FIELD, field), shown)), shown
+        )
     return PickedChoice(shown, name or shown)

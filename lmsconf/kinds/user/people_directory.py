@@ -173,8 +173,9 @@ def register_planned_people(planning: PlanContext, matched: MatchResult[PersonSp
     planned = [] if planning.policy.additive else [one for one in matched.matches if planning.chosen(one.address)]
     planning.planned_people = {one.address.name: one for one in planned}
     new = frozenset(match.address.name for match in matched.matches if match.row is None)
-    people = (later.get(row.id, row) for row in listing)
-    directory = PeopleDirectory.of(people, new if planning.policy.create_people else frozenset())
+    directory = PeopleDirectory.of(
+        (later.get(row.id, row) for row in listing), new if planning.policy.create_people else frozenset()
+    )
     rows = {match.address.name: later[match.row.id] for match in matched.matches if match.row is not None}
     not_renamed: dict[str, str] = {row.id: email for email, row in rows.items() if normalize_email(row.email) != email}
     directory = replace(directory, by_email={**rows, **directory.by_email}, not_renamed=not_renamed)
@@ -191,11 +192,6 @@ def _later(planning: PlanContext, match: Match[PersonSpec, PersonRow], row: Pers
     if not planning.chosen(match.address) or planning.policy.additive:
         return row
     return replace(row, email=match.address.name, archived=planned_flag(match.declared.spec, row, "archived"))
-
-
-def people_addresses(people: PeopleList) -> list[Address]:
-    """Return the sorted addresses of all people that a list names."""
-    return [Address.of(USER, person) for person in sorted(people.named_emails)]
 
 
 def refuse_unknown_people(

@@ -38,15 +38,13 @@ from lmsconf.model.address import RemoteId
 from lmsconf.model.api import Api, ListedRows
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_email
-from lmsconf.model.plan import Action, Change
+from lmsconf.model.plan import Change
 from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.planner.context import MatchResult, PlanContext
 from lmsconf.planner.reading import (
     ReadContext,
-    changed_keys,
     changes_of,
     declared_keys,
-    is_cheaper_by_id,
     keep_keys,
     replace_rows,
     sorted_listing,
@@ -54,7 +52,6 @@ from lmsconf.planner.reading import (
 
 _LISTED = frozenset({"first_name", "last_name", "metadata", "answers", "custom_archive_date"})
 _ALONE = frozenset({"first_name", "last_name", "metadata", "language", "applications", "manager"})
-_OTHERS_MATTER = frozenset({"email", "admin", "archived", "custom_archive_date"})
 Data = Mapping[str, Json]
 
 
@@ -231,15 +228,6 @@ def _again(
 def _with(row: PersonRow, details: Mapping[str, Any]) -> PersonRow:
     """Return a row with the attributes that were read for it."""
     return replace(row, **details) if details else row
-
-
-def can_reread_people(kept: Snapshot, changes: Sequence[Change]) -> bool:
-    """Return whether single people show what changes touch, and are fewer than the pages of their listing.
-
-    Any account may have a new e-mail already, and the other administrators decide whether rights may be revoked.
-    """
-    alone = all(change.action is Action.UPDATE and not changed_keys(change) & _OTHERS_MATTER for change in changes)
-    return alone and is_cheaper_by_id(len(changes), kept.people)
 
 
 def reread_people(api: Api, kept: Snapshot, changes: Sequence[Change]) -> Listing[PersonRow]:

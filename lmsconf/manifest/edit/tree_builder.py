@@ -171,11 +171,3 @@ def node_and_descendants(node: Node) -> Iterator[Node]:
     for part in node.parts:
         for child in part:
             yield from node_and_descendants(child)
-
-
-def node_and_ancestors(node: Node) -> Iterator[Node]:
-    """Yield a node and its ancestors, innermost first."""
-    at: Node | None = node
-    while at is not None:
-        yield at
-        at = at.parent

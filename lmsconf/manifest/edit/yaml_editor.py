@@ -24,10 +24,10 @@ from lmsconf.manifest.edit.text_edits import (
 from lmsconf.manifest.edit.tree_builder import (
     UNCHANGED,
     Node,
-    node_and_ancestors,
     node_and_descendants,
     parse_documents,
 )
+from lmsconf.manifest.schema_check import alternative_schemas
 from lmsconf.manifest.yaml_reader import read_yaml
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_email, normalize_name
@@ -49,15 +49,10 @@ class YamlEditor:
         self._mark = codecs.BOM_UTF8 if data.startswith(codecs.BOM_UTF8) else b""
         self._buffer = TextBuffer(data.decode("utf-8-sig"))
 
-    @property
-    def text(self) -> str:
-        """The original text."""
-        return self._buffer.text
-
     @cached_property
     def roots(self) -> list[Node]:
         """The root node of each document."""
-        return parse_documents(self.text)
+        return parse_documents(self._buffer.text)
 
     def location_of(self, node: Node) -> SourceLocation:
         """Return the source location of a node."""
@@ -73,11 +68,12 @@ class YamlEditor:
         return places
 
     def refuse_shared(self, node: Node) -> None:
-        """Check that the node is not shared through an alias. Raises ProblemsFound."""
-        shared = next((ancestor for ancestor in node_and_ancestors(node) if ancestor.shared), None)
-        if shared is not None:
+        """Check that neither the node nor one that it is in is shared through an alias. Raises ProblemsFound."""
+        if node.shared:
             hint = "Replace each alias by the value, or change it here by hand for all of them."
-            raise refused_edit(f"&{shared.anchor} is repeated by an alias elsewhere", self.location_of(shared), hint)
+            raise refused_edit(f"&{node.anchor} is repeated by an alias elsewhere", self.location_of(node), hint)
+        if node.parent is not None:
+            self.refuse_shared(node.parent)
 
     @property
     def is_changed(self) -> bool:
@@ -151,13 +147,8 @@ def condition_key(item: Json) -> Hashable:
 
 def comparison_key_for(schema: Mapping[str, Json]) -> ComparisonKey | None:
     """Return how the items of a list are compared, given the schema of its key; None if the key holds no list."""
-    forms = [form for form in _items(schema.get("oneOf")) if isinstance(form, dict)]
-    is_list = any(form.get("type") == "array" for form in (schema, *forms))
+    is_list = any(form.get("type") == "array" for form in alternative_schemas(schema))
     return (person_key if schema.get("x-people") else choice_key) if is_list else None
-
-
-def _items(value: Json) -> list[Json]:
-    return value if isinstance(value, list) else []
 
 
 def change_list(
@@ -330,4 +321,5 @@ def _turn(editor: YamlEditor, item: Node, wanted: Condition) -> None:
 
 
 def _choices(raw: Json) -> list[Json]:
-    return _items(raw.get("choices")) if isinstance(raw, dict) else []
+    choices = raw.get("choices") if isinstance(raw, dict) else None
+    return choices if isinstance(choices, list) else []

@@ -116,7 +116,7 @@ class NamedSets(Struct):
         if not isinstance(definitions, Map):
             return
         for key, value, at in definitions.parts():
-            where = definitions.source.where(cast(Mark, definitions.key_mark(cast(str, key))))
+            where = definitions.source.where(cast(Mark, definitions.mark(key, 0)))
             name = normalize_name(cast(str, key))
             first = self._known.get(name)
             if first is not None and first.layer == layer:

@@ -6,7 +6,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Final, Protocol, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -17,21 +17,12 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import FORBIDDEN, did_you_mean, normalize_name
 
 CSV: Final = "CSV file"
+WORKBOOK_STARTS: Final = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
+"""First bytes of a zip file, and of a compound file, which older and encrypted workbooks are."""
+WORKBOOK_ENDINGS: Final = (".xlsx", ".xlsm", ".ods")
 TableRow: TypeAlias = "tuple[int, tuple[str, ...]]"
-
-
-class CellPositions(Protocol):
-    """Locations in the file of a table. Lines, or rows of a worksheet, count from 1, columns from 0."""
-
-    @property
-    def path(self) -> str:
-        """The path of the file in the project."""
-
-    def where(self, line: int, column: int) -> SourceLocation:
-        """Return the location of a cell of the row that begins on `line`."""
-
-    def row(self, line: int) -> SourceLocation:
-        """Return the location of the row that begins on `line`."""
+CellPositions: TypeAlias = "CsvPositions | WorkbookPositions"
+"""Locations in the file of a table. Lines, or rows of a worksheet, count from 1, columns from 0."""
 
 
 class TableFault(Struct, frozen=True):
@@ -234,6 +225,21 @@ class CsvPositions(Struct, frozen=True, dict=True):
             at = quoted.end()
         stop = re.compile(f"[{self.separator}\r\n]").search(self.text, at)
         return stop.start() if stop else len(self.text)
+
+
+class WorkbookPositions(NamedTuple):
+    """Locations of the cells of one sheet."""
+
+    path: str
+    sheet: str
+
+    def where(self, line: int, column: int) -> SourceLocation:
+        """Return the location of a cell; columns count from 0."""
+        return SourceLocation(self.path, line, column + 1, sheet=self.sheet)
+
+    def row(self, line: int) -> SourceLocation:
+        """Return the location of the first cell of a row."""
+        return self.where(line, 0)
 
 
 def parse_csv_table(path: str, text: str) -> Table:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, islice
 from pathlib import Path
 from typing import Final, TypeAlias, cast
@@ -15,6 +15,8 @@ from msgspec.structs import replace
 from lmsconf.errors import Problem, ProblemsFound, Severity, SourceLocation, problem_found, shorten
 from lmsconf.manifest.expand.table import (
     CSV,
+    WORKBOOK_ENDINGS,
+    WORKBOOK_STARTS,
     Table,
     TableRow,
     TableSource,
@@ -37,9 +39,6 @@ from lmsconf.model.names import did_you_mean, normalize_name
 
 FILE: Final = "file"
 SHEET: Final = "sheet"
-WORKBOOK_STARTS: Final = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
-"""First bytes of a zip file, and of a compound file, which older and encrypted workbooks are."""
-WORKBOOK_ENDINGS: Final = (".xlsx", ".xlsm", ".ods")
 
 
 _ADDRESS = re.compile(r"[^@\s]+@[^@\s]+")
@@ -76,8 +75,7 @@ class TableFiles(Struct):
                 raise problem_found("people/no-file", f"{shorten(relative)} is a folder", "Name a file in it.", where)
             hint = "The path is relative to this manifest."
             raise problem_found("people/no-file", f"there is no file {shorten(relative)}", hint, where)
-        sheet = str(reference[SHEET]) if SHEET in reference else None
-        key = Path(os.path.realpath(target)), sheet
+        key = Path(os.path.realpath(target)), (str(reference[SHEET]) if SHEET in reference else None)
         if key not in self._tables:
             self._tables[key] = None  # another reference to it does not report it again
             self._tables[key] = self._read(target, key, places.at(*path, SHEET))
@@ -120,7 +118,7 @@ class TableFiles(Struct):
                 marks.append(pack_mark(line, column + 1))
         is_reported = any(cells[column] for _, cells in rows)  # what is no e-mail is an error of its own row
         if not people and not is_reported and reference.get("allow_empty") is not True:
-            raise ProblemsFound([_nobody(table, reference, places.at(*path))])
+            raise _nobody(table, reference, places.at(*path))
         return Seq(TableSource(table.sheet), people, marks)
 
     def _usable(self, cells: tuple[str, ...], table: Table, line: int, column: int) -> bool:
@@ -198,23 +196,6 @@ KeyMatch: TypeAlias = tuple[Map, str, KeyPath]
 """A mapping in an entry, one of its keys, and the path of that key in the entry."""
 
 
-def marked_paths(schema: Mapping[str, Json], mark: str) -> tuple[KeyPath, ...]:
-    """Return the paths from an entry to the values that its schema marks, such as lists of people with `x-people`."""
-    return tuple(dict.fromkeys(_trails(schema, mark, ())))
-
-
-def _trails(schema: Mapping[str, Json], mark: str, path: KeyPath) -> Iterator[KeyPath]:
-    if schema.get(mark):
-        yield path
-    for key, below in cast("Mapping[str, Mapping[str, Json]]", schema.get("properties", {})).items():
-        yield from _trails(below, mark, (*path, key))
-    items = schema.get("items")
-    if isinstance(items, dict):
-        yield from _trails(items, mark, (*path, ANY_ITEM))
-    for branch in cast("list[Mapping[str, Json]]", schema.get("oneOf", [])):
-        yield from _trails(branch, mark, path)
-
-
 def matching_keys(node: Json, trail: KeyPath, path: KeyPath) -> Iterable[KeyMatch]:
     """Return each mapping, key and full path that `trail` matches in an entry."""
     step, rest = trail[0], trail[1:]
@@ -226,13 +207,13 @@ def matching_keys(node: Json, trail: KeyPath, path: KeyPath) -> Iterable[KeyMatc
     return matching_keys(node[step], rest, (*path, step)) if rest else ((node, step, (*path, step)),)
 
 
-def _nobody(table: Table, reference: Map, where: SourceLocation) -> Problem:
+def _nobody(table: Table, reference: Map, where: SourceLocation) -> ProblemsFound:
     near = _nearest_value(table, cast("Mapping[str, Json]", reference.get("where", {})))
-    return Problem(
-        code="people/nobody",
-        message=f"there is no e-mail{selection_text(reference)}, so {where} would mean nobody",
-        hint=f"{near} To mean nobody, set `allow_empty: true`." if near else "Set `allow_empty: true` to allow this.",
-        source=replace(table.sheet.row(table.header), column=0),
+    return problem_found(
+        "people/nobody",
+        f"there is no e-mail{selection_text(reference)}, so {where} would mean nobody",
+        f"{near} To mean nobody, set `allow_empty: true`." if near else "Set `allow_empty: true` to allow this.",
+        replace(table.sheet.row(table.header), column=0),
     )
 
 

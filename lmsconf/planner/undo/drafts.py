@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from lmsconf.kinds.custom_field.types import parts_of
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD
@@ -22,14 +23,13 @@ from lmsconf.planner.undo.times import (
     EXCLUDE,
     INCLUDE,
     Body,
-    NoValue,
     Times,
     alike,
     differing_keys,
     is_text_list,
     items_of,
-    restored,
     restored_items,
+    restores,
 )
 
 _PEOPLE: Final = ("members", "managers")
@@ -57,8 +57,7 @@ class LeftAlone(Struct, frozen=True, kw_only=True):
 class Draft(Struct, kw_only=True):
     """An entry that undoes a change. body: its keys beside name and id. parts: those of a live resource, whole.
 
-    id: the live resource; None for one to create. name: the name that it is to have; None: the one it has. whole: it is
-    one value, so that it is declared as a whole or not at all.
+    id: the live resource; None for one to create. name: the name that it is to have; None: the one it has.
     """
 
     change: Change
@@ -67,7 +66,6 @@ class Draft(Struct, kw_only=True):
     name: str | None = None
     body: Body = field(default_factory=dict)
     absent: bool = False
-    whole: bool = False
 
 
 class Drafter:
@@ -107,7 +105,7 @@ class Drafter:
             return Draft(change=change, kind=kind, id=row.id, body=dict(other))
         if kind.is_relation:
             keys = {key: made[key] for key in required_keys(kind)}
-            return Draft(change=change, kind=kind, id=None, body=keys, absent=True, whole=True)
+            return Draft(change=change, kind=kind, id=None, body=keys, absent=True)
         return Draft(change=change, kind=kind, id=row.id, absent=True)
 
     def _is_as_made(self, change: Change, key: str, made: Json, live: Json, other: Mapping[str, Json] | None) -> bool:
@@ -173,7 +171,7 @@ class Drafter:
             return None
         row = self._related_row(kind, body)
         if row is None:
-            return Draft(change=change, kind=kind, id=None, body=body, whole=True)
+            return Draft(change=change, kind=kind, id=None, body=body)
         live = self._times.body_now(kind, row)
         if all(alike(value, live.get(key)) for key, value in body.items()):
             self.there_again.add(change.address)
@@ -191,14 +189,14 @@ class Drafter:
             self._tell(change, ALL, "it is not changed back: it is not live any more")
             return None
         before, live = times.body_before(kind, then), times.body_now(kind, row)
-        draft = Draft(change=change, kind=kind, id=change.id, name=name, whole=kind.is_relation)
+        draft = Draft(change=change, kind=kind, id=change.id, name=name)
         if kind.is_relation:
             if _is_unresolved(kind, before):
                 self._tell(change, ALL, "it is not changed back: what it was for is not recorded")
                 return None
-            self._one_value(draft, before, times.body_made(change, change.after), live)
-            return draft if draft.body else None
-        declared, made = (form if isinstance(form, dict) else {} for form in (change.before, change.after))
+            made = times.body_made(change, change.after)
+            return replace(draft, body=before) if self._is_restored(draft, ALL, before, made, live) else None
+        declared, wanted = (form if isinstance(form, dict) else {} for form in (change.before, change.after))
         changed = dict.fromkeys(field_change.path.partition(".")[0] for field_change in change.fields)
         for key in changed:
             if key == kind.name_key:
@@ -208,17 +206,9 @@ class Drafter:
             elif key in _LISTS:
                 self._list(draft, key, live.get(key))
             else:
-                wanted = times.body_made(change, {key: made.get(key)}).get(key)
-                earlier = before.get(key, declared.get(key))
-                self._value(draft, key, earlier, wanted, live.get(key))
+                made = times.body_made(change, {key: wanted.get(key)})
+                self._value(draft, key, before.get(key, declared.get(key)), made.get(key), live.get(key))
         return draft if draft.body or name is not None else None
-
-    def _one_value(self, draft: Draft, before: Body, made: Body, live: Body) -> None:
-        value = restored(before, made, live)
-        if value is NoValue.CONFLICT:
-            self._conflict(draft.change, ALL, before, made, live)
-        elif value is not NoValue.NOTHING:
-            draft.body = before
 
     def _value(self, draft: Draft, key: str, before: Json, made: Json, live: Json) -> None:
         """Add the earlier value of a key, or of each key below it that the run changed."""
@@ -229,14 +219,7 @@ class Drafter:
                 values |= self._part_value(draft, key, part, earlier.get(part), made[part], now.get(part))
             if values:
                 draft.body[key] = values
-            return
-        value = restored(before, made, live)
-        reason = None if value is NoValue.NOTHING else self._not_restorable(draft, key, before)
-        if value is NoValue.CONFLICT:
-            self._conflict(draft.change, key, before, made, live)
-        elif reason is not None:
-            self._tell(draft.change, key, f"{key} is left as it is: {reason}")
-        elif value is not NoValue.NOTHING:
+        elif self._is_restored(draft, key, before, made, live):
             draft.body[key] = before
 
     def _part_value(self, draft: Draft, key: str, part: str, before: Json, made: Json, live: Json) -> Body:
@@ -247,17 +230,25 @@ class Drafter:
             then, now = (value if isinstance(value, list) else [] for value in (before, live))
             items = restored_items(then, made, now)
             return {} if alike(items, now) else {part: items}
-        value = restored(before, made, live)
-        if value is NoValue.CONFLICT:
-            self._conflict(draft.change, key, {part: before}, {part: made}, {part: live})
-        if isinstance(value, NoValue):
-            return {}
-        if reason := self._not_restorable(draft, key, before, part):
-            self._tell(draft.change, key, f"a part of {key} is left as it is: {reason}")
-            return {}
-        return {part: before}
+        return {part: before} if self._is_restored(draft, key, before, made, live, part) else {}
 
-    def _not_restorable(self, draft: Draft, key: str, value: Json, part: str | None = None) -> str | None:
+    def _is_restored(
+        self, draft: Draft, key: str, before: Json, made: Json, live: Json, part: str | None = None
+    ) -> bool:
+        """Whether the earlier value of a key, or of a part of it, is given back; tell why it is not."""
+        is_restored = restores(before, made, live)
+        if is_restored is None:
+            values = (before, made, live) if part is None else ({part: value} for value in (before, made, live))
+            self._conflict(draft.change, key, *values)
+        if not is_restored:
+            return False
+        reason = self._not_restorable(draft, key, before, part)
+        if reason is not None:
+            what = key if part is None else f"a part of {key}"
+            self._tell(draft.change, key, f"{what} is left as it is: {reason}")
+        return reason is None
+
+    def _not_restorable(self, draft: Draft, key: str, value: Json, part: str | None) -> str | None:
         """Return why the service does not take an empty value of a person back; None if it takes the value."""
         if value or not draft.kind.is_person:
             return None
@@ -300,9 +291,8 @@ class Drafter:
             if was in renames and now not in (was, renames[was]):
                 self._conflict(change, key, was, renames[was], now)
             names[part.id] = self._times.part_after(part.id)
-        missing = [name for id, name in before.items() if id not in names and name in removed]
-        taken = [name for name in missing if name in names.values()]
-        again = [name for name in missing if name not in taken]
+        free = removed.difference(names.values())
+        again = [name for id, name in before.items() if id not in names and name in free]
         live = {part.id: normalize_name(part.name) for part in parts_of(row)}
         if names == live and not again:
             return

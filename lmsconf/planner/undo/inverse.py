@@ -24,7 +24,7 @@ from lmsconf.model.plan import Action, Change, UndoLevel
 from lmsconf.planner.kind import Kind
 from lmsconf.planner.manifest_entries import ManifestEntry
 from lmsconf.planner.undo.drafts import ALL, Draft, Drafter, LeftAlone
-from lmsconf.planner.undo.names import MARK, NameClaim, granted, map_references, name_claims
+from lmsconf.planner.undo.names import MARK, NameClaim, granted, name_claims, references
 from lmsconf.planner.undo.times import Body, Times, alike
 
 CONFLICT: Final = "undo/conflict"
@@ -43,15 +43,9 @@ class Inverse(Struct, frozen=True, kw_only=True):
     origins: Mapping[Address, Change]
 
 
-def invert(times: Times, left: Mapping[Address, str]) -> Inverse:
-    """Return the declarations that undo a run.
+class Inversion:
+    """The undo of a run. left: the addresses, in the plan of the run, of changes that are left alone, and why."""
 
-    left: the addresses, in the plan of the run, of changes that are left alone, and why.
-    """
-    return _Inversion(times, left).run()
-
-
-class _Inversion:
     def __init__(self, times: Times, left: Mapping[Address, str]) -> None:
         self.times, self.left = times, left
         self.drafter = Drafter(times)
@@ -61,6 +55,7 @@ class _Inversion:
         self.origins: dict[Address, Change] = {}
 
     def run(self) -> Inverse:
+        """Return the declarations that undo the run."""
         changes = [change for change in self.times.run.plan.changes if self._is_undone(change)]
         self.times.rename(changes, ())
         deleted = {str(draft.id) for draft in self._deletions(changes) if draft.absent and draft.id}
@@ -195,14 +190,15 @@ class _Inversion:
     def _write(self, draft: Draft) -> None:
         kind = draft.kind
         body: Body = {}
-        for piece in [draft.body] if draft.whole else [{key: value} for key, value in draft.body.items()]:
-            try:
-                body |= checked(kind, piece)
-            except NotThere as missing:
-                if draft.whole or draft.id is None:
-                    what = "is left as it is" if draft.whole else "is not created again"
-                    self._refuse(draft, ALL, f"it {what}: {missing} is not there")
-                    return
+        for piece in [draft.body] if kind.is_relation else [{key: value} for key, value in draft.body.items()]:
+            missing = next((str(one).replace(MARK, "") for one in references(kind, piece) if MARK in one.name), None)
+            if missing is None:
+                body |= piece
+            elif kind.is_relation or draft.id is None:
+                what = "is left as it is" if kind.is_relation else "is not created again"
+                self._refuse(draft, ALL, f"it {what}: {missing} is not there")
+                return
+            else:
                 [key] = piece
                 self._refuse(draft, key, f"{key} is left as it is: {missing} is not there")
         if not kind.is_relation:
@@ -261,18 +257,3 @@ def _shown(value: Json) -> str:
     whole = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False).replace(r"\u0000", MARK)
     whole = whole.replace(MARK, "")
     return whole if len(whole) <= _SHOWN else f"{whole[:_SHOWN]}…"
-
-
-class NotThere(Exception):
-    """An entry refers to a resource that is neither live nor created again."""
-
-
-def checked(kind: Kind, body: Mapping[str, Json]) -> Body:
-    """Return an entry. Raises NotThere."""
-
-    def there(of: str, name: str) -> str:
-        if MARK in name:
-            raise NotThere(f"{of}/{name.replace(MARK, '')}")
-        return name
-
-    return map_references(kind, body, there, lambda _, __, part: part)

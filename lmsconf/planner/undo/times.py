@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from enum import Enum
 from typing import Any, Final
 
 from lmsconf.kinds.custom_field.types import FieldRow, parts_of
 from lmsconf.kinds.export import person_form
 from lmsconf.kinds.planning import match_kind, state_before_deletion
+from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
 from lmsconf.kinds.shared.kind_names import USER
 from lmsconf.kinds.undo import field_form
 from lmsconf.kinds.user.types import PersonRow
@@ -23,7 +23,7 @@ from lmsconf.model.names import normalize_name
 from lmsconf.model.plan import Action, Change
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.planner.context import CallTemplates, Deletion, PlanContext
+from lmsconf.planner.context import Deletion, PlanContext
 from lmsconf.planner.kind import Kind, row_type_of
 from lmsconf.planner.undo.names import MARK, NameClaim, map_references, renamed_parts, renamed_to, shown_name
 from lmsconf.planner.undo.run import RunToUndo
@@ -39,7 +39,12 @@ class Times:
     """The three states of the resources of a run, with the names that they have after the undo."""
 
     def __init__(
-        self, kinds: Mapping[str, Kind], run: RunToUndo, snapshot: Snapshot, policy: Policy, templates: CallTemplates
+        self,
+        kinds: Mapping[str, Kind],
+        run: RunToUndo,
+        snapshot: Snapshot,
+        policy: Policy,
+        templates: SpecCallTemplates,
     ) -> None:
         self.kinds, self.run = kinds, run
         self.before = named_context(kinds, run.before, policy, templates)
@@ -193,16 +198,12 @@ def _entries(kind: Kind, name: str, after: str, parts: Mapping[str, str]) -> Nam
     return {(kind.name, name): after, **{(kind.name, name, part): new for part, new in parts.items()}}
 
 
-def _all(_: Address) -> bool:
-    return True
-
-
 def named_context(
-    kinds: Mapping[str, Kind], snapshot: Snapshot, policy: Policy, call_templates: CallTemplates
+    kinds: Mapping[str, Kind], snapshot: Snapshot, policy: Policy, call_templates: SpecCallTemplates
 ) -> PlanContext:
     """Return a snapshot in which every kind has registered the names of its live resources."""
     scratch = Policy(workspace=policy.workspace, today=policy.today, timezone=policy.timezone)
-    planning = PlanContext(snapshot, scratch, call_templates, _all)
+    planning = PlanContext(snapshot, scratch, call_templates, lambda _: True)
     for kind in kinds.values():
         match_kind(planning, kind.name, [], [])
     return planning
@@ -224,13 +225,6 @@ INCLUDE: Final = "include"
 EXCLUDE: Final = "exclude"
 
 
-class NoValue(Enum):
-    """Why nothing is declared: it is as before already, or neither as before nor as the run made it."""
-
-    NOTHING = "nothing"
-    CONFLICT = "conflict"
-
-
 def alike(wanted: Json, live: Json) -> bool:
     """Whether a live value is what a plan wanted: lists have no order, and what an entry leaves out is not compared."""
     if isinstance(wanted, dict) and isinstance(live, list) and wanted.keys() == {INCLUDE, EXCLUDE}:
@@ -248,11 +242,11 @@ def alike(wanted: Json, live: Json) -> bool:
     return wanted == live or (not wanted and not live)
 
 
-def restored(before: Json, after: Json, live: Json) -> Json | NoValue:
-    """Return the value to declare for a key that is one value."""
+def restores(before: Json, after: Json, live: Json) -> bool | None:
+    """Whether a key that is one value gets its earlier value again: False if it has it, None if others changed it."""
     if alike(before, live) and alike(live, before):
-        return NoValue.NOTHING
-    return before if alike(after, live) else NoValue.CONFLICT
+        return False
+    return True if alike(after, live) else None
 
 
 def restored_items(before: list[Json], after: list[Json], live: list[Json]) -> list[Json]:
