@@ -20,7 +20,7 @@ from journals import runs_of
 from json_schemas import schema_validator
 from waiting import HANGS
 
-from journal.journal_project import BEGAN, CALLS, MANIFEST
+from journal.conftest import BEGAN, CALLS, MANIFEST
 from lmsconf.cli import app
 from lmsconf.cli.run_command import run_command_line
 from lmsconf.errors import ExitCode, LmsconfError
