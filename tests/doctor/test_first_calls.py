@@ -14,7 +14,7 @@ from lmsconf.sandbox.service import Sandbox, SandboxResponse, json_response
 
 from .conftest import Open
 from .served_project import BO, PROJECT, ServedProject, held
-from .test_probe_answers import ANSWERS, answers, opened
+from .test_probe_people import ANSWERS, answers, opened
 
 MORE = {
     "groups": [

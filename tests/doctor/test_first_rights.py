@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar, cast
@@ -98,25 +97,6 @@ def test_a_service_that_gives_no_right_is_not_asked_again(open_clinic: Open, lis
     assert not [one for one in clinic.service.log if one.operation == "users.get"]
 
 
-def test_what_was_not_pasted_is_told_again(open_clinic: Open) -> None:
-    """A run that stopped has not seen the value that it assumed."""
-    clinic = open_clinic(GIVEN, PEOPLE)
-    for person in (BO, CY):
-        declare(clinic, f"groups: [{{name: Board, managers: {{include: [{person}]}}}}]")
-        code, out = clinic.run("apply", "--auto-approve")
-        assert code == 6, out
-        assert f"the service gave the manager right to {person} along" in out + clinic.err
-
-
-def test_people_with_the_right_show_nothing(open_clinic: Open) -> None:
-    """A call that names nobody without the right leaves the point to a later one."""
-    clinic = open_clinic(GIVEN, PEOPLE)
-    declare(clinic, f"groups: [{{name: Board, managers: {{include: [{P0}]}}}}]")
-    assert clinic.run("apply", "--auto-approve")[0] == 0, clinic.err
-    declare(clinic, LISTS["manual"])
-    assert clinic.run("apply", "--auto-approve")[0] == 6
-
-
 def test_people_with_the_right_are_read_once(open_clinic: Open) -> None:
     """And nothing else is: whatever the service does, it does with people without it."""
     known = {"manual-groups.add-managers.userIds": "userIds", "manual-groups.add.mode": "add"}
@@ -176,65 +156,6 @@ def test_a_service_that_keeps_them_is_asked_once(open_clinic: Open) -> None:
     declare(clinic, TAKEN)
     assert clinic.run("apply", "--auto-approve")[0] == 0, clinic.err
     assert (managers(clinic), rights(clinic)) == (before, {DI})
-
-
-class Strict(Sandbox):
-    """A service that refuses people who are in a list already."""
-
-    def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
-        if method == "POST" and path.endswith("/managers"):
-            there = super().answer("GET", path, "", headers, b"")
-            if there.status == 200 and set(json.loads(there.body)["userIds"]) & set(
-                json.loads(body).get("userIds", [])
-            ):
-                return json_response(409, {"message": "somebody is in the list already"})
-        return super().answer(method, path, query, headers, body)
-
-
-@pytest.mark.parametrize("mode", ["add", "replace"])
-def test_people_who_are_in_the_list_may_be_refused(open_clinic: Open, mode: str) -> None:
-    """Then the person is named alone; where that takes out the others, they are put back, and that is told, too."""
-    clinic = open_clinic({**LOSE, "manual-groups.add.mode": mode}, PEOPLE, made=Strict if mode == "add" else Whole)
-    before = managers(clinic)
-    declare(clinic, f"users: [{{email: {P1}, manager: false}}]\n")
-    code, out = clinic.run("apply", "--auto-approve")
-    told = out + clinic.err
-    assert code == 6, told
-    assert ("    manual-groups.add.mode: replace\n" in told) is (mode == "replace")
-    assert managers(clinic) == before
-
-
-class Whole(Strict):
-    """A service that refuses the first call that names people who are in the list."""
-
-    refused = False
-
-    def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
-        if self.refused:
-            return Sandbox.answer(self, method, path, query, headers, body)
-        said = super().answer(method, path, query, headers, body)
-        self.refused = said.status == 409
-        return said
-
-
-class Final(Sandbox):
-    """A service that makes nobody manager any more."""
-
-    def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
-        if method == "POST" and path.endswith("/managers"):
-            return json_response(409, {"message": "no"})
-        return super().answer(method, path, query, headers, body)
-
-
-def test_groups_that_cannot_be_given_back_are_named(open_clinic: Open) -> None:
-    """The message says which ones."""
-    clinic = open_clinic(LOSE, PEOPLE, made=Final)
-    declare(clinic, f"users: [{{email: {P1}, manager: false}}]\n")
-    code, out = clinic.run("apply", "--auto-approve")
-    assert code == 6, out + clinic.err
-    assert f"{P1} lost 2 groups (Guides, Board) that the plan does not take; not given back: Guides, Board" in (
-        " ".join((out + clinic.err).split())
-    )
 
 
 SHOWN = {(WHO, "given"): GIVEN, (MANAGED, "lose"): LOSE, (WHO, "anybody"): {}, (MANAGED, "keep"): {}}
@@ -332,11 +253,3 @@ def test_the_run_names_the_person_and_the_right(open_clinic: Open, status: int, 
     rights = "".join(f"\n  - {{email: {one}@acme.example, manager: true}}" for one in ("bo.ek", "cy.dahl"))
     refused_declare(clinic, f"{manifest}\nusers:{rights}\n")
     assert clinic.run("apply", "--auto-approve")[0] == 0, clinic.err
-
-
-def test_a_refusal_of_managers_with_the_right_is_about_something_else(open_clinic: Open) -> None:
-    """Where all who are named have the right, no right is spoken of."""
-    clinic = open_clinic({"manual-groups.add-managers.userIds": "managerIds"}, REFUSED_PEOPLE)
-    refused_declare(clinic, "groups: [{name: Coaches, managers: {include: [mo@acme.example]}}]")
-    _, out = clinic.run("apply", "--auto-approve")
-    assert "no manager right" not in out + clinic.err

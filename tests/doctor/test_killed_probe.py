@@ -27,8 +27,7 @@ from lmsconf.sandbox.service import LoggedRequest, Sandbox
 from lmsconf.support.folders import write_own_file
 
 from .served_project import BO, GDPR, PROJECT, ServedProject, held
-from .test_probe_answers import OwnWay
-from .test_probe_people import CREATES, WHOLE, ask, declaring
+from .test_probe_people import CREATES, WHOLE, OwnWay, ask, declaring
 
 Open = Callable[..., ServedProject]
 SUBJECTS = ("--user", BO, "--user", "p0@acme.example", "--content", GDPR)

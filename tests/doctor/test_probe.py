@@ -59,15 +59,6 @@ def test_every_key_that_manifests_rely_on_is_found(open_clinic: Open) -> None:
     assert {one["key"] for one in json.loads(out)["assumptions"]} <= lessons.keys()
 
 
-def test_what_is_known_is_confirmed(open_clinic: Open) -> None:
-    """A second probe finds nothing new, and leaves the file as the first one wrote it."""
-    clinic = open_clinic(OTHERWISE)
-    clinic.probe(*BOTH)
-    written = clinic.project
-    assert {verdict for verdict, _ in clinic.probe(*BOTH).values()} == {"confirmed", "unknown"}
-    assert clinic.project == written
-
-
 def test_the_assumed_service_is_confirmed(clinic: ServedProject) -> None:
     """Defaults that were seen are written too, so that no run tries them again; what was not seen is not."""
     before = held(clinic.service)
@@ -120,15 +111,6 @@ def test_how_many_a_call_may_carry(open_clinic: Open, most: int) -> None:
     assert held(clinic.service) == before
 
 
-def test_a_service_that_refuses_repeats_does_not_tell_how_many(open_clinic: Open) -> None:
-    """Where naming one person twice is refused, a refusal says nothing of how many a call may carry."""
-    clinic = open_clinic(
-        faults=FaultScript(Fault(operation="manual-groups.add-members", status=400, after=1, times=99))
-    )
-    _, out = clinic.run("doctor", "--probe", "--yes", *BOTH)
-    assert "  a call that names the one person twice is refused, and no other person may be changed:\n" in out
-
-
 def test_without_person_and_content_that_is_said(clinic: ServedProject) -> None:
     """What needs a person or a content is not learnt, with the option that would help; the rest is."""
     code, out = clinic.run("doctor", "--probe", "--yes")
@@ -138,17 +120,6 @@ def test_without_person_and_content_that_is_said(clinic: ServedProject) -> None:
     assert "  manual-groups.rename.name: name (confirmed" in out
     touched = {one.operation for one in clinic.service.log if one.writes}
     assert not {"content-targets.create", "manual-groups.add-members"} & touched
-
-
-def test_without_a_free_field_that_is_said(open_clinic: Open) -> None:
-    """With ten fields there is no place for an eleventh, and none is tried."""
-    fields = [{"name": f"Field {number}", "type": "TEXT"} for number in range(9)]
-    department = {"name": "Department", "type": "CHOICE", "choices": ["Sales"]}
-    clinic = open_clinic(more={"custom_fields": [department, *fields]})
-    code, out = clinic.run("doctor", "--probe", "--yes")
-    why = "  no field is free: 10 of 10 are used:\n    custom-fields.clear-description\n    custom-fields.in-use\n"
-    assert (code, why in out) == (0, True)
-    assert all(one.operation != "custom-fields.create" for one in clinic.service.log)
 
 
 @pytest.mark.parametrize(
@@ -259,23 +230,6 @@ def test_leftovers_of_an_earlier_run_are_deleted(open_clinic: Open) -> None:
     assert left["/content/targets?contentId=c-2"] == {"targets": []}
 
 
-def test_rights_that_come_with_managing_are_put_back(open_clinic: Open) -> None:
-    """Where a service gives the right to people who manage a group, that is learnt, and taken back afterwards."""
-    clinics: list[ServedProject] = []
-
-    def promotes(entry: LoggedRequest) -> None:
-        if (entry.operation, entry.status) == ("manual-groups.add-managers", 204):
-            service = clinics[0].service
-            person = held(service)["/users"][1]["userId"]
-            service.answer("POST", f"/users/{person}/make-manager/true", "", {"authorization": "Bearer sandbox"}, b"")
-
-    clinics.append(open_clinic(on_log=promotes))
-    before = held(clinics[0].service)
-    code, out = clinics[0].run("doctor", "--probe", "--yes", *BOTH)
-    assert (code, "manual-groups.who-can-manage: given (" in out) == (0, True), out
-    assert held(clinics[0].service) == before
-
-
 def test_nothing_is_done_without_consent(clinic: ServedProject) -> None:
     """Without a terminal --yes is needed; on a terminal only `yes` is taken for yes, and the question names all."""
     assert clinic.run("doctor", "--probe", *BOTH)[0] == 64
@@ -358,18 +312,6 @@ def test_how_many_a_call_may_carry_where_ids_are_counted_otherwise(
         (lesson,) = [one for one in lessons if one["key"] == "manual-groups.add.batch"]
         assert (lesson["verdict"], lesson["value"]) == (verdict, value), lesson
         assert photo(it.service) == before
-
-
-@pytest.mark.parametrize(("who", "verdict"), [("with-right", "found"), ("anybody", "confirmed")])
-@pytest.mark.parametrize("users", [(BO, "p0@acme.example"), ("p0@acme.example", BO)])
-def test_two_people_show_who_can_manage(open_clinic: Open, who: str, verdict: str, users: tuple[str, str]) -> None:
-    """One person has the manager right and the other lacks it, in any order; both are afterwards as before."""
-    people = [{**one, "manager": True} if one["email"] == "p0@acme.example" else one for one in SEED["people"]]
-    clinic = open_clinic({"manual-groups.who-can-manage": who}, {"people": people})
-    before = held(clinic.service)
-    lessons = clinic.probe("--user", users[0], "--user", users[1])
-    assert lessons["manual-groups.who-can-manage"] == (verdict, who)
-    assert held(clinic.service) == before
 
 
 RIGHT = "manual-groups.who-can-manage"

@@ -1,24 +1,24 @@
-"""`lmsconf doctor --probe` where manifests declare people: on scratch accounts, or on the one person who is named."""
+"""`lmsconf doctor --probe` where manifests declare people, and where a service takes answers in its own way."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 from collections.abc import Callable, Mapping
+from random import Random
+from typing import Any, ClassVar
 
 import pytest
-from on_terminal import on_terminal
+from answer_dialects import ANSWERS, answer_dialect_values, possible
 from wire.second_dialect import FORBIDDING, SHOWN_BY_MEMBERS, second_dialect
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.doctor.probe.experiments import EXPERIMENTS
 from lmsconf.project.settings import load_settings
 from lmsconf.sandbox.service import LoggedRequest, Sandbox, SandboxResponse, json_response
 
 from .served_project import BO, GDPR, MANIFEST, PROJECT, ServedProject, held
-
-pytestmark = pytest.mark.sampled  # some seconds in all
 
 Open = Callable[..., ServedProject]
 SECOND = second_dialect()
@@ -80,6 +80,7 @@ def reasons(clinic: ServedProject, *options: str) -> dict[str, str]:
     return {one["key"]: one["reason"] for one in lessons if one["verdict"] == "unknown"}
 
 
+@pytest.mark.sampled
 def test_every_key_is_found_where_nothing_is_as_assumed(open_clinic: Open) -> None:
     """All that manifests of every kind rely on is found and written beside the comments; nothing else is changed."""
     clinic = declaring(open_clinic(SECOND), CREATES)
@@ -97,6 +98,7 @@ def test_every_key_is_found_where_nothing_is_as_assumed(open_clinic: Open) -> No
     assert reasons(clinic, *BOTH) == NOT_LEARNABLE
 
 
+@pytest.mark.sampled
 def test_what_is_assumed_of_people_is_confirmed(open_clinic: Open) -> None:
     """Defaults are confirmed; the person who was named is only put into the scratch group."""
     clinic = declaring(open_clinic(), CREATES)
@@ -108,6 +110,7 @@ def test_what_is_assumed_of_people_is_confirmed(open_clinic: Open) -> None:
     assert touched == []
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("dialect", [{}, SECOND], ids=["assumed", "second"])
 def test_the_person_who_is_named_serves_where_nobody_is_created(
     open_clinic: Open, dialect: dict[str, str | int]
@@ -125,6 +128,7 @@ def test_the_person_who_is_named_serves_where_nobody_is_created(
     assert told["users.create.email"] == "the project file does not allow creating people, so no account is created"
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("project", "options", "key", "reason"),
     [
@@ -145,6 +149,7 @@ def test_what_is_not_learnt_of_people_is_said(
     assert held(clinic.service) == before
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("used", "key", "reason"),
     [
@@ -160,90 +165,6 @@ def test_answers_take_free_fields(open_clinic: Open, used: int, key: str, reason
     assert ("users.update-custom-field-choice.value" in reasons(clinic)) is (used == 10)
 
 
-def test_accounts_are_asked_for(open_clinic: Open) -> None:
-    """On a terminal the question says that accounts will be made; anything but yes makes none."""
-    clinic = declaring(open_clinic(), CREATES)
-    with on_terminal("no\n", streams=("stdin", "stderr")) as screen:
-        assert clinic.run("doctor", "--probe")[0] == 1
-    assert "custom fields and accounts" in screen.text
-    assert not any(one.writes for one in clinic.service.log)
-
-
-def test_all_is_learnt_whatever_manifests_declare(open_clinic: Open) -> None:
-    """Where no manifest declares people, how they are created and changed is learnt all the same, on accounts alone."""
-    clinic = open_clinic({"paging.limit": 3})
-    (clinic.folder / "lmsconf.yaml").write_text(CREATES, encoding="utf-8")
-    before = held(clinic.service)
-    lessons = clinic.probe("--content", GDPR)
-    assert {key for key, (verdict, _) in lessons.items() if verdict != "unknown"} == EXPERIMENTS.keys()
-    assert held(clinic.service) == before
-
-
-def test_what_comes_with_a_change_is_put_back(open_clinic: Open) -> None:
-    """What a service changes of the person by the way is told, and is afterwards as it was."""
-    clinics: list[ServedProject] = []
-
-    def spoils(entry: LoggedRequest) -> None:
-        if (entry.operation, entry.status) == ("manual-groups.add-members", 204):
-            clinics[0].service._on_log = None
-            person = held(clinics[0].service)["/users"][1]["userId"]
-            ask(clinics[0], f"/users/{person}/update-custom-field-choice", {"f-1": "", "f-2": ["ch-3"]})
-            ask(clinics[0], f"/users/{person}/update-metadata", {"metadata": {}})
-            ask(clinics[0], f"/users/{person}/set-custom-archived-date", {"date": 4102444800000})
-
-    clinics.append(declaring(open_clinic(more=WHOLE, on_log=spoils)))
-    before = held(clinics[0].service)
-    code, out = clinics[0].run("doctor", "--probe", "--yes", *BOTH)
-    assert code == 0, out
-    for what in ("the archive date", "the metadata", "an answer"):
-        assert f"{what} of {BO} was changed, and is restored" in out
-    assert held(clinics[0].service) == before
-
-
-class Lenient(Sandbox):
-    """A service that takes names which it does not know, and overlooks them."""
-
-    def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
-        """The answer to what is left of the request."""
-        if (method, path) == ("POST", "/users"):
-            known = self.spec["users.create"].names.values()
-            body = json.dumps({key: value for key, value in json.loads(body).items() if key in known}).encode()
-        return super().answer(method, path, query, headers, body)
-
-
-class Demanding(Sandbox):
-    """A service that makes no account without both names."""
-
-    def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
-        """A refusal, where one is missing."""
-        names = self.spec["users.create"].names
-        needed = {names["firstName"], names["lastName"]}
-        if (method, path) == ("POST", "/users") and not needed <= json.loads(body).keys():
-            return json_response(400, {"error": "bad_request", "message": "a name is missing"})
-        return super().answer(method, path, query, headers, body)
-
-
-def test_a_welcome_that_nobody_sees_is_not_learnt(open_clinic: Open) -> None:
-    """Where unknown names are overlooked, the name that keeps mails back cannot be told from any other word."""
-    clinic = declaring(open_clinic(SECOND, made=Lenient), CREATES)
-    before = held(clinic.service)
-    assert reasons(clinic, *BOTH) == {
-        **NOT_LEARNABLE,
-        "users.create.sendWelcomeEmail": "the service accepts unknown names, and a mail that is not sent "
-        "leaves no trace",
-    }
-    assert held(clinic.service) == before
-
-
-@pytest.mark.parametrize("dialect", [{}, SECOND], ids=["assumed", "second"])
-def test_names_may_be_needed_with_the_email(open_clinic: Open, dialect: dict[str, str | int]) -> None:
-    """Three names at once are found where an account cannot be had with fewer."""
-    clinic = declaring(open_clinic(dialect, made=Demanding), CREATES)
-    lessons = clinic.probe(*BOTH)
-    for key in ACCOUNT:
-        assert lessons[key] == ("found", SECOND[key]) if dialect else lessons[key][0] == "confirmed"
-
-
 class _Interrupting:
     """Presses Ctrl-C when that many requests that change people were answered."""
 
@@ -257,6 +178,7 @@ class _Interrupting:
                 os.kill(os.getpid(), signal.SIGINT)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("project", [PROJECT, CREATES], ids=["person", "accounts"])
 @pytest.mark.parametrize("after", [1, 2, 4, 9, 11, 12, 13, 14, 15, 16, 17, 18])
 def test_an_interruption_leaves_people_as_they_were(open_clinic: Open, project: str, after: int) -> None:
@@ -268,6 +190,7 @@ def test_an_interruption_leaves_people_as_they_were(open_clinic: Open, project: 
     assert held(clinic.service) == before
 
 
+@pytest.mark.sampled
 def test_who_can_manage_is_learnt_with_a_scratch_account(open_clinic: Open) -> None:
     """An account of the probe's own is refused without the right and taken with it; the person is not touched."""
     clinic = declaring(open_clinic({"manual-groups.who-can-manage": "with-right"}), CREATES)
@@ -278,3 +201,237 @@ def test_who_can_manage_is_learnt_with_a_scratch_account(open_clinic: Open) -> N
     assert held(clinic.service) == before
     person = held(clinic.service)["/users"][1]["userId"]
     assert [one for one in clinic.service.log if one.writes and f"/users/{person}/" in one.path] == []
+
+
+# `lmsconf doctor --probe` on services that take and show answers to custom fields each in its own way.
+
+
+Shape = Callable[[str, str, Any], object]
+"""Field name, type and answer as the sandbox shows it, None without one → as the service shows it; None: left out."""
+PROBE_ANSWERS_CREATES = PROJECT + "people: {create: true}\n"
+PROBE_ANSWERS_PEOPLE: Mapping[str, object] = {
+    "custom_fields": [
+        {"name": "Department", "type": "CHOICE", "choices": ["Sales", "Engineering"]},
+        {"name": "Skills", "type": "MULTI_SELECT", "choices": ["SQL", "Go"]},
+        {"name": "Badge", "type": "TEXT"},
+        {"name": "Desk", "type": "TEXT"},
+    ],
+    "people": [
+        {"email": "anna.berg@acme.example", "admin": True, "answers": {"Department": "Sales", "Desk": "1"}},
+        {"email": BO, "answers": {"Department": "Sales", "Skills": ["SQL", "Go"], "Badge": "7", "Desk": "2"}},
+        *({"email": f"p{number}@acme.example", "answers": {"Desk": "3"}} for number in range(4)),
+    ],
+}
+DECLARED = """
+users:
+  - {email: bo.ek@acme.example, answers: {Department: Engineering, Skills: [Go], Badge: null}}
+  - {email: anna.berg@acme.example, answers: {Department: null}}
+  - {email: p0@acme.example, answers: {Department: Sales, Skills: [SQL, Go], Badge: "9"}}
+  - {email: p1@acme.example, answers: {Department: Engineering, Skills: []}}
+"""
+AFTERWARDS = {
+    BO: {"Department": ["Engineering"], "Skills": ["Go"], "Desk": "2"},
+    "anna.berg@acme.example": {"Desk": "1"},
+    "p0@acme.example": {"Department": ["Sales"], "Skills": ["SQL", "Go"], "Badge": "9", "Desk": "3"},
+    "p1@acme.example": {"Department": ["Engineering"], "Desk": "3"},
+}
+MULTI = f"{ANSWERS}.value-multi-select"
+
+
+def _entry(name: str, type: str, answer: Any) -> object:
+    """A description of the field, with the answer in it if there is one."""
+    described = {"customFieldId": f"id of {name}", "name": name, "type": type}
+    return described if answer is None else {**described, "value": answer.get("text", answer.get("choices"))}
+
+
+def _nested(name: str, type: str, answer: Any) -> object:
+    """Type and value apart; null for no answer, and objects with id and name for choices."""
+    if answer is None or type == "TEXT":
+        return {"type": type, "value": answer}
+    chosen = [{"id": one["choiceId"], "name": one["name"]} for one in answer["choices"]]
+    return {"type": type, "value": chosen[0] if type == "CHOICE" else chosen}
+
+
+def _plain(name: str, type: str, answer: Any) -> object:
+    """Names and texts without any object; an empty text for no answer."""
+    if answer is None or type == "TEXT":
+        return (answer or {}).get("text", "")
+    names = [one["name"] for one in answer["choices"]]
+    return names[0] if type == "CHOICE" else names
+
+
+def _ids(name: str, type: str, answer: Any) -> object:
+    """Ids in an object, and a list also for a text; an object without content for no answer."""
+    if answer is None:
+        return {"selected": [], "text": None}
+    return {"selected": [one["choiceId"] for one in answer.get("choices", [])], "text": answer.get("text")}
+
+
+SHAPES: tuple[Shape, ...] = (lambda name, type, answer: answer, _entry, _nested, _plain, _ids)
+
+
+class OwnWay(Sandbox):
+    """A service that shows answers in a shape of its own, and may refuse to delete an answered field."""
+
+    shape: ClassVar[Shape] = staticmethod(SHAPES[0])
+    keeps_answered: ClassVar[bool] = False
+
+    def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
+        if method == "DELETE" and path.startswith("/custom-fields/") and self.keeps_answered:
+            named = {one["name"] for one in self._fields(headers) if one["customFieldId"] == path.rpartition("/")[2]}
+            if any(named & set(one["customFields"]) for one in self._people(headers)):
+                return json_response(403, {"error": "in_use", "message": "the field is answered"})
+        said = super().answer(method, path, query, headers, body)
+        if said.status != 200 or not path.startswith("/users") or path == "/users/extended-info":
+            return said
+        shown = json.loads(said.body)
+        fields = {one["name"]: one["type"] for one in self._fields(headers)}
+        for one in shown.get("users", [shown]):
+            if "customFields" in one:
+                answers = {name: self.shape(name, type, one["customFields"].get(name)) for name, type in fields.items()}
+                one["customFields"] = {name: answer for name, answer in answers.items() if answer is not None}
+        return json_response(200, shown)
+
+    def _fields(self, headers: Mapping[str, str]) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = json.loads(super().answer("GET", "/custom-fields", "", headers, b"").body)[
+            "customFields"
+        ]
+        return rows
+
+    def _people(self, headers: Mapping[str, str]) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = json.loads(super().answer("GET", "/users", "", headers, b"").body)["users"]
+        return rows
+
+
+def drawn(seed: int) -> tuple[dict[str, str], type[OwnWay]]:
+    """A service by number: its dialect, and how it shows answers."""
+    random = Random(seed)  # noqa: S311  the same services in every run
+    dialect = possible({key: random.choice(values) for key, values in answer_dialect_values().items()})
+    own = type("Drawn", (OwnWay,), {"shape": staticmethod(SHAPES[seed % len(SHAPES)]), "keeps_answered": seed % 2 == 0})
+    return dialect, own
+
+
+def answers(service: Sandbox) -> dict[str, dict[str, object]]:
+    """E-mail → field → names of choices, or the text, as the workspace holds them."""
+    said = Sandbox.answer(service, "GET", "/users", "", {"authorization": "Bearer sandbox"}, b"")
+    return {
+        one["email"]: {
+            name: answer["text"] if "text" in answer else [choice["name"] for choice in answer["choices"]]
+            for name, answer in one["customFields"].items()
+        }
+        for one in json.loads(said.body)["users"]
+    }
+
+
+def opened(open_clinic: Open, dialect: Mapping[str, str], made: type[Sandbox], project: str) -> ServedProject:
+    clinic = open_clinic(dialect, more=PROBE_ANSWERS_PEOPLE, made=made)
+    (clinic.folder / "manifests" / "all.yaml").write_text(MANIFEST + DECLARED, encoding="utf-8")
+    (clinic.folder / "lmsconf.yaml").write_text(project, encoding="utf-8")
+    return clinic
+
+
+def converges(clinic: ServedProject) -> None:
+    """An apply of what is declared of people leaves an empty plan, and nobody's other answers are touched."""
+    code, out = clinic.run("apply", "--auto-approve", "--only", "user/*")
+    assert code == 0, out + clinic.err
+    assert clinic.run("plan", "--detailed-exitcode", "--only", "user/*")[0] == 0
+    now = answers(clinic.service)
+    assert {email: now[email] for email in AFTERWARDS} == AFTERWARDS
+
+
+def unlearnt(lessons: Mapping[str, tuple[str, object]]) -> set[str]:
+    return {key for key, (verdict, _) in lessons.items() if key.startswith(ANSWERS) and verdict == "unknown"}
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("seed", range(12))
+def test_a_service_with_ways_of_its_own_is_learnt_on_an_account(open_clinic: Open, seed: int) -> None:
+    """However answers are sent, cleared and shown: the probe leaves nothing, and the apply after it converges."""
+    dialect, own = drawn(seed)
+    clinic = opened(open_clinic, dialect, own, PROBE_ANSWERS_CREATES)
+    before = held(clinic.service)
+    assert unlearnt(clinic.probe()) == set()
+    assert held(clinic.service) == before
+    converges(clinic)
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("seed", range(12, 24))
+def test_a_service_with_ways_of_its_own_is_learnt_on_somebody_with_answers(open_clinic: Open, seed: int) -> None:
+    """The answers that they have go along in each call, and outlast a service that clears omitted ones."""
+    dialect, own = drawn(seed)
+    dialect = {key: "null" if value == "omit" else value for key, value in dialect.items()}
+    clinic = opened(open_clinic, dialect, own, PROJECT)
+    before = held(clinic.service)
+    assert unlearnt(clinic.probe("--user", BO)) == set()
+    assert held(clinic.service) == before
+    converges(clinic)
+
+
+@pytest.mark.sampled
+def test_nobody_is_given_an_answer_that_might_stay(open_clinic: Open) -> None:
+    """Where no value clears an answer and an answered field cannot be deleted, a named person is given none."""
+    made = type("Kept", (OwnWay,), {"keeps_answered": True})
+    dialect = {f"{ANSWERS}.omitted": "clear"} | {
+        f"{ANSWERS}.clear-{type}": "omit" for type in ("choice", "multi-select", "text")
+    }
+    clinic = opened(open_clinic, dialect, made, PROJECT)
+    before = held(clinic.service)
+    code, out = clinic.run("doctor", "--probe", "--yes", "--format", "json", "--user", BO)
+    reasons = {one["key"]: one["reason"] for one in json.loads(out)["probe"]["lessons"]}
+    assert (code, held(clinic.service)) == (0, before)
+    assert "no call that clears an answer is accepted, so none is given" in reasons[f"{ANSWERS}.wrapper"]
+    accepted = [one for one in clinic.service.log if one.operation == ANSWERS and one.status < 300]
+    assert len(accepted) == 1  # the person's own answers, sent again as they were
+
+
+class Overlooking(OwnWay):
+    """A service that takes a body of another form for one without answers, which clears them all."""
+
+    def answer(self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes) -> SandboxResponse:
+        said = super().answer(method, path, query, headers, body)
+        if path.endswith("/update-custom-field-choice") and said.status == 400:
+            return super().answer(method, path, query, headers, b'{"fields": {}}')
+        return said
+
+
+@pytest.mark.sampled
+def test_what_a_wrong_guess_cleared_is_given_back(open_clinic: Open) -> None:
+    """Also where a body of another form clears everything: the right one, once found, brings all answers back."""
+    dialect = {f"{ANSWERS}.wrapper": "fields", f"{ANSWERS}.omitted": "clear", f"{ANSWERS}.value": "name-list"}
+    clinic = opened(open_clinic, dialect, Overlooking, PROJECT)
+    before = held(clinic.service)
+    assert unlearnt(clinic.probe("--user", BO)) == set()
+    assert held(clinic.service) == before
+    converges(clinic)
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize(
+    ("project", "options", "most"), [(PROBE_ANSWERS_CREATES, (), 100), (PROJECT, ("--user", BO), 250)]
+)
+def test_a_refused_combination_costs_one_request(
+    open_clinic: Open, project: str, options: tuple[str, ...], most: int
+) -> None:
+    """A service of which all is the last that is tried is found out with few calls, also with answers to send along."""
+    values = answer_dialect_values()
+    last = {key: values[key][-1] for key in (f"{ANSWERS}.wrapper", f"{ANSWERS}.value", MULTI, f"{ANSWERS}.value-text")}
+    clinic = opened(open_clinic, last, Sandbox, project)
+    assert unlearnt(clinic.probe(*options)) == set()
+    assert sum(one.operation == ANSWERS for one in clinic.service.log) < most
+
+
+@pytest.mark.sampled
+def test_an_answer_that_nothing_clears_is_learnt_and_foretold(open_clinic: Open) -> None:
+    """The probe writes it, the next plan is refused at the place of the answer, and nothing of it is sent."""
+    clinic = opened(open_clinic, {f"{ANSWERS}.clear-choice": "refused"}, Sandbox, PROBE_ANSWERS_CREATES)
+    before = held(clinic.service)
+    lessons = clinic.probe()
+    assert lessons[f"{ANSWERS}.clear-choice"] == ("found", "refused")
+    assert held(clinic.service) == before
+    calls = len([one for one in clinic.service.log if one.writes])
+    code, _ = clinic.run("apply", "--auto-approve", "--only", "user/*")
+    assert code == 4
+    told = 'error: user/anna.berg@acme.example: the answer to "Department" cannot be cleared'
+    assert re.search(rf"manifests/all\.yaml:\d+:\d+: {told}", clinic.err)
+    assert len([one for one in clinic.service.log if one.writes]) == calls

@@ -19,8 +19,8 @@ from lmsconf.cli import app
 from lmsconf.cli.run_command import run_command_line
 from lmsconf.errors import ExitCode
 
-from .drifted_project import MANIFESTS, OWNED, drift, only, states
-from .drifted_project import drift as drift_of
+from .conftest import MANIFESTS, OWNED, drift, only, states
+from .conftest import drift as drift_of
 
 TARGET: Final = {"contentId": "c-1", "targetId": "g-1"}
 WHOLE: Final = {"groupId": "g-1"}

@@ -16,7 +16,7 @@ from sampling import of_today, schedules_of_today
 
 from lmsconf.api.client import Client
 
-from .drifted_project import drift, states
+from .conftest import drift, states
 
 PEOPLE: Final = [f"{name}@acme.example" for name in ("anna", "bo", "cy", "dan", "eva")]
 SEED: Final = (

@@ -29,7 +29,7 @@ from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.project_manifests import load_manifests
 from lmsconf.workspace.reader import WorkspaceReader
 
-from .drifted_project import MANIFESTS, OWNED, SEED, codes, drift, only, states
+from .conftest import MANIFESTS, OWNED, SEED, codes, drift, only, states
 
 
 def test_nothing_differs(stage: ServedProject) -> None:

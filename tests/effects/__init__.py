@@ -4,8 +4,8 @@ evaluator            who has what in a workspace, and what changed between two l
                      of the API, sets and dictionaries, and section 9 of the design
 random_access        random workspaces and manifests, from a seed
 test_evaluated       plans it, applies it, and compares every number of `effects` and every row of `--people`
-test_guards_by_people, test_not_known, test_no_names
-                     the guards, numbers that are not known, and names that nobody asked for
+test_guards_by_people, test_not_known, test_views
+                     the guards, numbers that are not known, and the views, with names that nobody asked for
 
 Compared are, per content: before, after, gain, lose, keep, to_mandatory, to_optional, window, shortened, the progress
 and the certificates of those who lose, and the counts of each cause; per group and smart group: before, after, join,

@@ -188,14 +188,6 @@ def test_where_nobody_is_known_no_row_is_written(serve: Serve) -> None:
     assert row == dict.fromkeys(row, "") | {"change": "unknown"}
 
 
-def test_people_who_are_all_known_are_written_without_a_warning(serve: Serve) -> None:
-    """Nothing is under `unknown`."""
-    it = serve(NARROWED + FEWER)
-    ran = it.run("plan", "--people", "rows.json")
-    found = json.loads((it.it.root / "rows.json").read_text(encoding="utf-8"))
-    assert (ran.code, found["unknown"], "not-known" in ran.err) == (0, [], False)
-
-
 def without_the_first(said: dict[str, Any]) -> None:
     if "members" in said:
         del said["members"][0]
@@ -305,14 +297,6 @@ def test_an_unchanged_group_with_an_unknown_condition_has_its_live_members(serve
     assert it.run("apply", "--auto-approve", "--allow", "people=15").code == 0
     found_out = evaluate(before, seen(it.it), 0).contents
     assert [counts["lose"] for counts in found_out.values()] == [15]
-
-
-def test_a_change_beside_an_unknown_group_is_known(serve: Serve) -> None:
-    """Only what rests on it is not."""
-    it = serve(NARROWED, seed=ODD)
-    plan = it.plan()
-    assert [one["content"] for one in plan["effects"]["contents"]] == ["Safety"]
-    assert (content(plan["effects"], "Safety")["lose"], plan["effects"]["basis"]) == (30, "exact")
 
 
 def one_more(said: dict[str, Any]) -> None:

@@ -230,26 +230,6 @@ def test_a_redacted_snapshot_holds_of_a_person_what_is_declared(tmp_path: Path) 
     ]
 
 
-def test_people_whom_a_redacted_snapshot_does_not_know_are_not_compared(project: Project) -> None:
-    """A warning names each of them in the lists of groups and smart groups; deletions beside them are planned."""
-    assert lmsconf(project.root, "snapshot", "red.json", "--redact").code == 0
-    project.write(
-        "groups: [{name: Coaches, members: {include: [bo.ek@acme.example]}}]\n"
-        "smart_groups: [{name: Nordics, managers: {include: [anna.berg@acme.example]}}]\n"
-    )
-    ran = lmsconf(project.root, "plan", "--snapshot", "red.json")
-    assert ran.code == 0, ran.err
-    assert "group/Coaches: members: bo.ek@acme.example is not compared" in ran.out
-    assert "smart_group/Nordics: managers: anna.berg@acme.example is not compared" in ran.out
-    assert "Plan: " not in ran.out
-    project.write(
-        "users: [{email: bo.ek@acme.example, language: sv}]\nabsent: {groups: [Empty], smart_groups: [Nordics]}\n"
-    )
-    planned = lmsconf(project.root, "plan", "--snapshot", "red.json").out
-    assert "- group/Empty will be deleted" in planned
-    assert "- smart_group/Nordics will be deleted" in planned
-
-
 def test_assignments_to_people_unknown_to_a_redacted_snapshot_are_not_compared(project: Project) -> None:
     """A warning names the person of each, declared or under `absent`; the assignments to groups are planned."""
     assert lmsconf(project.root, "snapshot", "red.json", "--redact").code == 0
@@ -334,15 +314,6 @@ def test_a_snapshot_needs_no_manifests(project: Project, manifests: str | None) 
     assert ran.code == 0
     assert "the snapshot has no languages and applications of people" in ran.err
     assert (project.root / "all.json").exists()
-
-
-def test_an_export_goes_beside_what_is_said_of_people(project: Project) -> None:
-    """It is planned with the manifests that are there, so it reads of people what they say."""
-    project.write(SPOKEN)
-    ran = lmsconf(project.root, "export", "--into")
-    assert ran.code == 0, ran.err
-    assert (project.root / "manifests" / "exported-groups.yaml").exists()
-    assert lmsconf(project.root, "export", "--into", "--snapshot", "none.json").code == 1
 
 
 @pytest.mark.parametrize(("people", "told"), [(1, "1 person"), (2, "2 people")])

@@ -114,20 +114,6 @@ def test_a_name_that_two_groups_have_fails_the_tests_of_it(tmp_path: Path, manif
     assert other["passed"]
 
 
-def test_a_group_that_a_plan_leaves_out_with_its_error_fails_the_tests_of_it(tmp_path: Path) -> None:
-    """Its entry names an id that is not live, so nobody knows which group is meant; other tests are judged."""
-    project(
-        tmp_path,
-        "{name: One, audience: {group: Coaches}, size: {min: 1}}",
-        "{name: Other, user: ann@acme.example, has: Coaching}",
-        manifests="groups: [{name: Coaches, id: g-none}]",
-    )
-    plan: Any = lmsconf(tmp_path, "plan", "--except", "group/Coaches", "--format", "json").document
-    assert [one["message"] for one in plan["summary"]["blocked"] if one["type"] == "test"] == [
-        'test "One" fails: it is not yet known what of group/Coaches is live; plan it too to see its error'
-    ]
-
-
 PARTS = """
 groups: [{name: Coaches, members: []}]
 smart_groups:
@@ -247,17 +233,6 @@ def test_tests_alone_are_a_project(tmp_path: Path) -> None:
     assert judged(tmp_path)["summary"]["passed"] == 1
     project(tmp_path, "{user: cy@acme.example, has: GDPR}", manifests="")
     assert lmsconf(tmp_path, "apply", "--auto-approve").code == ExitCode.BLOCKED
-
-
-def test_what_is_read_for_tests_changes_no_effects(tmp_path: Path) -> None:
-    """A test on an audience that the plan does not touch leaves the effects as they are without it."""
-    Project(tmp_path, SEED).write(NARROWED)
-    without = lmsconf(tmp_path, "plan", "--format", "json").document["effects"]
-    project(tmp_path, "{audience: {smart_group: Odd}, size: {min: 0}}", "{none: {group: Coaches}, has: Odd one}")
-    plan = lmsconf(tmp_path, "plan", "--format", "json").document["effects"]
-    assert isinstance(plan, dict)
-    assert isinstance(without, dict)
-    assert {**plan, "requests": 0} == {**without, "requests": 0}
 
 
 def test_variables_for_each_and_only_in_as_in_other_entries(tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ import pytest
 
 from lmsconf.errors import ExitCode, Problem, ProblemsFound
 from lmsconf.model.plan import Action, Change, Plan
-from lmsconf.model.policy import Consent
 from lmsconf.sandbox.faults import ALWAYS, Fault
 
 from . import project
@@ -183,17 +182,6 @@ def test_exactly_those_in_progress_in_the_audience_keep_it(tmp_path: Path) -> No
     assert people_with(it, OLD) == {"ann@x.example"}
 
 
-def test_without_keep_those_in_progress_are_counted(tmp_path: Path) -> None:
-    """A warning says how many are in progress and how to keep them; with `then: optional` nothing is read or said."""
-    it = made(tmp_path)
-    [told] = coded(it.plan(REMOVE), "content-target/in-progress")
-    assert (told.severity.value, told.message) == ("warning", f"{ADDRESS}: 1 person is in progress and not kept")
-    assert str(told.source) == "manifests/all.yaml:6:15"
-    assert "keep: {in_progress: true, until: DATE}" in (told.hint or "")
-    assert coded(it.plan(OPTIONAL), "content-target/in-progress") == []
-    assert "analytics.results" not in [call.operation for call in it.calls]
-
-
 def test_the_second_plan_is_empty_and_reads_no_results(tmp_path: Path) -> None:
     """`replaces` and `keep` stay in the file harmlessly."""
     it = made(tmp_path)
@@ -244,25 +232,6 @@ def test_somebody_who_finishes_keeps_their_own_assignment_until_the_date(tmp_pat
     manifests = PERSON.replace("ann@", "bo@") + KEEP
     assert set(changed(it.plan(manifests))) == {"content_target/GDPR 2026 -> user/bo@x.example"}
     it.settled(manifests)
-
-
-def test_the_window_is_closed_and_stays_closed(tmp_path: Path) -> None:
-    """`visible_until` sets the end of the old window, keeps flag and begin, and leaves an earlier end alone."""
-    it = made(tmp_path)
-    _, change = changed(it.plan(CLOSE))[ADDRESS]
-    [field] = change.fields
-    assert (field.path, field.after) == ("visible_until", "2026-12-31T23:59:59+01:00")
-    assert change.replaced_by == ("content_target/GDPR 2026 -> group/Sales",)
-    it.settled(CLOSE)
-    assert it.plan(CLOSE.replace("2026-12-31", "2027-01-31")).changes == ()
-
-
-def test_replacing_declares_nothing(tmp_path: Path) -> None:
-    """Under `declared_content`, the content that is replaced is not owned: its other assignments stay."""
-    seed = SEED.replace("{group: Sales}]}", "{group: Sales}, {group: Other}]}")
-    it = made(tmp_path, seed, OPTIONS + "ownership: {content_targets: declared_content}\n")
-    it.settled(REMOVE + KEEP)
-    assert {str(one["targetId"]) for one in targets(it, OLD)} == {"g-other", "u-ann"}
 
 
 def test_only_brings_the_replaced_assignment_along(tmp_path: Path) -> None:
@@ -361,21 +330,6 @@ def test_an_id_that_no_replaced_content_has(tmp_path: Path) -> None:
     assert refused(it, both).hint == "Correct the id, or remove it."
 
 
-def test_several_years_are_replaced_at_once(tmp_path: Path) -> None:
-    """A list under `replaces` takes each of them away after the new one."""
-    it = made(
-        tmp_path,
-        SEED.replace(
-            "content_targets:", "content_targets:\n  - {content: GDPR 2024, assign_to: [everyone, {group: Sales}]}"
-        ),
-    )
-    both = REMOVE.replace(
-        "{content: GDPR 2025, then: remove}", "[{content: GDPR 2025, then: remove}, {content: GDPR 2024, then: remove}]"
-    )
-    assert it.settled(both).count("content-targets.delete") == 2
-    assert len(targets(it, "c-24")) == 1
-
-
 CHAIN = REMOVE + (
     "  - content: GDPR 2025\n    assign_to: [{group: Sales}]\n    replaces: {content: GDPR 2024, then: remove}\n"
 )
@@ -460,17 +414,6 @@ def test_rows_of_a_sheet_and_a_window(tmp_path: Path) -> None:
     assert [str(change.source) for change in deleted] == ["manifests/all.yaml:5:15"] * 2
     assert it.settled(manifests).count("content-targets.create") == 4
     assert {str(one["targetId"]) for one in targets(it, OLD)} == {"u-ann", "u-dan"}
-
-
-def test_who_moves_from_the_old_to_the_new_one_is_counted(tmp_path: Path) -> None:
-    """The effects say who loses the old content and why, but for those who keep it; guards count it."""
-    it = made(tmp_path, options="timezone: Europe/Stockholm\nguards: {people: {count: 1}}\n")
-    plan = it.plan(REMOVE + KEEP)
-    by_name = {one.content: one for one in plan.effects.contents}
-    assert (by_name["GDPR 2025"].counts.lose, by_name["GDPR 2026"].counts.gain) == (2, 3)
-    assert ADDRESS in [str(cause.address) for cause in by_name["GDPR 2025"].causes]
-    assert [guard.name for guard in plan.guards if guard.tripped] == ["people"]
-    assert it.apply(allow=[Consent(guard="people", number=2)]).converged
 
 
 @pytest.mark.parametrize("format", ["text", "markdown", "html"])

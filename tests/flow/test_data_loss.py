@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lmsconf.api.spec.value_encoding import build_answers_body, encode_answer
 from lmsconf.errors import ExitCode
 from lmsconf.model.plan import GuardResult, Plan
 
@@ -89,17 +87,6 @@ def test_apply_stops_before_answers_are_lost(it: Project) -> None:
     assert "Badge" not in it.fields()
 
 
-def test_an_answer_given_meanwhile_makes_a_plan_stale(it: Project) -> None:
-    """Who answered after the review was counted by nobody."""
-    it.write("absent: {custom_fields: [Badge]}")
-    assert lmsconf(it.root, "plan", "--out", str(it.root / "plan.json")).code == ExitCode.OK
-    field = str(it.fields()["Badge"]["customFieldId"])
-    said = build_answers_body(it.spec.behaviour, {field: encode_answer(it.spec.behaviour, "TEXT", "9")})
-    it.send("users.update-custom-field-choice", {"userId": "u-d"}, said)
-    ran = lmsconf(it.root, "apply", str(it.root / "plan.json"), "--allow", "answers=2")
-    assert ran.code == ExitCode.STALE
-
-
 def unlisted(people: list[dict[str, object]]) -> None:
     for one in people:
         del one["customFields"]
@@ -177,18 +164,6 @@ def test_answers_that_a_snapshot_lacks_are_not_nobodys(it: Project) -> None:
 
     found = guard(plan_against(it, DELETES, unread), "answers")
     assert (found.total, found.allow) == (None, "answers=unknown")
-
-
-def test_a_redacted_snapshot_tells_how_many_people_hold_a_deleted_choice(it: Project) -> None:
-    """It has the number of people of each choice, though not who they are."""
-    it.write(DROPS)
-    assert lmsconf(it.root, "snapshot", "--redact", "live.json").code == ExitCode.OK
-    document = json.loads(lmsconf(it.root, "plan", "--snapshot", "live.json", "--format", "json").out)
-    problems = {one["code"]: one["message"] for change in document["changes"] for one in change["problems"]}
-    assert problems["custom-field/answers-lost"] == (
-        'custom_field/Skills: 2 people hold the choice "Go", which is deleted'
-    )
-    assert "custom-field/answers-unknown" in problems
 
 
 def test_every_change_says_what_of_it_can_be_taken_back(it: Project) -> None:

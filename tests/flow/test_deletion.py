@@ -162,38 +162,12 @@ def test_an_assignment_of_content_that_the_catalog_lacks_has_an_address(tmp_path
     ]
 
 
-def test_a_type_of_several_kinds_does_not_hide_whose_an_id_is(tmp_path: Path) -> None:
-    """Where only one of them has the id, neither type nor label is asked."""
-
-    def retype(snapshot: dict[str, Any]) -> None:
-        for row in snapshot["content_target"]:
-            row.pop("label", None)
-            row["type"] = "T"
-
-    plan = plan_against(Project(tmp_path, SEED), "content_targets: [{content: X, assign_to: [everyone]}]", retype)
-    assert unmanaged(plan)["content_target"][0] == [
-        "content_target/X -> group/LMS a",
-        "content_target/Y -> group/LMS b",
-        "content_target/Y -> user/anna@acme.example",
-    ]
-
-
 def test_absent_takes_content_by_its_id(tmp_path: Path) -> None:
     """By its own name beside the id, or by the name that says no more than the id, for want of one to write."""
     it = Project(tmp_path, SEED)
     assert acts(it.plan("absent: {content_targets: [{content: {name: X, id: c-1}, assign_to: [everyone]}]}"))
     wanted = "absent: {content_targets: [{content: {name: content c-1, id: c-1}, assign_to: [everyone]}]}"
     assert it.settled(wanted) == ["content-targets.delete"]
-
-
-def test_one_content_may_go_by_two_names(tmp_path: Path) -> None:
-    """An assignment is found by its content's id, so the names beside it do not make it look missing."""
-    it = Project(tmp_path, SEED)
-    plan = it.plan(
-        "content_targets:\n  - {content: X, assign_to: [everyone]}\n"
-        "  - {content: {name: content c-1, id: c-1}, assign_to: [{group: LMS a}]}\n"
-    )
-    assert plan.changes == ()
 
 
 def test_an_absent_entry_may_have_a_last_day(tmp_path: Path) -> None:
@@ -323,17 +297,6 @@ def test_the_assignments_of_a_group_stay_when_it_is_not_part_of_the_plan(
     assert plan.changes == ()
 
 
-def test_a_part_that_is_a_group_takes_its_assignments_along(tmp_path: Path) -> None:
-    """They need not be named beside it, and cannot be left out."""
-    it = Project(tmp_path, SEED)
-    wanted = "absent: {groups: [LMS a, LMS b]}"
-    with pytest.raises(ProblemsFound) as found:
-        it.plan(wanted, only=("group/LMS a",), excluded=("content_target/*",))
-    assert [problem.code for problem in found.value.problems] == ["select/goes-along"]
-    plan = it.plan(wanted, only=("group/LMS a",))
-    assert acts(plan) == ["delete group/LMS a", "delete content_target/X -> group/LMS a"]
-
-
 @pytest.mark.parametrize(
     ("absent", "stays"),
     [
@@ -363,12 +326,3 @@ def test_a_declared_name_is_not_what_an_entry_under_absent_meant(tmp_path: Path)
     """Once the old spelling is gone and the new one declared, the entry has done its work."""
     plan = Project(tmp_path, SEED).plan("groups: [{name: LMS a}]\nabsent: {groups: [LMS A]}")
     assert [problem.code for problem in plan.all_problems] == ["absent/nothing-to-do"]
-
-
-def test_a_resource_without_a_name_has_an_address(tmp_path: Path) -> None:
-    """Somebody made a group with an empty name: it is `group/`, and can be named so."""
-    it = Project(tmp_path, SEED)
-    it.send("manual-groups.create", body={"name": ""})
-    plan = it.plan("groups: [{name: LMS a}]")
-    assert "group/" in unmanaged(plan)["group"][0]
-    assert it.plan(only=("group/",)).changes == ()

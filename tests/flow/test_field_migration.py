@@ -9,9 +9,8 @@ from typing import cast
 
 import pytest
 
-from lmsconf.apply.replanning import refuse_stale_plan
 from lmsconf.apply.run import execute
-from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound, StalePlan
+from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound
 from lmsconf.kinds.user.types import PersonRow
 from lmsconf.model.blockers import blockers
 from lmsconf.model.calls import Call, CallStatus
@@ -251,32 +250,6 @@ people:
     mapping = "" if (old, new) == ("TEXT", "TEXT") else ", choices: {Blue: Navy}"
     it.settled(f"custom_fields: [{{name: New, type: {new}, migrate: {{from: Old{mapping}}}}}]")
     assert answers(it, "New") == moved
-
-
-def test_what_another_type_cannot_say_is_kept(tmp_path: Path) -> None:
-    """Several choices do not fit into one, and a text that is no choice is none: told, and kept."""
-    it = project(tmp_path)
-    plan = it.plan("custom_fields: [{name: Land, type: CHOICE, choices: [SE, FI], migrate: {from: Country}}]")
-    (message,) = problems(plan, "migrate/not-copied")
-    assert "several choices are picked, and Land takes one (user/c@x.se)" in message
-    it.apply()
-    assert answers(it, "Land") == {"a@x.se": "SE"}
-    assert answers(it, "Country") == {"a@x.se": "SE", "c@x.se": ["FI", "SE"]}
-    assert it.plan().changes == ()
-
-
-def test_a_plan_file_no_longer_fits_when_somebody_answers(tmp_path: Path) -> None:
-    """A new or another answer to the old field makes the plan stale: nothing is sent."""
-    for email, team in (("c@x.se", "Tech"), ("a@x.se", "HR")):
-        it = project(tmp_path / email)
-        plan = it.plan(WHOLE)
-        settings = it.settings
-        answer(it, email, f"{{Team: {team}}}")
-        with Connection(settings) as connection:
-            workspace = WorkspaceReader(settings=settings, connection=connection)
-            with pytest.raises(StalePlan) as error:
-                refuse_stale_plan(workspace, plan)
-        assert f"user/{email}" in error.value.message
 
 
 @pytest.mark.parametrize(

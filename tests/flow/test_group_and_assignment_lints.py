@@ -230,14 +230,6 @@ def test_no_field_is_called_unused_while_there_is_room_for_another(tmp_path: Pat
     assert unused(tmp_path, both, both) == []
 
 
-def test_what_the_plan_deletes_uses_no_field_and_takes_no_room(tmp_path: Path) -> None:
-    """A deleted field makes room for another, and the conditions of a deleted smart group are none."""
-    live = listed(10) + smart_groups([("A", 0)])
-    assert unused(tmp_path, live, listed(9) + "absent: {custom_fields: [{name: Field 9}]}\n") == []
-    every = [f"custom_field/Field {n}" for n in range(10)]
-    assert unused(tmp_path, live, listed(10) + "absent: {smart_groups: [{name: A}]}\n") == every
-
-
 def test_the_hint_of_a_lint_says_what_to_do_and_where_to_read_more(tmp_path: Path) -> None:
     """It is the one that `lmsconf explain` prints, with the command for the rest of its text."""
     rule = RULES["lint/unused-field"]
@@ -247,17 +239,3 @@ def test_the_hint_of_a_lint_says_what_to_do_and_where_to_read_more(tmp_path: Pat
         f"{rule.remedy} More: lmsconf explain lint/unused-field"
     }
     assert rule.remedy in " ".join(lmsconf(tmp_path, "explain", rule.code).out.split())
-
-
-def test_a_field_that_a_condition_still_uses(tmp_path: Path) -> None:
-    """Neither a field of live conditions that the plan replaces is told, nor one of the new conditions."""
-    live, declared = (listed(10) + smart_groups([("A", n)]) for n in (1, 0))
-    assert unused(tmp_path, live, declared) == [f"custom_field/Field {n}" for n in range(2, 10)]
-
-
-def test_a_smart_group_without_declared_conditions_uses_the_fields_of_its_live_ones(tmp_path: Path) -> None:
-    """A manifest may leave the conditions to the workspace."""
-    live = listed(10) + smart_groups([("A", 0)])
-    assert unused(tmp_path, live, listed(10) + "smart_groups: [{name: A}]\n") == [
-        f"custom_field/{name}" for name in NINE_OTHERS
-    ]

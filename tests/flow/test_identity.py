@@ -127,14 +127,6 @@ def test_a_name_that_is_live_twice_is_an_error_with_the_ids(tmp_path: Path) -> N
     assert [problem.code for problem in refused(it, "groups: [{name: A}]")] == ["identity/live-twice"]
 
 
-def test_an_assignment_to_a_name_that_is_live_twice_tells_only_that(tmp_path: Path) -> None:
-    """What it replaces is not looked for until it is known which group gets the new content."""
-    it = project(tmp_path, "groups: [{name: A, id: g-1}, {name: A, id: g-2}]\ncontent: [{name: Y}]\n")
-    replaces = "replaces: {content: Gone, then: remove}"
-    problems = refused(it, f"content_targets: [{{content: Y, assign_to: [{{group: A}}], {replaces}}}]")
-    assert [problem.code for problem in problems] == ["identity/live-twice"]
-
-
 @pytest.mark.parametrize(
     "manifests",
     [
@@ -226,13 +218,6 @@ def test_an_earlier_name_that_another_entry_declares_is_not_taken(tmp_path: Path
     assert acts(plan) == ["create group/B"]
 
 
-def test_of_several_earlier_names_the_live_one_is_renamed(tmp_path: Path) -> None:
-    """A list of earlier names serves workspaces that are at different stages."""
-    it = project(tmp_path, "groups: [{name: Second, id: g-1}]")
-    change = only(it.plan("groups: [{name: Third, previously: [First, Second]}]"))
-    assert (change.id, change.action) == ("g-1", "update")
-
-
 def test_two_entries_cannot_have_had_the_same_name(tmp_path: Path) -> None:
     """The live one would have to become both."""
     it = project(tmp_path, "groups: [{name: Old}]")
@@ -246,12 +231,6 @@ def test_three_pinned_names_in_a_circle_need_one_temporary_name(tmp_path: Path) 
     wanted = "groups: [{name: B, id: g-1}, {name: C, id: g-2}, {name: A, id: g-3}]"
     it.send("manual-groups.rename", {"groupId": "g-1"}, {"name": "lmsconf renames g-1"})
     assert it.settled(wanted) == ["manual-groups.rename"] * 3
-
-
-def test_people_are_compared_without_case(tmp_path: Path) -> None:
-    """However an e-mail is spelt in the workspace or in a manifest, it is the same person."""
-    it = project(tmp_path, "groups: [{name: A, members: [Anna@Acme.example]}]")
-    assert it.plan("groups: [{name: A, members: [ANNA@acme.EXAMPLE]}]").changes == ()
 
 
 def test_unknown_people_are_errors_with_the_nearest_one(tmp_path: Path) -> None:
@@ -328,17 +307,6 @@ def test_the_same_assignment_twice_is_an_error_with_both_places(tmp_path: Path) 
     assert "manifests/all.yaml:1" in str(problem.source)
 
 
-def test_two_names_for_one_content_are_the_same_assignment(tmp_path: Path) -> None:
-    """Content pinned under a name of its own is the same content, so its audience cannot stand there twice."""
-    it = project(tmp_path, "content: [{name: X, id: c-1}]\n")
-    (problem,) = refused(
-        it,
-        "content_targets:\n  - {content: X, assign_to: [everyone]}\n"
-        "  - {content: {name: content c-1, id: c-1}, mandatory: true, assign_to: [everyone]}\n",
-    )
-    assert problem.code == "content-target/same"
-
-
 def test_pinned_contents_of_one_name_get_their_own_assignments(tmp_path: Path) -> None:
     """Each call carries the id that its entry pins, also where another entry pins content of the same name."""
     it = project(tmp_path, "content: [{name: X, id: c-1}, {name: X, id: c-2}]\ngroups: [{name: A}, {name: B}]\n")
@@ -361,21 +329,6 @@ def test_a_changed_type_is_an_error(tmp_path: Path) -> None:
     assert problem.code == "custom-field/type"
 
 
-@pytest.mark.parametrize(
-    ("manifests", "key"),
-    [
-        ("custom_fields: [{name: New}]", "type"),
-        ("custom_fields: [{name: New, choices: [A]}]", "type"),
-        ("custom_fields: [{name: New, type: CHOICE}]", "choices"),
-        ("smart_groups: [{name: New}]", "conditions"),
-    ],
-)
-def test_a_creation_says_what_the_service_needs(tmp_path: Path, manifests: str, key: str) -> None:
-    """Type, choices and conditions are needed for what would be created."""
-    (problem,) = refused(project(tmp_path, ""), manifests)
-    assert problem.code.endswith(f"/{key}-needed")
-
-
 def test_what_a_creation_leaves_out_is_not_sent(tmp_path: Path) -> None:
     """The other keys are the service's to decide, and the plan names them; what is said is not among them."""
     it = project(tmp_path, "")
@@ -394,12 +347,6 @@ def test_null_clears_a_description_and_omitted_keeps_it(tmp_path: Path) -> None:
     assert it.settled("custom_fields: [{name: F, description: null}]") == ["custom-fields.replace"]
     assert not it.fields()["F"].get("description")
     assert it.fields()["F"]["isLocked"] is True
-
-
-def test_an_absent_flag_is_false(tmp_path: Path) -> None:
-    """An optional boolean that an answer lacks equals false."""
-    it = project(tmp_path, "custom_fields: [{name: F, type: TEXT}]")
-    assert it.plan("custom_fields: [{name: F, hidden: false, locked: false, optional: false}]").changes == ()
 
 
 @pytest.mark.parametrize(
@@ -465,12 +412,6 @@ def test_a_name_is_not_taken_from_one_that_keeps_it(tmp_path: Path, manifests: s
     assert [problem.code for problem in found.value.problems if problem.is_error] == ["identity/name-taken"]
 
 
-def test_a_name_that_becomes_free_can_be_taken(tmp_path: Path) -> None:
-    """By something new, once its holder has moved on."""
-    it = project(tmp_path, "groups: [{name: A, id: g-1}]")
-    assert it.settled("groups: [{name: C, id: g-1}, {name: A}]") == ["manual-groups.rename", "manual-groups.create"]
-
-
 def test_the_name_of_a_field_that_becomes_free_can_be_taken(tmp_path: Path) -> None:
     """By a field that is there already, although its address comes first; unchanged fields wait for nothing."""
     it = project(tmp_path, "custom_fields: [{name: A, type: TEXT}, {name: B, type: TEXT}, {name: D, type: TEXT}]")
@@ -499,13 +440,6 @@ def test_an_assignment_under_two_names_is_one(tmp_path: Path, audience: str, cod
     } == codes
     plan = it.plan(f"absent: {{content_targets: [{first}, {second}]}}")
     assert acts(plan) == ["delete content_target/X -> everyone"] * (audience == "everyone")
-
-
-def test_a_pinned_twin_that_keeps_its_name_is_no_conflict(tmp_path: Path) -> None:
-    """Another group has that name as well, and nothing is renamed."""
-    it = project(tmp_path, "groups: [{name: A, id: g-1}, {name: A, id: g-2}]")
-    plan = it.plan("groups: [{name: A, id: g-1, members: [anna@acme.example]}]")
-    assert (acts(plan), codes(plan)) == (["update group/A"], [])
 
 
 def test_pinned_content_goes_by_its_own_name(tmp_path: Path) -> None:
@@ -576,20 +510,6 @@ def test_a_choice_by_its_old_name_is_told_by_its_new_one(tmp_path: Path) -> None
         "smart_groups: [{name: S, conditions: [{field: F, choices: [HR]}]}]\n",
     )
     assert 'This plan renames it: write "People".' in str(problem.hint)
-
-
-def test_what_names_a_group_that_was_not_read_whole_tells_only_the_cause(tmp_path: Path) -> None:
-    """The group's own error says why; nobody hears of options that were not used."""
-    it = project(tmp_path, "groups: [{name: A}]\ncontent: [{name: X}]\n")
-
-    def cut(snapshot: dict[str, Any]) -> None:
-        snapshot["incomplete"]["group"] = "a page failed"
-
-    wanted = "groups: [{name: New}]\ncontent_targets: [{content: X, assign_to: [{group: New}]}]\n"
-    with pytest.raises(ProblemsFound) as found:
-        plan_against(it, wanted, cut)
-    assert [problem.address for problem in found.value.problems if problem.is_error] == ["group/New"]
-    assert not any("--except" in str(problem.hint) for problem in found.value.problems)
 
 
 def test_an_audience_of_the_wrong_kind_is_told_which_it_is(tmp_path: Path) -> None:

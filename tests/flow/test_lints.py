@@ -521,14 +521,6 @@ def test_errors_are_annotated_too(tmp_path: Path) -> None:
         assert len(run.results or []) == 1
 
 
-def test_hostile_names_stay_text(tmp_path: Path) -> None:
-    """A name makes neither a Markdown link nor a workflow command of its own."""
-    made(tmp_path, 'groups: [{name: "x](http://evil) ::error::y", managers: []}]')
-    (result,) = json.loads(lmsconf(tmp_path, "validate", "--format", "sarif").out)["runs"][0]["results"]
-    assert "](" not in result["message"]["text"]
-    assert len(lmsconf(tmp_path, "validate", "--format", "github").out.splitlines()) == 1
-
-
 @pytest.mark.parametrize("code", RULES)
 def test_every_code_has_a_page(code: str, tmp_path: Path) -> None:
     """With its default level, where it is told, why, and what to do; as JSON it fits the schema."""

@@ -321,19 +321,6 @@ def test_what_cannot_be_told_of_a_person_is_not_copied(
     assert {one.address.name: one.id for one in plan.changes if one.address.kind == "user"} == copied
 
 
-def test_a_migration_is_refused_where_nobodys_answers_are_in_the_response(tmp_path: Path) -> None:
-    """People without `customFields` may have answered all the same."""
-    it = Project(tmp_path, MIGRATED_SEED)
-    it.write(MIGRATED_FIELD)
-
-    def edit(people: list[dict[str, object]]) -> None:
-        for row in people:
-            del row["customFields"]
-
-    why = "it is not known who answered it: no person has customFields in the response"
-    assert told(planned(it, edit), "refusal/answers-unknown") == [why]
-
-
 @pytest.mark.parametrize(
     ("pace", "time"),
     [(0.0004, "about 167 minutes at 0.0004 requests a second"), (4.0, "about 1 minute at 4 requests a second")],
@@ -360,13 +347,3 @@ def test_a_field_is_not_the_one_whose_answers_move_to_it(
     assert {one.code.partition("/")[0] for one in plan.all_problems} == {"migrate"}
     assert [guard.name for guard in plan.guards if guard.tripped] == []
     assert it.apply(plan=plan).converged
-
-
-def test_a_migration_that_is_done_deletes_nothing(tmp_path: Path) -> None:
-    """Owned fields that no manifest declares are deleted beside it, and none for its answers."""
-    it = Project(tmp_path, MIGRATED_SEED, "ownership: {custom_fields: all}\n")
-    plan = it.plan("custom_fields: [{name: Unit, type: TEXT, migrate: {from: Gone}}]\n")
-    assert {str(one.address): one.reason for one in plan.changes} == dict.fromkeys(
-        ("custom_field/Note", "custom_field/Team"), "it is owned, and no manifest declares it"
-    )
-    assert it.plan(MIGRATED_FIELD, additive=True).changes == ()

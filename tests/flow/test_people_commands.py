@@ -124,18 +124,6 @@ def test_each_condition_says_whether_it_is_met_and_by_which_answer(tmp_path: Pat
 
 
 @pytest.mark.sampled
-def test_a_content_by_name_shows_assignments_that_do_not_fit(tmp_path: Path) -> None:
-    """So that one sees why a person has nothing: no answer, and the window that is over."""
-    project(tmp_path)
-    (content,) = access(tmp_path, "cy@acme.example", "GDPR")["contents"]
-    assert (content["change"], content["before"]["has"]) == ("none", "none")
-    (condition,) = content["assignments"][0]["before"]["conditions"]
-    assert (condition["answer"], condition["met"]) == ([], False)
-    (old,) = access(tmp_path, "cy@acme.example", "Old")["contents"]
-    assert (old["before"]["has"], old["assignments"][0]["before"]["is_over"]) == ("none", True)
-
-
-@pytest.mark.sampled
 def test_what_a_system_condition_means_is_read_off_the_members(tmp_path: Path) -> None:
     """Membership is what the service lists; the report is an estimate that says how the condition was read."""
     found = access(project(tmp_path), "ann@acme.example", "Odd one")
@@ -169,35 +157,6 @@ def test_a_window_that_is_over_needs_no_audience(tmp_path: Path) -> None:
     seed = SEED.replace("  - {content: Odd one, assign_to: [{smart_group: Odd}]}", over)
     found = access(project(tmp_path, changed, seed=seed), "ann@acme.example", "Odd one")
     assert contents(found) == {"Odd one": ("none", "none", "none")}
-
-
-@pytest.mark.sampled
-def test_an_account_that_the_plan_makes(tmp_path: Path) -> None:
-    """It is not live, and has after the plan what its answers give."""
-    options = "timezone: Europe/Stockholm\npeople: {create: true}\n"
-    made = "users: [{email: new@acme.example, first_name: N, last_name: W, language: en, answers: {Country: SE}}]"
-    found = access(project(tmp_path, made, options=options), "new@acme.example")
-    assert (found["is_live"], found["stays"]) == (False, True)
-    assert contents(found)["GDPR"] == ("gain", "none", "mandatory")
-
-
-@pytest.mark.sampled
-def test_an_assignment_that_the_plan_makes_or_deletes(tmp_path: Path) -> None:
-    """One side of it is missing."""
-    manifests = """
-content_targets: [{content: Coaching, assign_to: [{user: cy@acme.example}]}]
-absent: {content_targets: [{content: Coaching, assign_to: [{group: Coaches}]}]}
-"""
-    project(tmp_path, manifests)
-    (gained,) = access(tmp_path, "cy@acme.example")["contents"]
-    (route,) = gained["assignments"]
-    assert (gained["change"], route["before"], route["after"]["member"]) == ("gain", None, True)
-    lost = access(tmp_path, "ann@acme.example", "Coaching")["contents"][0]
-    assert lost["change"] == "lose"
-    assert [(one["audience"], one["after"] is None) for one in lost["assignments"]] == [
-        ("group/Coaches", True),
-        ("user/cy@acme.example", False),
-    ]
 
 
 @pytest.mark.sampled
@@ -299,21 +258,6 @@ def test_an_audience_is_counted_by_answers(tmp_path: Path) -> None:
     assert country["answers"][-1]["state"] == "no_answer"
 
 
-@pytest.mark.sampled
-def test_a_choice_that_the_plan_makes_has_only_whom_the_plan_gives_it(tmp_path: Path) -> None:
-    """A new choice, the first answer that picks it, and a new smart group that asks for it."""
-    manifests = """
-custom_fields: [{name: Country, choices: [SE, FI, DE, NO]}]
-users: [{email: cy@acme.example, answers: {Country: NO}}]
-smart_groups: [{name: Norway, conditions: [{field: Country, choices: [NO]}]}]
-"""
-    found = audience(project(tmp_path, manifests), "smart_group/Norway", "--members")
-    assert [one["email"] for one in found["members"]] == ["cy@acme.example"]
-    assert (found["before"], found["after"], found["basis"]) == (0, 1, "exact")
-    rows = {one["choice"]: one for one in audience(tmp_path, "everyone", "--by", "Country")["answers"]}
-    assert (rows["NO"]["before"], rows["NO"]["after"]) == (0, 1)
-
-
 TWINS = SEED.replace("groups:\n", "groups:\n  - {name: Twin, id: g-8}\n  - {name: Twin, id: g-9}\n", 1).replace(
     "smart_groups:\n",
     "smart_groups:\n"
@@ -332,22 +276,6 @@ def test_a_name_that_two_audiences_have_is_none(tmp_path: Path, manifests: str, 
     ran = lmsconf(project(tmp_path, manifests, seed=TWINS), "audience", address)
     assert (ran.code, f"{address} is live more than once, with the ids {ids}" in ran.err) == (ExitCode.ERROR, True)
     assert "Declare the right one, with its `id:`." in ran.err
-
-
-@pytest.mark.sampled
-@pytest.mark.parametrize(
-    ("address", "members"),
-    [
-        ("group/Quiet", ["cy@acme.example"]),
-        ("smart_group/Gophers", ["ann@acme.example", "Bo@acme.example"]),
-    ],
-)
-def test_an_audience_without_content_has_its_members(tmp_path: Path, address: str, members: list[str]) -> None:
-    """They are read although no assignment names it, and no change does."""
-    seed = TWINS.replace("groups:\n", "groups:\n  - {name: Quiet, members: [cy@acme.example]}\n", 1)
-    found = audience(project(tmp_path, seed=seed), address, "--members")
-    assert [one["email"] for one in found["members"]] == members
-    assert (found["before"], found["after"], found["basis"]) == (len(members), len(members), "exact")
 
 
 @pytest.mark.sampled
@@ -404,27 +332,6 @@ def test_without_a_plan_the_live_state_is_shown(tmp_path: Path, manifests: str) 
     ran = lmsconf(tmp_path, "audience", "smart_group/Nordics")
     assert "The plan cannot be made" in ran.out
     assert found["problems"][0]["message"] in ran.err
-
-
-@pytest.mark.sampled
-def test_what_only_the_plan_would_make_is_not_found_beside_its_errors(tmp_path: Path) -> None:
-    """Both are told, since one is the reason of the other."""
-    project(tmp_path, "groups: [{name: New, members: [who@acme.example]}]")
-    ran = lmsconf(tmp_path, "audience", "group/New")
-    assert (ran.code, "audience/unknown" in ran.err, "person/unknown" in ran.err) == (ExitCode.ERROR, True, True)
-
-
-@pytest.mark.sampled
-def test_manifests_with_errors_own_nothing(tmp_path: Path) -> None:
-    """What they would own is not read as something to delete: as many requests are sent as without ownership."""
-    sent = []
-    for name, options in (("plain", ""), ("owned", "ownership: {groups: [all], content_targets: all}\n")):
-        root = tmp_path / name
-        root.mkdir()
-        found = audience(project(root, "groups: [{nam: X}]", options=options), "group/Coaches", code=ExitCode.ERROR)
-        assert found["before"] == 1
-        sent.append(found["requests"])
-    assert sent[0] == sent[1]
 
 
 @pytest.mark.sampled

@@ -61,30 +61,6 @@ def test_several_that_it_may_be_are_all_named(tmp_path: Path) -> None:
     assert lmsconf(tmp_path, "apply", "--auto-approve", "--allow", "recreates=1").code == 0
 
 
-@pytest.mark.parametrize(("number", "stops"), [(1, False), (2, True), (3, True)])
-def test_two_members_are_enough_to_compare(tmp_path: Path, number: int, stops: bool) -> None:
-    """The same two, or more; one person is in many groups."""
-    same = f"[{', '.join(CROWD[:number])}]"
-    plan = Project(tmp_path, PEOPLE + groups("A", members=same)).plan(groups("Other", members=same))
-    assert told(plan) == ([(POSSIBLE, "group/Other")] if stops else [])
-    beside = f"  - {{name: Beside, members: [{CROWD[7]}, {CROWD[8]}]}}\n"
-    plan = Project(tmp_path, PEOPLE + groups("A", members=same)).plan(groups("Other", members=same) + beside)
-    assert told(plan) == ([(POSSIBLE, "group/Other")] if stops else [])
-
-
-@pytest.mark.parametrize(
-    ("live", "new", "is_told"), [((0, 3), (1, 4), True), ((0, 4), (2, 6), False), ((0, 2), (0, 3), True)]
-)
-def test_most_of_the_same_members_are_a_note(
-    tmp_path: Path, live: tuple[int, int], new: tuple[int, int], is_told: bool
-) -> None:
-    """More than half of the larger of two groups: half of it is not."""
-    old, wanted = (f"[{', '.join(CROWD[slice(*one)])}]" for one in (live, new))
-    plan = Project(tmp_path, PEOPLE + groups("A", members=old)).plan(groups("Quite other", members=wanted))
-    assert told(plan) == ([(CLOSE, "group/Quite other")] if is_told else [])
-    assert ("group/A, which stays, has most of the same members" in " ".join(map(str, plan.all_problems))) is is_told
-
-
 ANY: Final = "system_condition: IS_ANY"
 
 
@@ -216,21 +192,6 @@ def test_what_is_said_of_a_creation_that_may_be_a_rename(
     } == renames
 
 
-def test_what_is_declared_or_left_alone_is_not_compared(tmp_path: Path) -> None:
-    """The same members in two declared groups are two groups; what is left alone is somebody else's."""
-    it = Project(tmp_path, PEOPLE + groups("Old"))
-    assert told(it.plan(groups("New", "Old"))) == []
-    it.write_options("leave_alone: [group/Old]\n")
-    assert told(it.plan(groups("New"))) == []
-
-
-def test_archived_people_make_no_difference(tmp_path: Path) -> None:
-    """Who is archived in the workspace, and not declared, is not compared."""
-    people = PEOPLE.replace("p003@acme.example}", "p003@acme.example, archived: true}")
-    it = Project(tmp_path, people + groups("Old", members="[p001@acme.example, p002@acme.example, p003@acme.example]"))
-    assert told(it.plan(groups("New"))) == [(POSSIBLE, "group/New")]
-
-
 def test_members_are_read_where_a_group_with_members_comes(tmp_path: Path) -> None:
     """Of those that no manifest declares; for no other plan, and of nobody's managers."""
     it = Project(tmp_path, PEOPLE + groups("A", "B", "C", members="[p001@acme.example]"), PAGES)
@@ -314,16 +275,6 @@ def test_an_earlier_name_that_nothing_has_is_a_warning(tmp_path: Path, live: str
     assert f'"{said}"' in problem.message
     assert str(problem.hint) == (f"The nearest live name is {near}." if near else "Correct `previously`, or delete it.")
     assert [call.operation for call in plan.calls] == ["manual-groups.create"]
-
-
-def test_an_earlier_name_that_was_of_use_is_no_warning(tmp_path: Path) -> None:
-    """Not where one of several is live, nor where the new name is, nor for the choices of a field that comes."""
-    it = Project(tmp_path, PEOPLE + "groups: [{name: Old}, {name: Live}]\n")
-    plan = it.plan(
-        "groups: [{name: New, previously: [Older, Old]}, {name: Live, previously: [Before]}]\n"
-        "custom_fields: [{name: F, type: CHOICE, choices: [{name: A, previously: [B]}]}]\n"
-    )
-    assert "identity/previously-not-live" not in [one.code for one in plan.all_problems]
 
 
 def test_a_choice_is_told_too(tmp_path: Path) -> None:

@@ -209,17 +209,6 @@ def test_a_receipt_is_signed_with_the_plan(it: Project) -> None:
 
 
 @pytest.mark.sampled
-def test_a_saved_rehearsal_is_shown_as_it_was(it: Project) -> None:
-    """`show` prints the plan and its rehearsal as `plan` did, in each format."""
-    for format in ("text", "markdown", "html"):
-        made = lmsconf(it.root, "plan", "--rehearse", "--out", "plan.json", "--format", format).out
-        shown = lmsconf(it.root, "show", "plan.json", "--format", format).out
-        part = "Rehearsal: all " if format == "text" else "were done on the twin, and a second plan is empty"
-        assert (part in made, part in shown) == (True, True)
-        assert made.count("assumptions") == shown.count("assumptions") > 0
-
-
-@pytest.mark.sampled
 def test_a_redacted_snapshot_is_not_rehearsed(it: Project) -> None:
     """It names too few people; the plan on it is still made without --rehearse."""
     assert lmsconf(it.root, "snapshot", "redacted.json", "--redact").code == 0
@@ -252,20 +241,6 @@ def test_a_snapshot_that_refers_to_what_it_lacks_is_not_rehearsed(it: Project) -
     assert "content_target[0]: there is no content with the id 'nothing'" in ran.err
 
 
-@pytest.mark.parametrize(("number", "more"), [(5, False), (6, True)])
-def test_five_reasons_why_a_snapshot_is_not_rehearsed_are_shown(it: Project, number: int, more: bool) -> None:
-    """The others are counted, if there are any."""
-    assert lmsconf(it.root, "snapshot", "saved.json").code == 0
-    document = json.loads((it.root / "saved.json").read_text(encoding="utf-8"))
-    document["content_target"] = [{**document["content_target"][0], "content": f"none-{n}"} for n in range(number)]
-    (it.root / "saved.json").write_text(json.dumps(document), encoding="utf-8")
-    ran = lmsconf(it.root, "plan", "--snapshot", "saved.json", "--rehearse")
-    assert (ran.code, ran.out) == (1, "")
-    assert [f"with the id 'none-{n}'" in ran.err for n in range(6)] == [True] * 5 + [False]
-    assert ("more" in ran.err) is more
-    assert ("… and 1 more" in ran.err) is more
-
-
 @pytest.mark.parametrize(("number", "more"), [(5, ""), (6, ", and 1 more")])
 def test_a_plan_that_the_sandbox_makes_otherwise_is_not_rehearsed(it: Project, number: int, more: str) -> None:
     """Where it cannot hold what is live, here an unknown application, five of the changes that differ are named."""
@@ -290,29 +265,6 @@ def test_people_are_masked_in_a_rehearsal(it: Project) -> None:
         ran = lmsconf(it.root, "--mask-people", "plan", "--rehearse", "--format", format)
         assert (ran.code, "@x.example" in ran.out + ran.err) == (0, False)
         assert "ehearsal" in ran.out
-
-
-@pytest.mark.sampled
-def test_parts_of_the_manifests_are_rehearsed(it: Project) -> None:
-    """--only and --additive plan as ever; the second plan is of the same part."""
-    _, rehearsal = rehearsed(it, "--only", "custom_field/Site")
-    assert (rehearsal["calls"]["total"], rehearsal["receipt"]["outcome"]) == (1, "success")
-    ran, rehearsal = rehearsed(it, "--additive")
-    assert rehearsal["receipt"]["outcome"] == "success"
-    assert ran.document["left_out"]
-
-
-@pytest.mark.sampled
-def test_a_base_is_compared_beside_a_rehearsal(it: Project, tmp_path: Path) -> None:
-    """With --base each change has its origin, and the plan can be applied."""
-    base = tmp_path / "base" / "manifests"
-    base.mkdir(parents=True)
-    (base / "all.yaml").write_text("groups: [{name: Coaches}]\n", encoding="utf-8")
-    (base.parent / "lmsconf.yaml").write_text((it.root / "lmsconf.yaml").read_text(encoding="utf-8"), encoding="utf-8")
-    ran, rehearsal = rehearsed(it, "--base", "base", "--out", "plan.json")
-    changes: Any = ran.document["changes"]
-    assert (rehearsal["receipt"]["outcome"], {one["origin"] for one in changes}) == ("success", {"from this change"})
-    assert lmsconf(it.root, "apply", "plan.json", "--require-rehearsal").code == 0
 
 
 _canonical = partial(json.dumps, ensure_ascii=False, sort_keys=True, separators=(",", ":"))

@@ -301,38 +301,6 @@ def test_a_choice_that_others_have_renamed_since_keeps_its_name(tmp_path: Path) 
     assert [one["name"] for one in now] == ["Sales", "Staff", "IT"]
 
 
-def test_the_undo_of_a_person_shows_what_is_live_and_what_comes_back(tmp_path: Path) -> None:
-    """Each key that the run changed goes from the value of the run to the one before, and no other key is shown."""
-    project = started(
-        tmp_path,
-        "users: [{email: anna@acme.example, first_name: Anne, last_name: Lind, language: en, manager: true,"
-        " applications: [create], metadata: {cost: X}, answers: {Badge: '9'}}]",
-    )
-    (change,) = lmsconf(project.root, "plan", "--undo", "latest", "--format", "json").document["changes"]
-    assert {
-        one["path"]: (one["removed"] or one["before"], one["added"] or one["after"]) for one in change["fields"]
-    } == {
-        "first_name": ("Anne", "Anna"),
-        "last_name": ("Lind", "Berg"),
-        "language": ("en", "sv"),
-        "manager": (True, False),
-        "applications": (["create"], ["learn"]),
-        "metadata.cost": ("X", "100"),
-        "answers.Badge": ("9", "7"),
-    }
-
-
-def test_a_changed_field_that_others_have_deleted_since_is_not_changed_back(tmp_path: Path) -> None:
-    """The undo says so, and changes back what else the run has changed."""
-    project = started(
-        tmp_path, "custom_fields: [{name: Badge, description: New}, {name: Skills, choices: [SQL, Go, C, D]}]"
-    )
-    project.send("custom-fields.delete", {"customFieldId": held_ids(project)["Badge"]})
-    assert "custom_field/Badge: it is not changed back: it is not live any more [undo/conflict]" in undone(project)
-    choices = cast("list[dict[str, str]]", project.fields()["Skills"]["choices"])
-    assert [one["name"] for one in choices] == ["SQL", "Go", "C"]
-
-
 def test_an_assignment_that_others_have_made_again_is_left_alone(tmp_path: Path) -> None:
     """A deleted one that is live again with other terms keeps those, and the undo shows both."""
     project = started(tmp_path, "absent: {content_targets: [{content: GDPR basics, assign_to: [{group: Coaches}]}]}")
@@ -382,37 +350,6 @@ def test_a_twin_of_a_deleted_group_is_left_alone(tmp_path: Path) -> None:
     assert "members" not in coaches or coaches["members"] == []
 
 
-def test_an_undo_follows_a_choice_that_others_have_renamed(tmp_path: Path) -> None:
-    """The condition that a run has replaced comes back with the name that its choice has now."""
-    project = started(tmp_path, "smart_groups: [{name: Coders, conditions: [{field: Grade, choices: [G2]}]}]")
-    project.write_options(OPTIONS + "dialect: {custom-fields.in-use: never}\n")
-    grade = project.fields()["Grade"]
-    choices = [{**choice, "name": f"New {choice['name']}"} for choice in cast("list[dict[str, str]]", grade["choices"])]
-    body = {"name": "Grade", "type": grade["type"], "choices": choices}
-    project.send("custom-fields.replace", {"customFieldId": str(grade["customFieldId"])}, body)
-    assert "[undo/conflict]" not in undone(project)
-    [coders] = held(project)["smart_group"]
-    assert coders["conditions"] == [{"field": "Grade", "choices": ["New G1"]}]
-
-
-def test_an_answer_comes_back_in_the_field_that_lost_it(tmp_path: Path) -> None:
-    """An answer to another field of the same name is no conflict: only fields with the same id are compared."""
-    project = Project(tmp_path, "people: [{email: anna@acme.example, id: u-anna}]", "guards: off\n")
-    for type, choices in (("TEXT", None), ("CHOICE", [{"name": "Sales"}, {"name": "IT"}])):
-        body = {"name": "Dept", "type": type, "choices": choices}
-        project.send("custom-fields.create", None, {key: value for key, value in body.items() if value is not None})
-    fields = cast("dict[str, list[dict[str, Any]]]", project.ask("custom-fields.list"))["customFields"]
-    text, choice = (str(one["customFieldId"]) for one in fields)
-    picked = next(one["choiceId"] for one in fields[1]["choices"] if one["name"] == "IT")
-    answers = answers_body(project, {choice: ("CHOICE", [picked]), text: ("TEXT", "Second floor")})
-    project.send("users.update-custom-field-choice", {"userId": "u-anna"}, answers)
-    project.write(f"custom_fields: [{{name: Dept, id: {choice}, choices: [Sales]}}]\n")
-    assert lmsconf(project.root, "apply", "--auto-approve").code == 0
-    assert "[undo/conflict]" not in undone(project)
-    [sent] = [one for one in json.loads((tmp_path / "undo.json").read_text())["calls"] if "user/" in one["address"]]
-    assert choice in json.dumps(sent["body"])
-
-
 @pytest.mark.parametrize("option", [("--base", "x"), ("--snapshot", "x"), ("--additive",), ("--rehearse",)])
 def test_options_that_do_not_go_with_undo(tmp_path: Path, option: tuple[str, ...]) -> None:
     """They exit 64."""
@@ -441,18 +378,6 @@ def test_a_run_that_cannot_be_undone_here(tmp_path: Path) -> None:
     kept.unlink()
     missing = lmsconf(project.root, "plan", "--undo", "latest")
     assert (missing.code, "is not kept" in missing.err) == (1, True)
-
-
-@pytest.mark.parametrize(("length", "shown"), [(200, "a" * 200), (201, f"{'a' * 200}…")])
-def test_a_conflict_quotes_two_hundred_characters_of_a_value(tmp_path: Path, length: int, shown: str) -> None:
-    """The rest of a longer one is left out."""
-    project = started(tmp_path, f"custom_fields: [{{name: Badge, description: {'a' * length}}}]")
-    id = held_ids(project)["Badge"]
-    project.send(
-        "custom-fields.replace", {"customFieldId": id}, {"name": "Badge", "type": "TEXT", "description": "By hand"}
-    )
-    planned = lmsconf(project.root, "plan", "--undo", "latest")
-    assert f"Before the run: nothing. The run made: {shown}. Live now: By hand." in planned.out
 
 
 def test_an_empty_name_of_a_person_does_not_come_back(tmp_path: Path) -> None:

@@ -201,12 +201,6 @@ def test_a_new_account_needs_names_and_language(tmp_path: Path, key: str) -> Non
     assert told(project(tmp_path, CREATE), f"users: [{{email: nia@acme.example, {said}}}]") == [f"user/{key}-needed"]
 
 
-def test_nobody_is_created_to_be_archived(tmp_path: Path) -> None:
-    """A leaver whose account is gone is told as unknown."""
-    it = project(tmp_path, CREATE)
-    assert told(it, f"users: [{{email: nia@acme.example, archived: true, {NEW}}}]") == ["person/unknown"]
-
-
 def test_a_new_person_has_everything_that_is_said(tmp_path: Path) -> None:
     """The account is made first; rights, applications, metadata and answers follow, with the id that it was given."""
     it = project(tmp_path, CREATE)
@@ -252,28 +246,12 @@ content_targets: [{{content: Fire, assign_to: [{{user: nia@acme.example}}]}}]
     assert loads(dumps(it.last)) == it.last
 
 
-def test_a_group_alone_brings_the_new_people_it_names(tmp_path: Path) -> None:
-    """`--only group/A` creates who is declared and named there, and nobody else."""
-    it = project(tmp_path, CREATE)
-    it.write(
-        f"users: [{{email: nia@acme.example, {NEW}}}, {{email: other@acme.example, {NEW}}}]\n"
-        "groups: [{name: A, members: [nia@acme.example]}]"
-    )
-    plan = it.plan(only=("group/A",))
-    assert {str(change.address) for change in plan.changes} == {"group/A", "user/nia@acme.example"}
-
-
 def test_lists_know_people_by_the_e_mail_they_will_have(tmp_path: Path) -> None:
     """A group that names the new e-mail holds the person already; the old one is nobody any more."""
     it = project(tmp_path, seed=SEED + "groups: [{name: A, members: [anna@acme.example]}]\n")
     person = "users: [{email: ab@acme.example, previously: [anna@acme.example]}]\n"
     assert it.settled(person + "groups: [{name: A, members: [ab@acme.example]}]") == ["users.update-email"]
     assert told(it, person + "groups: [{name: A, members: [anna@acme.example]}]") == ["person/unknown"]
-
-
-def test_an_e_mail_that_somebody_keeps_cannot_be_taken(tmp_path: Path) -> None:
-    """Two people would go by it."""
-    assert told(project(tmp_path), "users: [{email: mo@acme.example, id: u-anna}]") == ["identity/name-taken"]
 
 
 def test_a_new_field_and_its_choice_can_be_answered_at_once(tmp_path: Path) -> None:
@@ -315,20 +293,6 @@ def test_an_answer_to_a_renamed_field_has_the_form_of_its_live_type(tmp_path: Pa
     assert [(one.path, one.before, one.after) for one in change.fields] == [("answers.Unit", "Sales", "HR")]
 
 
-def test_a_redacted_snapshot_has_the_answers_to_a_field_that_is_pinned(tmp_path: Path) -> None:
-    """The entry calls the field otherwise, by its id; the answer is compared as in a plan of the workspace."""
-    it = project(tmp_path)
-    field = it.fields()["Dept"]["customFieldId"]
-    it.write(
-        f"custom_fields: [{{name: Unit, id: {field}}}]\nusers: [{{email: anna@acme.example, answers: {{Unit: HR}}}}]"
-    )
-    assert lmsconf(tmp_path, "snapshot", "--redact", "live.json").code == 0
-    for snapshot in ([], ["--snapshot", "live.json"]):
-        changes: Any = lmsconf(tmp_path, "plan", "--format", "json", *snapshot).document["changes"]
-        [answer] = [one["fields"] for one in changes if one["address"] == "user/anna@acme.example"]
-        assert [(one["path"], one["before"], one["after"]) for one in answer] == [("answers.Unit", "Sales", "HR")]
-
-
 def test_a_renamed_choice_is_no_new_answer(tmp_path: Path) -> None:
     """Who holds a choice that is renamed holds it under its new name."""
     it = project(tmp_path)
@@ -352,32 +316,6 @@ def test_a_renamed_choice_is_no_new_answer(tmp_path: Path) -> None:
 def test_an_answer_must_fit_its_field(tmp_path: Path, answers: str, codes: str) -> None:
     """Unknown fields and choices, several choices where one is asked for, and lists where a text is; all are told."""
     assert told(project(tmp_path), f"users: [{{email: anna@acme.example, answers: {answers}}}]") == codes.split()
-
-
-def test_an_answer_to_one_of_two_fields_of_a_name_is_one_error(tmp_path: Path) -> None:
-    """Which field is meant cannot be told, and nothing is said of its choices."""
-    twins = "".join(f"  - {{name: Site, type: CHOICE, choices: [{choice}]}}\n" for choice in ("Oslo", "Rome"))
-    seed = SEED.replace("people:\n", f"{twins}people:\n", 1)
-    said = told(project(tmp_path, seed=seed), "users: [{email: anna@acme.example, answers: {Site: Turin}}]")
-    assert said == ["identity/live-twice"]
-
-
-def test_rights_go_before_the_account(tmp_path: Path) -> None:
-    """An admin who leaves loses the rights first and is archived last of all."""
-    it = project(tmp_path, "guards: {min_admins: 1}\n")
-    calls = it.settled(
-        "users: [{email: vera@acme.example, admin: false, manager: false, applications: [], archived: true}]",
-    )
-    assert calls[-1] == "users.archive"
-    assert "user-access.make-admin" in calls[:-1]
-
-
-def test_an_archive_date_waits_for_the_rights_to_go(tmp_path: Path) -> None:
-    """Neither admin nor manager can have one."""
-    calls = project(tmp_path).settled(
-        "users: [{email: mo@acme.example, manager: false, custom_archive_date: '2030-01-05T08:00+01:00'}]"
-    )
-    assert calls == ["user-access.make-manager", "users.set-custom-archived-date"]
 
 
 def test_a_date_alone_archives_at_the_beginning_of_the_day(tmp_path: Path) -> None:
@@ -424,17 +362,6 @@ def test_certain_refusals_are_foretold(tmp_path: Path, said: str, code: str, wor
     assert (problem.code, problem.message) == (code, f"user/{said.partition(',')[0]}: {words}")
     assert lmsconf(tmp_path, "apply", "--auto-approve").code == 4
     assert it.plan().changes
-
-
-def test_the_last_admin_stays_whatever_the_project_says(tmp_path: Path) -> None:
-    """`guards: off` lifts limits only; `min_admins: 1` allows a single admin, and nothing allows none."""
-    one = "users: [{email: root@acme.example, admin: false}]"
-    it = project(tmp_path, "guards: off\n")
-    assert refusals(it.plan(one)) == ["refusal/lock-out"]
-    it.write_options("guards: {min_admins: 1}\n")
-    assert refusals(it.plan(one)) == []
-    both = "users: [{email: root@acme.example, admin: false}, {email: vera@acme.example, admin: false}]"
-    assert refusals(it.plan(both)) == ["refusal/lock-out"] * 2
 
 
 def test_an_admin_may_go_when_another_comes_first(tmp_path: Path) -> None:
@@ -620,21 +547,6 @@ def test_additive_gives_and_takes_nothing(tmp_path: Path) -> None:
     assert refusals(plan) == []
 
 
-def test_additive_refuses_a_new_answer_by_a_name_that_is_left_out(tmp_path: Path) -> None:
-    """`--additive` renames no choice, so nobody can be created with an answer by its new name."""
-    it = project(tmp_path, CREATE)
-    it.write(
-        "custom_fields: [{name: Dept, choices: [{name: People, previously: [HR]}, Sales]}]\n"
-        f"users: [{{email: nia@acme.example, {NEW}, answers: {{Dept: People}}}}]"
-    )
-    with pytest.raises(ProblemsFound) as found:
-        it.plan(additive=True)
-    assert [(one.code, one.address) for one in found.value.problems] == [
-        ("reference/not-renamed", "user/nia@acme.example")
-    ]
-    assert [change.action for change in it.plan().changes] == [Action.UPDATE, Action.CREATE]
-
-
 def test_a_protected_person_keeps_e_mail_and_access(tmp_path: Path) -> None:
     """`protect` forbids to rename, to take applications or rights away, and to archive."""
     it = project(tmp_path, 'guards: {protect: ["user/*"]}\n')
@@ -646,20 +558,6 @@ def test_a_protected_person_keeps_e_mail_and_access(tmp_path: Path) -> None:
     assert refusals(it.plan("users: [{email: mo@acme.example, admin: true}]")) == []
 
 
-def test_what_is_protected_meanwhile_is_protected_from_a_plan_file(tmp_path: Path) -> None:
-    """The project file is read when the plan is applied: no plan lifts `protect`, or makes accounts against it."""
-    it = project(tmp_path, CREATE)
-    it.write(f"users: [{{email: mo@acme.example, manager: false}}, {{email: nia@acme.example, {NEW}}}]")
-    assert lmsconf(tmp_path, "plan", "--out", "p.json").code == 0
-    it.write_options(CREATE + 'guards: {protect: ["user/*"]}\n')
-    ran = lmsconf(tmp_path, "apply", "p.json")
-    assert (ran.code, "would revoke manager rights" in ran.err) == (4, True), ran.err
-    it.write_options("people: {create: false}\n")
-    assert lmsconf(tmp_path, "apply", "p.json").code == 3
-    it.write_options(CREATE)
-    assert lmsconf(tmp_path, "apply", "p.json").code == 0
-
-
 def test_an_offline_plan_says_what_a_snapshot_lacks(tmp_path: Path) -> None:
     """Names, rights and answers are in a snapshot; what takes a call a person is not, and is no difference."""
     it = project(tmp_path)
@@ -669,15 +567,6 @@ def test_an_offline_plan_says_what_a_snapshot_lacks(tmp_path: Path) -> None:
     with pytest.raises(ProblemsFound) as found:
         plan_against(it, "users: [{email: anna@acme.example, language: en}]", lambda snapshot: None)
     assert [problem.code for problem in found.value.problems] == ["read/missing"]
-
-
-def test_somebody_brought_back_is_in_lists_again(tmp_path: Path) -> None:
-    """Who is unarchived by the plan counts as active in it, so one run settles everything."""
-    it = project(tmp_path, seed=SEED + "groups: [{name: A, members: [gone@acme.example, mo@acme.example]}]\n")
-    calls = it.settled(
-        "users: [{email: gone@acme.example, archived: false}]\ngroups: [{name: A, members: [mo@acme.example]}]"
-    )
-    assert sorted(calls) == ["manual-groups.remove-member", "users.unarchive"]
 
 
 @pytest.mark.parametrize("omitted", ["keep", "clear"])

@@ -218,36 +218,6 @@ def test_no_field_is_deleted_before_its_answers_are_in_another(tmp_path: Path, s
     assert [one.split()[0] for one in late.sent] == ["POST", "POST", "DELETE"]
 
 
-def test_a_field_that_somebody_answers_meanwhile_is_not_deleted(tmp_path: Path, sandbox: Sandbox) -> None:
-    """An answer to the old field that is given while others are copied keeps the field; the error names the person."""
-    old = "custom_fields: [{name: Old, type: TEXT}]\n"
-    answer = "users: [{email: %s@acme.example, answers: {Old: Red}}]"
-    applied(tmp_path, StaleReadTransport(sandbox), old + answer % "anna")
-
-    def meanwhile(call: Call) -> None:
-        if call.operation == "users.update-custom-field-choice":
-            applied(tmp_path, StaleReadTransport(sandbox), old + answer % "cy")
-
-    late = StaleReadTransport(sandbox)
-    report = applied(tmp_path, late, "custom_fields: [{name: New, type: TEXT, migrate: {from: Old}}]", meanwhile)
-    assert [one.status for one in report.outcomes] == [CallStatus.DONE, CallStatus.DONE, CallStatus.FAILED]
-    reason = "the workspace has changed during this run: user/cy@acme.example has changed"
-    assert reason in str(report.outcomes[-1].reason)
-    assert [one.split()[0] for one in late.sent] == ["POST", "POST"]
-
-
-def test_a_field_is_deleted_although_another_one_must_be_kept(tmp_path: Path, sandbox: Sandbox) -> None:
-    """An answer that could not be copied keeps its own field alone."""
-    fields = "custom_fields: [{name: Old A, type: TEXT}, {name: Old B, type: TEXT}]\n"
-    answers = "users: [{email: anna@acme.example, answers: {Old A: X}}, {email: bo@acme.example, answers: {Old B: X}}]"
-    applied(tmp_path, StaleReadTransport(sandbox), fields + answers)
-    late = StaleReadTransport(sandbox, refused="/u-2/update-custom-field-choice")
-    migrated = ", ".join(f"{{name: New {one}, type: TEXT, migrate: {{from: Old {one}}}}}" for one in "AB")
-    report = applied(tmp_path, late, f"custom_fields: [{migrated}]")
-    ended = {str(one.address): one.status for one in report.outcomes if one.operation == "custom-fields.delete"}
-    assert ended == {"custom_field/Old A": CallStatus.DONE, "custom_field/Old B": CallStatus.BLOCKED}
-
-
 def test_nobody_loses_rights_before_whoever_gets_them_has_them(tmp_path: Path, sandbox: Sandbox) -> None:
     """Where the new administrator is none, the only one stays one, also one who would be archived."""
     options = (tmp_path / "lmsconf.yaml").read_text(encoding="utf-8")
@@ -347,17 +317,3 @@ def test_a_grant_that_nobody_could_look_at_is_not_called_undone(tmp_path: Path, 
     assert (grant.status, grant.unsure, revocation.status) == (CallStatus.FAILED, True, CallStatus.BLOCKED)
     assert report.exit == ExitCode.PARTIAL
     assert members(sandbox) == ["u-1", "u-3"]
-
-
-@pytest.mark.parametrize("verify", [VerifyMode.ALL, VerifyMode.TOUCHED])
-def test_a_group_of_the_same_name_that_is_made_meanwhile_is_told(
-    tmp_path: Path, sandbox: Sandbox, verify: VerifyMode
-) -> None:
-    """The run has not converged, and the error names the group that is live twice now."""
-
-    def meanwhile(call: Call) -> None:
-        applied(tmp_path, StaleReadTransport(sandbox), "groups: [{name: New}]")
-
-    report = applied(tmp_path, StaleReadTransport(sandbox), "groups: [{name: New}]", meanwhile, verify)
-    assert (report.exit, report.converged) == (ExitCode.NOT_CONVERGED, False)
-    assert [(one.code, one.address) for one in report.problems] == [("identity/live-twice", "group/New")]

@@ -502,42 +502,6 @@ def test_nobody_slips_in_between_plan_and_first_call(stage: ServedProject, words
     assert [one for one in stage.sandbox.log if one.writes] == []
 
 
-def test_the_order_of_a_list_makes_no_plan_stale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Choices and conditions that come in another order are the same ones."""
-    seed = (
-        "custom_fields:\n  - {name: Dept, type: CHOICE, choices: [Sales, HR, Ops]}\n"
-        "smart_groups:\n  - name: S\n    id: sg-1\n"
-        "    conditions: [{field: Dept, choices: [HR]}, {field: Dept, choices: [Ops]}]\n"
-    )
-    with staged(tmp_path, seed, monkeypatch, OPTIONS, DIALECT) as stage:
-        stage.write(
-            "custom_fields: [{name: Dept, choices: [Sales, HR, Ops], description: New}]\n"
-            "smart_groups: [{name: Sellers, id: sg-1}]\n"
-        )
-        plan = str(tmp_path / "plan.json")
-        assert stage("plan", "--out", plan).code == 0
-        choices("Dept", lambda found: found[::-1])(stage)
-        field = str(fields(stage)["Dept"]["customFieldId"])
-        turned = [choice(stage, "Dept", one) for one in ("Ops", "HR")]
-        said: list[Json] = [{"customFieldId": field, "choiceIds": [one]} for one in turned]
-        stage.hand("smart-groups.replace-conditions", {"smartGroupId": "sg-1"}, {"conditions": said})
-        ran = stage("apply", plan)
-        assert ran.code == 0, ran.err
-
-
-def test_what_only_warns_now_does_not_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Somebody who is to get content was archived meanwhile: a fresh plan would warn of that, and still do the same."""
-    seed = "people: [{email: anna@acme.example, id: u-1}]\ncontent: [{name: Intro}]\n"
-    with staged(tmp_path, seed, monkeypatch) as stage:
-        stage.write("content_targets: [{content: Intro, assign_to: [{user: anna@acme.example}]}]")
-        plan = str(tmp_path / "plan.json")
-        assert stage("plan", "--out", plan).code == 0
-        call("users.archive", userId="u-1")(stage)
-        assert "is archived" in stage("plan").out
-        ran = stage("apply", plan)
-        assert ran.code == 0, ran.err
-
-
 def test_what_cannot_be_planned_again_is_shown_as_it_was_reviewed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -236,15 +236,6 @@ def test_the_look_is_at_the_same_part(
 
 
 @pytest.mark.sampled
-def test_an_address_that_the_run_itself_ends_is_still_chosen(stage: ServedProject) -> None:
-    """--only names the old name of a group that is renamed: afterwards there is no such group, and that is no error."""
-    stage.write("groups: [{name: Fresh, previously: [Other]}]")
-    ran = stage("apply", "--auto-approve", "--only", "group/Other")
-    assert ran.code == ExitCode.OK, ran.err + ran.out
-    assert "Read back: the scope of this plan matches the manifests." in ran.out
-
-
-@pytest.mark.sampled
 @pytest.mark.parametrize("is_saved", [False, True])
 def test_a_changed_group_that_others_rename_during_the_run_is_told(
     stage: ServedProject, others: ConcurrentEditor, is_saved: bool
@@ -317,16 +308,6 @@ def test_a_twin_that_others_make_is_told_with_the_rest(stage: ServedProject, oth
     problems = cast("list[dict[str, Any]]", ran.document["problems"])
     assert "group/Team" in [one["address"] for one in problems]
     assert "smart_group/Sellers" in verified(ran)["others"]
-
-
-@pytest.mark.sampled
-def test_a_twin_of_what_a_plan_touches_is_told(stage: ServedProject, others: ConcurrentEditor) -> None:
-    """Where only the touched is looked at, what cannot be planned again is an error by name, not a match."""
-    others.hand = call("manual-groups.create", {"name": "New"})
-    ran = stage("apply", "--auto-approve", "--verify", "touched", "--format", "json")
-    assert ran.code == ExitCode.NOT_CONVERGED
-    problems = cast("list[dict[str, Any]]", ran.document["problems"])
-    assert "group/New" in [one["address"] for one in problems]
 
 
 @pytest.mark.sampled
@@ -428,16 +409,6 @@ def test_other_members_are_a_warning(tmp_path: Path, sandbox: Sandbox, members: 
     number = len([one for one in members if one != "u-3"])
     assert problem.message == f"smart_group/Nordic: 2 members were predicted, and the service lists {number}"
     assert (report.exit, report.converged, problem.is_error) == (ExitCode.OK, True, False)
-
-
-def test_a_new_smart_group_is_found_by_its_name(tmp_path: Path, sandbox: Sandbox) -> None:
-    """Its members are compared too, and not those of another whose name begins as its own does."""
-    wanted = "smart_groups: [{name: Nord, conditions: [{field: Country, choices: ['NO']}]}]"
-    way = OtherMembersTransport(sandbox, ["u-1", "u-2"])
-    (problem,) = applied(tmp_path, way, wanted=wanted).problems
-    assert problem.message == "smart_group/Nord: 1 member was predicted, and the service lists 2"
-    assert len(way.asked) == 1
-    assert way.asked != ["/smart-groups/sg-1"]
 
 
 @pytest.mark.parametrize("from_file", [False, True])

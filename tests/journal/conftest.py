@@ -1,13 +1,100 @@
-"""A scene for each test."""
+"""One small project with a workspace that tells when something is about to be written to it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
+import httpx
 import pytest
+from laws.sandbox_project import TransportConnection
 
-from journal.journal_project import JournalProject
+from lmsconf.apply.run import execute
+from lmsconf.journal.journal_writer import Journal
+from lmsconf.journal.kept_runs import Retention
+from lmsconf.model.outcomes import ApplyReport
+from lmsconf.model.plan import Plan
+from lmsconf.project.settings import load_settings
+from lmsconf.sandbox.service import Sandbox
+from lmsconf.workspace.project_manifests import load_manifests
+from lmsconf.workspace.reader import WorkspaceReader
+
+BEGAN = datetime(2026, 6, 1, 8, 0, tzinfo=UTC)
+PROJECT = 'workspaces: {sandbox: {url: "sandbox:"}}\n'
+MANIFEST = """
+custom_fields:
+  - {name: Country, type: CHOICE, choices: [SE, "NO"]}
+groups:
+  - {name: Coaches}
+  - {name: "Lärare \\U0001F600"}
+  - {name: Mentors}
+smart_groups:
+  - {name: Nordics, conditions: [{field: Country, choices: [SE, "NO"]}]}
+"""
+CALLS = 5
+
+KEEP_ALL = Retention(keep=1000, settle=30.0)
+
+
+class ObservedSandbox(Sandbox):
+    """A workspace in memory. `arrives` hears of each writing operation before it is done."""
+
+    arrives: Callable[[str], None] = staticmethod(lambda operation: None)
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        operation, _ = self.spec.match_route(request.method, request.url.path) or (None, {})
+        if operation is not None and operation.writes:
+            self.arrives(operation.id)
+        return super().handle_request(request)
+
+
+@dataclass
+class TickingClock:
+    """A clock that goes on by a second each time somebody looks."""
+
+    now: datetime = BEGAN
+
+    def __call__(self) -> datetime:
+        self.now += timedelta(seconds=1)
+        return self.now
+
+
+@dataclass
+class JournalProject:
+    """The project, its workspace, and what was seen of it."""
+
+    root: Path
+    sandbox: ObservedSandbox = field(default_factory=ObservedSandbox)
+
+    def __post_init__(self) -> None:
+        (self.root / "manifests").mkdir()
+        (self.root / "lmsconf.yaml").write_text(PROJECT, encoding="utf-8")
+        (self.root / "manifests" / "all.yaml").write_text(MANIFEST, encoding="utf-8")
+        settings = load_settings(self.root, None, {}, today=date(2026, 6, 1))
+        self.workspace = WorkspaceReader(
+            settings=settings, connection=TransportConnection(self.sandbox, self.sandbox.spec)
+        )
+
+    def plan(self) -> Plan:
+        return self.workspace.plan(load_manifests(self.workspace.settings), self.workspace.settings.policy)
+
+    def begin(self, plan: Plan, **more: Callable[[int], None]) -> Journal:
+        """A journal of the plan, by a clock that ticks."""
+        return Journal.begin(self.root, plan, meta={"commit": "9f3c"}, retention=KEEP_ALL, clock=TickingClock(), **more)
+
+    def applied(self) -> tuple[Plan, ApplyReport, Path]:
+        """The plan, carried out, and where its journal is."""
+        plan = self.plan()
+        with self.begin(plan) as journal:
+            report = execute(self.workspace, plan, meta={}, journal=journal)
+        return plan, report, journal.path
+
+    @property
+    def writes(self) -> list[str]:
+        """The writing operations that the workspace saw."""
+        return [logged.operation for logged in self.sandbox.log if logged.writes and logged.operation]
 
 
 @pytest.fixture

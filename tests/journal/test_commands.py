@@ -1,23 +1,33 @@
-"""`lmsconf apply` with its lock and journal, and `lmsconf runs`, as they are typed."""
+"""`lmsconf apply` with its lock and journal, `lmsconf runs`, and one run at a time for each workspace of a project."""
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import platform
+import signal
+import stat
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from journals import runs_of
 from json_schemas import schema_validator
+from waiting import HANGS
 
-from journal.journal_project import CALLS, MANIFEST
+from journal.conftest import BEGAN, CALLS, MANIFEST
 from lmsconf.cli import app
 from lmsconf.cli.run_command import run_command_line
-from lmsconf.errors import ExitCode
+from lmsconf.errors import ExitCode, LmsconfError
 from lmsconf.journal.journal_folder import encode_line
-from lmsconf.journal.local_lock import hold_lock
+from lmsconf.journal.journal_reader import PendingWrites, find_pending_writes, wait_for_pending_writes
+from lmsconf.journal.local_lock import WorkspaceLocked, hold_lock
+from lmsconf.model.canonical_json import Json
 from lmsconf.sandbox.serve import Server, serve
 from lmsconf.sandbox.service import Sandbox
 
@@ -171,3 +181,223 @@ def test_the_embedded_workspace_needs_no_wait(
     crash(tmp_path, "sandbox:box.db", datetime.now(UTC))
     assert lmsconf("--workspace", "box", "apply", "--auto-approve") == ExitCode.OK
     assert "cut short" not in capsys.readouterr().err
+
+
+# One run at a time, for each workspace of a project.
+
+
+HOLD = "import sys; from pathlib import Path; from lmsconf.journal.local_lock import hold_lock\n" \
+       "with hold_lock(Path(sys.argv[1]), sys.argv[2]): print('held', flush=True); sys.stdin.read()"  # fmt: skip
+
+
+@contextmanager
+def holder(root: Path, workspace: str) -> Iterator[subprocess.Popen[str]]:
+    """Another process that holds the lock until it is ended."""
+    command = [sys.executable, "-c", HOLD, str(root), workspace]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def test_the_second_is_told_who_has_it(tmp_path: Path) -> None:
+    """While one has it, another gets an error with exit 1 that names the process, its host and since when."""
+    first = hold_lock(tmp_path, "production", clock=lambda: BEGAN)
+    with first, pytest.raises(WorkspaceLocked) as held, hold_lock(tmp_path, "production"):
+        pytest.fail("two have it")
+    who = f"process {os.getpid()} on {platform.node()}, since 2026-06-01T08:00:00Z"
+    assert held.value.message == f"another run is applying to the workspace production: {who}"
+    assert held.value.exit == ExitCode.ERROR
+    assert held.value.hint
+
+
+def test_it_holds_between_processes_and_goes_with_them(tmp_path: Path) -> None:
+    """A lock of another process holds; when that process is killed, nothing is left to be cleaned up."""
+    with holder(tmp_path, "production") as process:
+        with pytest.raises(WorkspaceLocked, match=f"process {process.pid} "), hold_lock(tmp_path, "production"):
+            pytest.fail("two have it")
+        process.send_signal(signal.SIGKILL)
+        process.wait(HANGS)
+        with hold_lock(tmp_path, "production"):
+            pass
+
+
+def test_it_goes_when_the_run_fails(tmp_path: Path) -> None:
+    """An error in a run gives the lock back."""
+    with pytest.raises(LmsconfError, match="in between"), hold_lock(tmp_path, "production"):
+        raise LmsconfError("in between")
+    with hold_lock(tmp_path, "production"):
+        pass
+
+
+@pytest.mark.parametrize("other", ["staging", "../production", "production/x", "x" * 500, "..", "Åre"])
+def test_each_workspace_has_its_own(tmp_path: Path, other: str) -> None:
+    """Whatever a workspace is called, it has a lock of its own, which is a file in the private folder."""
+    with hold_lock(tmp_path, "production"), hold_lock(tmp_path, other):
+        folder = tmp_path / ".lmsconf"
+        found = [path for path in folder.iterdir() if path.suffix == ".lock"]
+        assert len(found) == 2
+        assert {stat.S_IMODE(path.stat().st_mode) for path in found} == {0o600}
+        assert [path.name for path in tmp_path.iterdir()] == [".lmsconf"]
+
+
+def test_a_lock_that_says_nothing_holds_all_the_same(tmp_path: Path) -> None:
+    """Who took it may not have written who it is yet; then the error says only that it is held."""
+    with hold_lock(tmp_path, "production"):
+        (tmp_path / ".lmsconf" / "production.lock").write_text('{"pid": 1', encoding="utf-8")
+        with pytest.raises(WorkspaceLocked) as held, hold_lock(tmp_path, "production"):
+            pytest.fail("two have it")
+    assert held.value.message == "another run is applying to the workspace production"
+
+
+def test_a_lock_that_cannot_be_written_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a full disk a run ends before anything is sent: with exit 1, and the file and the reason in the message."""
+
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "pwrite", full)
+    refused = pytest.raises(LmsconfError, match=r"production\.lock.*No space left")
+    with refused as error, hold_lock(tmp_path, "production"):
+        pytest.fail("it was taken")
+    assert error.value.exit == ExitCode.ERROR
+
+
+def test_a_link_is_not_followed(tmp_path: Path) -> None:
+    """A lock file that leads elsewhere is refused, and nothing is written there."""
+    with hold_lock(tmp_path, "staging"):
+        pass
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.write_text("as it was", encoding="utf-8")
+    (tmp_path / ".lmsconf" / "production.lock").symlink_to(elsewhere)
+    with pytest.raises(LmsconfError, match=r"production\.lock"), hold_lock(tmp_path, "production"):
+        pytest.fail("it was taken")
+    assert elsewhere.read_text(encoding="utf-8") == "as it was"
+
+
+# After a crash, the next run waits until what was in flight has arrived or never will.
+
+
+URL = "https://lms.example/api"
+STAGING = "https://staging.example/api"
+SETTLE = 30.0
+
+
+def at(seconds: float) -> datetime:
+    return BEGAN + timedelta(seconds=seconds)
+
+
+def event(name: str, seconds: float, **more: Json) -> bytes:
+    return encode_line({"event": name, "at": at(seconds).isoformat(), **more})
+
+
+def opening(seconds: float, url: str = URL) -> bytes:
+    return event(
+        "run", seconds, format="lmsconf.journal/1", digest="ab", workspace="w", url=url, tool="1", calls=2, meta={}
+    )
+
+
+def intent(seconds: float, call: str) -> bytes:
+    return event("intent", seconds, call=call, address=f"group/{call}", operation="manual-groups.create", people=[])
+
+
+def outcome(seconds: float, call: str, status: str, operation: str = "manual-groups.create") -> bytes:
+    more: dict[str, Json] = {"status": status, "reason": None, "id": None}
+    return event("outcome", seconds, call=call, address=f"group/{call}", operation=operation, people=[], **more)
+
+
+CRASHED = [opening(0), intent(1, "c1"), intent(4, "c2"), intent(6, "c3"), outcome(7, "c3", "done", "groups.rename")]
+MADE = [opening(0), intent(1, "c1"), outcome(2, "c1", "done"), intent(2, "c2"), outcome(5, "c2", "failed")]
+SEEN = event("end", 8, exit=5, verified="all", converged=False, seen=True)
+UNSEEN = event("end", 8, exit=6, verified="all", converged=False, seen=False)
+
+
+def keep(root: Path, lines: list[bytes], name: str = "20260601T080000Z-ab", url: str = URL) -> None:
+    folder = runs_of(root, url)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}.jsonl").write_bytes(b"".join(lines))
+
+
+@pytest.mark.parametrize(
+    ("now", "seconds"),
+    [(4, 30), (10, 24), (33.75, 0.25), (34, None), (3600, None), (-3600, 30)],
+    ids=["at once", "soon", "almost", "just over", "long ago", "a clock that was set back"],
+)
+def test_the_wait_ends_when_the_youngest_is_too_old(tmp_path: Path, now: float, seconds: float | None) -> None:
+    """What is left of the settling time of the call that was sent last; never longer than the settling time."""
+    keep(tmp_path, CRASHED)
+    found = find_pending_writes(tmp_path, URL, now=at(now), settle_seconds=SETTLE)
+    assert (found and found.seconds) == seconds
+    assert found is None or found.calls == 2
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [*MADE, SEEN],
+        [*CRASHED, outcome(8, "c1", "failed"), outcome(9, "c2", "done", "groups.rename")],
+        [opening(0)],
+        [b""],
+    ],
+    ids=["it saw all that it made", "it made nothing", "nothing was sent", "an empty file"],
+)
+def test_no_wait_for_what_cannot_arrive(tmp_path: Path, lines: list[bytes]) -> None:
+    """A run that saw what it made, or that had nothing in flight, is not waited for."""
+    keep(tmp_path, lines)
+    assert find_pending_writes(tmp_path, URL, now=at(10), settle_seconds=SETTLE) is None
+
+
+@pytest.mark.parametrize("lines", [MADE, [*MADE, UNSEEN]], ids=["cut short", "ended"])
+def test_what_was_made_and_not_seen_may_not_show_yet(tmp_path: Path, lines: list[bytes]) -> None:
+    """A service may list new things late: planned too early, they would be made once more."""
+    keep(tmp_path, lines)
+    found = find_pending_writes(tmp_path, URL, now=at(10), settle_seconds=SETTLE)
+    assert found is not None
+    assert found.seconds == 22
+    assert str(found) == (
+        "The run 20260601T080000Z-ab made 1 thing that it could not read back afterwards. Waiting 22 s before "
+        "looking at the "
+        "workspace, because what was created may not be readable yet."
+    )
+
+
+def test_a_call_whose_answer_never_came_is_in_flight(tmp_path: Path) -> None:
+    """Also where the run has ended, as after a SIGTERM in the middle of looking for it."""
+    keep(tmp_path, [opening(0), intent(1, "c1"), outcome(3, "c1", "in_flight"), SEEN])
+    found = find_pending_writes(tmp_path, URL, now=at(10), settle_seconds=SETTLE)
+    assert found is not None
+    assert (found.calls, found.seconds) == (1, 21)
+
+
+def test_a_run_that_cannot_be_told_is_waited_for(tmp_path: Path) -> None:
+    """Where the first line is lost, the workspace may be this one."""
+    keep(tmp_path, [CRASHED[0][:20], b"\n", *CRASHED[1:]])
+    assert find_pending_writes(tmp_path, URL, now=at(10), settle_seconds=SETTLE) is not None
+
+
+def test_other_workspaces_do_not_hide_it(tmp_path: Path) -> None:
+    """The last run on this workspace counts, however many on others came after; one that came after on this counts."""
+    keep(tmp_path, CRASHED)
+    keep(tmp_path, [opening(8, STAGING)], "20260601T080008Z-cd", STAGING)
+    assert find_pending_writes(tmp_path, STAGING, now=at(10), settle_seconds=SETTLE) is None
+    assert find_pending_writes(tmp_path, URL, now=at(10), settle_seconds=SETTLE) is not None
+    # It waited itself before it began, so what was before it has settled.
+    keep(tmp_path, [opening(9), SEEN], "20260601T080009Z-ef")
+    assert find_pending_writes(tmp_path, URL, now=at(10), settle_seconds=SETTLE) is None
+
+
+def test_it_says_how_long_and_why(tmp_path: Path) -> None:
+    """Before it waits, it tells the run, the calls and the seconds; without a reason it neither tells nor waits."""
+    keep(tmp_path, CRASHED)
+    told: list[PendingWrites] = []
+    slept: list[float] = []
+    wait_for_pending_writes(tmp_path, URL, SETTLE, notify=told.append, clock=lambda: at(10.5), sleep=slept.append)
+    wait_for_pending_writes(tmp_path, URL, SETTLE, notify=told.append, clock=lambda: at(60), sleep=slept.append)
+    assert slept == [23.5]
+    assert list(map(str, told)) == [
+        "The run 20260601T080000Z-ab ended with 2 calls in flight. Waiting 24 s before looking at the "
+        "workspace, because what was sent may still arrive."
+    ]

@@ -18,7 +18,7 @@ from flow.shell import lmsconf as command
 from journals import runs_of
 
 import lmsconf
-from journal.journal_project import JournalProject
+from journal.conftest import JournalProject
 from lmsconf.apply.run import execute
 from lmsconf.documents import report_file
 from lmsconf.documents.plan_file import plan_digest

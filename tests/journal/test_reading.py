@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from journals import runs_of
 
-from journal.journal_project import CALLS, KEEP_ALL, JournalProject
+from journal.conftest import CALLS, KEEP_ALL, JournalProject
 from lmsconf.errors import LmsconfError
 from lmsconf.journal.journal_folder import decode_line, encode_line, runs_folder
 from lmsconf.journal.journal_reader import find_run, parse_journal, read_headers, read_runs, run_names

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from journal.journal_project import CALLS, KEEP_ALL, JournalProject
+from journal.conftest import CALLS, KEEP_ALL, JournalProject
 from lmsconf.apply.events import ApplyProgress
 from lmsconf.apply.run import execute
 from lmsconf.documents.plan_file import plan_digest

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from laws.model import Model
-from laws.model_values import EVERYONE, GROUP, SMART_GROUP, USER, Group, Person, Said, Target
+from laws.model import EVERYONE, GROUP, SMART_GROUP, USER, Group, Model, Person, Said, Target
 
 APPLICATIONS: Final = ("achievements", "analyse", "create", "learn", "follow-up")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import ClassVar, Final, TypeVar, cast
 from urllib.parse import urlencode
 
@@ -14,30 +14,41 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from laws.hypothesis_profile import tried
-from laws.model import Model, Refused
-from laws.model_values import EVERYONE, GROUP, SMART_GROUP, Said
+from laws.model import EVERYONE, GROUP, SMART_GROUP, Model, Refused, Said
 from laws.model_views import APPLICATIONS, Views, page
-from laws.strategies import (
-    choice_names,
-    details,
-    emails,
-    field_names,
-    kinds,
-    languages,
-    metadata,
-    mostly,
-    names,
-    parts,
-    times,
-    written_languages,
-    written_metadata,
-    written_names,
-)
 from lmsconf.api.spec import ApiSpec
 from lmsconf.sandbox.seed import fill_workspace
 from lmsconf.sandbox.service import Sandbox
 
 pytestmark = pytest.mark.sampled(day=1, gate=3)  # minutes in all
+
+names = st.sampled_from(["Coaches", "coaches", "Åre | 100 %", "Straße", ""])
+field_names = st.sampled_from(["Unit", "Badge", "Åre"])
+emails = st.sampled_from(["anna@x.example", "ANNA@x.example", "bo@x.example", "cy@x.example", "åse@x.example", "none"])
+languages = st.sampled_from(["sv", "no", "uk", "SV"])
+parts = st.sampled_from(["", "a", "ANNA", "åre", "strasse", "%", "_"])
+written_names = {"firstName": names, "lastName": names}
+metadata = st.dictionaries(st.sampled_from(["unit", "cost"]), st.sampled_from(["7", "ø"]))
+written_languages = st.fixed_dictionaries({"language": languages})
+written_metadata = st.fixed_dictionaries({"metadata": metadata})
+times = st.sampled_from([None, "2025-12-31T23:00:00Z", "2026-01-01T02:00:00+01:00", "2026-02-01T00:00:00Z", "soon"])
+kinds = st.sampled_from([GROUP, SMART_GROUP])
+choice_names = st.lists(st.sampled_from(["East", "West", "Öst"]), max_size=3)
+details = st.fixed_dictionaries(
+    {},
+    optional={
+        "description": st.sampled_from(["Where", "", None]),
+        "isHidden": st.booleans(),
+        "isLocked": st.booleans(),
+        "isOptional": st.booleans(),
+    },
+)
+
+
+def mostly(ids: Iterable[str]) -> st.SearchStrategy[str]:
+    """One of the ids, and now and then one that nothing has."""
+    return st.sampled_from([*list(ids) * 9, "none"])
+
 
 NOW: Final = 1_767_225_600_000  # 2026-01-01T00:00:00Z
 HOUR: Final = 3_600_000

@@ -477,17 +477,6 @@ def test_a_lock_that_does_not_show_is_taken_away_again() -> None:
     assert day.groups() == []
 
 
-@pytest.mark.parametrize(("times", "is_known"), [(2, True), (3, False)])
-def test_a_listing_that_is_not_whole_is_read_three_times(times: int, is_known: bool) -> None:
-    """Locks of other runs come and go; what cannot be read whole at last is not taken for no lock."""
-    day = ClockedWorkspace(Fault(operation="manual-groups.list", status=404, times=times))
-    if is_known:
-        assert day.smith().list_locks() == []
-    else:
-        with pytest.raises(LmsconfError, match="cannot tell whether another run has locked the workspace"):
-            day.smith().list_locks()
-
-
 def test_a_lock_goes_when_the_wait_for_it_is_cut_short() -> None:
     """Ctrl-C before the lock shows, and a list that cannot be read any more: both take it away."""
     day = ClockedWorkspace()
@@ -630,14 +619,6 @@ def test_the_reserved_name_is_no_resource(tmp_path: Path) -> None:
     refused = project(tmp_path / "other", f'groups: [{{name: "{LOCK_PREFIX}x"}}]\n')
     problems = load_manifests(refused).problems
     assert [problem.code for problem in problems] == ["manifest/reserved"]
-
-
-def test_locks_that_cannot_be_read_whole_stop_the_run() -> None:
-    """A list of groups that may lack a lock is not believed."""
-    day = ClockedWorkspace(Fault(operation="manual-groups.list", status=404, times=9))
-    with pytest.raises(LmsconfError, match="cannot tell whether"), day.smith().hold(LOCK_TERMS):
-        pass
-    assert day.groups() == []
 
 
 def test_the_commands(tmp_path: Path) -> None:

@@ -4,8 +4,7 @@
     reference_apply  one reference with its sandbox, its plan, and how it ends when nothing goes wrong
     network          the way to the sandbox, on which a schedule strikes
     request_faults   everything that can happen to a request, as values, and a journal whose process dies
-    canaries         words that nothing which is given away may hold
-    workspace_state  what the workspace holds, in names, and how two states differ
+    workspace_state  what the workspace holds, in names, how two states differ, and words nobody may give away
     run_schedule     runs a schedule, runs again, judges how it ended, and counts
 
 `python -m tests.simulation REFERENCE KIND CALL` plays one schedule and prints its requests.

@@ -28,11 +28,10 @@ from lmsconf.workspace.project_manifests import load_manifests
 from lmsconf.workspace.reader import WaitClock as RunClock
 from lmsconf.workspace.reader import WorkspaceReader
 
-from .canaries import TOKEN
 from .network import BEGIN, Clock, Network
 from .references import REFERENCES, seed, yaml_lines
 from .request_faults import Calm, Script
-from .workspace_state import Portrait, ids, portrait
+from .workspace_state import TOKEN, Portrait, ids, portrait
 
 _PROJECT: Final = """
 workspaces: {sandbox: {url: "sandbox:"}}

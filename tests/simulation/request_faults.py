@@ -17,7 +17,7 @@ from lmsconf.journal.kept_runs import Retention
 from lmsconf.model.calls import Call
 from lmsconf.model.outcomes import CallOutcome
 
-from .canaries import SAID
+from .workspace_state import SAID
 
 _PORTAL: Final = f"<!doctype html><title>Sign in</title><p>Please sign in to the network: {SAID}</p>".encode()
 

@@ -23,7 +23,6 @@ from lmsconf.journal.journal_reader import wait_for_pending_writes
 from lmsconf.model.outcomes import ApplyReport, CallOutcome
 from lmsconf.model.plan import Plan
 
-from .canaries import RunOutputs
 from .network import LoggedRequest
 from .reference_apply import ReferenceApply, alone, scene
 from .request_faults import (
@@ -39,7 +38,7 @@ from .request_faults import (
     Storm,
     at_call,
 )
-from .workspace_state import Difference, Duplicate, compare, delete_idle, twins
+from .workspace_state import Difference, Duplicate, RunOutputs, compare, delete_idle, twins
 
 RERUNS: Final = 2
 _UNTIL_ALL_HAS_COME: Final = 1000.0
