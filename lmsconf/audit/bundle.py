@@ -18,8 +18,7 @@ from typing import Final, Protocol, TypeVar, cast
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lmsconf.audit.evidence_page import evidence_html
-from lmsconf.audit.run_entry import RunCopies, entry_order, run_entry
+from lmsconf.audit.run_entry import RunCopies, entry_order, evidence_html, run_entry
 from lmsconf.audit.signing import ENVELOPE, STATEMENT, SigningKey, envelope_text, statement_text
 from lmsconf.documents import plan_file, report_file
 from lmsconf.documents.document import TOOL, render_json

@@ -1,4 +1,4 @@
-"""What `evidence.json` states of a run, from the copies in the folder, and the hash chain of the runs."""
+"""What `evidence.json` states of a run, from the copies in the folder, the hash chain of the runs, and its page."""
 
 from __future__ import annotations
 
@@ -8,16 +8,20 @@ from typing import Final, cast
 
 from msgspec import Struct
 
-from lmsconf.documents.document import JsonObjectReader, object_json, parse_document
+from lmsconf.documents.document import JsonObjectReader, from_json, object_json, parse_document
 from lmsconf.documents.snapshot_file import snapshot_digest_json
 from lmsconf.errors import Problem
 from lmsconf.journal.journal_reader import parse_journal
 from lmsconf.model.canonical_json import Json
+from lmsconf.model.effects import PredictedTotals
 from lmsconf.model.recorded_run import JournalHeader, RecordedRun, RunEnding
 from lmsconf.model.time_formats import format_utc
+from lmsconf.render.effects_wording import totals_sentence
+from lmsconf.render.jinja import html_page
 
 FOLDER: Final = "runs"
-JOURNAL, PLAN, REPORT = "journal.jsonl", "plan.json", "report.json"
+FILES: Final = {"journal": "journal.jsonl", "plan": "plan.json", "report": "report.json"}
+"""What there are copies of → the name of the copy in the folder of its run."""
 
 
 class RunCopies(Struct, frozen=True, kw_only=True):
@@ -30,8 +34,13 @@ class RunCopies(Struct, frozen=True, kw_only=True):
 
     def files(self) -> dict[str, bytes]:
         """Return the content of each file by its path in the folder."""
-        held = {JOURNAL: self.journal, PLAN: _encoded(self.plan), REPORT: _encoded(self.report)}
-        return {f"{FOLDER}/{self.run}/{name}": content for name, content in held.items() if content is not None}
+        held = {"journal": self.journal, "plan": _encoded(self.plan), "report": _encoded(self.report)}
+        return {copy_path(self.run, name): content for name, content in held.items() if content is not None}
+
+
+def copy_path(run: str, name: str) -> str:
+    """Return the path of a copy below the folder of evidence. name: a key of FILES."""
+    return f"{FOLDER}/{run}/{FILES[name]}"
 
 
 def run_entry(copies: RunCopies) -> dict[str, Json]:
@@ -160,3 +169,20 @@ def head_findings(entries: Sequence[Entry], heads: Sequence[str]) -> Iterator[Pr
 
 def _finding(code: str, message: str) -> Problem:
     return Problem(code=code, message=message, hint="Ask for the folder again from where the runs were made.")
+
+
+def evidence_html(evidence: Mapping[str, Json]) -> str:
+    """Render the document `evidence.json` as a page. Raises ValueError for a document of another form."""
+    return html_page(
+        "evidence.html.j2",
+        evidence=evidence,
+        findings=list(chain_findings(cast("list[Entry]", evidence["runs"]))),
+        effects_sentence=_effects_sentence,
+        folder=FOLDER,
+        files=FILES,
+    )
+
+
+def _effects_sentence(effects: Json) -> str:
+    """Return what a plan predicted for people, in the words of plans."""
+    return totals_sentence(from_json(effects, PredictedTotals))

@@ -11,8 +11,15 @@ from typing import Final, cast
 from msgspec import Struct
 
 from lmsconf.audit.bundle import EVIDENCE, FORMAT, PAGE
-from lmsconf.audit.evidence_page import evidence_html
-from lmsconf.audit.run_entry import FOLDER, JOURNAL, PLAN, REPORT, RunCopies, chain_findings, head_findings, run_entry
+from lmsconf.audit.run_entry import (
+    FILES,
+    RunCopies,
+    chain_findings,
+    copy_path,
+    evidence_html,
+    head_findings,
+    run_entry,
+)
 from lmsconf.audit.signing import (
     ENVELOPE,
     STATEMENT,
@@ -221,12 +228,7 @@ def _compare_run(folder: _Folder, entry: Mapping[str, Json], *, whole: bool) -> 
     """Compare an entry with the copies of the run; return the paths of these copies."""
     at = JsonObjectReader(dict(entry))
     run, originals = at.text("run"), at.reader("originals")
-    has = {name: originals.json(name) is not None for name in ("journal", "plan", "report")}
-    paths = {
-        name: f"{FOLDER}/{run}/{file}"
-        for name, file in (("journal", JOURNAL), ("plan", PLAN), ("report", REPORT))
-        if has[name]
-    }
+    paths = {name: copy_path(run, name) for name in FILES if originals.json(name) is not None}
     held = {name: folder.contents[path] for name, path in paths.items() if path in folder.contents}
     for name in paths.keys() - held.keys():
         folder.found("evidence/missing", f"{paths[name]} is missing")
@@ -235,7 +237,7 @@ def _compare_run(folder: _Folder, entry: Mapping[str, Json], *, whole: bool) -> 
             folder.found("evidence/forged", f"{paths[name]} is not the original that {EVIDENCE} names by its digest")
     for name in ("plan", "report"):
         recorded = at.maybe(f"recorded_{name}", at.text)
-        if has[name] and originals.text(name) != recorded:
+        if name in paths and originals.text(name) != recorded:
             folder.found(
                 "evidence/forged", f"the journal of {run} records another {name} than {EVIDENCE} names by its digest"
             )

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Final
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, UndefinedError
 from jinja2.environment import TemplateModule
 from jinja2.ext import Extension
 from markupsafe import Markup
@@ -44,16 +44,24 @@ _WORDING: Final[tuple[ModuleType, ...]] = (
 )
 
 
+class UnknownName(UndefinedError, ValueError):
+    """A template names what it was not given."""
+
+
 def html_page(template: str, /, **values: object) -> str:
     """Return the page of a template, without any file beside it; its policy allows its style and script by their hash.
 
-    values: what the template names. Raises jinja2.UndefinedError for a name that it does not know.
+    values: what the template names. Raises UnknownName for a name that is not among them.
     """
     style, script = _asset("page.css"), Markup("").join(map(_asset, ("theme.js", "people.js", "page.js")))
     policy = (
         f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; base-uri 'none'; form-action 'none'"
     )
-    page = html_environment().get_template(template).render(style=style, script=script, policy=policy, **values)
+    found = html_environment().get_template(template)
+    try:
+        page = found.render(style=style, script=script, policy=policy, **values)
+    except UndefinedError as missing:
+        raise UnknownName(missing.message) from missing
     return f"<!doctype html>\n{page}"
 
 

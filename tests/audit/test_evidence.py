@@ -120,7 +120,7 @@ def without_one(generator: random.Random) -> Callable[[list[dict[str, object]]],
 
 def rewrite(copy: Path, change: Callable[[list[dict[str, object]]], None]) -> None:
     """Change the runs as lmsconf would have written them: page, digests and statement follow."""
-    from lmsconf.audit.evidence_page import evidence_html
+    from lmsconf.audit.run_entry import evidence_html
     from lmsconf.audit.signing import statement_text
 
     document = json.loads((copy / "evidence.json").read_text())
