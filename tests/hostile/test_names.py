@@ -1,4 +1,4 @@
-"""Names that are the same to Unicode are one name; those that only look the same to a person are reported."""
+"""What others have written does no harm: long values are cut, unusable ids are not sent, saved files are private."""
 
 from __future__ import annotations
 
@@ -20,9 +20,6 @@ from lmsconf.sandbox.serve import Server
 from lmsconf.sandbox.service import Sandbox, SandboxResponse
 
 from . import active_content
-
-# Values that errors repeat are cut: what is wrong is told without handing on a text that may be somebody's secret.
-
 
 LONG = "k" * SHOWN + "S3cret" * 10
 PROJECT = "workspaces: {p: {url: 'sandbox:'}}\n"
