@@ -69,15 +69,6 @@ def test_what_is_stated_of_a_run(folder: Folder, written: Path) -> None:
         assert run["commit"]["reason"] == "the project is in no git repository"
 
 
-def test_the_state_after_a_run_is_that_before_the_next(tmp_path: Path) -> None:
-    """Where both read the same part and nobody changed anything in between, the digests are equal."""
-    steps = ("groups: [{name: Coaches, members: []}]\n", "groups: [{name: Coaches, members: [cy.dahl@acme.example]}]\n")
-    first, second = document(evidence(project_with_runs(tmp_path / "project", steps)))["runs"]
-    assert first["after"]["rows"] == second["before"]["rows"]
-    assert first["after"]["sha256"] == second["before"]["sha256"]
-    assert first["before"]["sha256"] != first["after"]["sha256"]
-
-
 def test_what_verify_says(written: Path) -> None:
     """Exactly what was looked at, and what an unsigned folder does not show."""
     ran = verified(written)
@@ -273,19 +264,6 @@ def test_a_broken_chain_is_told_when_the_evidence_is_written(tmp_path: Path) -> 
     assert "is not the one that" in ran.err
     assert "The chain of the runs is broken" in (folder.root / "evidence" / "index.html").read_text()
     assert verified(folder.root / "evidence").code == ExitCode.ERROR
-
-
-def test_whole_copies_are_the_originals(folder: Folder, tmp_path: Path) -> None:
-    """With `--people`, byte by byte; the evidence of one run has that run alone."""
-    run = names(folder)[1]
-    out = tmp_path / "whole"
-    assert command(folder.root, "evidence", run, "--people", "--out", str(out)).code == ExitCode.OK
-    for name, suffix in (("journal.jsonl", "jsonl"), ("plan.json", "plan.json"), ("report.json", "report.json")):
-        original = runs_of(folder.root) / f"{run}.{suffix}"
-        assert (out / "runs" / run / name).read_bytes() == original.read_bytes()
-    assert [path.name for path in (out / "runs").iterdir()] == [run]
-    assert verified(out).code == ExitCode.OK
-    assert "The files name people" in (out / "index.html").read_text()
 
 
 def test_a_run_without_plan_or_end_is_evidence_too(tmp_path: Path) -> None:

@@ -154,12 +154,6 @@ def test_a_key_that_cannot_sign_is_refused(folder: Folder, tmp_path: Path, spoil
     assert not (folder.root / "none").exists()
 
 
-def test_a_public_key_is_asked_for_by_verify(folder: Folder, signed: Path) -> None:
-    """A private one is none."""
-    ran = verified(signed, "--key", str(folder.root / "key.pem"))
-    assert (ran.code, "is not an Ed25519 public key" in ran.err) == (ExitCode.ERROR, True)
-
-
 # A folder of evidence that did not ask for people names nobody, in no file and no file name.
 
 
@@ -392,14 +386,6 @@ def test_a_run_whose_plan_is_not_kept_is_found_by_its_calls(tmp_path: Path) -> N
         (one,) = history(history_folder, asked)["changes"]
         assert (one["address"], one["change"], one["result"]) == ("group/A", None, "done")
         assert "is not kept" in one["why_no_plan"]
-
-
-def test_people_are_masked(history_folder: Folder) -> None:
-    """With `--mask-people`, also in the values and in what was asked."""
-    ran = command(history_folder.root, "--mask-people", "history", "bo.ek@acme.example")
-    assert ran.code == ExitCode.OK
-    assert "acme.example" not in ran.out
-    assert "person 1" in ran.out
 
 
 def test_a_workspace_can_be_chosen(history_folder: Folder) -> None:

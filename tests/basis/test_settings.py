@@ -194,18 +194,6 @@ def test_the_merged_branch_has_the_digest_of_the_pull_request(project: Project) 
     assert before != reviewed
 
 
-def test_a_consent_and_a_date_are_in_no_digest(project: Project) -> None:
-    """The plan that was reviewed is the one that a consent lets pass."""
-    project.write(EMPTIED)
-    reviewed = document(project)["digest"]
-    project.write_options(BASE + "plans: {valid_for: 1d}\n")
-    with (project.root / "lmsconf.yaml").open("a") as file:
-        file.write("ignore: [{address: group/Q, reason: r, until: 2999-01-01}]\n")
-    one = document(project)["digest"]
-    project.write_options(BASE.replace("{deletes: 1", "{removals: 20") + "ignore: [{address: group/Q, reason: s}]\n")
-    assert document(project)["digest"] == one != reviewed
-
-
 def test_saved_measures_are_judged_under_the_stricter_limits(project: Project) -> None:
     """Those of the file, or those at hand: loosening the project file afterwards lifts nothing."""
     project.write_options("")
@@ -220,18 +208,6 @@ def test_saved_measures_are_judged_under_the_stricter_limits(project: Project) -
     assert lmsconf(project.root, "apply", "plan.json").code == ExitCode.BLOCKED
     project.write_options("guards: off\n")
     assert lmsconf(project.root, "apply", "plan.json").code == ExitCode.OK
-
-
-def test_a_new_project_is_compared_with_the_defaults(tmp_path: Path) -> None:
-    """Where the base has no project file, what is weaker than the defaults stands there, and guards are theirs."""
-    made = Project(tmp_path, SEED, "guards: off\n")
-    made.write(EMPTIED)
-    (tmp_path / "other").write_text("x")
-    for words in (("init", "-q", "-b", "main"), ("add", "other"), ("commit", "-q", "-m", "x")):
-        git(made, *words)
-    found = document(made, "--trust-project", "url,dialect")
-    assert [one["name"] for one in found["summary"]["blocked"]] == ["removals"]
-    assert {"guards.removals", "guards.answers"} <= {one["path"] for one in found["settings_changed"]}
 
 
 DECLARED = """

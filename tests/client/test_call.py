@@ -58,44 +58,6 @@ def test_a_call_is_one_request_as_described() -> None:
     assert request.content == '{"name":"Säljare"}'.encode()
 
 
-@pytest.mark.parametrize(
-    ("method", "body", "length", "type"),
-    [
-        ("GET", None, None, None),
-        ("DELETE", None, None, None),
-        ("DELETE", {}, "2", "application/json"),
-        ("POST", None, "0", None),
-        ("POST", {}, "2", "application/json"),
-    ],
-)
-def test_a_request_says_how_long_its_body_is(method: str, body: object, length: str | None, type: str | None) -> None:
-    """A write without a body has one of no bytes; a read and a deletion without one have none."""
-    network = Network(raw(200))
-    client(network=network).send(method, "/groups/g", body=body)
-    headers = network.requests[0].headers
-    assert (headers.get("content-length"), headers.get("content-type")) == (length, type)
-
-
-def test_queries_are_written_as_the_service_reads_them() -> None:
-    """None is left out, booleans are true and false, a list is one pair an item, everything else is encoded."""
-    network = Network(said(200, {"courses": []}))
-    client(network=network).call(
-        "content.list", query={"groupIds[]": ["a&b", "c"], "skip": 0, "limit": None, "onlySellable": True}
-    )
-    assert network.requests[0].url.query == b"groupIds%5B%5D=a%26b&groupIds%5B%5D=c&skip=0&onlySellable=true"
-
-
-def test_a_delete_carries_its_body() -> None:
-    """DELETE /content/targets sends its three names as JSON."""
-    network = Network(raw(204))
-    body = {"targetId": "g", "targetType": "GROUP", "contentId": "c"}
-    assert client(network=network).call("content-targets.delete", body=body) is None
-    assert (network.requests[0].method, network.requests[0].content) == (
-        "DELETE",
-        b'{"targetId":"g","targetType":"GROUP","contentId":"c"}',
-    )
-
-
 @pytest.mark.parametrize("page", [b"<!doctype html><title>Sign in</title>", b"\n <html>"])
 def test_a_page_is_no_success(page: bytes) -> None:
     """Where nothing is answered, a page for people means that the service may never have heard of the call."""
@@ -134,25 +96,6 @@ def test_misuse_is_told_before_anything_is_sent(operation: str, given: dict[str,
     with pytest.raises(ValueError, match=reason):
         client(network=network).call(operation, **given)
     assert network.requests == []
-
-
-@pytest.mark.parametrize(
-    ("headers", "reason"),
-    [
-        ({"X-Other": "u"}, r"certificates\.status has no header \['X-Other'\]"),
-        ({"Service-Calling-User-Id": "u\r\nX-Other: v"}, r"cannot be the header Service-Calling-User-Id"),
-        ({"Service-Calling-User-Id": "ü"}, r"cannot be the header Service-Calling-User-Id"),
-    ],
-)
-def test_a_header_that_an_operation_lacks_is_not_sent(headers: dict[str, str], reason: str) -> None:
-    """Nor a value that would end the header's line, or that HTTP cannot write."""
-    network = Network(said(200, {}))
-    by = client(network=network)
-    with pytest.raises(ValueError, match=reason):
-        by.call("certificates.status", path={"progressId": "p"}, headers=headers)
-    assert network.requests == []
-    by.call("certificates.status", path={"progressId": "p"}, headers={"Service-Calling-User-Id": "u"})
-    assert network.requests[0].headers["Service-Calling-User-Id"] == "u"
 
 
 def test_a_planned_call_is_sent_as_it_stands() -> None:
@@ -229,12 +172,6 @@ def test_a_redirect_that_cannot_be_read_is_a_lost_answer() -> None:
     with pytest.raises(WriteOutcomeUnknown):
         perform(client(network=network), WRITE)
     assert len(network.requests) == 1
-
-
-def test_what_no_operation_describes_can_be_sent() -> None:
-    """Without an operation any path goes, and the JSON of the answer comes back."""
-    assert client(said(200, [1])).send("GET", "/analyse/new", query={"a": 1}) == [1]
-    assert client(raw(200)).send("POST", "/auth", body={"userId": "u"}) is None
 
 
 @pytest.mark.parametrize(

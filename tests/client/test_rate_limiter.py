@@ -48,23 +48,6 @@ def test_a_limit_holds_from_the_first_request(limit: float) -> None:
     assert len([gap for gap in gaps if gap > 1 / limit + 1e-9]) == 1
 
 
-def test_who_waits_is_served_in_turn() -> None:
-    """A refusal puts off all who wait, in the order in which they came: nobody is overtaken by a later one."""
-    clock = VirtualThreads()
-    shared = RateLimiter(1.0, clock=clock, sleep=clock.sleep)
-    served: list[int] = []
-
-    def worker(number: int) -> None:
-        clock.sleep(number / 100)
-        assert shared.wait_turn(lambda: 60.0)
-        served.append(number)
-        if number in (2, 4):
-            shared.record_rate_limited(clock.time, None)
-
-    clock.run([partial(worker, number) for number in range(8)])
-    assert served == list(range(8))
-
-
 @pytest.mark.parametrize(("told", "waited"), [(None, 1 / 20), (0.0, 0.0), (3.0, 3.0)])
 def test_after_a_refusal_the_next_request_waits(told: float | None, waited: float) -> None:
     """As long as the service says; where it says nothing, for one turn at the rate that was learnt."""
@@ -112,19 +95,6 @@ def test_nobody_waits_in_vain_for_a_time_that_the_service_named(left: float) -> 
     assert clock.waits == []
 
 
-def test_a_turn_far_away_ends_no_run() -> None:
-    """Where many wait for a slow service, the last one waits as long as the run does, and looks again meanwhile."""
-    clock = Clock()
-    slow = rate_limiter(clock, 0.1)
-    assert slow.wait_turn(lambda: 60.0)
-    left = iter([3.0, 3.0, 60.0, 60.0, 60.0, 60.0, 60.0, 60.0, 60.0])
-    assert slow.wait_turn(lambda: next(left))
-    assert clock.time == pytest.approx(1_010.0)
-    end = clock.time + 3.0
-    assert not slow.wait_turn(lambda: end - clock.time)
-    assert clock.time == pytest.approx(end)
-
-
 @pytest.mark.parametrize("status", [429, 503])
 def test_clients_report_to_their_rate_limiter(status: int) -> None:
     """A client that is refused slows the others of its run down."""
@@ -137,31 +107,6 @@ def test_clients_report_to_their_rate_limiter(status: int) -> None:
     told.call("manual-groups.members", path={"groupId": "g"})
     other.call("manual-groups.members", path={"groupId": "g"})
     assert clock.waits == [4.0, pytest.approx(1 / 30, rel=0.05)]
-
-
-def test_a_service_with_a_limit_is_served_to_the_end() -> None:
-    """Two hundred reads against four hundred a second and a bucket of ten all come through, with few refusals."""
-    clock, refused, answers = VirtualThreads(), [0], []
-    bucket = [10.0, clock.time]
-
-    def answer(_: httpx.Request) -> httpx.Response:
-        clock.sleep(0.001)
-        bucket[:] = [min(10.0, bucket[0] + 400.0 * (clock.time - bucket[1])), clock.time]
-        if bucket[0] < 1:
-            refused[0] += 1
-            return said(429)
-        bucket[0] -= 1
-        return FINE
-
-    shared, network, todo = RateLimiter(clock=clock, sleep=clock.sleep), Network(answering=answer), iter(range(200))
-
-    def worker() -> None:
-        with Client("http://sandbox", CANARY, transport=network, retry=clock.retry(), rate_limiter=shared) as by:
-            answers.extend(by.call("manual-groups.members", path={"groupId": "g"}) for _ in todo)
-
-    clock.run([worker] * 4)
-    assert answers == [{"userIds": []}] * 200
-    assert 0 < refused[0] < 40
 
 
 def test_an_error_of_one_call_slows_nobody() -> None:

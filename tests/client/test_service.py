@@ -226,43 +226,6 @@ def test_misuse_is_told_before_anything_is_sent(call: Call, message: str) -> Non
     assert network.requests == []
 
 
-def test_a_list_is_checked_as_a_whole_before_its_first_part_is_sent() -> None:
-    """People are added to a group in batches, and none of them where an id is empty."""
-    network = Network(raw(204))
-    with pytest.raises(ValueError, match="must not be empty"):
-        service(network=network).groups.add_members("g", [*map(str, range(500)), ""])
-    assert network.requests == []
-
-
-def test_values_are_checked_under_the_descriptions_names() -> None:
-    """Whatever the dialect calls them, and in whatever shape it sends them."""
-    dialect: dict[str, str | int] = {
-        "analytics.contentName": "title",
-        "users.update-custom-field-choice.wrapper": "answers",
-    }
-    network = Network(said(200, {}))
-    given = service(network=network, dialect=dialect)
-    with pytest.raises(ValueError, match="contentName must be string, not int"):
-        given.analytics.statistics(content_name=5)
-    with pytest.raises(ValueError, match="choice: f must be string or null, not int"):
-        given.users.update_custom_field_choice("u", choice={"f": 5})
-    assert network.requests == []
-
-
-def test_only_ids_and_filters_may_not_be_empty() -> None:
-    """An empty description or filter text is a value, and so is an empty list in what is written."""
-    network = Network(said(200, {"customFieldId": "f", "users": [], "groupId": "g"}))
-    by = service(network=network)
-    by.custom_fields.create("A", "TEXT", description="")
-    by.users.list(filter="")
-    by.groups.create("A", member_ids=[])
-    assert [sent(request) for request in network.requests] == [
-        {"name": "A", "type": "TEXT", "description": ""},
-        None,
-        {"name": "A", "memberIds": []},
-    ]
-
-
 @pytest.mark.parametrize(
     ("dialect", "text"),
     [
@@ -276,14 +239,6 @@ def test_a_wrong_dialect_says_what_is_wrong(dialect: dict[str, str | int], text:
     with pytest.raises(ProblemsFound) as caught:
         Service.at("https://lms.example/api", CANARY, dialect=dialect)
     assert str(caught.value) == text
-
-
-def test_an_update_of_nothing_is_misuse() -> None:
-    """A rule of the description that has no wording of its own is told in the validator's words, without the value."""
-    network = Network(raw(204))
-    with pytest.raises(ValueError, match=r"users\.update-fullname must contain at least 1 properties"):
-        service(network=network).users.update_fullname("u")
-    assert network.requests == []
 
 
 def test_a_service_closes_its_connection() -> None:

@@ -317,13 +317,6 @@ def test_what_takes_away_goes_last_and_what_may_be_refused_first(planning: PlanC
     assert planning.problems == []
 
 
-def test_a_risk_that_waits_for_something_has_no_precedence(planning: PlanContext) -> None:
-    """It can be tried only when that is done, so it stands where it would without the risk."""
-    made = frozenset({Ref(A)})
-    work = [(C, [step(may_be_refused=True, uses=made)]), (A, [step(makes=made)]), (B, [step()])]
-    assert on(order_calls(planning, work, KINDS)) == [A, B, C]
-
-
 def test_an_id_to_come_has_to_come(planning: PlanContext) -> None:
     """A call of the plan makes it, or it is an error that names what to plan too; wherever it stands."""
     body = {"userIds": ["u", {Ref(D): [Ref(B)]}]}
@@ -358,16 +351,6 @@ def test_what_would_better_wait_is_made_at_once_where_all_would_wait(planning: P
     assert "it is named by group/B, and" in problem.message
     planning.problems.clear()
     assert on(order_calls(planning, [(FIELD, [field]), (B, [step(releases=b)])], KINDS)) == [B, FIELD]
-    assert planning.problems == []
-
-
-def test_what_only_follows_another_call_does_not_wait_for_it_in_a_circle(planning: PlanContext) -> None:
-    """It may be sent at once, and nothing is reported; without a circle it waits."""
-    a, b = frozenset({Ref(A)}), frozenset({Ref(B)})
-    first, second = step(makes=a, follows=b), step(uses=a, releases=b)
-    calls = order_calls(planning, [(A, [first]), (B, [second])], KINDS)
-    assert [(call.address, call.needs, call.may_be_refused) for call in calls] == [(A, (), False), (B, ("c1",), False)]
-    assert on(order_calls(planning, [(A, [first]), (B, [step(releases=b)])], KINDS)) == [B, A]
     assert planning.problems == []
 
 

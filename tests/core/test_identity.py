@@ -19,8 +19,6 @@ from lmsconf.kinds.shared.kind_names import resource_title
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.names import did_you_mean, matches_pattern, normalize_name, quote_name, suspicion
 from lmsconf.planner.address_patterns import (
-    ResolvedPattern,
-    nearest_addresses,
     resolve_pattern,
 )
 from lmsconf.planner.claim_matching import Claim, ClaimMatches, match_claims
@@ -70,27 +68,6 @@ def test_a_pin_that_is_not_live_tells_who_has_the_name() -> None:
     ]
     assert taken(found) == [None, None]
     assert found.broken == {0, 1}
-
-
-def test_a_chain_moves_up_by_one_name() -> None:
-    """Each takes the name that the one after it leaves; where the last one stays, all of them do."""
-    claims = [claim("A", "B"), claim("B", "C"), claim("C")]
-    assert taken(match_claims(claims, live("1 B", "2 C"))) == [None, "1", "2"]
-    claims = [claim("A", "B"), claim("B", "C"), claim("C", "D")]
-    assert taken(match_claims(claims, live("1 B", "2 C", "3 D"))) == ["1", "2", "3"]
-    assert codes(match_claims(claims, live("1 B", "2 C", "3 D"))) == []
-
-
-def test_a_circle_of_earlier_names_prints_who_would_become_whom() -> None:
-    """Each member gets the error with all ids to paste; who only leads into the circle gets none."""
-    claims = [claim("A", "B"), claim("B", "C"), claim("C", "A"), claim("D", "A")]
-    found = match_claims(claims, live("1 A", "2 B", "3 C", "4 D"))
-    circle = [problem for problem in found.problems if problem.code == "identity/circle"]
-    assert [problem.address for problem in circle] == ["group/A", "group/B", "group/C"]
-    for problem in circle:
-        assert 'group/A `id: "2"`' in (problem.hint or "") or "group/A `id: 2`" in (problem.hint or "")
-        assert 'group/C `id: "1"`' in (problem.hint or "") or "group/C `id: 1`" in (problem.hint or "")
-    assert taken(found) == [None, None, None, "4"]
 
 
 def test_a_creation_that_looks_like_another_names_it() -> None:
@@ -167,13 +144,6 @@ def test_a_creation_that_people_cannot_tell_from_another_is_warned_of(other: str
 def test_a_suggestion_that_looks_the_same_says_what_differs(name: str, hint: str) -> None:
     """The hint about an unknown name tells the characters only where a person cannot see the difference."""
     assert did_you_mean(name, ["Sales North"]) == f'Did you mean "Sales North"? {hint}'.strip()
-
-
-@pytest.mark.parametrize("char", ["\u2122", "\u2605", "\U0001f4da", "\U0001f9ea"])
-def test_a_symbol_tells_two_names_apart(char: str) -> None:
-    """A creation whose name differs from another only by a sign or an emoji is not warned of."""
-    assert problems([f"Sales {char}"], ["Sales"]) == []
-    assert problems(["Sales"], [f"Sales {char}"]) == []
 
 
 @pytest.mark.parametrize(
@@ -321,15 +291,6 @@ def test_spellings_of_an_address(typed: str, pattern: str) -> None:
     assert resolve_pattern(typed, all_kinds(), []).pattern == pattern
 
 
-@pytest.mark.parametrize("words", ["GDPR", "GDPR (content)", "GDPR to everyone", "assignment GDPR to everyone"])
-def test_other_words_of_an_assignment(words: str) -> None:
-    """The label of a graph, and the name beside its kind in a page; a content with several is ambiguous."""
-    one, other = assignment_address("GDPR", EVERYONE), assignment_address("GDPR", Address.of("group", "A"))
-    assert resolve_pattern(words, all_kinds(), [one]).pattern == str(one)
-    both = resolve_pattern(words, all_kinds(), [one, other])
-    assert both.matches if "everyone" in words else both.meant == (one, other)
-
-
 def test_what_a_comment_makes_of_an_address_is_understood() -> None:
     """A code span has no `|`, a browser copies no-break spaces, and a mention is broken by a zero-width space."""
     address = Address.of("group", "a  b | @c")
@@ -340,12 +301,3 @@ def test_what_a_comment_makes_of_an_address_is_understood() -> None:
 def test_many_unclosed_brackets_take_little_time() -> None:
     """A pattern of a manifest may have 100,000 characters: looking for the end of each bracket takes ten minutes."""
     assert not matches_pattern("a", "[" * 100_000)
-
-
-@pytest.mark.parametrize("typed", ["group/Sale", "grup/Sale", "Sale", "Sale?"])
-def test_three_of_the_nearest_addresses_are_told(typed: str) -> None:
-    """Whether the kind is known, misspelt or missing, or a pattern fits the names of another kind."""
-    near, far = [Address.of("group", f"Sale{letter}") for letter in "wxyz"], Address.of("group", "Coaches")
-    found = nearest_addresses(ResolvedPattern(typed, typed, matches=False), all_kinds(), [far, *near])
-    assert len(found) == 3
-    assert set(found) < set(near)

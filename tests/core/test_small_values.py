@@ -6,7 +6,7 @@ import hashlib
 import hmac
 import json
 from collections.abc import Callable, Mapping
-from datetime import UTC, date, datetime, time
+from datetime import date
 from typing import Any, Final
 
 import pytest
@@ -21,16 +21,12 @@ from lmsconf.kinds.user.types import PersonRow
 from lmsconf.model.address import RemoteId
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.drift import LastEdit
-from lmsconf.model.names import confusable_skeleton, did_you_mean_email, normalize_name
+from lmsconf.model.names import did_you_mean_email
 from lmsconf.model.policy import IN_USE, diff_settings
 from lmsconf.model.snapshot import Listing, Snapshot
-from lmsconf.model.time_formats import date_in_other_order, duration_in_words, local_to_utc, parse_response_time
+from lmsconf.model.time_formats import date_in_other_order, duration_in_words
 from lmsconf.planner.audience.people_sets import (
-    Audience,
     AudienceAssignment,
-    Terms,
-    Window,
-    archived_within,
     compare_access,
 )
 from lmsconf.planner.redaction import pseudonym
@@ -41,38 +37,6 @@ def test_half_a_pair_of_surrogates_is_no_json(half: bytes) -> None:
     """It could not be written to a file or sent back; it may be spelt in small or in capital letters."""
     with pytest.raises(ValueError, match="surrogates not allowed"):
         decode(b'"' + half + b'"')
-
-
-@pytest.mark.parametrize("offset", ["Z", "+01", "+0130", "+01:30", "-0330"])
-def test_offsets_of_times_have_three_spellings(offset: str) -> None:
-    """Hours alone, hours and minutes together, and with a colon."""
-    minutes = {"Z": 0, "+01": 60, "+0130": 90, "+01:30": 90, "-0330": -210}[offset]
-    moment = local_to_utc(date(2026, 1, 2), time(12, 0), offset)
-    assert moment.tzinfo is UTC
-    assert (datetime(2026, 1, 2, 12, tzinfo=UTC) - moment).total_seconds() == minutes * 60
-
-
-@pytest.mark.parametrize("text", ["999999999999999", "0001-01-01T00:00:00+01:00", "9999-12-31T23:59:59-01:00"])
-def test_a_time_of_a_response_is_within_the_years_that_can_be_told(text: str) -> None:
-    """Others are an error that says so, in milliseconds and with an offset."""
-    with pytest.raises(ValueError, match="is outside the years 1 to 9999"):
-        parse_response_time(text)
-
-
-@pytest.mark.parametrize(
-    ("char", "is_invisible"), [("\ufe00", True), ("\ufe0f", True), ("\ufdff", False), ("\ufe10", False)]
-)
-def test_variation_selectors_are_invisible(char: str, is_invisible: bool) -> None:
-    """The sixteen of them are dropped where names are compared by their looks, and their neighbours are not."""
-    assert (confusable_skeleton(f"Sales{char}") == confusable_skeleton("Sales")) is is_invisible
-
-
-@pytest.mark.parametrize(("marks", "is_composed"), [(29, True), (30, True), (31, False)])
-def test_a_pile_of_marks_is_not_normalised(marks: int, is_composed: bool) -> None:
-    """Up to thirty combining marks in a row a long name is brought to NFC; with more it stays as it is."""
-    pile = "\u0301" * marks
-    for name in (f"{'x' * 300}e{pile}", f"{pile}{'x' * 300}e\u0301"):
-        assert (normalize_name(name) != name) is is_composed
 
 
 @pytest.mark.parametrize(
@@ -301,13 +265,6 @@ TEXT = "ask ada@acme.example or Bob@acme.example"
 
 
 NOW: Final = 1_000_000
-END: Final = NOW + 30 * 24 * 3600
-"""The last second for which a shortened window is counted."""
-Side = tuple[tuple[int | None, int | None], ...]
-
-
-def assignment(before: Terms | None, after: Terms | None, people: int = 1) -> AudienceAssignment:
-    return AudienceAssignment(audience=Audience(before=people, after=people), before=before, after=after)
 
 
 def said(*assignments: AudienceAssignment, ends: Mapping[int, int] | None = None) -> set[str]:
@@ -316,62 +273,3 @@ def said(*assignments: AudienceAssignment, ends: Mapping[int, int] | None = None
     words = ("gain", "lose", "to_mandatory", "to_optional", "window", "shortened", "archived_soon", "keep")
     assert found.changed == found.gain | found.lose | found.to_mandatory | found.to_optional | found.window
     return {word for word in words if getattr(found, word) & 1}
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "words"),
-    [
-        ((), ((None, None),), {"gain"}),
-        (((None, None),), (), {"lose"}),
-        (((None, None),), ((None, None),), {"keep"}),
-        (((None, NOW - 1),), (), set()),
-        (((None, NOW),), (), {"lose"}),
-        (((None, NOW - 1), (None, None)), ((None, None),), {"keep"}),
-        (((None, None),), ((NOW, None),), {"window"}),
-        (((None, None),), ((NOW + 1, None),), {"window", "shortened"}),
-        (((END, None),), ((END + 1, None),), {"window", "shortened"}),
-        (((END + 1, None),), ((END + 2, None),), {"window"}),
-        (((None, None),), ((None, END),), {"window"}),
-        (((None, None),), ((None, END - 1),), {"window", "shortened"}),
-        (((None, END - 1),), ((None, None),), {"window"}),
-        (((None, 2 * END),), ((None, 3 * END),), {"window"}),
-        (((None, None),), ((None, NOW + 9), (NOW + 10, None)), {"keep"}),
-        (((None, None),), ((None, NOW + 9), (NOW + 11, None)), {"keep", "shortened"}),
-        (((None, NOW + 9), (NOW + 11, None)), ((None, None),), {"keep"}),
-        (((NOW + 5, NOW + 9),), ((NOW + 5, NOW + 8), (NOW + 3, NOW + 4)), {"window", "shortened"}),
-        (((NOW + 5, NOW + 9),), ((NOW + 4, NOW + 10),), {"window"}),
-        (((NOW + 9, NOW + 9),), ((NOW + 2, NOW + 3),), {"window", "shortened"}),
-        (((NOW + 2, NOW + 3), (NOW + 5, NOW + 9)), ((NOW + 5, NOW + 9),), {"window", "shortened"}),
-        (((NOW + 5, NOW + 9), (NOW + 2, NOW + 3)), ((NOW + 2, NOW + 3), (NOW + 5, NOW + 9)), {"keep"}),
-    ],
-)
-def test_what_a_plan_changes_of_the_windows_of_a_person(before: Side, after: Side, words: set[str]) -> None:
-    """Only seconds of the next thirty days that are not covered any more shorten a window; others change it."""
-    sides = [[Terms(mandatory=False, window=Window(*one)) for one in side] for side in (before, after)]
-    both = [*(assignment(one, None) for one in sides[0]), *(assignment(None, one) for one in sides[1])]
-    assert said(*both, assignment(None, Terms(mandatory=True, window=Window(None, None)), 0b10)) == words
-
-
-@pytest.mark.parametrize(
-    ("window", "end", "is_cut"),
-    [
-        ((None, None), NOW, True),
-        ((None, None), END, True),
-        ((None, None), END + 1, False),
-        ((None, NOW + 5), NOW + 5, True),
-        ((None, NOW + 5), NOW + 6, False),
-        ((NOW + 5, NOW + 9), NOW + 7, True),
-        ((END, None), NOW + 7, True),
-        ((END + 1, None), NOW + 7, False),
-    ],
-)
-def test_an_account_that_ends_while_a_window_is_open(
-    window: tuple[int | None, int | None], end: int, is_cut: bool
-) -> None:
-    """It is cut if the account ends by the end of the window, and within thirty days."""
-    terms = Terms(mandatory=False, window=Window(*window))
-    ends = {end: 0b01, NOW + 20 * (END - NOW): 0b01, end + 1: 0b10}
-    assert ("archived_soon" in said(assignment(terms, terms), ends=ends)) is is_cut
-    several = {NOW + 9: 0b100, NOW + 2: 0b010, NOW + 1: 0b001}
-    assert archived_within(several, [(Window(None, NOW + 2), 0b111)], END) == 0b011
-    assert "archived_soon" not in said(assignment(terms, None), ends=ends)

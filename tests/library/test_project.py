@@ -20,7 +20,7 @@ from lmsconf.documents.snapshot_file import dumps
 from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound, StalePlan, UsageError
 from lmsconf.journal.local_lock import hold_lock
 from lmsconf.model.calls import CallStatus
-from lmsconf.model.plan import ChangeOrigin, Plan
+from lmsconf.model.plan import Plan
 
 SEED = """
 groups: [{name: Coaches}, {name: Mentors}, {name: Old}, {name: Older}]
@@ -239,28 +239,6 @@ def test_the_example_of_the_guide(
     monkeypatch.chdir(shutil.copytree(ROOT / "examples" / "quickstart", tmp_path / "quickstart"))
     exec(code.removeprefix("python\n"), {})  # noqa: S102  # the page's own code is what is tested
     assert capsys.readouterr().out == output.removeprefix("text\n")
-
-
-def test_drift_reads_what_is_declared_unless_it_is_asked_for_all(folder: Folder) -> None:
-    """Without more words there is no coverage, and what no manifest declares is no finding."""
-    folder.write("groups: [{name: Coaches}]\n")
-    project = opened(folder)
-    plain, covered, counted = project.drift(), project.drift(coverage=True), project.drift(count_unmanaged=True)
-    assert [one.reads_all for one in (plain, covered, counted)] == [False, True, True]
-    assert [one.counts_unmanaged for one in (plain, covered, counted)] == [False, False, True]
-    assert [one.coverage == () for one in (plain, covered, counted)] == [True, False, False]
-    assert [str(one.address) for one in counted.findings] == ["group/Mentors", "group/Old", "group/Older"]
-    assert plain.findings == covered.findings == ()
-
-
-def test_a_plan_is_compared_with_a_base(folder: Folder, tmp_path: Path) -> None:
-    """Each change says whether the base declares it already, and what only the base declares is let go of."""
-    base = Folder(tmp_path / "base")
-    base.write("groups: [{name: Coaches}, {name: Mentors}]\nabsent: {groups: [Old]}\n")
-    plan = opened(folder).plan(base=str(base.root))
-    origins = {str(one.address): one.origin for one in plan.changes}
-    assert origins == {"group/Old": ChangeOrigin.PENDING, "group/Trainers": ChangeOrigin.THIS_CHANGE}
-    assert [str(one.address) for one in plan.let_go] == ["group/Mentors"]
 
 
 def test_a_plan_names_people_only_if_it_is_asked_to(tmp_path: Path) -> None:

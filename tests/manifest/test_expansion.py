@@ -163,21 +163,6 @@ def test_editors_take_short_manifests() -> None:
         assert list(schema.iter_errors(read_yaml("a.yaml", wrong).documents[0].value)), wrong
 
 
-def test_places_of_what_is_written_out(tmp_path: Path) -> None:
-    """An entry stands at its own line with its values beside it; what comes from a set stands in the set."""
-    found = loaded(tmp_path, SHORT)
-    places = {str(one.address): one.places for one in found.declared}
-    team, staff = places["group/Team NO 2"], places["smart_group/Staff SE"]
-    assert str(team.at()) == "hr.yaml:2:5 (country=NO, team=2)"
-    assert str(team.at("name")) == "hr.yaml:3:11 (country=NO, team=2)"
-    assert str(team.find("cy.dahl@acme.example", "members")).startswith("sets.yaml:2:13")
-    assert str(team.find("lea@acme.example", "members")).startswith("hr/people.csv:2")
-    assert str(team.find("x@acme.example", "members")).startswith("hr.yaml:5:15")
-    assert str(staff.at("conditions", 0)) == "hr.yaml:10:18 (country=SE)"
-    assert str(staff.at("conditions", 1, "field")).startswith("sets.yaml:6:15")
-    assert str(places["group/Everybody"].at()) == "hr.yaml:6:5"
-
-
 def test_a_condition_that_comes_twice_counts_once(tmp_path: Path) -> None:
     """Sets may share a condition, and a group may say it too: one is left, and what a group says twice stays."""
     text = """\
@@ -191,14 +176,6 @@ smart_groups:
     found = loaded(tmp_path, {"a.yaml": text})
     conditions = {one.address.name: one.spec.conditions for one in found.declared}
     assert [len(said) for said in conditions.values()] == [2, 3]
-
-
-def test_files_may_be_named_by_a_value(tmp_path: Path) -> None:
-    """A CSV file for each value; what is wrong with one of them says for which."""
-    text = "groups: [{name: A $(c), for_each: {c: [people, others]}, members: {file: hr/$(c).csv, column: email}}]"
-    found = loaded(tmp_path, {"a.yaml": text})
-    assert [str(problem.source) for problem in found.problems] == ["a.yaml:1:74 (c=others)"]
-    assert [one.address.name for one in found.declared] == ["A people"]
 
 
 @pytest.mark.parametrize(

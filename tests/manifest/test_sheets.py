@@ -78,12 +78,6 @@ def test_a_row_is_an_assignment(tmp_path: Path, sheet: str) -> None:
     assert assignments(found) == EXPECTED
 
 
-def test_columns_may_be_left_out(tmp_path: Path) -> None:
-    """Content and audience are enough, in any order."""
-    found = loaded(tmp_path, "audience,content\ngroup: G,A\n")
-    assert assignments(found) == {"A -> group/G": (False, "-", "-")}
-
-
 def test_what_stands_beside_the_file_holds_for_all_rows(tmp_path: Path) -> None:
     """A cell that is filled says otherwise; an empty one takes the value of the entry."""
     found = loaded(
@@ -205,19 +199,6 @@ def test_too_many_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "a.yaml:2:12: the sheet comes to 4 rows, and at most 3 are read as entries [sheet/too-many]\n"
         "  Assign to groups instead of to single people, or split the project into several.\n"
     )
-
-
-def test_a_text_that_looks_like_a_variable_is_a_text(tmp_path: Path) -> None:
-    """Cells hold no variables: a content may be called so."""
-    found = loaded(tmp_path, "content,audience\n$(name),everyone\n")
-    assert [one.address.text for one in found.declared] == ["$(name) -> everyone"]
-
-
-def test_slashes_in_names(tmp_path: Path) -> None:
-    """After `group:` a name stands as it is; an address may have a backslash before a slash, as views print it."""
-    found = loaded(tmp_path, "content,audience\nA,group: R/D\nB,group/R/D\nC,group/R\\/D\nD,group: R\\/D\n")
-    names = [one.spec.audience.name for one in found.declared if isinstance(one.spec, AssignmentSpec)]
-    assert names == ["R/D", "R/D", "R/D", "R\\/D"]
 
 
 def test_explain_shows_both_forms(capfd: pytest.CaptureFixture[str]) -> None:

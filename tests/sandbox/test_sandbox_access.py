@@ -33,12 +33,6 @@ def test_a_link_signs_a_user_in(api):
     assert "redirectUri" not in link(first)
 
 
-def test_a_link_leads_on(api):
-    """redirectUri, empty by default, is where the link leads after the sign-in."""
-    target = "https://acme.example/a b?x=1&y=å"
-    assert link(api.ok("POST", "/auth", {"userId": BO}, redirectUri=target))["redirectUri"] == [target]
-
-
 def test_the_user_id_takes_precedence(open_workspace):
     """Where userId and email are both given, the userId decides, even if nobody has that e-mail; neither is 400."""
     api = open_workspace()
@@ -70,12 +64,6 @@ def test_an_application_is_there_or_not(api):
     api.ok("POST", f"/users/{BO}/access/ADD", {"applicationId": "learn"})
     api.ok("POST", f"/users/{BO}/access/REMOVE", {"applicationId": "create"})
     assert api.ok("GET", f"/users/{BO}")["applicationIds"] == ["learn"]
-
-
-@pytest.mark.parametrize(("action", "application"), [("ADD", "teach"), ("add", "learn"), ("GRANT", "learn")])
-def test_other_actions_and_applications(api, action, application):
-    """An action that is neither ADD nor REMOVE, and a sixth application, are 400."""
-    assert api.no("POST", f"/users/{BO}/access/{action}", {"applicationId": application})[0] == 400
 
 
 @chosen("users.applications.own")
@@ -120,14 +108,6 @@ def test_order_details_are_stored(timed, clock):
     assert after == {"note": "x", "disablePayment": True} | times | {"updatedAt": "2026-01-02T00:00:00Z"}
     assert timed.ok("GET", f"/users/{BO}/order-details") == after
     assert timed.ok("GET", f"/users/{CY}/order-details") == {"disablePayment": False}
-
-
-@pytest.mark.parametrize(
-    "body", [{"notes": "x"}, {"address": {"town": "Oslo"}}, {"companyPayment": "yes"}, {"disablePayment": True}]
-)
-def test_order_details_fit_the_description(api, body):
-    """A detail that is unknown, or of another type, is 400."""
-    assert api.no("PUT", f"/users/{BO}/order-details", body)[0] == 400
 
 
 def test_payment_is_disabled_and_enabled(api):
@@ -326,14 +306,6 @@ def test_account_and_content_are_checked(api, body):
     assert refused(api, **body) == 400
 
 
-@pytest.mark.parametrize("missing", ["userId", "contentId", "contentType"])
-def test_what_a_generation_needs(api, missing):
-    """userId, contentId and contentType are required."""
-    body = {"userId": CERTIFICATES_ANNA, "contentId": "c-1", "contentType": "COURSE"}
-    del body[missing]
-    assert api.no("POST", "/manage-certificate/participation", body)[0] == 400
-
-
 @chosen("certificates.delete.history")
 def test_a_certificate_is_removed(api):
     """DELETE needs no content type, and takes that certificate alone; again it is 404. The history stays."""
@@ -343,15 +315,6 @@ def test_a_certificate_is_removed(api):
     assert [one["contentId"] for one in certificates(api, CERTIFICATES_BO)] == ["c-2"]
     assert len(api.ok("GET", f"/analyse/event-logs/content/c-1/user/{CERTIFICATES_BO}")) == 1
     assert api.no("DELETE", path)[0] == 404
-
-
-def test_an_invitation_does_nothing(api):
-    """POST invite takes no body, has no effect and says nothing."""
-    before = api.ok("GET", "/users/certificates")
-    answer = api.call("POST", "/manage-certificate/invite")
-    assert (answer.status_code, answer.content) == (204, b"")
-    assert api.ok("GET", "/users/certificates") == before
-    assert api.no("POST", "/manage-certificate/invite", {"userId": CERTIFICATES_BO})[0] == 400
 
 
 @chosen("certificates.caller")

@@ -52,20 +52,6 @@ def test_ten_fields_at_most(api):
     assert len(api.ok("GET", "/custom-fields")["customFields"]) == 10
 
 
-@pytest.mark.parametrize("type", ["CHOICE", "MULTI_SELECT"])
-def test_choices_are_required(api, type):
-    """`choices` are required for CHOICE and MULTI_SELECT."""
-    status, message = api.no("POST", "/custom-fields", {"name": "Site", "type": type})
-    assert status == 400
-    assert "choices" in message
-
-
-def test_text_has_no_choices(api):
-    """A TEXT field has no choices, neither in requests nor in answers."""
-    assert api.no("POST", "/custom-fields", {"name": "Note", "type": "TEXT", "choices": [{"name": "a"}]})[0] == 400
-    assert "choices" not in api.ok("POST", "/custom-fields", {"name": "Note", "type": "TEXT"})
-
-
 def test_put_keeps_and_makes_choices(free):
     """In a PUT existing choices keep their choiceId under a new name; new ones get one; the order counts."""
     put = free.ok("PUT", DEPARTMENT, department({"name": "Finance"}, LEGAL, {**SALES, "name": "Selling"}, ENGINEERING))
@@ -121,12 +107,6 @@ def test_type_never_changes(free):
     """A PUT with another type is refused."""
     body = {"name": "Department", "type": "TEXT"}
     assert free.no("PUT", DEPARTMENT, body) == (400, "the type of a custom field cannot change: it is CHOICE")
-
-
-def test_unknown_field(api):
-    """PUT and DELETE of a field that is not there are 404."""
-    assert api.no("PUT", "/custom-fields/f-9", {"name": "x", "type": "TEXT"})[0] == 404
-    assert api.no("DELETE", "/custom-fields/f-9")[0] == 404
 
 
 def test_delete_takes_the_answers(free):
@@ -365,8 +345,3 @@ def test_members_follow_from_conditions(api):
     assert members(api) == ["u-1", BO, "u-3"]
     groups = api.ok("GET", "/users/extended-info")["users"][1]["memberOfGroups"]
     assert [group["groupId"] for group in groups] == ["g-1", "sg-1"]
-
-
-def test_the_deprecated_list_of_fields(api):
-    """GET /users/custom-field-choice answers what GET /custom-fields does."""
-    assert api.ok("GET", "/users/custom-field-choice") == api.ok("GET", "/custom-fields")

@@ -52,12 +52,6 @@ def test_unknown_paths_and_methods(api):
     assert api.call("PATCH", "/users/u-1").headers["allow"] == "GET, DELETE"
 
 
-def test_a_fixed_path_is_no_id(api):
-    """What stands in a fixed path is never taken for an id: /users/search has no other methods than its own."""
-    assert api.call("DELETE", "/users/search").headers["allow"] == "POST"
-    assert api.no("DELETE", "/users/search") == (405, "/users/search takes POST, not DELETE")
-
-
 @pytest.mark.parametrize(
     ("body", "message"),
     [
@@ -94,11 +88,6 @@ def test_a_body_says_that_it_is_json(api, type):
     assert api.client.post("/groups", content=b'{"name": "x"}', headers=typed).status_code == 200
 
 
-def test_a_call_without_a_body_takes_none(api):
-    """A body where the description has none is 400."""
-    assert api.no("DELETE", "/groups/g-1", {"really": True}) == (400, "DELETE /groups/{groupId} takes no body")
-
-
 @pytest.mark.parametrize(
     ("path", "message"),
     [
@@ -112,11 +101,6 @@ def test_a_call_without_a_body_takes_none(api):
 def test_a_query_fits_the_description(api, path, message):
     """Unknown, repeated and mistyped query parameters are 400, by name."""
     assert api.no("GET", path) == (400, message)
-
-
-def test_path_parameters_are_decoded(api):
-    """A percent-encoded id is one path parameter, whatever it holds."""
-    assert api.no("GET", "/groups/a%2Fb%20%C3%A5/members") == (404, "there is no group 'a/b å'")
 
 
 def test_a_body_has_the_names_of_the_dialect(open_workspace):

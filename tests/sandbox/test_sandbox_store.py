@@ -51,14 +51,6 @@ def test_a_workspace_is_for_its_owner_alone(tmp_path):
         os.umask(before)
 
 
-def test_an_id_is_never_used_again():
-    """The id of a deleted group does not come back."""
-    caller = Caller(Sandbox())
-    caller.ok("POST", "/groups", {"name": "One"})
-    caller.ok("DELETE", "/groups/g-1")
-    assert caller.ok("POST", "/groups", {"name": "Two"}) == {"groupId": "g-2"}
-
-
 @pytest.mark.parametrize("sandboxes", [1, 4])
 def test_many_threads_write_at_once(tmp_path, sandboxes):
     """Requests from several threads, through one sandbox or several on one file, are each whole."""
@@ -114,21 +106,6 @@ def test_a_restored_file_is_seen_by_others(tmp_path):
     assert groups(Caller(two)) == []
     one.close_workspace()
     two.close_workspace()
-
-
-def test_what_raises_leaves_no_trace():
-    """A transaction that ends in any exception is undone."""
-    store = Store()
-
-    def begin() -> None:
-        with store.write_transaction() as repository:
-            repository.execute("INSERT INTO groups (id, kind, name) VALUES ('g-1', 'GROUP', 'One')")
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        begin()
-    with store.read_transaction() as repository:
-        assert repository.is_empty()
 
 
 def test_what_was_derived_follows_every_change(tmp_path):

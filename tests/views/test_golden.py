@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from lmsconf.cli import app
 from lmsconf.cli.run_command import run_command_line
-from lmsconf.documents import plan_file, reports
+from lmsconf.documents import plan_file
 from lmsconf.errors import ExitCode, Problem, Severity, SourceLocation
 from lmsconf.model.access import AccessClaim, AccessTest, AccessTestReport, AccessTestResult
 from lmsconf.model.address import Address
@@ -29,7 +29,6 @@ from lmsconf.render import (
     DRIFT_VIEWS,
     FLEET_VIEWS,
     PLAN_VIEWS,
-    PROBLEMS_VIEWS,
     problems_json,
     problems_text,
 )
@@ -320,16 +319,6 @@ def test_gitlab_counts_three_things(name: str, tmp_path: Path, capsys: pytest.Ca
     }
 
 
-@pytest.mark.parametrize("format", ["digest", "gitlab"])
-def test_other_documents_have_neither(format: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Asked of a snapshot, it is a wrong command line that says what there is instead."""
-    assert run_command_line(app, ["init", str(tmp_path)]) == ExitCode.OK
-    path = str(tmp_path / "snapshot.json")
-    assert run_command_line(app, ["-C", str(tmp_path), "snapshot", path]) == ExitCode.OK
-    assert run_command_line(app, ["show", path, "--format", format]) == ExitCode.USAGE
-    assert "Choose one of text, markdown, html" in capsys.readouterr().err
-
-
 # Problems as GitHub shows them at the lines of files, and as a comment where there is no plan.
 
 
@@ -363,15 +352,3 @@ def test_the_comment_is_that_of_the_plan() -> None:
     assert len(text.encode()) <= 65_536
     assert "500 errors" in text
     assert not re.search(r"<b>", text)
-
-
-@pytest.mark.parametrize("format", PROBLEMS_VIEWS)
-def test_show_renders_saved_problems(format: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What `--format json` wrote in the place of a plan can be shown; JSON is the file itself."""
-    path = tmp_path / "problems.json"
-    path.write_text(problems_json([ANNOTATIONS_HOSTILE, PLAIN]), encoding="utf-8")
-    assert run_command_line(app, ["show", str(path), "--format", format]) == ExitCode.OK
-    shown = capsys.readouterr().out
-    assert "unknown key" in shown
-    assert (shown == path.read_text(encoding="utf-8")) is (format == "json")
-    assert reports.load_problems(path.read_text(encoding="utf-8")) == (ANNOTATIONS_HOSTILE, PLAIN)

@@ -14,7 +14,6 @@ from flow.shell import lmsconf
 from lmsconf.cli import app
 from lmsconf.cli.help import EXAMPLES, OPTION_GROUPS
 from lmsconf.render.help_pages import guide_page_text
-from lmsconf.support.folders import guide_topics, read_guide_page
 
 
 def commands(group: click.Command, *above: str) -> Iterator[tuple[str, ...]]:
@@ -165,12 +164,3 @@ def test_a_page_fits_its_terminal() -> None:
     Links to topics show their command, and code stays as it is.
     """
     assert guide_page_text(PAGE, 40) == NARROW
-
-
-@pytest.mark.parametrize("topic", guide_topics())
-@pytest.mark.parametrize("width", [60, 80])
-def test_every_page_of_the_guide_fits(topic: str, width: int) -> None:
-    """No line but of code is wider than the terminal, no mark is left over."""
-    lines = guide_page_text(read_guide_page(topic), width).splitlines()
-    assert [line for line in lines if len(line) > width and not line.startswith("    ")] == []
-    assert [line for line in lines if line.startswith(("|", "```", "<", "!["))] == []

@@ -92,15 +92,6 @@ def test_what_is_not_listed_is_counted() -> None:
     assert rows + sum(int(number.replace(",", "")) for number in re.findall(r"\d[\d,]*(?= )", rest)) == 2_000
 
 
-@pytest.mark.parametrize("bytes_", [MIN_LIMIT, 12_345, 30_000, 50_001, 100_000, 400_000])
-def test_any_number_of_bytes_is_kept(bytes_: int) -> None:
-    """A limit is a limit, also for a plan that nearly fits."""
-    for plan in (large(40), large(300)):
-        text = plan_markdown(plan, limit=SizeLimit(bytes_))
-        assert size(text) <= bytes_
-        judged(text)
-
-
 def test_risk_gets_the_room() -> None:
     """From detail to rows to counts: what is deleted is still told when what is created is only counted."""
     plan = large(300)
@@ -167,13 +158,6 @@ def test_changed_settings_take_a_part_of_the_room(limit: int) -> None:
     judged(text)
 
 
-def test_weaker_settings_that_are_not_listed_are_counted() -> None:
-    """A list of settings that does not fit says how many of the rest are weaker."""
-    changes = [SettingChange(path=f"lint/{n}", base="error" * 99, now="off", weaker=n < 300) for n in range(500)]
-    plan = replace(DELETE, base="main", settings_changed=tuple(changes))
-    assert "and 498 more, 298 of them weaker, which" in plan_markdown(plan, limit=SizeLimit(MIN_LIMIT))
-
-
 def test_the_marker_finds_the_comment_again() -> None:
     """The first line is the same whenever the same workspace is planned, and never ends the comment that it is."""
     first = f"{comment_marker('plan', 'production')}\n"
@@ -210,14 +194,6 @@ def test_every_removal_is_in_the_details() -> None:
     whole, short = plan_markdown(UPDATE), plan_markdown(UPDATE, limit=SizeLimit(MIN_LIMIT))
     assert len(set(re.findall(r"^-   m\d{4}@", whole, re.MULTILINE))) == 1_200
     assert "managers: 1,200 removed" in short or "<b>−1,201</b>" in short  # noqa: RUF001  # as the view writes it
-
-
-def test_what_is_cut_says_where_the_rest_is() -> None:
-    """A comment that had to leave something out names the formats that do not; a whole one has nothing to name."""
-    short = plan_markdown(large(1_000), limit=SizeLimit(MIN_LIMIT))
-    assert "Shortened to fit 8,000 bytes" in short
-    assert "`--format html` and `--format json` are complete." in short
-    assert "are complete" not in plan_markdown(large(10))
 
 
 # What the views promise of any plan, beyond the golden samples.
