@@ -107,7 +107,7 @@ def runs(context: CommandContext, *, run: str | None, output: Output) -> ExitCod
     result is not known.
     """
     from lmsconf.journal.journal_reader import find_run, read_runs
-    from lmsconf.render.apply_report import RUN_VIEWS, RUNS_VIEWS
+    from lmsconf.render.recorded_runs import RUN_VIEWS, RUNS_VIEWS
 
     root = context.project
     if run is not None:
