@@ -72,6 +72,11 @@ def markdown_macro(template: str, macro: str, /, *values: object, **options: obj
     return _escaped(_BLANK_LINES.sub("\n\n", text))
 
 
+def json_macro(template: str, macro: str, value: object) -> str:
+    """Return what a macro of a template of JSON makes of a value."""
+    return str(getattr(text_environment().get_template(template).module, macro)(value))
+
+
 def terminal_text(template: str, /, **values: object) -> str:
     """Return the text of a template for a terminal, with each line escaped, and at most one blank line in a row."""
     text = text_environment().get_template(template).render(**values)
@@ -106,6 +111,7 @@ def text_environment() -> Environment:
     """Return an environment in which a value is in one line; a whole line is escaped once it is put together."""
     made = _environment(escape_invisible, trim_blocks=True, lstrip_blocks=True)
     made.globals["names"] = names
+    made.filters["json"] = lambda value: _escaped(json.dumps(value))
     return made
 
 
