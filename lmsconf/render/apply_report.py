@@ -1,19 +1,13 @@
-"""Apply reports in words that all formats share, and as text."""
+"""Apply reports in words that all formats share, which are not escaped."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from itertools import groupby
-
 from lmsconf.errors import ExitCode
-from lmsconf.kinds.shared.kind_names import resource_title
 from lmsconf.model.calls import CallStatus
 from lmsconf.model.outcomes import ApplyReport, CallOutcome, VerifyMode
 from lmsconf.model.recorded_run import RecordedCall
-from lmsconf.render.effects_wording import predicted_line
-from lmsconf.render.plan_wording import skipped_people_clause, workspace_line
+from lmsconf.render.plan_wording import skipped_people_clause
 from lmsconf.render.resource_wording import count_noun, is_or_are, name_list
-from lmsconf.render.text import change_lines, join_blocks, problems_block, split_lines
 
 STATUS_TITLES = {
     CallStatus.FAILED: "Failed",
@@ -118,55 +112,3 @@ def _unlike(report: ApplyReport) -> str:
     if errors or not parts:
         parts.append(f"a new plan finds {count_noun(errors, 'error')}")
     return ", ".join(parts)
-
-
-def apply_text(report: ApplyReport, *, color: bool = False, names_workspace: bool = True) -> str:
-    """Render an apply report: problems, failed calls, calls not done, remaining differences, outcome.
-
-    names_workspace: whether the first line is that of the workspace.
-    """
-    workspace = [workspace_line(report.workspace, report.url, report.people)] if names_workspace else []
-    return join_blocks(
-        [
-            [*workspace, *_pairs(report.meta)],
-            problems_block(report.problems),
-            *(_failure(outcome) for outcome in report.outcomes if outcome.status is CallStatus.FAILED),
-            *_in_part(report),
-            [REMAINING_CHANGES_HEADING] if report.remaining_changes else [],
-            *map(change_lines, report.remaining_changes),
-            [other_changes_heading(report)] if report.foreign_changes else [],
-            *map(change_lines, report.foreign_changes),
-            [
-                *filter(None, [predicted_line(report.predicted)]),
-                f"{count_statuses(report)}.",
-                verification_result(report),
-                apply_summary(report),
-                *([f"Undo: {report.undo_command}"] if report.undo_command else []),
-            ],
-        ],
-        color,
-    )
-
-
-def _pairs(meta: Mapping[str, str]) -> list[str]:
-    return [f"  {key}: {value}" for key, value in sorted(meta.items())]
-
-
-def _failure(outcome: CallOutcome) -> list[str]:
-    first = f"Failed: {resource_title(outcome.address)} ({describe_call(outcome)})"
-    return [first, *split_lines(outcome.reason), *split_lines(outcome.hint)]
-
-
-def _in_part(report: ApplyReport) -> Iterator[list[str]]:
-    """Yield the calls done, skipped and not attempted, grouped by reason; nothing if all calls are done."""
-    if report.count(CallStatus.DONE) == len(report.outcomes):
-        return
-    for status in (CallStatus.DONE, CallStatus.BLOCKED, CallStatus.NOT_ATTEMPTED):
-        outcomes = sorted((one for one in report.outcomes if one.status is status), key=_reason)
-        for reason, group in groupby(outcomes, key=_reason):
-            calls = [f"    {resource_title(one.address)} ({describe_call(one)})" for one in group]
-            yield [f"{STATUS_TITLES[status]}:{f' {reason}' if reason else ''}", *calls]
-
-
-def _reason(outcome: CallOutcome) -> str:
-    return outcome.reason or ""
