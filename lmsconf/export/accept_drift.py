@@ -55,10 +55,8 @@ class ManifestEdits(Struct, frozen=True, kw_only=True):
 def file_diff(name: str, before: bytes, after: bytes) -> str:
     """Return the unified diff of one file."""
     old, new = (data.decode("utf-8").split("\n") for data in (before, after))
-    lines = []
-    for line in difflib.unified_diff(_ended(old), _ended(new), f"a/{name}", f"b/{name}"):
-        lines.append(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n")
-    return "".join(lines)
+    lines = difflib.unified_diff(_ended(old), _ended(new), f"a/{name}", f"b/{name}")
+    return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
 
 def _ended(lines: list[str]) -> list[str]:

@@ -14,6 +14,7 @@ from lmsconf.export.manifest_files import entries_of, order_kinds, render_files,
 from lmsconf.export.verify_empty_plan import EmptyPlanCheck, deletes_undeclared
 from lmsconf.kinds.export import unread_value_notes
 from lmsconf.kinds.planning import match_kind
+from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
 from lmsconf.kinds.shared.kind_names import USER
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
@@ -22,7 +23,7 @@ from lmsconf.model.names import matches_patterns
 from lmsconf.model.plan import Plan
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.planner.context import CallTemplates, PlanContext
+from lmsconf.planner.context import PlanContext
 from lmsconf.planner.kind import Kind
 from lmsconf.planner.manifest_entries import ExportedEntry, LiveNames, UnexportableRow
 from lmsconf.planner.plan import make_plan
@@ -56,7 +57,7 @@ def export_snapshot(
     snapshot: Snapshot,
     kinds: Mapping[str, Kind],
     policy: Policy,
-    call_templates: CallTemplates,
+    call_templates: SpecCallTemplates,
     *,
     only_kinds: Collection[str] | None = None,
     existing_manifests: Manifests | None = None,
@@ -112,7 +113,7 @@ def export_snapshot(
 
 
 def _files(
-    entries: Iterable[ExportedEntry],
+    entries: Sequence[ExportedEntry],
     skipped: Sequence[UnexportableRow],
     live: LiveNames,
     kinds: Mapping[str, Kind],
@@ -133,7 +134,7 @@ def _files(
 
 
 def _live_names(
-    snapshot: Snapshot, kinds: Mapping[str, Kind], policy: Policy, call_templates: CallTemplates
+    snapshot: Snapshot, kinds: Mapping[str, Kind], policy: Policy, call_templates: SpecCallTemplates
 ) -> LiveNames:
     """Return the names of the snapshot's rows, in a PlanContext of all kinds with nothing declared."""
     plain = Policy(workspace=policy.workspace, today=policy.today, timezone=policy.timezone)
@@ -191,7 +192,11 @@ class DeclaredRows(Struct, frozen=True):
 
 
 def find_declared_rows(
-    existing: Manifests, snapshot: Snapshot, kinds: Mapping[str, Kind], policy: Policy, call_templates: CallTemplates
+    existing: Manifests,
+    snapshot: Snapshot,
+    kinds: Mapping[str, Kind],
+    policy: Policy,
+    call_templates: SpecCallTemplates,
 ) -> DeclaredRows:
     """Return the live rows that manifests declare or delete; rows that are deleted together with those included."""
     # Without ownership: rows that are owned but not declared are to be exported.

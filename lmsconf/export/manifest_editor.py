@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import tzinfo
 from pathlib import Path
 from typing import cast
@@ -329,7 +329,7 @@ def _elsewhere(page: YamlEditor, which: str, items: EntryItems, node: Node) -> P
     return refused_edit(f"{which} {items.noun} is not written out here", page.location_of(node))
 
 
-def rename_references(editors: Iterable[YamlEditor], kinds: Mapping[str, Kind], kind: str, old: str, new: str) -> None:
+def rename_references(editors: Sequence[YamlEditor], kinds: Mapping[str, Kind], kind: str, old: str, new: str) -> None:
     """Rename a resource in every reference to it."""
     trails = [trail for other_kind in kinds.values() for trail in other_kind.references.get(kind, ())]
     for page, node in _reached(editors, trails):
@@ -337,10 +337,9 @@ def rename_references(editors: Iterable[YamlEditor], kinds: Mapping[str, Kind], 
 
 
 def rename_part_references(
-    editors: Iterable[YamlEditor], kinds: Mapping[str, Kind], address: Address, old: str, new: str
+    editors: Sequence[YamlEditor], kinds: Mapping[str, Kind], address: Address, old: str, new: str
 ) -> None:
     """Rename a part of a resource, such as a choice of a field, in every reference to it."""
-    editors = list(editors)
     for kind in kinds.values():
         for reference in kind.part_references.get(address.kind, ()):
             for page, node in _reached(editors, [reference.at]):
@@ -362,12 +361,9 @@ def _rename_node(page: YamlEditor, node: Node, old: str, new: str, same: Callabl
         replace_value(page, node, escape_variables(new))
 
 
-def _reached(pages: Iterable[YamlEditor], trails: Iterable[Trail]) -> Iterator[tuple[YamlEditor, Node]]:
-    trails = list(trails)
-    for page in pages:
-        for root in page.roots:
-            for trail in trails:
-                yield from ((page, node) for node in _below(root, trail))
+def _reached(pages: Sequence[YamlEditor], trails: Sequence[Trail]) -> Iterator[tuple[YamlEditor, Node]]:
+    roots = ((page, root) for page in pages for root in page.roots)
+    yield from ((page, node) for page, root in roots for trail in trails for node in _below(root, trail))
 
 
 def _below(node: Node, trail: Trail) -> Iterator[Node]:

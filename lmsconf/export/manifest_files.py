@@ -6,7 +6,8 @@ import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Final, TypeVar, cast
+from itertools import chain, count
+from typing import Final, cast
 
 from msgspec import Struct
 
@@ -21,8 +22,6 @@ from lmsconf.model.names import casefold_name, did_you_mean, normalize_name, quo
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.kind import Kind
 from lmsconf.planner.manifest_entries import EntryBody, ExportedEntry, LiveNames, UnexportableRow
-
-Item = TypeVar("Item", ExportedEntry, UnexportableRow)
 
 _SHOWN: Final = 20
 """How many rows that could not be exported are listed in a file; the others are counted."""
@@ -45,44 +44,28 @@ def entries_of(kind: Kind, live: LiveNames) -> Iterator[ExportedEntry | Unexport
 
 
 def render_files(
-    entries: Iterable[ExportedEntry], skipped: Iterable[UnexportableRow], kinds: Mapping[str, Kind], workspace: str
+    entries: Sequence[ExportedEntry], skipped: Sequence[UnexportableRow], kinds: Mapping[str, Kind], workspace: str
 ) -> dict[str, str]:
     """Map each section to the text of its file; kinds without an entry have none."""
-    exported, missing = _by_kind(entries), _by_kind(skipped)
-    return {
-        kind.section: _file(kind, exported[kind.name], missing[kind.name], workspace)
-        for kind in order_kinds(kinds)
-        if exported[kind.name]
-    }
-
-
-def _by_kind(items: Iterable[Item]) -> defaultdict[str, list[Item]]:
-    by_kind: defaultdict[str, list[Item]] = defaultdict(list)
-    for item in items:
-        by_kind[item.address.kind].append(item)
-    return by_kind
+    files: dict[str, str] = {}
+    for kind in order_kinds(kinds):
+        missing = [row for row in skipped if row.address.kind == kind.name]
+        if own := [entry for entry in entries if entry.address.kind == kind.name]:
+            files[kind.section] = _file(kind, own, missing, workspace)
+    return files
 
 
 def _file(kind: Kind, entries: Sequence[ExportedEntry], missing: Sequence[UnexportableRow], workspace: str) -> str:
+    """Return the text of a file: its entries sorted for reading and lookup; of each content, one entry."""
     lines = [f"# What workspace {escape_for_comment(workspace)} contained when it was exported.", *_missing(missing)]
-    lines += ["", f"{kind.section}:"]
+    ordered = sorted(entries, key=lambda entry: (casefold_name(entry.address.name), entry.id))
+    plain = (EntryBody(entry.body, entry.notes) for entry in ordered)
     blocks = [
-        [*(f"  # {escape_for_comment(note)}" for note in notes), *format_entry_lines(body, "  ")]
-        for body, notes in _arranged(kind, entries)
+        "\n".join((*(f"  # {escape_for_comment(note)}" for note in notes), *format_entry_lines(body, "  ")))
+        for body, notes in (group_by_content(entries) if kind.name == CONTENT_TARGET else plain)
     ]
-    between = any(len(block) > 1 for block in blocks)
-    for number, block in enumerate(blocks):
-        lines += [*([""] if number and between else []), *block]
-    return "\n".join(lines) + "\n"
-
-
-def _arranged(kind: Kind, entries: Iterable[ExportedEntry]) -> Iterator[EntryBody]:
-    """Yield the whole entries of an exported file, sorted for reading and lookup; of each content, one entry."""
-    if kind.name == CONTENT_TARGET:
-        yield from group_by_content(entries)
-        return
-    for entry in sorted(entries, key=lambda entry: (casefold_name(entry.address.name), entry.id)):
-        yield EntryBody(entry.body, entry.notes)
+    between = "\n\n" if any("\n" in block for block in blocks) else "\n"
+    return "\n".join((*lines, "", f"{kind.section}:", between.join(blocks), ""))
 
 
 def _missing(missing: Sequence[UnexportableRow]) -> Iterator[str]:
@@ -186,12 +169,9 @@ def split_by_team(entries: Iterable[ExportedEntry], teams: Mapping[Address, str]
     if len(by_team) > _MOST:
         message = f"--by would write {len(by_team):,} folders, and at most {_MOST} are written"
         raise LmsconfError(message, hint="Name a field with fewer values, or another separator.")
-    names: set[str] = set()
     folders: dict[str, Sequence[ExportedEntry]] = {}
     for team in sorted(by_team):
-        name = _folder(team, names) if team else ""
-        names.add(name)
-        folders[name] = by_team[team]
+        folders[_folder(team, folders) if team else ""] = by_team[team]
     return folders
 
 
@@ -211,8 +191,4 @@ def _folder(team: str, taken: Collection[str]) -> str:
     text = unicodedata.normalize("NFC", casefold_name(team))
     name = _NOT_IN_A_NAME.sub("-", text).strip("-_")[:_LONGEST].rstrip("-_")
     name = name if name and not _RESERVED.fullmatch(name) else f"team-{name}".rstrip("-")
-    number, unused = 1, name
-    while unused in taken:
-        number += 1
-        unused = f"{name}-{number}"
-    return unused
+    return next(one for one in chain([name], (f"{name}-{number}" for number in count(2))) if one not in taken)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import tzinfo
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, TypeAlias, cast
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -40,12 +40,8 @@ _CONFLICT: Final = "of the same content, an assignment that cannot be declared w
 _UNREPRESENTABLE: Final = "it contains characters that a manifest must not contain"
 
 
-class RejectedKey(NamedTuple):
-    """One key of an entry that must be left out, and why. number: the index of the entry."""
-
-    number: int
-    key: str
-    why: str
+RejectedKey: TypeAlias = "tuple[int, str, str]"
+"""One key of an entry that must be left out: the index of the entry, the key, and why."""
 
 
 class _Spot(Struct, frozen=True):
@@ -78,24 +74,30 @@ class EmptyPlanCheck(Struct):
         while True:
             faults = list(self._unrepresentable(left))
             if not faults:
-                declared, faults = self._parsed(left)
-            if not faults:
-                made, faults = self._planned(left, declared)
-                if not faults:
-                    return left, cast(Plan, made)
+                try:
+                    declared = (*self.existing.declared, *self._parsed(left))
+                    made = self.plan(replace(self.existing, declared=declared))
+                    faults = [*_changed(made), *self._owned(made, left)]
+                    if not faults:
+                        return left, made
+                except ProblemsFound as error:
+                    faults = list(_blamed(error.problems, left))
+                    if not faults:
+                        raise
             left = self._without(left, faults)
 
     def _unrepresentable(self, entries: Sequence[ExportedEntry]) -> Iterator[RejectedKey]:
         """Yield the keys whose value no manifest can contain, because of its characters or its schema."""
         for number, entry in enumerate(entries):
             unrepresentable = [key for key, value in entry.body.items() if not is_representable(value)]
-            yield from (RejectedKey(number, key, _UNREPRESENTABLE) for key in unrepresentable)
+            yield from ((number, key, _UNREPRESENTABLE) for key in unrepresentable)
             if not unrepresentable:
                 shape = sections_by_path()[(self.kinds[entry.address.kind].section,)].shape
                 for finding in shape.validate(escaped_texts(cast(Json, entry.body))):
-                    yield RejectedKey(number, str(finding.path[0]) if finding.path else _WHOLE, "it has another shape")
+                    yield (number, str(finding.path[0]) if finding.path else _WHOLE, "it has another shape")
 
-    def _parsed(self, entries: Sequence[ExportedEntry]) -> tuple[list[DesiredResource[Any]], list[RejectedKey]]:
+    def _parsed(self, entries: Sequence[ExportedEntry]) -> list[DesiredResource[Any]]:
+        """Return what the entries declare. Raises ProblemsFound for errors that they cause."""
         declared: list[DesiredResource[Any]] = []
         problems: list[Problem] = []
         for number, entry in enumerate(entries):
@@ -103,23 +105,10 @@ class EmptyPlanCheck(Struct):
                 body=entry.body, places=_Spot(number), timezone=self.timezone, report=problems.append
             )
             declared.extend(parse(entry.address.kind, manifest_entry))
-        every = [*self.existing.declared, *declared]
-        problems.extend(find_conflicts(every, self.existing.absent))
-        return declared, list(_blamed(problems, entries))
-
-    def _planned(
-        self, entries: Sequence[ExportedEntry], declared: Sequence[DesiredResource[Any]]
-    ) -> tuple[Plan | None, list[RejectedKey]]:
-        """Return the plan, and what it would change. Raises ProblemsFound for errors that the entries do not cause."""
-        manifests = replace(self.existing, declared=(*self.existing.declared, *declared))
-        try:
-            made = self.plan(manifests)
-        except ProblemsFound as error:
-            faults = list(_blamed(error.problems, entries))
-            if not faults:
-                raise
-            return None, faults
-        return made, [*_changed(made), *self._owned(made, entries)]
+        problems.extend(find_conflicts([*self.existing.declared, *declared], self.existing.absent))
+        if any(_blamed(problems, entries)):
+            raise ProblemsFound(problems)
+        return declared
 
     def _owned(self, plan: Plan, entries: Sequence[ExportedEntry]) -> Iterator[RejectedKey]:
         """Yield the entries that, declared, make the plan delete owned live rows that cannot be declared."""
@@ -130,13 +119,13 @@ class EmptyPlanCheck(Struct):
         }
         for number, entry in enumerate(entries):
             if entry.address.kind == CONTENT_TARGET and content_id_of_target(entry.id) in contents:
-                yield RejectedKey(number, _WHOLE, _CONFLICT)
+                yield (number, _WHOLE, _CONFLICT)
 
     def _without(self, entries: Sequence[ExportedEntry], faults: Iterable[RejectedKey]) -> list[ExportedEntry]:
         """Return the entries without their faulty keys; an entry with nothing left is moved to `skipped`."""
         by_number: defaultdict[int, dict[str, str]] = defaultdict(dict)
-        for fault in faults:
-            by_number[fault.number].setdefault(fault.key, fault.why)
+        for number, key, why in faults:
+            by_number[number].setdefault(key, why)
         left = []
         for number, entry in enumerate(entries):
             keys = by_number.get(number, {})
@@ -165,9 +154,9 @@ def _blamed(problems: Iterable[Problem], entries: Sequence[ExportedEntry]) -> It
         where, address = problem.source, problem.address or ""
         why = problem.message.removeprefix(f"{address}: ")
         if where is not None and where.file.startswith(_OURS):
-            yield RejectedKey(where.line, where.file.removeprefix(_OURS), why)
+            yield (where.line, where.file.removeprefix(_OURS), why)
         elif address in numbers:
-            yield RejectedKey(numbers[address], _WHOLE, why)
+            yield (numbers[address], _WHOLE, why)
 
 
 def _changed(plan: Plan) -> Iterator[RejectedKey]:
@@ -176,7 +165,7 @@ def _changed(plan: Plan) -> Iterator[RejectedKey]:
         where = change.source
         if where is not None and where.file.startswith(_OURS):
             keys = {field.path.partition(".")[0] for field in change.fields} or {_WHOLE}
-            yield from (RejectedKey(where.line, key, "a manifest would change it") for key in sorted(keys))
+            yield from ((where.line, key, "a manifest would change it") for key in sorted(keys))
 
 
 def deletes_undeclared(change: Change) -> bool:

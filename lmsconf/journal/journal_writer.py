@@ -140,7 +140,15 @@ class Journal:
             try:
                 delete_run(path)
             except OSError as error:
-                self._warnings.append(_not_pruned(path, error))
+                self._warnings.append(
+                    Problem(
+                        code="journal/not-pruned",
+                        message=f"the run {path.stem} is no longer kept, "
+                        f"but cannot be deleted: {os_error_message(error)}",
+                        hint=f"Check the permissions of {path.parent}; the next apply tries again.",
+                        severity=Severity.WARNING,
+                    )
+                )
 
     def __enter__(self) -> Journal:
         return self
@@ -219,7 +227,14 @@ class Journal:
         try:
             write_atomically(report_path(self.path), text)
         except LmsconfError as error:
-            self._warnings.append(_not_kept(error))
+            self._warnings.append(
+                Problem(
+                    code="journal/report-not-kept",
+                    message=f"this report is not kept beside the journal: {error.message}",
+                    hint="Save it yourself, as the record of the run.",
+                    severity=Severity.WARNING,
+                )
+            )
             return None
         return sha256_of_bytes(text.encode())
 
@@ -241,24 +256,6 @@ class Journal:
 
 def _noted(meta: Mapping[str, str]) -> dict[str, str]:
     return {key: redact_secrets(value) for key, value in meta.items()}
-
-
-def _not_pruned(path: Path, error: OSError) -> Problem:
-    return Problem(
-        code="journal/not-pruned",
-        message=f"the run {path.stem} is no longer kept, but cannot be deleted: {os_error_message(error)}",
-        hint=f"Check the permissions of {path.parent}; the next apply tries again.",
-        severity=Severity.WARNING,
-    )
-
-
-def _not_kept(error: LmsconfError) -> Problem:
-    return Problem(
-        code="journal/report-not-kept",
-        message=f"this report is not kept beside the journal: {error.message}",
-        hint="Save it yourself, as the record of the run.",
-        severity=Severity.WARNING,
-    )
 
 
 def _named(value: Call | CallOutcome) -> dict[str, Json]:

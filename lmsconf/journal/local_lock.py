@@ -45,7 +45,8 @@ def hold_lock(
         raise unwritable_error(path, error) from error
     try:
         _take(descriptor, path, workspace)
-        _write(descriptor, path, _me(clock()))
+        me = {"pid": os.getpid(), "host": platform.node(), "since": format_utc(clock())}
+        _write(descriptor, path, json.dumps(me))
         yield
     finally:
         os.close(descriptor)
@@ -75,11 +76,6 @@ def _write(descriptor: int, path: Path, text: str) -> None:
         os.pwrite(descriptor, text.encode(), 0)
     except OSError as error:
         raise unwritable_error(path, error) from error
-
-
-def _me(now: datetime) -> str:
-    since = format_utc(now)
-    return json.dumps({"pid": os.getpid(), "host": platform.node(), "since": since})
 
 
 def _holder(descriptor: int) -> str:

@@ -128,17 +128,6 @@ def only_text(value: Json) -> str | None:
     return None
 
 
-def team_of_people(people: Json, teams: Mapping[Address, str]) -> str | None:
-    """Return the one team that all people of an exported list have."""
-    listed = people.get("include") if isinstance(people, dict) else people
-    of_each = {teams.get(Address.of(USER, normalize_email(str(email)))) for email in _items(listed)}
-    return of_each.pop() if len(of_each) == 1 else None
-
-
-def _items(value: Json) -> list[Json]:
-    return value if isinstance(value, list) else []
-
-
 def person_entries(live: LiveNames) -> Iterator[ExportedEntry | UnexportableRow]:
     """Yield every person, with the values that were read.
 
@@ -217,15 +206,16 @@ def entry_body(live: LiveNames, kind: str, row: Any) -> EntryBody:
 
 def team_of(kind: str, body: Mapping[str, Json], field: str, teams: Mapping[Address, str]) -> str | None:
     """Return the one value of a custom field that an exported entry is about. teams: those of other entries."""
-    if kind == USER:
-        answers = body.get("answers")
-        return only_text(answers.get(field)) if isinstance(answers, dict) else None
-    if kind == GROUP:
-        return team_of_people(body.get("members"), teams)
-    if kind == SMART_GROUP:
-        return only_choice(body.get("conditions"), field)
-    match body.get("assign_to"):
-        case [audience, *_]:
+    match body:
+        case {"answers": dict(answers)} if kind == USER:
+            return only_text(answers.get(field))
+        case {"members": [*people] | {"include": [*people]}} if kind == GROUP:
+            named = {teams.get(Address.of(USER, normalize_email(str(email)))) for email in people}
+            return named.pop() if len(named) == 1 else None
+        case {"conditions": [*conditions]} if kind == SMART_GROUP:
+            about = [one for one in conditions if isinstance(one, dict) and one.get("field") == field]
+            return only_text(about[0].get("choices")) if len(about) == 1 else None
+        case {"assign_to": [audience, *_]}:
             return teams.get(audience_from(audience))
     return None
 
@@ -246,13 +236,6 @@ def field_entry_body(row: FieldRow) -> EntryBody:
         body["description"] = row.description
     body.update({key: True for key in FLAGS if getattr(row, key)})
     return EntryBody(body, tuple(notes))
-
-
-def only_choice(conditions: Json, field: str) -> str | None:
-    """Return the one choice of a field that exported conditions name."""
-    listed = conditions if isinstance(conditions, list) else []
-    about = [one for one in listed if isinstance(one, dict) and one.get("field") == field]
-    return only_text(about[0].get("choices")) if len(about) == 1 else None
 
 
 def smart_group_entry_body(live: LiveNames, row: SmartGroupRow) -> EntryBody:

@@ -18,6 +18,7 @@ from lmsconf.errors import InvalidResponse, Rejected
 from lmsconf.kinds.content_target.read import find_empty_group_listings, read_assignments, reread_assignments
 from lmsconf.kinds.custom_field.read import read_fields, reread_fields
 from lmsconf.kinds.manual_group.read import read_groups, reread_groups
+from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
 from lmsconf.kinds.smart_group.read import (
     find_unlisted_fields,
@@ -28,7 +29,6 @@ from lmsconf.kinds.user.read import read_people, reread_people
 from lmsconf.model.api import Api
 from lmsconf.model.plan import Action, Change
 from lmsconf.model.snapshot import Listing, Snapshot
-from lmsconf.planner.context import CallTemplates
 from lmsconf.planner.kind import Kind
 from lmsconf.planner.reading import ReadContext, ReadScope, changed_keys, changes_of, is_cheaper_by_id
 
@@ -54,7 +54,13 @@ _ABOUT_OTHERS: Final = frozenset({"email", "admin", "archived", "custom_archive_
 
 
 def read_workspace(
-    api: Api, kinds: Mapping[str, Kind], wanted: ReadScope, call_templates: CallTemplates, *, url: str, taken_at: str
+    api: Api,
+    kinds: Mapping[str, Kind],
+    wanted: ReadScope,
+    call_templates: SpecCallTemplates,
+    *,
+    url: str,
+    taken_at: str,
 ) -> Snapshot:
     """Return a snapshot of what is wanted. Raises ApiError, also for a response that is not a listing.
 
@@ -66,7 +72,8 @@ def read_workspace(
 
 def read_snapshot(reading: ReadContext, *, url: str, taken_at: str) -> Snapshot:
     """Run a reading, and return its snapshot, as `read_workspace` does; what its jobs share can be read on."""
-    listings = run_jobs(reading)
+    results = reading.api.together({kind: partial(_run, reading, kind, read) for kind, read in _READ.items()})
+    listings = reading.with_further({kind: one for kind, one in results.items() if isinstance(one, Listing)})
     name = reading.policy.workspace
     snapshot = Snapshot(workspace=name, url=url, taken_at=taken_at, people=reading.people, listings=listings)
     return mark_contradicted(snapshot)
@@ -80,12 +87,6 @@ def mark_contradicted(snapshot: Snapshot) -> Snapshot:
         if snapshot.listings[name].incomplete is None
     }
     return replace(snapshot, listings={**snapshot.listings, **doubts})
-
-
-def run_jobs(reading: ReadContext) -> dict[str, Listing[Any]]:
-    """Run the jobs of all kinds, and return what they read. Raises what the first one failed with."""
-    results = reading.api.together({kind: partial(_run, reading, kind, read) for kind, read in _READ.items()})
-    return reading.with_further({kind: one for kind, one in results.items() if isinstance(one, Listing)})
 
 
 def _run(reading: ReadContext, kind: str, read: Callable[[ReadContext], Listing[Any] | None]) -> Listing[Any] | None:

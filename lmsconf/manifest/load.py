@@ -6,7 +6,7 @@ from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, S
 from datetime import tzinfo
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -17,7 +17,7 @@ from lmsconf.kinds.entries import parse, parse_absent
 from lmsconf.manifest.expand.expander import EntryExpander
 from lmsconf.manifest.expand.sets import UndeclaredNames, valid_part
 from lmsconf.manifest.expand.table_files import FILE, TableFiles
-from lmsconf.manifest.expand.variables import ExpandedEntry, ForEachExpander, Reporter, Variables
+from lmsconf.manifest.expand.variables import Entry, ForEachExpander, Reporter, Variables
 from lmsconf.manifest.file_set import ManifestFileReader, find_manifests, read_manifest
 from lmsconf.manifest.nodes import VARIABLE_START, EntrySourceMap, KeyPath, Map, Seq, merge_mappings, plain_texts
 from lmsconf.manifest.overlays import EntryKey, WrittenEntry, entry_key, without_replaced, without_replaced_items
@@ -87,21 +87,6 @@ def load_folder(
     )
 
 
-class _Checked(NamedTuple):
-    """An entry that fits its schema. is_part: without the keys that do not, so it is checked and not planned.
-
-    layer: the index of its folder, 0 for the first. changes: the index of the entry of an earlier folder that it
-    changes; None if it adds one.
-    """
-
-    section: Section
-    body: Map
-    places: EntrySourceMap
-    is_part: bool = False
-    layer: int = 0
-    changes: int | None = None
-
-
 class _Loading(Struct):
     """State of one load: the resources declared so far, and the problems."""
 
@@ -118,7 +103,7 @@ class _Loading(Struct):
     layers: list[int] = field(default_factory=list)
     undeclared: UndeclaredNames = field(default_factory=UndeclaredNames)
     _index: dict[EntryKey | None, int] = field(default_factory=dict)
-    _sound: list[_Checked] = field(default_factory=list)
+    _sound: list[Entry] = field(default_factory=list)
     _written: list[WrittenEntry] = field(default_factory=list)
     _all_documents: Sequence[Document] = ()
     _people: PeopleNames | None = None
@@ -175,18 +160,18 @@ class _Loading(Struct):
             self._add_layer(layer, self._layer_entries(documents, writer, expander.tables))
         for entry in self._sound:
             if entry.section.is_declared and declares_choices(entry.section.kind):
-                expander.conditions.add_field(entry.body)
+                expander.conditions.add_field(cast(Map, entry.body))
         for entry in self._sound:
             if self._is_enough():
                 return
             conditions = entry.section.is_declared and has_conditions(entry.section.kind)
-            plain = expander.expand(entry.body, entry.section, entry.places, has_conditions=conditions)
+            plain = expander.expand(cast(Map, entry.body), entry.section, entry.places, has_conditions=conditions)
             if plain is not None:
-                self._parse(entry._replace(body=plain, places=entry.places.of(plain)))
+                self._parse(entry.of(plain))
         if not any(problem.is_error for problem in self.problems):
             self.problems += expander.unused_set_notes()
 
-    def _add_layer(self, layer: int, entries: Iterable[_Checked]) -> None:
+    def _add_layer(self, layer: int, entries: Iterable[Entry]) -> None:
         """Add the entries of one folder, each in place of the one that it changes."""
         if layer:
             for number, entry in enumerate(self._sound):
@@ -195,13 +180,13 @@ class _Loading(Struct):
         for entry in entries:
             if entry.changes is None or self._sound[entry.changes].layer == layer:
                 # A second entry of this folder for one resource stays beside the first, and is reported as a duplicate.
-                self._sound.append(entry._replace(layer=layer) if layer else entry)
+                self._sound.append(replace(entry, layer=layer) if layer else entry)
             else:
-                self._sound[entry.changes] = entry._replace(layer=layer)
+                self._sound[entry.changes] = replace(entry, layer=layer)
 
     def _layer_entries(
         self, documents: Iterable[Document], writer: ForEachExpander, tables: TableFiles
-    ) -> Iterator[_Checked]:
+    ) -> Iterator[Entry]:
         """Yield what of every entry fits its schema, with variables and `for_each` expanded but not sets."""
         sections = sections_by_path()
         for document in documents:
@@ -235,85 +220,80 @@ class _Loading(Struct):
             )
         return documents
 
-    def _entries(self, section: Section, items: Seq, writer: ForEachExpander, tables: TableFiles) -> Iterator[_Checked]:
+    def _entries(self, section: Section, items: Seq, writer: ForEachExpander, tables: TableFiles) -> Iterator[Entry]:
         for number, item in enumerate(items):
             if self._is_enough():
                 return
             at = cast(int, items.mark(number))
             reported: set[Hashable] = set()
-            for entry in writer.expand_entry(item, items.source, at, section.name):
-                entry, changes = self._merged(section, entry)
+            for entry in map(self._merged, writer.expand_entry(section, item, items.source, at)):
                 is_sheet = section.sheet is not None and isinstance(entry.body, Map) and FILE in entry.body
                 shape = section.sheet if is_sheet and section.sheet is not None else section.shape
                 findings = shape.validate(entry.body)
                 if findings or not entry.is_complete:
-                    self._tell(section, entry, new_findings(findings, reported))
+                    self._tell(entry, new_findings(findings, reported))
                     if section.is_declared and not is_sheet:
-                        yield from self._valid_part(section, entry, findings)
+                        yield from self._valid_part(entry, findings)
                 elif is_sheet:
-                    yield from self._rows(section, entry, tables)
+                    yield from self._rows(entry, tables)
                 elif isinstance(entry.body, Map):
-                    yield _Checked(section, entry.body, entry.places, changes=changes)
+                    yield entry
                 else:
-                    body = entry_from_short_form(identifying_key(section.kind) or "name", entry.body, items, at)
-                    yield _Checked(section, body, entry.places.of(body))
+                    key = identifying_key(section.kind) or "name"
+                    yield entry.of(entry_from_short_form(key, entry.body, items, at))
 
-    def _merged(self, section: Section, entry: ExpandedEntry) -> tuple[ExpandedEntry, int | None]:
-        """Return an entry on top of the one of an earlier folder that it changes, and the index of that one."""
-        if not self._index or not isinstance(entry.body, Map):
-            return entry, None
-        changes = self._index.get(entry_key(section, entry.body))
+    def _merged(self, entry: Entry) -> Entry:
+        """Return an entry on top of the one of an earlier folder that it changes, if any."""
+        changes = self._index.get(entry_key(entry.section, entry.body)) if self._index else None
         if changes is None:
-            return entry, None
+            return entry
         base = self._sound[changes]
-        body = merge_mappings(base.body, entry.body)
-        return replace(entry, body=body, places=base.places.of(body)), changes
+        body = merge_mappings(cast(Map, base.body), cast(Map, entry.body))
+        return replace(entry, body=body, places=base.places.of(body), changes=changes)
 
-    def _rows(self, section: Section, entry: ExpandedEntry, tables: TableFiles) -> Iterator[_Checked]:
+    def _rows(self, entry: Entry, tables: TableFiles) -> Iterator[Entry]:
         """Yield the entries that an entry reads from a file, one for each row that fits the schema of an entry."""
         from lmsconf.manifest.expand.sheets import SheetEntries  # few manifests have one
 
         reported: set[Hashable] = set()
-        for body in SheetEntries(section.kind, tables).expand(entry.body, entry.places):
-            places = entry.places.of(body)
-            if findings := section.shape.validate(body):
-                self._tell(section, replace(entry, body=body, places=places), new_findings(findings, reported))
+        for body in SheetEntries(entry.section.kind, tables).expand(entry.body, entry.places):
+            if findings := entry.section.shape.validate(body):
+                self._tell(entry.of(body), new_findings(findings, reported))
             else:
-                yield _Checked(section, body, places)
+                yield entry.of(body)
             if self._is_enough():
                 return
 
-    def _valid_part(
-        self, section: Section, entry: ExpandedEntry, findings: Sequence[SchemaFinding]
-    ) -> Iterator[_Checked]:
+    def _valid_part(self, entry: Entry, findings: Sequence[SchemaFinding]) -> Iterator[Entry]:
         """Yield what of an entry fits its schema, to check what that refers to, and what refers to it."""
-        part = valid_part(section.shape, entry.body, findings) if entry.is_complete else None
+        part = valid_part(entry.section.shape, entry.body, findings) if entry.is_complete else None
         if part is not None:
-            yield _Checked(section, part, entry.places.of(part), is_part=True)
-        if declares_choices(section.kind):
+            yield replace(entry.of(part), is_part=True, changes=None)
+        if declares_choices(entry.section.kind):
             self.undeclared.doubt_field(entry.body)
 
-    def _parse(self, expanded: _Checked) -> None:
-        section, body, places, is_part, layer, _ = expanded
+    def _parse(self, entry: Entry) -> None:
+        section, body = entry.section, cast(Map, entry.body)
         resources: list[DesiredResource[Any]] = []
-        self.problems += unknown_workspace_problems(body, places, self.workspaces)
+        self.problems += unknown_workspace_problems(body, entry.places, self.workspaces)
         plain = cast(Map, plain_texts(body))
-        entry = ManifestEntry(body=plain, places=places, timezone=self.timezone, report=self.problems.append)
+        parsed = ManifestEntry(body=plain, places=entry.places, timezone=self.timezone, report=self.problems.append)
         if section.is_test:
-            self.tests.extend(filter(None, [parse_test(entry)]))
+            self.tests.extend(filter(None, [parse_test(parsed)]))
         elif section.is_absent:
-            self.absent.extend(parse_absent(section.kind.name, entry))
+            self.absent.extend(parse_absent(section.kind.name, parsed))
         else:
-            resources += parse(section.kind.name, entry)
-            (self.partial if is_part else self.declared).extend(resources)
-            self.layers += [layer] * (0 if is_part else len(resources))
+            resources += parse(section.kind.name, parsed)
+            (self.partial if entry.is_part else self.declared).extend(resources)
+            self.layers += [entry.layer] * (0 if entry.is_part else len(resources))
         if self.expanded is not None:
             self._written.append((section, body, resources))
 
-    def _tell(self, section: Section, entry: ExpandedEntry, findings: Iterable[SchemaFinding]) -> None:
+    def _tell(self, entry: Entry, findings: Iterable[SchemaFinding]) -> None:
         from lmsconf.manifest.schema_messages import problems_of  # only for a problem
         from lmsconf.manifest.suggestions import PeopleNames
 
+        section = entry.section
         people = self._people = self._people or PeopleNames(self._all_documents)
         name = entry.body.get("name") if isinstance(entry.body, dict) else None
         # A name with line breaks would break the one-line message.

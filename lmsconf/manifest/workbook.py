@@ -162,13 +162,12 @@ def _table(sheet: WorkbookPositions, values: list[list[_CellValue]], merged: Seq
     rows: list[TableRow] = []
     for line, cells in enumerate(values, start=1):
         texts = tuple(normalize_name(_text(cell).strip()) for cell in cells)
-        if any(texts):
-            rows.append((line, texts))
-    table = table_of(sheet, "sheet", rows)
-    for line, texts in rows:
         for column, text in enumerate(texts):
             if forbidden := FORBIDDEN.search(text):
                 raise forbidden_character_found(forbidden[0], sheet.where(line, column))
+        if any(texts):
+            rows.append((line, texts))
+    table = table_of(sheet, "sheet", rows)
     return Table(sheet, table.noun, table.header, table.columns, table.rows, tuple(_merged(table, sheet, merged)))
 
 

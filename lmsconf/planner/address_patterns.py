@@ -81,7 +81,7 @@ def _resolve(
             return ResolvedPattern(text, exact_pattern(pattern), matches=True)
         if any(matches_pattern(name, pattern) for name in names):
             return ResolvedPattern(text, pattern, matches=True)
-        meant = [] if _kind_in(pattern) in kinds else _meant(typed, kinds, known)
+        meant = [] if any(pattern.startswith(f"{kind}/") for kind in kinds) else _meant(typed, kinds, known)
         if len(meant) == 1:
             return ResolvedPattern(text, exact_pattern(str(meant[0])), matches=True)
         if meant:
@@ -101,11 +101,6 @@ def _meant(text: str, kinds: Mapping[str, Kind], known: Iterable[Address]) -> li
             if (kind := kinds.get(address.kind)) and not spelled[kind.name].isdisjoint(spellings(address, kind.noun))
         }
     )
-
-
-def _kind_in(pattern: str) -> str | None:
-    word, slash, _ = pattern.partition("/")
-    return word if slash else None
 
 
 def sought_kinds(patterns: Sequence[ResolvedPattern], kinds: Mapping[str, Kind]) -> frozenset[str]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
 from msgspec import Struct, field
 
 from lmsconf.errors import Problem, Severity, SourceLocation
+from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, Spec_co
 from lmsconf.model.forms import Form
@@ -37,33 +38,6 @@ GRANTED: Final = "(granted)"
 SLOT: Final = "(slot)"
 ANSWERED: Final = "(answered)"
 NAMED: Final = "(named)"
-
-
-class CallTemplates(Protocol):
-    """The API's field names, paths and behaviours that kinds need to build calls."""
-
-    def body(self, operation: str, **values: object) -> dict[str, object]:
-        """Return a request body with canonical field names replaced by those of the API."""
-        ...
-
-    def behaviour(self, key: str) -> str:
-        """Return the configured behaviour for a point that the API specification leaves open."""
-        ...
-
-    def is_known(self, key: str) -> bool:
-        """Return whether the project states the value of a dialect key; any other value is assumed."""
-        ...
-
-    def assumed_keys(self, operation: str, path: str, body: object, *, finds_nothing: bool) -> Iterable[str]:
-        """Return the dialect keys that a call relies on.
-
-        finds_nothing: the list or the assignment that it is for does not exist before it.
-        """
-        ...
-
-    def request(self, operation: str, path: Mapping[str, str | Ref]) -> tuple[str, str]:
-        """Return method and path of a call; an id not known yet is a `{placeholder}` in the path."""
-        ...
 
 
 class NameRegistry:
@@ -263,7 +237,7 @@ class PlanContext:
         self,
         snapshot: Snapshot,
         policy: Policy,
-        call_templates: CallTemplates,
+        call_templates: SpecCallTemplates,
         chosen: Callable[[Address], bool],
         declared: Sequence[DesiredResource[Any]] = (),
         excludes: Callable[[Address], bool] | None = None,

@@ -50,7 +50,7 @@ def diff_forms(before: Form, after: Form) -> tuple[FieldChange, ...]:
         change
         for report, levels in tree.items()
         for level in cast("Iterable[DiffLevel]", levels)
-        for change in (_list_changes(level) if report == _UNORDERED else [_single_change(level)])
+        for change in _changes(report, level)
     )
     return tuple(sorted(changes, key=lambda change: (order[change.path.partition(".")[0]], change.path)))
 
@@ -75,10 +75,6 @@ def _members(value: object) -> Collection[object] | None:
     return include if isinstance(include, frozenset | tuple) else None
 
 
-def _single_change(level: DiffLevel) -> FieldChange:
-    return FieldChange(path=_path(level), before=_side(level.t1), after=_side(level.t2))
-
-
 def _path(level: DiffLevel) -> str:
     """`description`, or `metadata.costCentre` for a key inside a key."""
     return ".".join(map(str, level.path(output_format="list")))
@@ -88,7 +84,10 @@ def _side(value: object) -> Json:
     return None if type(value).__name__ == "NotPresent" else form_to_json(value)
 
 
-def _list_changes(level: DiffLevel) -> Iterator[FieldChange]:
+def _changes(report: str, level: DiffLevel) -> Iterator[FieldChange]:
+    if report != _UNORDERED:
+        yield FieldChange(path=_path(level), before=_side(level.t1), after=_side(level.t2))
+        return
     if isinstance(level.t1, KeyedNames) and isinstance(level.t2, KeyedNames):
         yield from _keyed_changes(_path(level), level.t1.names, level.t2.names)
         return

@@ -26,7 +26,7 @@ from lmsconf.model.drift import (
     ManagedShare,
 )
 from lmsconf.model.names import matches_pattern
-from lmsconf.model.plan import Action, Change, FieldChange, Plan, PossibleRename, RenameCandidate
+from lmsconf.model.plan import Action, Change, Plan, PossibleRename, RenameCandidate
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.rename_detection import CLOSE, POSSIBLE
 
@@ -299,7 +299,11 @@ def to_finding(
         source=change.source,
         declared=change.after,
         live=change.before,
-        fields=tuple(map(_to_field_drift, change.fields)),
+        # What the plan would add is missing, what it would remove is extra.
+        fields=tuple(
+            FieldDrift(path=one.path, declared=one.after, live=one.before, missing=one.added, extra=one.removed)
+            for one in change.fields
+        ),
         reason=change.reason,
         goes_along=goes_along,
         candidates=candidates,
@@ -329,10 +333,3 @@ def _accept(command: str, pattern: str, *, owned: bool, goes_along: bool) -> str
     if goes_along:
         return None
     return f"{command} {TAKE_OVER}" if owned else f"{command} drift --accept {pattern}"
-
-
-def _to_field_drift(change: FieldChange) -> FieldDrift:
-    """Return a planned field change as drift: what the plan would add is missing, what it would remove is extra."""
-    return FieldDrift(
-        path=change.path, declared=change.after, live=change.before, missing=change.added, extra=change.removed
-    )

@@ -164,7 +164,7 @@ def refuse_protected_changes(
         kind = kinds[change.address.kind]
         names = [field.before for field in change.fields if field.path == kind.name_key]
         earlier = [Address.of(kind.name, str(name)) for name in names]
-        if not any(_is_protected(address, lists) for address in (change.address, *earlier)):
+        if not any(matches_patterns(str(one), patterns) for one in (change.address, *earlier) for patterns in lists):
             continue
         harm = _harm(kind, change)
         if harm:
@@ -175,10 +175,6 @@ def refuse_protected_changes(
                 source=change.source,
                 address=str(change.address),
             )
-
-
-def _is_protected(address: Address, lists: Iterable[Sequence[str]]) -> bool:
-    return any(matches_patterns(str(address), patterns) for patterns in lists)
 
 
 def _harm(kind: Kind, change: Change) -> str | None:

@@ -7,14 +7,12 @@ from datetime import UTC, datetime, time, tzinfo
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
-from msgspec.structs import replace
 
 from lmsconf.errors import Problem, SourceLocation
 from lmsconf.model.address import Address
 from lmsconf.model.declarations import DesiredResource
 from lmsconf.model.lints import LintLevel, apply_levels, lint_problem
 from lmsconf.model.names import may_be_suspicious
-from lmsconf.model.plan import Plan
 from lmsconf.model.policy import Policy
 
 if TYPE_CHECKING:
@@ -64,11 +62,6 @@ def lint_plan(kinds: Mapping[str, Kind], draft: DraftPlan, sizes: Mapping[Addres
     chosen = (one for one in findings if one.address and draft.planning.chosen(Address.parse(one.address)))
     # By address, not by place: a plan does not depend on the files that its declarations stand in.
     return sorted(chosen, key=lambda one: (one.address or "", one.code, one.message))
-
-
-def with_lints(plan: Plan, findings: Sequence[Problem]) -> Plan:
-    """Return a plan with the findings of lints among its own problems."""
-    return replace(plan, problems=(*plan.problems, *findings))
 
 
 def _by_kind(declared: Iterable[DesiredResource[Any]], policy: Policy) -> dict[str, list[DesiredResource[Any]]]:

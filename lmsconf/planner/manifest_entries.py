@@ -85,7 +85,7 @@ class PartReferences(NamedTuple):
     parts: tuple[Trail, ...]
 
 
-class _Names:
+class NameCounts:
     """The names of one listing: how often each is there, exactly and to a reader, and the first row that has it."""
 
     def __init__(self, rows: Iterable[HasName]) -> None:
@@ -108,11 +108,11 @@ class LiveNames:
     def __init__(self, planning: PlanContext, policy: Policy) -> None:
         self.planning, self.policy = planning, policy
         self.snapshot, self.timezone = planning.snapshot, policy.timezone
-        self._listings: dict[str, _Names] = {}
+        self._listings: dict[str, NameCounts] = {}
 
-    def _of(self, listing: str) -> _Names:
+    def _of(self, listing: str) -> NameCounts:
         if listing not in self._listings:
-            self._listings[listing] = _Names(self.snapshot.of(listing).rows)
+            self._listings[listing] = NameCounts(self.snapshot.of(listing).rows)
         return self._listings[listing]
 
     def is_resolved_by_name(self, listing: str, row: HasName) -> bool:

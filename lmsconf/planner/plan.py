@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation
 from lmsconf.kinds.manual_group.compare import with_listed_people
 from lmsconf.kinds.planning import match_kind, plan_steps, settle
+from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
 from lmsconf.kinds.shared.kind_names import GROUP
 from lmsconf.kinds.shared.manifest_entries import declared_lists
 from lmsconf.kinds.user.types import declared_row
@@ -28,7 +29,7 @@ from lmsconf.model.snapshot import Snapshot, row_to_json
 from lmsconf.model.time_formats import format_utc
 from lmsconf.planner.audience.effects import PredictedEffects
 from lmsconf.planner.call_order import order_calls
-from lmsconf.planner.context import CallTemplates, Match, MatchResult, PlanContext
+from lmsconf.planner.context import Match, MatchResult, PlanContext
 from lmsconf.planner.guard_counts import count_for_guards
 from lmsconf.planner.guards import evaluate_guards, refuse_protected_changes
 from lmsconf.planner.kind import Kind
@@ -44,12 +45,12 @@ from lmsconf.planner.planned_resources import (
     to_change,
 )
 from lmsconf.planner.reading import Declarations
-from lmsconf.planner.rename_detection import possible_renames
+from lmsconf.planner.rename_detection import POSSIBLE, possible_renames
 from lmsconf.planner.selection import Selection
 from lmsconf.planner.undo.extent import with_undo_limits
 
 
-def calls_by_key(plan: Plan, call_templates: CallTemplates) -> dict[str, list[Call]]:
+def calls_by_key(plan: Plan, call_templates: SpecCallTemplates) -> dict[str, list[Call]]:
     """Return each dialect key that calls of a plan rely on, sorted → those calls, in their order."""
     created = {change.address for change in plan.changes if change.action is Action.CREATE}
     resting: dict[str, list[Call]] = {}
@@ -64,7 +65,7 @@ def calls_by_key(plan: Plan, call_templates: CallTemplates) -> dict[str, list[Ca
     return dict(sorted(resting.items()))
 
 
-def with_assumptions(plan: Plan, call_templates: CallTemplates) -> Plan:
+def with_assumptions(plan: Plan, call_templates: SpecCallTemplates) -> Plan:
     """Return a plan with what its calls rest on."""
     resting = calls_by_key(plan, call_templates)
     assumptions = tuple(
@@ -100,7 +101,7 @@ def make_plan(
     manifests: Manifests,
     snapshot: Snapshot,
     policy: Policy,
-    call_templates: CallTemplates,
+    call_templates: SpecCallTemplates,
     *,
     created_at: str,
     offline: bool = False,
@@ -114,7 +115,7 @@ def draft_plan(
     manifests: Manifests,
     snapshot: Snapshot,
     policy: Policy,
-    call_templates: CallTemplates,
+    call_templates: SpecCallTemplates,
     *,
     created_at: str,
     offline: bool = False,
@@ -141,9 +142,10 @@ def draft_plan(
         raise ProblemsFound(sorted(problems, key=lambda problem: problem.source or SourceLocation("")))
     changes = with_undo_limits(kinds, snapshot, [to_change(planning, item) for item in items])
     sides = [(change, item.sides) for change, item in zip(changes, items, strict=True)]
-    renames = possible_renames(kinds, planning, sides, results)
-    measures = count_for_guards(kinds, sides, results, arranged, planning.measures, renames.likely)
-    problems.extend([*renames.problems, *refuse_protected_changes(kinds, changes, policy.guards.protect)])
+    renames, reported = possible_renames(kinds, planning, sides, results)
+    likely = [Address.parse(problem.address or "") for problem in reported if problem.code == POSSIBLE]
+    measures = count_for_guards(kinds, sides, results, arranged, planning.measures, likely)
+    problems.extend([*reported, *refuse_protected_changes(kinds, changes, policy.guards.protect)])
     changes, problems = attach_problems(changes, problems)
     plan = Plan(
         workspace=snapshot.workspace,
@@ -165,7 +167,7 @@ def draft_plan(
         problems=tuple(problems),
         left_out=tuple(left_out),
         measures=measures,
-        renames=tuple(renames.possible),
+        renames=tuple(renames),
     )
     return DraftPlan(
         plan=with_assumptions(plan, call_templates),
@@ -193,7 +195,7 @@ def _match_selected(
     entries: Declarations,
     snapshot: Snapshot,
     policy: Policy,
-    call_templates: CallTemplates,
+    call_templates: SpecCallTemplates,
 ) -> _Matched:
     """Match the declarations of every kind with what is live, and compare those that are selected.
 

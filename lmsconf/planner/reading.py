@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from lmsconf.kinds.content_target.types import TargetRow
 from lmsconf.kinds.entries import named_emails, needed_listings
 from lmsconf.kinds.planning import diff, match_kind
+from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
 from lmsconf.kinds.shared.kind_names import USER
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.api import Api
@@ -23,7 +24,7 @@ from lmsconf.model.names import normalize_name
 from lmsconf.model.plan import Action, Change
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import HasName, Listed, Listing, Row, Snapshot
-from lmsconf.planner.context import BeforeAfter, CallTemplates, Match, MatchResult, PlanContext
+from lmsconf.planner.context import BeforeAfter, Match, MatchResult, PlanContext
 from lmsconf.planner.kind import Kind
 from lmsconf.planner.rename_detection import rename_candidates
 from lmsconf.planner.selection import Selection
@@ -103,7 +104,7 @@ class ReadContext:
         api: Api,
         kinds: Mapping[str, Kind],
         wanted: ReadScope,
-        call_templates: CallTemplates,
+        call_templates: SpecCallTemplates,
         *,
         effects: bool = False,
     ) -> None:
@@ -128,20 +129,19 @@ class ReadContext:
         self._further: dict[str, Listing[Any]] = {}
         self._matches: dict[str, list[Matched]] = {}
         self._futures: defaultdict[str, list[Future[Any]]] = defaultdict(list)
-        self._ended: dict[str, BaseException] = {}
         self._may_request = set(kinds)
         for name in kinds:
             self._listings[name] = Future()
-            self.fail_with_job(name, self._listings[name])
+            self._futures[name].append(self._listings[name])
         self.first_page: Future[tuple[int | None, int]] = Future()
-        self.fail_with_job(USER, self.first_page)
+        self._futures[USER].append(self.first_page)
         needs = {name: needed_listings(name, self) for name in kinds if self.covers(name)}
         self._needed = frozenset(needs).union(*needs.values())
         self._reports: dict[str, Future[frozenset[RemoteId] | None]] = {}
         for name in self._needed:
             if kinds[name].reports_people:
                 self._reports[name] = Future()
-                self.fail_with_job(name, self._reports[name])
+                self._futures[name].append(self._reports[name])
         self._lists_unreported_people = any(
             kinds[other].is_person and not kinds[name].reports_people and name != other
             for name, others in needs.items()
@@ -216,13 +216,6 @@ class ReadContext:
         """Set `first_page`, unless it is set."""
         if not self.first_page.done():
             self.first_page.set_result((total, rows))
-
-    def fail_with_job(self, kind: str, future: Future[Any]) -> None:
-        """Let a future, which the job of a kind sets, fail with that job, so that nobody waits forever."""
-        with self._lock:
-            if kind in self._ended:
-                future.set_exception(self._ended[kind])
-            self._futures[kind].append(future)
 
     def end_requests(self, kind: str) -> None:
         """Tell that the job of a kind requests nothing further, so that the total of all requests is known in time."""
@@ -307,11 +300,9 @@ class ReadContext:
     def end_job(self, kind: str, error: BaseException) -> None:
         """Fail the futures that the job of a kind has left open."""
         self.end_requests(kind)
-        with self._lock:
-            self._ended[kind] = error
-            for future in self._futures[kind]:
-                if not future.done():
-                    future.set_exception(error)
+        for future in self._futures[kind]:
+            if not future.done():
+                future.set_exception(error)
 
 
 def emails_of(entries: Iterable[DesiredResource[Any] | DeleteEntry[Any]], kinds: Mapping[str, Kind]) -> frozenset[str]:

@@ -36,11 +36,6 @@ def pseudonym(salt: str, address: str) -> str:
     return _LABEL + digest[:_LENGTH]
 
 
-def random_id() -> RemoteId:
-    """Return an id that replaces the one of a person who is not shown."""
-    return RemoteId(token_hex(16))
-
-
 class UnnamedRow(SnapshotRow, frozen=True):
     """The number of undeclared people in one list of a redacted snapshot.
 

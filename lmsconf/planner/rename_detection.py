@@ -12,11 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, Final
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from lmsconf.errors import Problem, Severity
 from lmsconf.kinds.planning import live_form, similarity
-from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import nearest_name, normalize_name, quote_name
 from lmsconf.model.plan import Action, Change, PossibleRename, RenameCandidate
@@ -26,18 +25,6 @@ from lmsconf.planner.kind import Kind
 
 POSSIBLE: Final = "guard/possible-rename"
 CLOSE: Final = "rename/close-name"
-
-
-class PossibleRenames(Struct, kw_only=True):
-    """The creations that may be renames, and the problems that report them."""
-
-    possible: list[PossibleRename] = field(default_factory=list)
-    problems: list[Problem] = field(default_factory=list)
-
-    @property
-    def likely(self) -> list[Address]:
-        """Return the resource of each likely rename, of itself or of a choice."""
-        return [Address.parse(problem.address or "") for problem in self.problems if problem.code == POSSIBLE]
 
 
 def rename_candidates(unmanaged: Iterable[UndeclaredResource], policy: Policy) -> list[UndeclaredResource]:
@@ -53,17 +40,18 @@ def possible_renames(
     planning: PlanContext,
     changes: Sequence[tuple[Change, BeforeAfter]],
     results: Mapping[str, MatchResult[Any, Any]],
-) -> PossibleRenames:
-    """Return, for each resource and choice to be created, the live ones that it may be under a new name."""
-    out = PossibleRenames()
+) -> tuple[list[PossibleRename], list[Problem]]:
+    """Return the creations that may be renames, with the live resources that they may be, and what reports them."""
+    possible: list[PossibleRename] = []
+    problems: list[Problem] = []
     by_kind: defaultdict[str, list[tuple[Change, BeforeAfter]]] = defaultdict(list)
     for change, sides in changes:
         by_kind[change.address.kind].append((change, sides))
     for name, kind_changes in by_kind.items():
-        _Comparing(kinds[name], planning, kind_changes, results[name]).run(out)
+        _Comparing(kinds[name], planning, kind_changes, results[name]).run(possible, problems)
     for change, _ in changes:
-        out.problems.extend(_parts(change, kinds[change.address.kind].parts_key, planning.parts.get(change.address)))
-    return out
+        problems.extend(_parts(change, kinds[change.address.kind].parts_key, planning.parts.get(change.address)))
+    return possible, problems
 
 
 class _Old(Struct, frozen=True):
@@ -88,7 +76,7 @@ class _Comparing:
         self.kind, self.planning, self.changes, self.result = kind, planning, changes, result
         self.names = Counter(normalize_name(row.name) for row in planning.snapshot.of(kind.name).rows)
 
-    def run(self, out: PossibleRenames) -> None:
+    def run(self, possible: list[PossibleRename], problems: list[Problem]) -> None:
         new = [
             (change, content)
             for change, sides in self.changes
@@ -117,11 +105,11 @@ class _Comparing:
                 close=tuple(self._candidate(*one) for one in close if not one[0].is_absent),
             )
             if rename.alike or rename.close:
-                out.possible.append(rename)
+                possible.append(rename)
             if alike:
-                out.problems.append(self._possible(change, content, alike))
-            out.problems.extend(self._note(change, *one) for one in close)
-        out.problems.extend(self._not_compared())
+                problems.append(self._possible(change, content, alike))
+            problems.extend(self._note(change, *one) for one in close)
+        problems.extend(self._not_compared())
 
     def _olds(self) -> Iterator[_Old]:
         """Yield the deletions, also those that options like `--except` skip, and the first undeclared resources."""

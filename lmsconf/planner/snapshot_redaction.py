@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
+from secrets import token_hex
 from typing import Any, Final
 
 from msgspec import Struct
@@ -40,7 +41,6 @@ from lmsconf.planner.redaction import (
     UnnamedRow,
     not_compared_warning,
     pseudonym,
-    random_id,
 )
 
 _NOT_WHOLE: Final = "it was not read completely"
@@ -236,7 +236,7 @@ def _people(
         if row.id in redaction.shown:
             rows.append(replace(_declared_part(row, specs.get(row.id), names), email=label))
         else:
-            rows.append(PersonRow(random_id(), label, row.archived))
+            rows.append(PersonRow(RemoteId(token_hex(16)), label, row.archived))
     return sorted(rows, key=lambda row: row.id)
 
 

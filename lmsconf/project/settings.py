@@ -150,7 +150,10 @@ def load_settings(
     for a token command that is not approved yet; None: such a command is refused. Raises ProblemsFound and UsageError.
     """
     root = project_root(directory, environ)
-    _refuse_two_choices(workspace, environ)
+    for other, value in (("--workspace", workspace), ("LMSCONF_WORKSPACE", environ.get("LMSCONF_WORKSPACE"))):
+        if value and environ.get("LMSCONF_URL"):  # it is a workspace of its own
+            hint = f"Unset LMSCONF_URL, or remove {other}."
+            raise UsageError(f"LMSCONF_URL and {other} both select a workspace", hint=hint)
     return settings_of(read_project_file(root), root, workspace, environ, today=today, ask=ask)
 
 
@@ -177,6 +180,11 @@ def settings_of(
     day = today or datetime.now(zone or UTC).date()
     policy = _policy(project, chosen.name, day)
     folders = _folders(project, chosen.name, root)
+    # A variable and a command have nothing to warn about.
+    at = project.places.at("workspaces", chosen.name, "token")
+    unsafe = chosen.token.warning(at) if isinstance(chosen.token, FileToken) else None
+    # An empty list allows no host: a pipeline passes a missing value as an empty string.
+    hosts = environ.get(ALLOWED_HOSTS)
     kept_runs = cast(int, project.mapping_at("runs").get("keep", DEFAULT_KEPT_RUNS))
     return Settings(
         root=root,
@@ -191,11 +199,11 @@ def settings_of(
         settle=policy.settle,
         lock=_lock(project, environ),
         kept_runs=kept_runs,
-        problems=(*_warnings(project, chosen), *project.notes),
+        problems=(*filter(None, [unsafe]), *project.notes),
         destination=request_destination(project, chosen.name, root),
         dialect_at=project.dialect_locations(chosen.name),
         ignores=tuple(project.drift_ignores(chosen.name)),
-        hosts=_hosts(environ),
+        hosts=None if hosts is None else tuple(filter(None, map(str.strip, hosts.split(",")))),
         shared={
             "default_workspace": project.body.get("default_workspace"),
             "runs.keep": kept_runs,
@@ -254,17 +262,6 @@ def _policy(project: ProjectFile, workspace: str, today: date) -> Policy:
     )
 
 
-def _refuse_two_choices(workspace: str | None, environ: Mapping[str, str]) -> None:
-    """Raise UsageError if LMSCONF_URL, which is a workspace of its own, is combined with a workspace name."""
-    if not environ.get("LMSCONF_URL"):
-        return
-    for other, value in (("--workspace", workspace), ("LMSCONF_WORKSPACE", environ.get("LMSCONF_WORKSPACE"))):
-        if value:
-            raise UsageError(
-                f"LMSCONF_URL and {other} both select a workspace", hint=f"Unset LMSCONF_URL, or remove {other}."
-            )
-
-
 def _from_environment(root: Path, environ: Mapping[str, str]) -> WorkspaceConfig | None:
     """Return the workspace of LMSCONF_URL; None if unset. It takes nothing, above all no token, from the file's."""
     url = environ.get("LMSCONF_URL")
@@ -318,25 +315,9 @@ def _chosen(project: ProjectFile, workspace: str | None, environ: Mapping[str, s
     raise problem_found("project/unknown-workspace", message, hint)
 
 
-def _hosts(environ: Mapping[str, str]) -> tuple[str, ...] | None:
-    """Return the hosts that may receive a token; None if unset.
-
-    An empty list allows no host: a pipeline passes a missing value as an empty string.
-    """
-    text = environ.get(ALLOWED_HOSTS)
-    return None if text is None else tuple(name.strip() for name in text.split(",") if name.strip())
-
-
 def _database(url: str, root: Path) -> Path | None:
     path = url.removeprefix(_SANDBOX)
     return root / path if url.startswith(_SANDBOX) and path else None
-
-
-def _warnings(project: ProjectFile, chosen: WorkspaceConfig) -> list[Problem]:
-    """Return the warnings about the chosen workspace's token; a variable and a command have nothing to warn about."""
-    if not isinstance(chosen.token, FileToken):
-        return []
-    return [*filter(None, [chosen.token.warning(project.places.at("workspaces", chosen.name, "token"))])]
 
 
 def _lock(project: ProjectFile, environ: Mapping[str, str]) -> LockSettings | None:

@@ -17,6 +17,7 @@ from lmsconf.errors import Problem, ProblemsFound, Severity
 from lmsconf.kinds import all_kinds
 from lmsconf.kinds.export import absent_assignment_entry
 from lmsconf.kinds.planning import match_kind
+from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET
 from lmsconf.manifest.edit.yaml_text import format_inline
 from lmsconf.model.blockers import is_blocking
@@ -27,7 +28,7 @@ from lmsconf.model.plan import Change, ChangeOrigin, NoLongerDeclared, Plan, Set
 from lmsconf.model.policy import GUARDS, UNKNOWN, Consent, Policy, diff_settings, limit_to_json
 from lmsconf.model.progress import Report
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.planner.context import CallTemplates, PlanContext
+from lmsconf.planner.context import PlanContext
 from lmsconf.planner.guards import evaluate_guards
 from lmsconf.planner.kind import Kind
 from lmsconf.planner.plan import draft_plan, make_plan
@@ -123,7 +124,7 @@ def find_orphaned_resources(
     now: ManifestsVersion,
     base: ManifestsVersion,
     snapshot: Snapshot,
-    call_templates: CallTemplates,
+    call_templates: SpecCallTemplates,
 ) -> tuple[NoLongerDeclared, ...]:
     """Resources that are live, were declared by the base, and are now neither declared nor deleted."""
     current = {row for row, _ in _declared_rows(kinds, now, snapshot, call_templates)}
@@ -149,7 +150,7 @@ def _absent_line(kind: Kind, declared: DesiredResource[Any], workspace: str) -> 
 
 
 def _declared_rows(
-    kinds: Mapping[str, Kind], version: ManifestsVersion, snapshot: Snapshot, call_templates: CallTemplates
+    kinds: Mapping[str, Kind], version: ManifestsVersion, snapshot: Snapshot, call_templates: SpecCallTemplates
 ) -> Iterator[tuple[tuple[str, str], DesiredResource[Any] | None]]:
     """Kind and id of each live row that manifests declare, with its declaration; None for one to be deleted."""
     manifests, policy = version.manifests, version.policy

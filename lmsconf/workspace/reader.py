@@ -29,7 +29,7 @@ from lmsconf.model.progress import Report
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.model.time_formats import format_utc
 from lmsconf.planner.context import PlanContext
-from lmsconf.planner.lints import lint_plan, with_lints
+from lmsconf.planner.lints import lint_plan
 from lmsconf.planner.plan import DraftPlan, draft_plan, make_plan, with_effects
 from lmsconf.planner.reading import Declarations, ReadContext, ReadScope
 from lmsconf.project.settings import Settings
@@ -150,7 +150,8 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
         requests = 0 if reading is None else reading.api.requests
         effects = replace(predicted.effects, requests=requests)
         plan = with_effects(draft.plan, replace(predicted, effects=effects), draft.planning.policy)
-        return with_lints(plan, lint_plan(all_kinds(), draft, predicted.sizes))
+        lints = lint_plan(all_kinds(), draft, predicted.sizes)
+        return replace(plan, problems=(*plan.problems, *lints))
 
     def reread(self, kept: Snapshot, changes: Sequence[Change], progress: Report | None = None) -> Snapshot | None:
         """Read again what changes touch, by id; None if only a whole reading can tell. Raises ApiError."""

@@ -251,28 +251,6 @@ def test_manifests_that_cannot_be_planned_say_so_in_the_comment(team: Team) -> N
     assert git(team.clone, "rev-parse", "broken") not in team.actions.state["statuses"]
 
 
-def test_a_broken_manifest_of_a_fork_is_told_in_its_run(team: Team) -> None:
-    """Nothing is written on GitHub: annotations and the summary say what is wrong."""
-    assert team.drift().success
-    team.push("broken", "officers.yaml", OFFICERS.replace("members", "memebrs"))
-    ran = team.review("broken", fork=True)["plan-fork"]
-    assert not ran.success
-    assert "\n::error file=manifests/officers.yaml,line=4,col=5," in ran.log
-    assert 'unknown key "memebrs"' in ran.summary
-    assert team.actions.state["comments"] == []
-
-
-def test_a_name_in_a_manifest_begins_no_workflow_command(team: Team) -> None:
-    """What a manifest says stands in annotations as text: no line of the log begins a command that it wrote."""
-    name = "x\\n::add-mask::y %0A::error::z"
-    team.push("broken", "officers.yaml", f'groups:\n  - {{name: "{name}", memebrs: []}}\n')
-    ran = team.review("broken")["plan"]
-    commands = [line for line in ran.log.splitlines() if line.lstrip().startswith("::")]
-    assert commands
-    assert all(line.startswith("::error file=manifests/officers.yaml,") for line in commands)
-    assert not any("%0A::" in line for line in commands)
-
-
 def test_nothing_is_installed_that_has_no_hash(team: Team) -> None:
     """The file that `init` writes names a version alone: every job ends before it has done anything."""
     team.push("bare", "officers.yaml", OFFICERS)

@@ -216,21 +216,6 @@ def test_ctrl_c_during_an_apply(project: Path) -> None:
     assert statuses.count("done") == sum(call.writes for call in sandbox.log)
 
 
-def test_a_guard_stops_an_apply(project: Path) -> None:
-    """The guard is named with the consent that lifts it; no call is started; the problem is told once."""
-    (project / "lmsconf.yaml").write_text(EMBEDDED + "guards: {deletes: {count: 0}}\n")
-    (project / "manifests" / "all.yaml").write_text("absent: {groups: [Old]}\n")
-    ran, events = recorded(project, "apply", "--auto-approve")
-    assert ran.code == ExitCode.BLOCKED
-    (blocked,) = of_type(events, "blocked")
-    assert (blocked["blocker"], blocked["name"], blocked["allow"]) == ("guard", "deletes", "deletes=1")
-    assert not of_type(events, "call_start")
-    problems = [json.dumps(event["problem"]) for event in of_type(events, "problem")]
-    assert len(problems) == len(set(problems)) > 0
-    (summary,) = of_type(events, "apply_summary")
-    assert summary["summary"]["not_attempted"] > 0
-
-
 def test_a_broken_manifest_has_its_place(project: Path) -> None:
     """Every problem is an event with file, line and column, and nothing is read from the workspace."""
     (project / "manifests" / "all.yaml").write_text("groups:\n  - {nam: X}\n  - {name: Y, members: 3}\n")
@@ -242,19 +227,6 @@ def test_a_broken_manifest_has_its_place(project: Path) -> None:
         ("manifests/all.yaml", 3),
     }
     assert not of_type(events, "phase_start")
-
-
-def test_a_refused_token_is_told_and_never_shown(project: Path) -> None:
-    """Exit 7, the phase that failed, and no token: neither the refused one nor one in a name."""
-    with served(project) as (_, _env):
-        ran, events = recorded(project, "plan", env={"LMSCONF_KEY": "wrong-" + TOKEN})
-        assert ran.code == ExitCode.UNAUTHORIZED
-        assert of_type(events, "phase_end")[0]["status"] == "failed"
-        (project / "manifests" / "all.yaml").write_text(f"groups: [{{name: {TOKEN}}}]\n")
-        recorded(project, "plan", env={"LMSCONF_KEY": TOKEN})
-    text = (project / "events.jsonl").read_text()
-    assert "group/***" in text
-    assert TOKEN not in text
 
 
 def test_stdout_has_the_events_and_nothing_else(project: Path) -> None:
@@ -353,24 +325,6 @@ def test_a_reader_that_does_not_read_holds_nobody_up(room: int) -> None:
     os.close(reading)  # the thread ends with a broken pipe
     stream._writer.join(HANGS)
     os.close(writing)
-
-
-@pytest.mark.parametrize("room", [0, 1000, 10_000_000])
-def test_a_reader_that_is_slow_gets_every_line(room: int) -> None:
-    """Without a limit lines wait for room, the end for the reader, and all lines come in their order."""
-    reading, writing = os.pipe()
-    lines: list[str] = []
-    with os.fdopen(reading) as pipe:
-        reader = threading.Thread(target=lambda: lines.extend(pipe))
-        stream = LineStream(b"0\n", descriptor_writer(writing), room=room)
-        reader.start()
-        for number in range(1, 5_000):
-            stream.put(b"%d\n" % number)
-        stream.close()
-        os.close(writing)
-        reader.join(HANGS)
-    assert stream.failure is None
-    assert lines == [f"{number}\n" for number in range(5_000)]
 
 
 def test_events_are_flushed_one_by_one(project: Path) -> None:

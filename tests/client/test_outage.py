@@ -16,7 +16,7 @@ from lmsconf.api.worker_pool import WorkerPool
 from lmsconf.errors import ApiError, ExitCode, Unreachable
 from lmsconf.support.folders import read_guide_page
 
-from .network import CANARY, Clock, Network, VirtualThreads, client, said
+from .network import CANARY, Clock, Network, VirtualThreads, said
 
 MINUTES_2 = 120.0
 Dead = Callable[[httpx.Request], httpx.Response]
@@ -186,25 +186,6 @@ def test_any_answer_is_a_sign_of_life(alive: int, failure: int) -> None:
     assert len(group.network.requests) == 80
 
 
-def test_one_call_that_fails_does_not_end_the_others() -> None:
-    """Where others are answered meanwhile, a call that uses up its tries is only itself."""
-    group: Group
-
-    def answer(request: httpx.Request) -> httpx.Response:
-        if "bad" not in request.url.path:
-            return said(200, {"userIds": []})
-        if len(network.requests) == 2:
-            # While this call is tried, another client of the run gets its answer.
-            assert group.read() == {"userIds": []}
-        return said(500)
-
-    network = Network(answering=answer)
-    group = Group(network)
-    with pytest.raises(Unreachable, match="tried 4 times"):
-        group.client().call("manual-groups.members", path={"groupId": "bad"})
-    assert group.read() == {"userIds": []}
-
-
 def test_calls_under_way_have_what_is_left() -> None:
     """Each try may take no longer than the run has left, so that the last one ends in time."""
     group: Group
@@ -216,17 +197,6 @@ def test_calls_under_way_have_what_is_left() -> None:
     assert given[0] == 60.0
     assert given[1] == pytest.approx(MINUTES_2 - 60.0 - 0.5)
     assert len(given) == 2
-
-
-def test_a_write_is_not_sent_at_the_last_moment() -> None:
-    """With less than a second left an answer could hardly come, and a write without one is a question nobody wants."""
-    group: Group
-    network = Network(answering=lambda request: refuses(request))
-    group = Group(network)
-    group.outage.record_failure(group.clock.time - 119.5)
-    with pytest.raises(Unreachable, match="not sent"):
-        group.client().call("manual-groups.rename", path={"groupId": "g"}, body={"name": "A"})
-    assert network.requests == []
 
 
 def test_a_run_that_has_ended_waits_for_nothing() -> None:
@@ -261,15 +231,6 @@ def test_after_as_long_again_a_program_may_begin_anew() -> None:
         group.read()
     group.clock.time += MINUTES_2
     assert group.read() == {"userIds": []}
-
-
-def test_a_client_alone_has_a_budget_for_each_call() -> None:
-    """In a script, a call that failed says nothing of the next."""
-    network = Network(*[httpx.ConnectError("refused")] * 4, said(200, {"userIds": []}))
-    alone = client(network=network)
-    with pytest.raises(Unreachable):
-        alone.call("manual-groups.members", path={"groupId": "g"})
-    assert alone.call("manual-groups.members", path={"groupId": "g"}) == {"userIds": []}
 
 
 def test_the_bound_is_the_one_that_is_told() -> None:

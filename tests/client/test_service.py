@@ -13,119 +13,11 @@ import pytest
 from waiting import HANGS
 
 from lmsconf.api import LEFT_OUT, Service
-from lmsconf.api.spec import ApiSpec
 from lmsconf.errors import InvalidResponse, ProblemsFound, WriteOutcomeUnknown
 
 from .network import CANARY, Network, client, pages, raw, said
 
 Call = Callable[[Service], object]
-
-CALLS: list[tuple[str, Call, str, str, object]] = [
-    ("auth.create", lambda s: s.auth.create(user_id="u", email="a@x.example", redirect_uri="https://a.example/?b"),
-     "POST", "/auth?redirectUri=https%3A%2F%2Fa.example%2F%3Fb", {"userId": "u", "email": "a@x.example"}),
-    ("users.list", lambda s: s.users.list(filter="a b", skip=5, limit=2),
-     "GET", "/users?filter=a%20b&skip=5&limit=2", None),
-    ("users.create", lambda s: s.users.create("a@x.example", first_name="Anna", send_welcome_email=False),
-     "POST", "/users", {"email": "a@x.example", "firstName": "Anna", "sendWelcomeEmail": False}),
-    ("users.get", lambda s: s.users.get("u/1"), "GET", "/users/u%2F1", None),
-    ("users.delete", lambda s: s.users.delete("u"), "DELETE", "/users/u", None),
-    ("users.archive", lambda s: s.users.archive("u"), "POST", "/users/u/archive", None),
-    ("users.unarchive", lambda s: s.users.unarchive("u"), "POST", "/users/u/unarchive", None),
-    ("users.set-custom-archived-date", lambda s: s.users.set_custom_archived_date("u", None),
-     "POST", "/users/u/set-custom-archived-date", {"date": None}),
-    ("users.extended-info", lambda s: s.users.extended_info(limit=1), "GET", "/users/extended-info?limit=1", None),
-    ("users.search", lambda s: s.users.search(text="anna", metadata={"a": "b"}, skip=0, include_groups=True),
-     "POST", "/users/search", {"text": "anna", "metadata": {"a": "b"}, "skip": 0, "includeGroups": True}),
-    ("users.custom-field-choice", lambda s: s.users.custom_field_choice(), "GET", "/users/custom-field-choice", None),
-    ("users.update-custom-field-choice",
-     lambda s: s.users.update_custom_field_choice("u", choice={"a": "c"}, multi_select={"b": ["d"]}, text={"e": "t"}),
-     "POST", "/users/u/update-custom-field-choice", {"a": "c", "b": ["d"], "e": "t"}),
-    ("users.update-email", lambda s: s.users.update_email("u", "b@x.example"),
-     "POST", "/users/u/update-email", {"email": "b@x.example"}),
-    ("users.update-fullname", lambda s: s.users.update_fullname("u", last_name="Berg"),
-     "POST", "/users/u/update-fullname", {"lastName": "Berg"}),
-    ("users.update-language", lambda s: s.users.update_language("u", "sv"),
-     "POST", "/users/u/update-language", {"language": "sv"}),
-    ("users.update-metadata", lambda s: s.users.update_metadata("u", {"a": "b"}),
-     "POST", "/users/u/update-metadata", {"metadata": {"a": "b"}}),
-    ("users.order-details", lambda s: s.users.order_details("u"), "GET", "/users/u/order-details", None),
-    ("users.set-order-details", lambda s: s.users.set_order_details("u", phone="1", address={"zip": "2"}),
-     "PUT", "/users/u/order-details", {"phone": "1", "address": {"zip": "2"}}),
-    ("users.disable-payment", lambda s: s.users.disable_payment("u", False),
-     "PUT", "/users/u/disable-payment", {"disablePayment": False}),
-    ("user-access.set", lambda s: s.user_access.set("u", "REMOVE", "follow-up"),
-     "POST", "/users/u/access/REMOVE", {"applicationId": "follow-up"}),
-    ("user-access.make-admin", lambda s: s.user_access.make_admin("u", True),
-     "POST", "/users/u/make-admin/true", None),
-    ("user-access.make-manager", lambda s: s.user_access.make_manager("u", False),
-     "POST", "/users/u/make-manager/false", None),
-    ("user-certificates.list", lambda s: s.user_certificates.list(user_ids=["u", "v"], flat_view=True),
-     "GET", "/users/certificates?userIds%5B%5D=u&userIds%5B%5D=v&flatView=true", None),
-    ("user-certificates.of-user", lambda s: s.user_certificates.of_user("u"), "GET", "/users/u/certificates", None),
-    ("certificates.start", lambda s: s.certificates.start("u", "c", "COURSE", expires_at=5),
-     "POST", "/manage-certificate/participation",
-     {"userId": "u", "contentId": "c", "contentType": "COURSE", "expiresAt": 5}),
-    ("certificates.invite", lambda s: s.certificates.invite(), "POST", "/manage-certificate/invite", None),
-    ("certificates.delete", lambda s: s.certificates.delete("u", "c"),
-     "DELETE", "/manage-certificate/participation/users/u/contents/c", None),
-    ("certificates.status", lambda s: s.certificates.status("p"), "GET", "/manage-certificate/status/p", None),
-    ("manual-groups.list", lambda s: s.groups.list(), "GET", "/groups", None),
-    ("manual-groups.create", lambda s: s.groups.create("A", member_ids=["u"]),
-     "POST", "/groups", {"name": "A", "memberIds": ["u"]}),
-    ("manual-groups.delete", lambda s: s.groups.delete("g"), "DELETE", "/groups/g", None),
-    ("manual-groups.rename", lambda s: s.groups.rename("g", name="B"), "POST", "/groups/g/rename", {"name": "B"}),
-    ("manual-groups.managers", lambda s: s.groups.managers("g"), "GET", "/groups/g/managers", None),
-    ("manual-groups.add-managers", lambda s: s.groups.add_managers("g", ["u"]),
-     "POST", "/groups/g/managers", {"userIds": ["u"]}),
-    ("manual-groups.remove-manager", lambda s: s.groups.remove_manager("g", "u"),
-     "DELETE", "/groups/g/managers/u", None),
-    ("manual-groups.members", lambda s: s.groups.members("g"), "GET", "/groups/g/members", None),
-    ("manual-groups.add-members", lambda s: s.groups.add_members("g", ["u"]),
-     "POST", "/groups/g/members", {"userIds": ["u"]}),
-    ("manual-groups.remove-member", lambda s: s.groups.remove_member("g", "u"),
-     "DELETE", "/groups/g/members/u", None),
-    ("smart-groups.list", lambda s: s.smart_groups.list(filter="a"), "GET", "/smart-groups?filter=a", None),
-    ("smart-groups.create",
-     lambda s: s.smart_groups.create("A", [{"customFieldId": "f", "choiceIds": ["c"]}], managers=["u"]),
-     "POST", "/smart-groups",
-     {"name": "A", "conditions": [{"customFieldId": "f", "choiceIds": ["c"]}], "managers": ["u"]}),
-    ("smart-groups.get", lambda s: s.smart_groups.get("s", include_members=True),
-     "GET", "/smart-groups/s?includeMembers=true", None),
-    ("smart-groups.delete", lambda s: s.smart_groups.delete("s"), "DELETE", "/smart-groups/s", None),
-    ("smart-groups.rename", lambda s: s.smart_groups.rename("s", "B"), "POST", "/smart-groups/s/rename", {"name": "B"}),
-    ("smart-groups.replace-conditions",
-     lambda s: s.smart_groups.replace_conditions("s", [{"customFieldId": "f", "systemCondition": "IS_ANY"}]),
-     "POST", "/smart-groups/s/replace-conditions",
-     {"conditions": [{"customFieldId": "f", "systemCondition": "IS_ANY"}]}),
-    ("smart-groups.managers", lambda s: s.smart_groups.managers("s"), "GET", "/smart-groups/s/managers", None),
-    ("smart-groups.add-managers", lambda s: s.smart_groups.add_managers("s", ["u"]),
-     "POST", "/smart-groups/s/managers", {"userIds": ["u"]}),
-    ("smart-groups.remove-manager", lambda s: s.smart_groups.remove_manager("s", "u"),
-     "DELETE", "/smart-groups/s/managers/u", None),
-    ("custom-fields.list", lambda s: s.custom_fields.list(), "GET", "/custom-fields", None),
-    ("custom-fields.create", lambda s: s.custom_fields.create("A", "CHOICE", choices=[{"name": "x"}]),
-     "POST", "/custom-fields", {"name": "A", "type": "CHOICE", "choices": [{"name": "x"}]}),
-    ("custom-fields.replace", lambda s: s.custom_fields.replace("f", "A", "TEXT", description=None, is_hidden=False),
-     "PUT", "/custom-fields/f", {"name": "A", "type": "TEXT", "description": "", "isHidden": False}),
-    ("custom-fields.delete", lambda s: s.custom_fields.delete("f"), "DELETE", "/custom-fields/f", None),
-    ("content.list", lambda s: s.content.list(group_ids=["EVERYONE"], only_sellable=True),
-     "GET", "/content/all?groupIds%5B%5D=EVERYONE&onlySellable=true", None),
-    ("content.get", lambda s: s.content.get("c"), "GET", "/content/c", None),
-    ("content.meetups", lambda s: s.content.meetups(group_ids=["g", "h"]),
-     "GET", "/content/meetups?groupIds%5B%5D=g&groupIds%5B%5D=h", None),
-    ("content-targets.list", lambda s: s.content_targets.list("c"), "GET", "/content/targets?contentId=c", None),
-    ("content-targets.create", lambda s: s.content_targets.create("c", target_id="g", start_time=None),
-     "POST", "/content/targets", {"contentId": "c", "targetId": "g", "startTime": None}),
-    ("content-targets.delete", lambda s: s.content_targets.delete("g", "GROUP", "c"),
-     "DELETE", "/content/targets", {"targetId": "g", "targetType": "GROUP", "contentId": "c"}),
-    ("analytics.results", lambda s: s.analytics.results(progress=["FAILED"], options={"limit": 1, "order": "DESC"}),
-     "POST", "/analyse/results", {"progress": ["FAILED"], "options": {"limit": 1, "order": "DESC"}}),
-    ("analytics.statistics", lambda s: s.analytics.statistics(expiry_date_range={"start": "2026-01-01T00:00:00Z"}),
-     "POST", "/analyse/statistics", {"expiryDateRange": {"start": "2026-01-01T00:00:00Z"}}),
-    ("analytics.event-logs", lambda s: s.analytics.event_logs("c", "u"),
-     "GET", "/analyse/event-logs/content/c/user/u", None),
-]  # fmt: skip
-"""Operation → a call of it, and the request that it is."""
 
 
 def service(
@@ -138,23 +30,6 @@ def service(
 def sent(request: httpx.Request) -> object:
     """The JSON that a request carries."""
     return json.loads(request.content) if request.content else None
-
-
-def test_every_operation_is_called_here() -> None:
-    """The calls below are the 60 operations of the description, once each."""
-    assert [operation for operation, *_ in CALLS] == list(ApiSpec.default().operations)
-
-
-@pytest.mark.parametrize(("operation", "call", "method", "target", "body"), CALLS, ids=[one[0] for one in CALLS])
-def test_a_method_sends_its_operation(operation: str, call: Call, method: str, target: str, body: object) -> None:
-    """Method, path, query and body are those of the operation; what is left out is not sent; the answer comes back."""
-    expected = ApiSpec.default()[operation].success
-    answer = None if expected is None else [] if expected.get("type") == "array" else {"some": "thing"}
-    network = Network(raw(204) if expected is None else said(200, answer))
-    assert call(service(network=network)) == answer
-    (request,) = network.requests
-    assert (request.method, request.url.raw_path.decode(), sent(request)) == (method, target, body)
-    assert request.headers["authorization"] == f"Bearer {CANARY}"
 
 
 def test_either_identifier_signs_in() -> None:

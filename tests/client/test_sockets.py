@@ -21,8 +21,6 @@ from waiting import HANGS
 from lmsconf.api.client import Client
 from lmsconf.api.transport import HttpTransport
 from lmsconf.errors import ApiError, InvalidResponse, Unreachable, WriteOutcomeUnknown
-from lmsconf.sandbox.serve import serve
-from lmsconf.sandbox.service import Sandbox
 
 from .network import CANARY, Clock, one_call
 
@@ -247,13 +245,6 @@ def test_a_body_that_is_not_read_to_its_end_costs_its_connection() -> None:
     assert len(connections) == 2
 
 
-def test_nobody_listening_is_unreachable() -> None:
-    """Where nothing was sent, nothing is open: a write is Unreachable too."""
-    with socket.create_server(("127.0.0.1", 0)) as gone:
-        port = gone.getsockname()[1]
-    assert [type(ended(f"http://127.0.0.1:{port}", writes=writes)) for writes in (False, True)] == [Unreachable] * 2
-
-
 def test_the_next_request_has_a_deadline_of_its_own() -> None:
     """A connection that is kept does not keep the deadline of the request before."""
     answer = HEAD + b"Content-Length: 14\r\n\r\n" + b'{"userIds":[]}'
@@ -332,14 +323,6 @@ def test_a_proxy_that_is_not_there_is_named_by_its_variable(
             one_call(by, writes=True)
         hint = caught.value.hint or ""
     assert hint.startswith(f"Check the proxy that {variable} names" if variable else "Check the workspace's url")
-
-
-def test_a_service_on_this_machine_is_asked_without_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever the environment says, and whether or not its proxies could be used."""
-    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
-    monkeypatch.setenv("ALL_PROXY", "ftp://127.0.0.1:1")
-    with serve(Sandbox(token=CANARY)) as server, Client(server.url, CANARY) as by:
-        assert by.call("manual-groups.list", query={"skip": 0, "limit": 1}) == {"groups": []}
 
 
 ANSWER = b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 14\r\n\r\n{"userIds":[]}'

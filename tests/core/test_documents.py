@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -81,21 +80,6 @@ def test_an_index_of_a_fleet_is_read_as_it_was_written(name: str) -> None:
     assert fleet_file.loads(fleet_file.dumps(index)) == index
 
 
-def test_an_index_of_a_fleet_of_another_format_is_refused() -> None:
-    """By its format, also where everything else fits: a later version may mean something else by it."""
-    written = json.loads(fleet_file.dumps(next(iter(FLEETS.values())).index))
-    with pytest.raises(LmsconfError, match=r"has the format 'lmsconf\.fleet/2', not 'lmsconf\.fleet/1'"):
-        fleet_file.loads(json.dumps({**written, "format": "lmsconf.fleet/2"}))
-
-
-def test_a_snapshot_of_another_format_is_refused() -> None:
-    """By its format, also where everything else fits: a later version may mean something else by it."""
-    written = json.loads(snapshot_file.dumps(Snapshot(workspace="w", url="u", taken_at="t", people=None)))
-    assert snapshot_file.loads(json.dumps(written)).workspace == "w"
-    with pytest.raises(LmsconfError, match=r"is a lmsconf\.snapshot/2 document, not a lmsconf\.snapshot/1"):
-        snapshot_file.loads(json.dumps({**written, "format": "lmsconf.snapshot/2"}))
-
-
 def test_an_answer_with_a_text_where_an_object_should_be_is_refused() -> None:
     """The error says where."""
     with pytest.raises(InvalidResponse, match="an item of choices"):
@@ -121,14 +105,6 @@ def test_a_damaged_row_is_not_left_out() -> None:
     document["group"][1]["id"] = ["g-2"]
     with pytest.raises(LmsconfError, match=r"the snapshot cannot be read: group\[1\]"):
         snapshot_file.loads(json.dumps(document))
-
-
-def test_the_digest_of_a_snapshot_file_is_the_sha_256_of_its_text() -> None:
-    """So a receipt names the file that its rehearsal was made with, as sha256sum tells it."""
-    rows = (GroupRow(RemoteId("g-1"), "Å"),)
-    snapshot = Snapshot(workspace="w", url="u", taken_at="t", people=None, listings={"group": Listing(rows=rows)})
-    text = snapshot_file.dumps(snapshot)
-    assert snapshot_file.file_digest(snapshot) == hashlib.sha256(text.encode()).hexdigest()
 
 
 # An apply report survives the way through a file, and an edited one is refused.

@@ -57,16 +57,6 @@ def codes(found: ClaimMatches[Live]) -> list[str]:
     return [problem.code for problem in found.problems]
 
 
-def test_a_pin_wins_over_a_name_and_a_name_over_an_earlier_one() -> None:
-    """Whatever the order of the claims; what is left over is nobody's."""
-    claims = [claim("A"), claim("B", pin="1"), claim("C", "D"), claim("D")]
-    found = match_claims(claims, live("1 A", "2 B", "3 D", "4 E"))
-    assert taken(found) == [None, "1", None, "3"]
-    assert [one.id for one in found.unclaimed] == ["2", "4"]
-    assert codes(found) == []
-    assert found.broken == set()
-
-
 def test_a_pin_that_is_not_live_tells_who_has_the_name() -> None:
     """With the ids to choose from where there are any."""
     found = match_claims([claim("A", pin="9"), claim("B", pin="8")], live("1 A", "2 A"))
@@ -82,24 +72,6 @@ def test_a_pin_that_is_not_live_tells_who_has_the_name() -> None:
     assert found.broken == {0, 1}
 
 
-def test_one_id_is_pinned_once() -> None:
-    """The second is told where the first stands."""
-    found = match_claims([claim("A", pin="1"), claim("B", pin="1")], live("1 X"))
-    assert taken(found) == ["1", None]
-    [problem] = found.problems
-    assert (problem.code, problem.address) == ("identity/pinned-twice", "group/B")
-    assert problem.message == 'group/B: the id "1" is pinned by group/A already'
-    assert "A.yaml" in (problem.hint or "")
-
-
-def test_of_two_of_a_name_the_pinned_one_leaves_the_other_for_the_name() -> None:
-    """What a pin has claimed is not live twice any more; without a pin it is."""
-    assert codes(match_claims([claim("A")], live("1 A", "2 A"))) == ["identity/live-twice"]
-    found = match_claims([claim("A"), claim("B", pin="1")], live("1 A", "2 A"))
-    assert taken(found) == ["2", "1"]
-    assert codes(found) == []
-
-
 def test_a_chain_moves_up_by_one_name() -> None:
     """Each takes the name that the one after it leaves; where the last one stays, all of them do."""
     claims = [claim("A", "B"), claim("B", "C"), claim("C")]
@@ -107,23 +79,6 @@ def test_a_chain_moves_up_by_one_name() -> None:
     claims = [claim("A", "B"), claim("B", "C"), claim("C", "D")]
     assert taken(match_claims(claims, live("1 B", "2 C", "3 D"))) == ["1", "2", "3"]
     assert codes(match_claims(claims, live("1 B", "2 C", "3 D"))) == []
-
-
-def test_an_earlier_name_that_is_live_twice_is_an_error() -> None:
-    """Which of them is meant cannot be told, and no other earlier name is tried."""
-    found = match_claims([claim("A", "B", "C")], live("2 B", "1 B", "3 C"))
-    assert taken(found) == [None]
-    [problem] = found.problems
-    assert problem.code == "identity/live-twice"
-    assert problem.message == 'group/A: "B" is live more than once, with the ids 1, 2'
-
-
-def test_two_cannot_become_of_one() -> None:
-    """The second of two that were called the same is an error, unless it has another earlier name that is live."""
-    found = match_claims([claim("A", "X"), claim("B", "X")], live("1 X"))
-    assert taken(found) == ["1", None]
-    assert codes(found) == ["identity/previously-twice"]
-    assert found.problems[0].message == 'group/B: "X" becomes group/A already'
 
 
 def test_a_circle_of_earlier_names_prints_who_would_become_whom() -> None:
@@ -136,14 +91,6 @@ def test_a_circle_of_earlier_names_prints_who_would_become_whom() -> None:
         assert 'group/A `id: "2"`' in (problem.hint or "") or "group/A `id: 2`" in (problem.hint or "")
         assert 'group/C `id: "1"`' in (problem.hint or "") or "group/C `id: 1`" in (problem.hint or "")
     assert taken(found) == [None, None, None, "4"]
-
-
-@pytest.mark.parametrize("incomplete", ["page 2 failed", ""])
-def test_nothing_is_made_or_renamed_from_a_listing_that_is_not_whole(incomplete: str) -> None:
-    """What was seen is still matched; what was not might be on the part that is missing."""
-    found = match_claims([claim("A"), claim("B", "C"), claim("D")], live("1 A", "2 C"), incomplete=incomplete)
-    assert taken(found) == ["1", None, None]
-    assert codes(found) == ["read/incomplete", "read/incomplete"]
 
 
 def test_a_creation_that_looks_like_another_names_it() -> None:

@@ -196,26 +196,6 @@ def test_a_workspace_that_hangs_is_ended_by_its_time(fleet: DaskFleet, cluster: 
     assert "3 with changes, 0 without, 1 failed." in out
 
 
-def test_quick_workspaces_are_not_held_up_by_one_that_hangs(fleet: DaskFleet, cluster: DaskCluster) -> None:
-    """Several quick ones are given to a worker at once; one that turns out to be slow is then tried by itself."""
-    fleet.write("lmsconf.yaml", "workspaces: {file: workspaces.csv}\n")
-    fleet.write("manifests/groups.yaml", "groups: [{name: Team}]\n")
-    with socket.socket() as silent:
-        silent.bind(("127.0.0.1", 0))
-        silent.listen()
-        urls = {f"w{number:02}": f"sandbox:w{number:02}.db" for number in range(60)}
-        urls["w30"] = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        token = "  w30: {url: '" + urls.pop("w30") + "', token: {env: LMSCONF_TOKEN_alpha}}\n"
-        rows = "".join(f"{name},{url}\n" for name, url in urls.items())
-        fleet.write("lmsconf.yaml", f"workspaces:\n  file: workspaces.csv\n{token}")
-        fleet.write("workspaces.csv", f"name,url\n{rows}")
-        with fleet.start(cluster, "plan", "--time-limit", "50", "--out", str(fleet.here / "out")) as process:
-            _until(lambda: len(list((fleet.here / "out").glob("*.plan.json"))) == 59, 45)
-            assert process.poll() is None, "w30 has not ended"
-            process.kill()
-    assert not (fleet.here / "out" / "w30.plan.json").exists()
-
-
 def test_an_interrupted_apply_stops_on_the_workers(fleet: DaskFleet, cluster: DaskCluster) -> None:
     """Ctrl-C ends the calls that were sent, sends no other one, and brings the reports of what was done."""
     fleet.want_groups("Team", 40)
@@ -235,21 +215,6 @@ def test_an_interrupted_apply_stops_on_the_workers(fleet: DaskFleet, cluster: Da
     assert outcomes.count("done") == written
     time.sleep(2)
     assert fleet.writes() == written
-
-
-def test_an_interrupted_apply_goes_on_where_it_was(fleet: DaskFleet, cluster: DaskCluster) -> None:
-    """Run again, it continues the plans whose journals are in the folder of the workers, and sends no call twice."""
-    fleet.want_groups("Team", 20)
-    fleet.plan("out")
-    words = ("apply", str(fleet.here / "out"), "--auto-approve", "--parallelism", "1", "--worker-project", fleet.here)
-    with fleet.start(cluster, *map(str, words)) as process:
-        _until(lambda: fleet.writes() > 4)
-        process.send_signal(signal.SIGINT)
-        process.communicate(timeout=60)
-    assert 4 < fleet.writes() < 80
-    code, out, err = fleet.run(cluster, *map(str, words))
-    assert (code, err) == (0, ""), out
-    assert fleet.writes() == 80
 
 
 def test_work_ends_with_its_scheduler(fleet: DaskFleet, cluster: DaskCluster) -> None:

@@ -12,7 +12,6 @@ import threading
 import time
 from collections.abc import Generator, Sequence
 from contextlib import nullcontext
-from itertools import count
 from pathlib import Path
 
 import pytest
@@ -115,47 +114,6 @@ def test_a_wave_with_failures_is_the_last_one(served: ServedFleet) -> None:
     assert served.apply("--max-failures", "1")[0] == 7
     assert served.exits() == {"a": 7, "b": 0, "c": 0}
     assert sum(call.writes for call in served.services["b"].log) == CALLS
-
-
-@pytest.mark.sampled
-def test_the_same_failure_at_several_hosts_is_shown_once(served: ServedFleet) -> None:
-    """Hosts that refuse their tokens are one failure; an apply says that they have no plans, and sends nothing."""
-    for name in ("a", "b", "c"):
-        served.serve(name, takes="another")
-    assert served.plan_served() == 7
-    sent = [len(service.log) for service in served.services.values()]
-    code, text = served.apply()
-    assert code == 7
-    assert "\n3 workspaces: the service refused the token, or the permission is missing\n  a, b, c\n" in text
-    assert text.count("error: there is no plan to apply, because planning failed [fleet/no-plan]\n") == 1
-    assert [len(service.log) for service in served.services.values()] == sent
-
-
-@pytest.mark.sampled
-def test_an_edit_during_an_apply_is_seen(served: ServedFleet) -> None:
-    """One that is made between plan and apply makes the plan stale; one made meanwhile is found by the verification."""
-
-    made = count(1)
-
-    def meddle(call: LoggedRequest) -> None:
-        # The two are sent at the same time: there is a group to delete once both are there.
-        if call.operation in ("manual-groups.create", "smart-groups.create") and next(made) == 2:
-            team = served.ask("during", "GET", "/groups")["groups"][0]
-            served.ask("during", "DELETE", f"/groups/{team['groupId']}")
-
-    served.serve("before")
-    served.serve("during", on_log=meddle)
-    served.serve("fine")
-    served.plan_served()
-    served.ask("before", "POST", "/groups", {"name": "Team"})
-    assert served.apply("--max-failures", "3")[0] == 3
-    assert served.exits() == {"before": 3, "during": 6, "fine": 0}
-    code, text = served.apply()
-    assert "Workspace before" in text
-    assert (code, served.exits()) == (3, {"before": 3, "during": 0, "fine": 0})
-    assert served.plan_served("--select", "workspace=before", out=str(served.root / "next")) == 0
-    assert served.run("fleet", "apply", str(served.root / "next"), "--auto-approve", "--processes", "2")[0] == 0
-    assert all(set(served.names(name).values()) == {1} for name in served.services)
 
 
 @pytest.mark.sampled

@@ -46,16 +46,6 @@ def test_one_name_in_two_forms(section: str, tmp_path: Path) -> None:
     assert codes(tmp_path, f"{section}: [{both}]") == ["manifest/declared-twice"]
 
 
-@pytest.mark.parametrize("section", ENTRIES)
-@pytest.mark.parametrize("pair", ALIKE, ids=str)
-def test_names_that_look_alike(section: str, pair: tuple[str, str], tmp_path: Path) -> None:
-    """Names that differ by case or by blanks at their ends are an error; with an `id:` on one they are two."""
-    one, other = (ENTRIES[section] % name for name in pair)
-    assert codes(tmp_path, f"{section}: [{one}, {other}]") == ["name/look-alike"]
-    pinned = other.replace("}", ", id: x-1}", 1) if section != "smart_groups" else other[:-1] + ", id: x-1}"
-    assert codes(tmp_path, f"{section}: [{one}, {pinned}]") == []
-
-
 def test_a_live_name_in_the_other_form(tmp_path: Path) -> None:
     """Groups, fields, choices, contents and people whose live names are decomposed are those that manifests compose."""
     seed = f"""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from flow.shell import lmsconf
 
 from lmsconf.errors import Severity, SourceLocation
 from lmsconf.kinds.manual_group.types import ManualGroupSpec
@@ -258,27 +257,3 @@ def test_one_broken_file_for_many_groups(tmp_path: Path) -> None:
     found = load_folder(tmp_path, tmp_path)
     assert [problem.code for problem in found.problems] == ["people/address"]
     assert found.files == ("people.csv", "z.yaml")
-
-
-# Where the e-mail of a person is required and something else is written, the hint says what was probably meant.
-
-
-PROJECT = "workspaces: {sandbox: {url: 'sandbox:', seed: seed.yaml}}\n"
-SEED = "people: [{email: sven.petersen0@acme.example}, {email: anna@acme.example}]\ncontent: [{name: GDPR}]\n"
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    """A project without manifests."""
-    (tmp_path / "lmsconf.yaml").write_text(PROJECT)
-    (tmp_path / "seed.yaml").write_text(SEED)
-    (tmp_path / "manifests").mkdir()
-    return tmp_path
-
-
-def errors(root: Path, command: str, manifest: str) -> str:
-    """What a command writes about a manifest with one error."""
-    (root / "manifests" / "a.yaml").write_text(manifest)
-    ran = lmsconf(root, command)
-    assert ran.code == 1
-    return ran.err

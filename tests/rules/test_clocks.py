@@ -20,7 +20,7 @@ SHORT = 30
 
 REASONS = {
     "benchmarks/": "they measure seconds, and no test runs them",
-    "examples/test_first_hour.py follow_on_terminal": "tells how long commands took; eight minutes are ten times that",
+    "examples/test_pages.py follow_on_terminal": "tells how long commands took; eight minutes are ten times that",
     "planted/forked.py Forks.judged": "tells how long a mutant took to be found, and decides nothing by it",
     "planted/source_copy.py SourceCopy.judged": "tells how long a fault took to be found, and decides nothing by it",
     "client/test_redact.py test_long_answers_take_no_time": (

@@ -251,18 +251,6 @@ def test_the_event_log_has_the_newest_first(api):
     assert api.no("GET", f"/analyse/event-logs/content/c-99/user/{ANNA}")[0] == 404
 
 
-def test_events_at_one_time_come_last_made_first(api):
-    """Of two events at the same time the later one is the more recent."""
-    for _ in range(2):
-        body = {"userId": CY, "contentId": "c-3", "contentType": "PROGRAM"}
-        api.ok("POST", "/manage-certificate/participation", body)
-    log = api.ok("GET", f"/analyse/event-logs/content/c-3/user/{CY}")
-    assert [int(str(one["id"]).removeprefix("e-")) for one in log] == sorted(
-        (int(str(one["id"]).removeprefix("e-")) for one in log), reverse=True
-    )
-    assert len(log) == 2
-
-
 def test_an_archived_person_is_in_no_result(api, clock):
     """Somebody who is archived, by hand or at a date, is in no result from then on."""
     api.ok("POST", f"/users/{BO}/set-custom-archived-date", {"date": TODAY + DAY})

@@ -237,13 +237,6 @@ def test_replacing_conditions_discards_all_before(api):
     assert (group["conditions"], group["members"]) == ([condition("f-2", SQL)], ["u-1", "u-3"])
 
 
-def test_smart_group_is_renamed(api):
-    """A renamed smart group keeps its conditions."""
-    api.ok("POST", "/smart-groups/sg-1/rename", {"name": "Sellers"})
-    group = api.ok("GET", "/smart-groups/sg-1")
-    assert (group["name"], group["conditions"]) == ("Sellers", [condition("f-1", SALES)])
-
-
 def test_deleting_a_smart_group_is_idempotent(api):
     """DELETE of a smart group is 204, also when there is none; its targets go with it."""
     api.ok("POST", "/content/targets", {"contentId": "c-2", "targetId": "sg-1"})
@@ -251,12 +244,6 @@ def test_deleting_a_smart_group_is_idempotent(api):
         assert api.call("DELETE", "/smart-groups/sg-1").status_code == 204
     assert api.ok("GET", "/smart-groups") == {"smartGroups": []}
     assert api.ok("GET", "/content/targets", contentId="c-2") == {"targets": []}
-
-
-def test_deleting_a_manual_group_as_a_smart_one_leaves_it(api):
-    """DELETE /smart-groups with a manual group's id touches nothing of that group."""
-    api.ok("DELETE", "/smart-groups/g-1")
-    assert api.ok("GET", "/groups/g-1/members") == {"userIds": ["u-2"]}
 
 
 # The rules, defaults and limits that the specification states, each with the test of this folder that shows it.

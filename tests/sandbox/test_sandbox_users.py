@@ -109,25 +109,6 @@ def test_one_user(api):
     assert api.no("GET", "/users/u-99") == (404, "there is no user 'u-99'")
 
 
-@pytest.mark.parametrize(
-    ("path", "listing"),
-    [("/users", "users"), ("/users/extended-info", "users"), ("/groups", "groups"), ("/smart-groups", "smartGroups")],
-)
-def test_lists_begin_at_0_with_100(open_workspace, path, listing):
-    """skip is 0 and limit 100 where they are left out; a larger limit is honoured where the dialect has no smaller."""
-    condition = {"field": "Department", "choices": ["Sales"]}
-    more = {
-        "people": [{"email": f"p{number}@acme.example"} for number in range(101)],
-        "groups": [{"name": f"G{number}"} for number in range(101)],
-        "smart_groups": [{"name": f"S{number}", "conditions": [condition]} for number in range(101)],
-        "content_targets": [],
-    }
-    api = open_workspace({"paging.limit": 1000}, more=more)
-    everything = api.ok("GET", path, skip=0, limit=200)[listing]
-    assert len(everything) == 101
-    assert api.ok("GET", path)[listing] == api.ok("GET", path, skip=0, limit=100)[listing] == everything[:100]
-
-
 # The rules of the endpoint group Users, where accounts are made, changed, archived and deleted.
 
 
@@ -181,13 +162,6 @@ def test_a_language_is_a_lowercase_code(api, language):
     """A language that is no lowercase code is 400, when an account is made and when it is changed."""
     assert api.no("POST", "/users", {"email": "eve@acme.example", "language": language})[0] == 400
     assert api.no("POST", f"/users/{BO}/update-language", {"language": language})[0] == 400
-
-
-@pytest.mark.parametrize("language", ["en", "sv", "de", "no", "nl", "fi", "uk", "es"])
-def test_a_language_is_changed(api, language):
-    """POST update-language sets a supported lowercase language code."""
-    api.ok("POST", f"/users/{BO}/update-language", {"language": language})
-    assert api.ok("GET", f"/users/{BO}")["language"] == language
 
 
 @chosen("users.email.taken")

@@ -157,13 +157,6 @@ def test_consent_of_the_past(tmp_path: Path) -> None:
     )
 
 
-def test_choosing_a_workspace(tmp_path: Path) -> None:
-    """The flag beats LMSCONF_WORKSPACE, which beats default_workspace."""
-    assert settings(tmp_path, TWO).workspace.name == "sandbox"
-    assert settings(tmp_path, TWO, LMSCONF_WORKSPACE="production").workspace.name == "production"
-    assert settings(tmp_path, TWO, "sandbox", LMSCONF_WORKSPACE="production").workspace.name == "sandbox"
-
-
 def test_no_choice(tmp_path: Path) -> None:
     """Several workspaces and no word which: an error that names one."""
     with pytest.raises(ProblemsFound) as raised:
@@ -206,14 +199,6 @@ def test_url_and_another_choice(tmp_path: Path) -> None:
         settings(tmp_path, TWO, "sandbox", LMSCONF_URL="https://other.example")
     with pytest.raises(UsageError, match="LMSCONF_URL and LMSCONF_WORKSPACE both select"):
         settings(tmp_path, TWO, LMSCONF_URL="https://other.example", LMSCONF_WORKSPACE="sandbox")
-
-
-def test_url_without_workspaces(tmp_path: Path) -> None:
-    """A project file needs no workspaces when the environment names one, and must follow the rules for URLs then."""
-    assert settings(tmp_path, "manifests: m\n", LMSCONF_URL="http://127.0.0.1:8080").workspace.name == "env"
-    with pytest.raises(ProblemsFound) as raised:
-        settings(tmp_path, "manifests: m\n", LMSCONF_URL="http://lms.example")
-    assert raised.value.problems[0].code == "project/url"
 
 
 def test_no_project_file(tmp_path: Path) -> None:

@@ -262,14 +262,6 @@ def test_an_answer_is_written_as_the_dialect_says(dialect: dict[str, str | int],
     assert sent(network) == [{"f": value}]
 
 
-def test_an_answer_may_be_cleared_by_leaving_it_out() -> None:
-    """Where the dialect says `omit`, its field is not in the body, and nothing else changes there."""
-    network = Network(said(200, {}))
-    service = Service(client(network=network, dialect={f"{ANSWERS}.clear-choice": "omit"}))
-    service.users.update_custom_field_choice("u", choice={"f": None, "g": "c"})
-    assert sent(network) == [{"g": "c"}]
-
-
 @pytest.mark.parametrize("key", load_api_description().names)
 def test_the_typed_client_goes_by_a_name(key: str) -> None:
     """A body or a header goes out under the name of the dialect, and an answer comes in under the specification's."""
@@ -392,14 +384,3 @@ def _send(it: Project, plan: Plan) -> None:
                 pool.submit(send).result()
             except Rejected:
                 return
-
-
-@pytest.mark.parametrize(("mode", "codes"), [("replace", []), ("merge", ["refusal/metadata-merged"])])
-def test_metadata_is_planned_as_the_service_keeps_it(tmp_path: Path, mode: str, codes: list[str]) -> None:
-    """Where the service merges, taking a name out is refused before anything is sent; the sandbox does either."""
-    it = Project(tmp_path, SEED, f"{OPTIONS}dialect: {{users.update-metadata.mode: {mode}}}\n")
-    plan = it.plan("users: [{email: anna@acme.example, metadata: {cost: null}}]")
-    assert [problem.code for problem in plan.all_problems if problem.is_error] == codes
-    it.send("users.update-metadata", {"userId": "u-anna"}, {"metadata": {"unit": "A"}})
-    held = cast("dict[str, Any]", it.ask("users.get", {"userId": "u-anna"}))["metadata"]
-    assert held == ({"unit": "A"} if mode == "replace" else {"cost": "1", "unit": "A"})

@@ -42,7 +42,9 @@ def parse_replacements(entry: ManifestEntry) -> tuple[Replacement, ...]:
     for at, one in enumerate(parsed):
         if any((one.content, one.content_pins) == (other.content, other.content_pins) for other in parsed[:at]):
             _report(entry, one.path, f"{one.content} is named twice under `replaces`", "Remove one of the two.")
-    if (keep := _keep_until(entry)) is not None:
+    until = entry.body.get("keep")
+    keep = parse_time(entry, until["until"], ("keep", "until"), end_of_day=True) if isinstance(until, dict) else None
+    if keep is not None:
         parsed = [replace(one, keep_until=keep) for one in parsed]
         _check_keep(entry, parsed, keep)
     return tuple(parsed)
@@ -58,11 +60,6 @@ def _replacement(entry: ManifestEntry, item: Json, path: tuple[str | int, ...]) 
     return Replacement(
         content=content, content_pins=pins, becomes_optional=then == "optional", closes=closes, path=path
     )
-
-
-def _keep_until(entry: ManifestEntry) -> datetime | None:
-    keep = entry.body.get("keep")
-    return parse_time(entry, keep["until"], ("keep", "until"), end_of_day=True) if isinstance(keep, dict) else None
 
 
 def _check_keep(entry: ManifestEntry, replaced: Sequence[Replacement], keep: datetime) -> None:

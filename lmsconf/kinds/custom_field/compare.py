@@ -220,11 +220,11 @@ def match_fields(
 
 def diff_field(planning: PlanContext, match: Match[CustomFieldSpec, FieldRow]) -> BeforeAfter | None:
     """Compare the declared keys. None, with a problem, for a changed type or a creation without a required key."""
-    declared, row = match.declared, match.row
-    spec = declared.spec
-    if row is None:
-        return _new(planning, declared, spec)
-    if spec.type is not None and spec.type != row.type:
+    declared, row, spec = match.declared, match.row, match.declared.spec
+    if row is None and (spec.type is None or (spec.type != "TEXT" and not (spec.choices and spec.choices.include))):
+        refuse_missing_key(planning, declared, "type" if spec.type is None else "choices")
+        return None
+    if row is not None and spec.type not in (None, row.type):
         planning.problem(
             "custom-field/type",
             f"{declared.address}: its type is {row.type} and cannot become {spec.type}",
@@ -234,38 +234,18 @@ def diff_field(planning: PlanContext, match: Match[CustomFieldSpec, FieldRow]) -
             address=declared.address,
         )
         return None
-    before: Form = {"name": normalize_name(row.name)}
-    after: Form = {"name": declared.address.name}
-    if spec.type is not None:
-        before["type"] = after["type"] = spec.type
-    sizes: dict[str, int] = {}
-    if spec.choices is not None:
-        before["choices"], after["choices"] = choices_before_and_after(planning, declared.address)
-        sizes["choices"] = len(row.choices)
-    if spec.description is not None:
-        before["description"], after["description"] = row.description, spec.description or None
-    for key in FLAGS:
-        wanted = getattr(spec, key)
-        if wanted is not None:
-            before[key], after[key] = bool(getattr(row, key)), wanted
-    return BeforeAfter(before=before, after=after, sizes=sizes)
-
-
-def _new(
-    planning: PlanContext, declared: DesiredResource[CustomFieldSpec], spec: CustomFieldSpec
-) -> BeforeAfter | None:
-    if spec.type is None or (spec.type != "TEXT" and (spec.choices is None or not spec.choices.include)):
-        refuse_missing_key(planning, declared, "type" if spec.type is None else "choices")
-        return None
-    after: Form = {"name": declared.address.name, "type": spec.type}
-    if spec.choices is not None:
-        after["choices"] = choices_before_and_after(planning, declared.address)[1]
-    if spec.description is not None:
-        after["description"] = spec.description or None
-    after.update({key: getattr(spec, key) for key in FLAGS if getattr(spec, key) is not None})
-    return BeforeAfter(
-        before=None, after=after, defaults=tuple(key for key in ("description", *FLAGS) if key not in after)
-    )
+    keys = [key for key in ("type", "choices", "description", *FLAGS) if getattr(spec, key) is not None]
+    choices = choices_before_and_after(planning, declared.address)
+    wanted: Form = {"type": spec.type, "choices": choices[1], "description": spec.description or None}
+    wanted |= {key: getattr(spec, key) for key in FLAGS}
+    after: Form = {"name": declared.address.name, **{key: wanted[key] for key in keys}}
+    if row is None:
+        defaults = tuple(key for key in ("description", *FLAGS) if key not in after)
+        return BeforeAfter(before=None, after=after, defaults=defaults)
+    live: Form = {"type": row.type, "choices": choices[0], "description": row.description}
+    live |= {key: bool(getattr(row, key)) for key in FLAGS}
+    before: Form = {"name": normalize_name(row.name), **{key: live[key] for key in keys}}
+    return BeforeAfter(before=before, after=after, sizes={"choices": len(row.choices)} if "choices" in keys else {})
 
 
 def live_field_form(field: FieldRow) -> Form:

@@ -6,7 +6,7 @@ The count is of distinct people, archived ones included. It is None where answer
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 
 from msgspec import Struct
 
@@ -46,11 +46,8 @@ class FieldOrChoiceDeletion(Struct, frozen=True):
                 yield choice.id, f'the choice "{normalize_name(choice.name)}"'
 
 
-class _Holders(NamedTuple):
-    """People certain to lose an answer; `unknown` is why there may be more, None if there are not."""
-
-    people: frozenset[RemoteId]
-    unknown: str | None = None
+_Holders: TypeAlias = "tuple[frozenset[RemoteId], str | None]"
+"""People certain to lose an answer, and why there may be more, None if there are not."""
 
 
 def record_deletions(
@@ -86,11 +83,12 @@ def count_lost_answers(planning: PlanContext, people: MatchResult[PersonSpec, Pe
         moved, lost = _answering(planning, people, loss), frozenset[RemoteId]()
         unread = False
         for subject, called in loss.subjects:
-            holders = _holders_of(known, loss, subject, moved)
-            everybody |= holders.people
-            unknown, lost = unknown or holders.unknown, lost | holders.people
-            unread = unread or holders.unknown is not None
-            _report_loss(planning, loss, called, holders, _counted_before(planning.snapshot, subject))
+            holders, why = _holders_of(known, loss, subject, moved)
+            everybody |= holders
+            unknown, lost, unread = unknown or why, lost | holders, unread or why is not None
+            # A snapshot file may have only counts.
+            counts = (row.people for row in planning.snapshot.rows(HolderRow) if row.id == subject)
+            _report_loss(planning, loss, called, next(counts, len(holders)) if why else len(holders), why)
         if not isinstance(known, str):
             planning.lost_answers[loss.address] = None if unread else len(lost)
     if everybody or unknown:
@@ -109,8 +107,8 @@ def field_undo(planning: PlanContext, address: Address) -> Undo:
     loss = next((deletion for deletion in planning.losses if deletion.address == address), None)
     if loss is None:
         return FULL_UNDO
-    outcome = "the field comes back" if loss.choices is None else "deleted choices come back"
-    again = f"{outcome} with another id" if loss.choices is None else f"{outcome} with other ids"
+    whole = loss.choices is None
+    again = "the field comes back with another id" if whole else "deleted choices come back with other ids"
     counted = planning.lost_answers
     if address not in counted:
         return Undo(level=UndoLevel.NONE, reason=f"{again}, and the answers were not read")
@@ -170,7 +168,7 @@ def _holders_of(
 ) -> _Holders:
     """The people who answered a field or, given a choice id, who picked that choice."""
     if isinstance(known, str):
-        return _Holders(frozenset(), known)
+        return frozenset(), known
     keys = answer_keys(loss.field)
     unreadable = any(row.answers is None for row in known.values())
     held: dict[RemoteId, frozenset[str]] = {}
@@ -186,23 +184,16 @@ def _holders_of(
                 held[row.id] = frozenset(map(comparable, answer.picked))
     unknown = "answers have an unknown format" if unreadable else None
     if choice is None:
-        return _Holders(frozenset(held), unknown)
+        return frozenset(held), unknown
     called = {one.id: frozenset({comparable(one.id), comparable(one.name)}) for one in loss.field.choices}
     if any(held.values()) and not any(picked & names for picked in held.values() for names in called.values()):
         unknown = unknown or "answers name choices that the field does not have"
-    return _Holders(frozenset(id for id, picked in held.items() if picked & called[RemoteId(choice)]), unknown)
-
-
-def _counted_before(snapshot: Snapshot, choice: str | None) -> int | None:
-    """How many people hold a choice, from a snapshot file that has only counts; None if it has none."""
-    rows = snapshot.rows(HolderRow)
-    return next((row.people for row in rows if row.id == choice), None)
+    return frozenset(id for id, picked in held.items() if picked & called[RemoteId(choice)]), unknown
 
 
 def _report_loss(
-    planning: PlanContext, loss: FieldOrChoiceDeletion, called: str, holders: _Holders, counted: int | None
+    planning: PlanContext, loss: FieldOrChoiceDeletion, called: str, number: int, unknown: str | None
 ) -> None:
-    number = counted if holders.unknown and counted is not None else len(holders.people)
     verb = "holds" if number == 1 else "hold"
     people = count_people(number)
     whole = loss.choices is None
@@ -216,11 +207,11 @@ def _report_loss(
             address=loss.address,
             severity=Severity.NOTE,
         )
-    if holders.unknown:
+    if unknown:
         relation = "answered it" if whole else f"hold {called}"
         planning.problem(
             "custom-field/answers-unknown",
-            f"{loss.address}: it is not known how many people {relation}, which is deleted: {holders.unknown}",
+            f"{loss.address}: it is not known how many people {relation}, which is deleted: {unknown}",
             hint="Their answers are deleted with it.",
             address=loss.address,
             severity=Severity.WARNING,

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec.structs import replace
 
 from lmsconf.kinds.custom_field.lost_answers import known_answers
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, SMART_GROUP, USER
-from lmsconf.kinds.shared.responses import AnswerRow
 from lmsconf.kinds.smart_group.conditions import conditions_by_name
 from lmsconf.kinds.smart_group.types import DeclaredCondition, SmartGroupRow, SmartGroupSpec
-from lmsconf.kinds.user.types import Answer, AnswersRow, PersonRow, PersonSpec
+from lmsconf.kinds.user.types import Answer, PersonRow, PersonSpec
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.names import matches_patterns, normalize_name
@@ -85,17 +84,13 @@ def complete_copies(planning: PlanContext, matched: MatchResult[PersonSpec, Pers
     for position, match in enumerate(matched.matches):
         row = match.row
         if row is not None and row.answers is None and row.id in wanted:
-            answers, places = tuple(_held(known[row.id])), match.declared.places
+            answers, places = known[row.id].all_answers, match.declared.places
             moves = [f"{one.deletion.address} to {one.target}" for one in active if one.migration.places is places]
             matched.matches[position] = replace(
                 match,
                 row=replace(row, answers=answers),
                 reason=f"its answer is copied from {' and '.join(moves)}" if moves else None,
             )
-
-
-def _held(row: AnswersRow) -> Iterator[AnswerRow]:
-    return (answer for _, answer in row.answers or () if answer is not None)
 
 
 Group: TypeAlias = "DesiredResource[SmartGroupSpec]"
@@ -186,12 +181,8 @@ def _replaced(
 
 def _moved(condition: DeclaredCondition, active: ActiveMigration) -> DeclaredCondition | None:
     """Return a condition on the new field with the choices that the old ones become; None if none is left."""
-    choices = frozenset(_counterparts(condition.choices, active))
+    new = (active.migration.choices.get(choice, choice) for choice in condition.choices)
+    choices = frozenset(choice for choice in new if choice is not None)
     if condition.choices and (not choices or active.target_type == "TEXT"):
         return None
     return condition._replace(field=active.target.name, choices=choices)
-
-
-def _counterparts(choices: frozenset[str], active: ActiveMigration) -> Iterator[str]:
-    mapping = active.migration.choices
-    return (new for new in (mapping.get(choice, choice) for choice in choices) if new is not None)

@@ -19,6 +19,7 @@ from lmsconf.kinds.custom_field.parse import deletion_of_source, unknown_target_
 from lmsconf.kinds.custom_field.types import CustomFieldSpec, FieldRow, Migration
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, USER, choices_registry_kind
 from lmsconf.kinds.shared.responses import AnswerRow
+from lmsconf.kinds.user.people_directory import people_directory
 from lmsconf.kinds.user.types import Answer, AnswersRow, PersonRow, PersonSpec, picked_choices
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
@@ -99,10 +100,13 @@ def plan_migrations(planning: PlanContext, matched: Fields) -> None:
             continue
         target = Address.of(CUSTOM_FIELD, migration.target)
         planning.replaced[target].add(deletion.row.id)
-        type = _type_of(planning, matched, target)
+        new = _live_row(planning, target)
+        declared = next((match.declared.spec.type for match in matched.matches if match.address == target), None)
+        # None is an error of its own already.
+        type = declared if new is None else new.type
         if type is None or _refuse_choices(planning, migration, target, type, deletion.row):
             continue
-        active = ActiveMigration(planning, migration, deletion, target, type, _live_row(planning, target))
+        active = ActiveMigration(planning, migration, deletion, target, type, new)
         planning.migrations[deletion.address] = active
         active.plan()
         if active.is_held:
@@ -117,13 +121,6 @@ def _live_row(planning: PlanContext, target: Address) -> FieldRow | None:
     """Return the live new field, also one that the plan renames so."""
     rows = planning.snapshot.rows(FieldRow)
     return next((row for row in rows if planning.registry.name(CUSTOM_FIELD, row.id) == target.name), None)
-
-
-def _type_of(planning: PlanContext, matched: Fields, target: Address) -> str | None:
-    """Return the type of the new field; None, after an error of its own, if that is not known."""
-    row = _live_row(planning, target)
-    declared = next((match.declared.spec.type for match in matched.matches if match.address == target), None)
-    return row.type if row is not None else declared
 
 
 def _refuse_choices(planning: PlanContext, migration: Migration, target: Address, type: str, old: FieldRow) -> bool:
@@ -208,7 +205,7 @@ class ActiveMigration(Struct):
 
     def _compare(self, known: Mapping[RemoteId, AnswersRow]) -> None:
         people = {row.id: row for row in self.planning.snapshot.rows(PersonRow)}
-        named, declared = _addressable(people), self._declared_answers(people)
+        declared = self._declared_answers()
         old_keys = answer_keys(self.deletion.row)
         new_keys = frozenset[str]() if self.new is None else answer_keys(self.new)
         for id, row in known.items():
@@ -217,25 +214,22 @@ class ActiveMigration(Struct):
                 self.unreadable += row.answers is None or old is not None
             elif isinstance(old, AnswerRow):
                 live = declared[id] if id in declared else self._live(new if isinstance(new, AnswerRow) else None)
-                self._add(row, old, live, people.get(id), named)
+                self._add(row, old, live, people.get(id))
         if self.unreadable:
             self._refuse_unknown(f"the answers of {count_people(self.unreadable)} have an unknown format")
 
-    def _declared_answers(self, people: Mapping[RemoteId, PersonRow]) -> dict[RemoteId, frozenset[str] | None]:
+    def _declared_answers(self) -> dict[RemoteId, frozenset[str] | None]:
         """Return the declared answers to the new field, which hold after the plan; None for no answer."""
-        workspace, by_name = self.planning.policy.workspace, _addressable(people)
+        workspace, directory = self.planning.policy.workspace, people_directory(self.planning)
         found: dict[RemoteId, frozenset[str] | None] = {}
         for resource in self.planning.declared:
             answers = resource.spec.answers if isinstance(resource.spec, PersonSpec) else {}
             if self.target.name in answers and self.planning.chosen(resource.address):
                 pin, picked = resource.pin(workspace), picked_choices(answers[self.target.name])
                 names = (resource.address.name, *resource.previously)
-                found.update(
-                    dict.fromkeys(
-                        {pin} if pin is not None else {by_name[name] for name in names if name in by_name},
-                        picked or None,
-                    )
-                )
+                rows = [directory.by_email[name] for name in names if name in directory.by_email]
+                ids = {row.id for row in rows if row.id in directory.emails} if pin is None else {pin}
+                found.update(dict.fromkeys(ids, picked or None))
         return found
 
     def _add(
@@ -244,7 +238,6 @@ class ActiveMigration(Struct):
         old: AnswerRow,
         live: frozenset[str] | None,
         person: PersonRow | None,
-        named: Mapping[str, RemoteId],
     ) -> None:
         """Sort one person's answer: to be copied, already there, without a counterpart, or not to be copied.
 
@@ -260,7 +253,7 @@ class ActiveMigration(Struct):
             return
         elif live or live is None:
             reason = _OTHER
-        elif person is None or named.get(person.name) != id:
+        elif person is None or not people_directory(self.planning).emails.get(id):
             reason = _NO_EMAIL
         elif not self._is_planned(Address.of(USER, person.name)):
             reason = _LEFT_OUT
@@ -378,20 +371,6 @@ def _answer(row: AnswersRow, keys: frozenset[str]) -> object:
         if name in keys:
             return _UNREADABLE if answer is None else answer
     return None
-
-
-def _addressable(people: Mapping[RemoteId, PersonRow]) -> dict[str, RemoteId]:
-    """Return e-mail → id of the people that an address names: of several, the only active one."""
-    by_name: defaultdict[str, list[PersonRow]] = defaultdict(list)
-    for row in people.values():
-        if row.email and not row.stand_in:
-            by_name[row.name].append(row)
-    out: dict[str, RemoteId] = {}
-    for name, rows in by_name.items():
-        named = rows if len(rows) == 1 else [row for row in rows if not row.archived]
-        if len(named) == 1:
-            out[name] = named[0].id
-    return out
 
 
 def _minutes(seconds: float) -> str:

@@ -17,7 +17,7 @@ _TO_COME: Final = re.compile(r"\{([^{}]*)\}")
 
 
 class SpecCallTemplates:
-    """Implement `lmsconf.planner.context.CallTemplates` with an ApiSpec."""
+    """The API's field names, paths and behaviours that kinds need to build calls."""
 
     def __init__(self, spec: ApiSpec) -> None:
         self.spec = spec
@@ -35,7 +35,10 @@ class SpecCallTemplates:
         return self.spec.is_known(key)
 
     def assumed_keys(self, operation: str, path: str, body: object, *, finds_nothing: bool) -> Iterable[str]:
-        """Return the dialect keys that a call relies on."""
+        """Return the dialect keys that a call relies on.
+
+        finds_nothing: the list or the assignment that it is for does not exist before it.
+        """
         return assumed_keys_of_call(self.spec, operation, path, body, finds_nothing=finds_nothing)
 
     def request(self, operation: str, path: Mapping[str, str | Ref]) -> tuple[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -282,14 +282,8 @@ def declared_lists(spec: object) -> Iterator[tuple[str, PeopleList]]:
 
 def parse_people_list(entry: ManifestEntry, key: str) -> PeopleList | None:
     """Return the list of people under `key`, or None without the key. Reports people both included and excluded."""
-    value = entry.body.get(key)
-    if value is None:
-        return None
-    if isinstance(value, list):
-        return PeopleList(_emails(value))
-    parts = cast(Mapping[str, list[Json]], value)
-    people = PeopleList(_emails(parts.get("include", [])), _emails(parts.get("exclude", [])), whole=False)
-    for both in sorted(people.include & people.exclude):
+    people = parse_list(entry.body.get(key), normalize_email)
+    for both in sorted(people.include & people.exclude) if people is not None else ():
         entry.report(
             Problem(
                 code="people/both",
@@ -301,8 +295,16 @@ def parse_people_list(entry: ManifestEntry, key: str) -> PeopleList | None:
     return people
 
 
-def _emails(items: list[Json]) -> frozenset[str]:
-    return frozenset(map(normalize_email, [item for item in items if isinstance(item, str)]))
+def parse_list(value: Json, normalize: Callable[[str], str]) -> PeopleList | None:
+    """Return a list, whole or as `include` and `exclude`, with its texts normalized; None for no value."""
+    if value is None:
+        return None
+    parts = value if isinstance(value, dict) else {"include": value}
+    include, exclude = (
+        frozenset(normalize(item) for item in cast("list[Json]", parts.get(key, [])) if isinstance(item, str))
+        for key in ("include", "exclude")
+    )
+    return PeopleList(include, exclude, whole=not isinstance(value, dict))
 
 
 def drop_unknown_from_list(

@@ -47,11 +47,8 @@ def find_rename_cycles(planning: PlanContext, matched: MatchResult[Any, Any]) ->
             path[at] = wants[at]
             at = wants[at].address.name
         if at == start:
-            planning.temporary_names.add(min(path.values(), key=_row_id).address)
-
-
-def _row_id(match: Match[Any, Any]) -> str:
-    return match.row.id if match.row else ""
+            _, address = min((match.row.id, match.address) for match in path.values() if match.row)
+            planning.temporary_names.add(address)
 
 
 def rename_steps(

@@ -10,9 +10,9 @@ from lmsconf.errors import Problem, SourceLocation
 from lmsconf.kinds.schemas import PROPERTIES
 from lmsconf.kinds.shared.kind_names import USER
 from lmsconf.kinds.shared.manifest_entries import (
-    PeopleList,
     delete_entry,
     parse_about,
+    parse_list,
     parse_names,
     parse_only_in,
     parse_pins,
@@ -67,7 +67,7 @@ def _spec(entry: ManifestEntry) -> PersonSpec:
         declared_keys=frozenset(body.keys() & PROPERTIES.keys()),
         texts={key: normalize_name(str(body[key])) for key in TEXTS if key in body},
         flags={key: bool(body[key]) for key in (*RIGHTS, "archived") if key in body},
-        applications=_applications(entry),
+        applications=parse_list(body.get("applications"), str),
         metadata=dict(cast("Mapping[str, str | None]", body.get("metadata", {}))),
         answers={
             normalize_name(field): _answer(value)
@@ -81,16 +81,6 @@ def _answer(value: Json) -> Answer:
     if isinstance(value, list):
         return frozenset(parse_names(value))
     return None if value is None else normalize_name(str(value))
-
-
-def _applications(entry: ManifestEntry) -> PeopleList | None:
-    value = entry.body.get("applications")
-    if value is None:
-        return None
-    if isinstance(value, list):
-        return PeopleList(frozenset(map(str, value)))
-    parts = cast("Mapping[str, list[str]]", value)
-    return PeopleList(frozenset(parts.get("include", ())), frozenset(parts.get("exclude", ())), whole=False)
 
 
 def _moment(entry: ManifestEntry) -> datetime | None:

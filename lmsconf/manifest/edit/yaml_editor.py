@@ -27,6 +27,7 @@ from lmsconf.manifest.edit.tree_builder import (
     node_and_descendants,
     parse_documents,
 )
+from lmsconf.manifest.schema_check import alternative_schemas
 from lmsconf.manifest.yaml_reader import read_yaml
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_email, normalize_name
@@ -146,13 +147,8 @@ def condition_key(item: Json) -> Hashable:
 
 def comparison_key_for(schema: Mapping[str, Json]) -> ComparisonKey | None:
     """Return how the items of a list are compared, given the schema of its key; None if the key holds no list."""
-    forms = [form for form in _items(schema.get("oneOf")) if isinstance(form, dict)]
-    is_list = any(form.get("type") == "array" for form in (schema, *forms))
+    is_list = any(form.get("type") == "array" for form in alternative_schemas(schema))
     return (person_key if schema.get("x-people") else choice_key) if is_list else None
-
-
-def _items(value: Json) -> list[Json]:
-    return value if isinstance(value, list) else []
 
 
 def change_list(
@@ -325,4 +321,5 @@ def _turn(editor: YamlEditor, item: Node, wanted: Condition) -> None:
 
 
 def _choices(raw: Json) -> list[Json]:
-    return _items(raw.get("choices")) if isinstance(raw, dict) else []
+    choices = raw.get("choices") if isinstance(raw, dict) else None
+    return choices if isinstance(choices, list) else []

@@ -104,7 +104,9 @@ class SheetEntries:
             if text := values.get(name):
                 value = _BOOLEANS.get(text.casefold()) if self._keys[name].get("type") == "boolean" else text
                 if value is None:
-                    problems.append(_no_boolean(name, text, source.where(marks[name])))
+                    message = f'{name} must be true or false, and is "{shorten(text)}"'
+                    hint = "Write true or false, or leave the cell empty."
+                    problems.append(_problem("boolean", message, hint, source.where(marks[name])))
                 own[name] = value
         self._tables.problems += problems
         if problems or item is None:
@@ -123,11 +125,6 @@ class SheetEntries:
 
 def _problem(code: str, message: str, hint: str, where: SourceLocation, severity: Severity = Severity.ERROR) -> Problem:
     return Problem(code=f"sheet/{code}", severity=severity, message=message, hint=hint, source=where)
-
-
-def _no_boolean(name: str, text: str, where: SourceLocation) -> Problem:
-    hint = "Write true or false, or leave the cell empty."
-    return _problem("boolean", f'{name} must be true or false, and is "{shorten(text)}"', hint, where)
 
 
 def _nothing(table: Table, reference: Map, places: EntrySourceMap) -> ProblemsFound:

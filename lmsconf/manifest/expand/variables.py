@@ -12,7 +12,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from itertools import product
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -23,6 +23,9 @@ from lmsconf.manifest.schema_check import SchemaValidator
 from lmsconf.manifest.yaml_reader import too_long_text
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import LONGEST, did_you_mean
+
+if TYPE_CHECKING:
+    from lmsconf.manifest.schemas import Section
 
 WRITTEN_OUT: Final = 50 * 1024 * 1024
 """Maximum total length of texts with variables after substitution, in characters, in all files together."""
@@ -202,12 +205,25 @@ _SHOWN: Final = 40
 _UNQUOTED: Final = re.compile(r"[^\W_][\w.@+-]*")
 
 
-class ExpandedEntry(Struct, frozen=True):
-    """An entry after expansion of variables and `for_each`. is_complete: all its variables are defined."""
+class Entry(Struct, frozen=True):
+    """An entry of a section, after expansion of variables and `for_each`.
 
+    is_complete: all its variables are defined. is_part: without the keys that do not fit its schema, so it is checked
+    and not planned. layer: the index of its folder, 0 for the first. changes: the index of the entry of an earlier
+    folder that it changes; None if it adds one.
+    """
+
+    section: Section
     body: Json
     places: EntrySourceMap
     is_complete: bool = True
+    is_part: bool = False
+    layer: int = 0
+    changes: int | None = None
+
+    def of(self, body: Map) -> Entry:
+        """Return the entry with `body`, to which it was expanded."""
+        return replace(self, body=body, places=self.places.of(body))
 
 
 _SHAPE: Final = SchemaValidator({"type": "object", "properties": {FOR_EACH: FOR_EACH_SCHEMA}})
@@ -221,22 +237,22 @@ class ForEachExpander:
         self._reporter = variables.reporter
         self._left = COPIES
 
-    def expand_entry(self, item: Json, source: Source, at: Mark, section: str) -> Iterator[ExpandedEntry]:
+    def expand_entry(self, section: Section, item: Json, source: Source, at: Mark) -> Iterator[Entry]:
         """Yield the entries that one entry expands to. Raises ProblemsFound beyond the limits of expansion."""
         if isinstance(item, Map) and FOR_EACH in item:
-            yield from self._copies(item, source, at, section)
+            yield from self._copies(section, item, source, at)
         else:
-            yield self._entry(self._variables, item, source, at)
+            yield self._entry(section, self._variables, item, source, at)
 
-    def _entry(self, variables: Variables, item: Json, source: Source, at: Mark) -> ExpandedEntry:
+    def _entry(self, section: Section, variables: Variables, item: Json, source: Source, at: Mark) -> Entry:
         before = self._reporter.refused
         body = variables.substitute(item, source, at)
         places = EntrySourceMap(body, source, at, variables.each)
-        return ExpandedEntry(body, places, self._reporter.refused == before)
+        return Entry(section, body, places, self._reporter.refused == before)
 
-    def _copies(self, item: Map, source: Source, at: Mark, within: str) -> Iterator[ExpandedEntry]:
+    def _copies(self, section: Section, item: Map, source: Source, at: Mark) -> Iterator[Entry]:
         places = EntrySourceMap(item, source, at)
-        wanted = self._wanted(item, places, within)
+        wanted = self._wanted(item, places, section.name)
         if wanted is None:
             return
         plain = item.without(FOR_EACH)
@@ -256,7 +272,7 @@ class ForEachExpander:
             chosen = dict(zip(wanted, values, strict=True))
             each = ", ".join(f"{name}={display_value(value)}" for name, value in chosen.items())
             variables = replace(self._variables, values={**self._variables.values, **chosen}, each=each)
-            entry = self._entry(variables, plain, source, at)
+            entry = self._entry(section, variables, plain, source, at)
             yield entry
             if not entry.is_complete:
                 return

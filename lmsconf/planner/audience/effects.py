@@ -108,6 +108,7 @@ def predict_effects(model: Memberships, now: int, *, rows: bool) -> PredictedEff
             losses[id] = tuple(known_id for known_id in ids if known_id is not None)
         if rows:
             people.extend(person_rows(model, id, name, access))
+    people.sort(key=lambda row: (row.content, row.content_id, row.email.casefold()))
     groups = tuple(one for group in audiences for one in _group(model, group))
     bases = [*(content.basis for content in contents), *(group.basis for group in groups)]
     known = AccessCounts(**{name: totals[name].bit_count() for name in (*AccessChange, "shortened")})
@@ -119,7 +120,7 @@ def predict_effects(model: Memberships, now: int, *, rows: bool) -> PredictedEff
         contents=tuple(contents),
         groups=tuple(sorted(groups, key=lambda group: group.address)),
         calibration=Calibration(groups=model.groups_compared, exact=model.groups_equal),
-        rows=tuple(sort_rows(people)) if rows else None,
+        rows=tuple(people) if rows else None,
         unknown=tuple(_unknown_people(assigned)),
     )
     return PredictedEffects(
@@ -303,16 +304,6 @@ def _times(bounds: Mapping[int | None, Bits], among: Bits) -> dict[int, str | No
     """Return the bound of each person as ISO 8601, None if it is open."""
     out: dict[int, str | None] = {}
     for bound, people in bounds.items():
-        text = None if bound is None else format_epoch(bound)
+        text = None if bound is None else format_utc(_EPOCH + timedelta(seconds=bound))
         out.update(dict.fromkeys(positions_of(people & among), text))
     return out
-
-
-def format_epoch(seconds: int) -> str:
-    """Format epoch seconds as ISO 8601 in UTC."""
-    return format_utc(_EPOCH + timedelta(seconds=seconds))
-
-
-def sort_rows(rows: Iterable[PersonEffect]) -> list[PersonEffect]:
-    """Sort by content, content id and casefolded e-mail, by code point."""
-    return sorted(rows, key=lambda row: (row.content, row.content_id, row.email.casefold()))

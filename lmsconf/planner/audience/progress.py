@@ -73,14 +73,6 @@ def _with_progress(api: Api, content: ContentEffects, people: Sequence[RemoteId]
     return replace(content, progress=progress, certificates_expiring=expiring)
 
 
-def latest_states(api: Api, content: RemoteId, people: Sequence[RemoteId] | None) -> dict[str, str | None]:
-    """Return person id → state in the latest result for a content: a word of _STATES' values, None for an unknown one.
-
-    people: the ids to look for; None: everybody with a result. Raises Rejected and InvalidResponse.
-    """
-    return {id: _STATES.get(result.state) for id, result in _results(api, content, people).items()}
-
-
 def _results(api: Api, content: RemoteId, people: Sequence[RemoteId] | None) -> dict[str, _Result]:
     """Return the latest result of each person for a content, by person id. people: None for all."""
     latest: dict[str, _Result] = {}
@@ -127,9 +119,6 @@ def _parse(row: Mapping[str, Json]) -> _Result:
     )
 
 
-_STATE: Final = "in_progress"
-
-
 def read_in_progress(
     reading: ReadContext, targets: Sequence[TargetRow], audiences: Audiences
 ) -> Listing[InProgressRow]:
@@ -140,11 +129,11 @@ def read_in_progress(
 def _read(api: Api, row: TargetRow, audience: tuple[str, RemoteId] | None) -> InProgressRow:
     try:
         members = None if audience == EVERYONE_KEY else _members(api, row.target, audience)
-        states = latest_states(api, row.content, None if members is None else sorted(members))
+        results = _results(api, row.content, None if members is None else sorted(members))
     except UNREADABLE as error:
         return InProgressRow(row.id, frozenset(), str(error))
-    people = frozenset(RemoteId(id) for id, state in states.items() if state == _STATE)
-    strange = sum(state is None for state in states.values())
+    people = frozenset(RemoteId(id) for id, result in results.items() if result.state == "IN_PROGRESS")
+    strange = sum(result.state not in _STATES for result in results.values())
     return InProgressRow(row.id, people, f"the service returns an unknown state for {strange}" if strange else None)
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -11,42 +10,24 @@ from msgspec.structs import replace
 from lmsconf.kinds.custom_field.lost_answers import MOST_KEPT
 from lmsconf.kinds.undo import people_losing_answers
 from lmsconf.model.address import Address
-from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import casefold_name
 from lmsconf.model.plan import Action, Change, Plan, Undo, UndoLevel
 from lmsconf.model.snapshot import Listing, Snapshot, row_to_json
 from lmsconf.planner.kind import Kind, is_named, row_type_of
-from lmsconf.planner.undo.names import map_references, renamed_to
+from lmsconf.planner.manifest_entries import NameCounts
+from lmsconf.planner.undo.names import references, renamed_to
 
 
 def with_undo_limits(kinds: Mapping[str, Kind], snapshot: Snapshot, changes: Sequence[Change]) -> tuple[Change, ...]:
     """Return the changes of a plan with what their names, and what they refer to, keep from being undone."""
-    names = _NamesInUse(snapshot)
-    limited = [_limited_by_name(kinds[change.address.kind], names, change) for change in changes]
+    names = {name: NameCounts(snapshot.of(name).rows) for name in {change.address.kind for change in changes}}
+    limited = [_limited_by_name(kinds[change.address.kind], names[change.address.kind], change) for change in changes]
     lost = {_address_before(kinds, one) for one in limited if one.undo.level is UndoLevel.NONE and one.id is not None}
     lost = {address for address in lost if is_named(kinds[address.kind])}
     return tuple(_limited_by_references(kinds, change, lost) if lost else change for change in limited)
 
 
-class _NamesInUse:
-    """Which live resources have which name; those of a kind are indexed when one is asked for."""
-
-    def __init__(self, snapshot: Snapshot) -> None:
-        self._snapshot = snapshot
-        self._ids: dict[tuple[str, Callable[[str], str]], Mapping[str, Sequence[str]]] = {}
-
-    def is_of_another(self, kind: Kind, normalize: Callable[[str], str], name: str, id: str) -> bool:
-        """Whether a live resource other than `id` has a name that `normalize` makes equal to this one."""
-        key = (kind.name, normalize)
-        if key not in self._ids:
-            ids: defaultdict[str, list[str]] = defaultdict(list)
-            for row in self._snapshot.rows(row_type_of(kind)):
-                ids[normalize(row.name)].append(row.id)
-            self._ids[key] = ids
-        return any(other != id for other in self._ids[key].get(name, ()))
-
-
-def _limited_by_name(kind: Kind, names: _NamesInUse, change: Change) -> Change:
+def _limited_by_name(kind: Kind, names: NameCounts, change: Change) -> Change:
     if not is_named(kind) or change.id is None:
         return change
     name = _address_before({kind.name: kind}, change).name
@@ -55,12 +36,12 @@ def _limited_by_name(kind: Kind, names: _NamesInUse, change: Change) -> Change:
             level=UndoLevel.NONE,
             reason=f"two of its {kind.parts_key} look the same, so that it cannot be created again",
         )
-    elif change.action is Action.DELETE and names.is_of_another(kind, casefold_name, casefold_name(name), change.id):
+    elif change.action is Action.DELETE and names.looks[casefold_name(name)] > 1:
         undo = Undo(
             level=UndoLevel.NONE,
             reason="another resource has its name, or one that looks the same, so that it cannot be created again",
         )
-    elif renamed_to(kind, change) is not None and names.is_of_another(kind, kind.normalize_name, name, change.id):
+    elif renamed_to(kind, change) is not None and names.names[name] > 1:
         undo = Undo(
             level=UndoLevel.PARTIAL, reason="another resource has its earlier name, so that it keeps the new one"
         )
@@ -78,23 +59,11 @@ def _has_parts_that_look_alike(kind: Kind, change: Change) -> bool:
 def _limited_by_references(kinds: Mapping[str, Kind], change: Change, lost: set[Address]) -> Change:
     if change.undo.level is UndoLevel.NONE or not isinstance(change.before, dict):
         return change
-    missing = next((one for one in _references(kinds[change.address.kind], change.before) if one in lost), None)
+    missing = next((one for one in references(kinds[change.address.kind], change.before) if one in lost), None)
     if missing is None:
         return change
     level = UndoLevel.NONE if change.action is Action.DELETE else UndoLevel.PARTIAL
     return replace(change, undo=Undo(level=level, reason=f"it refers to {missing}, which cannot come back"))
-
-
-def _references(kind: Kind, form: Mapping[str, Json]) -> Iterator[Address]:
-    """Yield what a form refers to."""
-    addresses: list[Address] = []
-
-    def note(other: str, name: str) -> str:
-        addresses.append(Address.of(other, name))
-        return name
-
-    map_references(kind, form, note, lambda _, __, part: part)
-    yield from addresses
 
 
 def _address_before(kinds: Mapping[str, Kind], change: Change) -> Address:

@@ -24,7 +24,7 @@ from lmsconf.model.plan import Action, Change, UndoLevel
 from lmsconf.planner.kind import Kind
 from lmsconf.planner.manifest_entries import ManifestEntry
 from lmsconf.planner.undo.drafts import ALL, Draft, Drafter, LeftAlone
-from lmsconf.planner.undo.names import MARK, NameClaim, granted, map_references, name_claims
+from lmsconf.planner.undo.names import MARK, NameClaim, granted, name_claims, references
 from lmsconf.planner.undo.times import Body, Times, alike
 
 CONFLICT: Final = "undo/conflict"
@@ -191,13 +191,14 @@ class Inversion:
         kind = draft.kind
         body: Body = {}
         for piece in [draft.body] if kind.is_relation else [{key: value} for key, value in draft.body.items()]:
-            try:
-                body |= checked(kind, piece)
-            except NotThere as missing:
-                if kind.is_relation or draft.id is None:
-                    what = "is left as it is" if kind.is_relation else "is not created again"
-                    self._refuse(draft, ALL, f"it {what}: {missing} is not there")
-                    return
+            missing = next((str(one).replace(MARK, "") for one in references(kind, piece) if MARK in one.name), None)
+            if missing is None:
+                body |= piece
+            elif kind.is_relation or draft.id is None:
+                what = "is left as it is" if kind.is_relation else "is not created again"
+                self._refuse(draft, ALL, f"it {what}: {missing} is not there")
+                return
+            else:
                 [key] = piece
                 self._refuse(draft, key, f"{key} is left as it is: {missing} is not there")
         if not kind.is_relation:
@@ -256,18 +257,3 @@ def _shown(value: Json) -> str:
     whole = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False).replace(r"\u0000", MARK)
     whole = whole.replace(MARK, "")
     return whole if len(whole) <= _SHOWN else f"{whole[:_SHOWN]}…"
-
-
-class NotThere(Exception):
-    """An entry refers to a resource that is neither live nor created again."""
-
-
-def checked(kind: Kind, body: Mapping[str, Json]) -> Body:
-    """Return an entry. Raises NotThere."""
-
-    def there(of: str, name: str) -> str:
-        if MARK in name:
-            raise NotThere(f"{of}/{name.replace(MARK, '')}")
-        return name
-
-    return map_references(kind, body, there, lambda _, __, part: part)

@@ -9,6 +9,7 @@ from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
+from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_name
 from lmsconf.model.plan import Action, Change
@@ -70,6 +71,18 @@ def _parts_of(value: Json, parts: Sequence[Sequence[str]], rename: Callable[[str
     for trail in parts:
         value = _map(value, trail, partial(_renamed, rename))
     return value
+
+
+def references(kind: Kind, form: Mapping[str, Json]) -> Iterator[Address]:
+    """Yield what an entry refers to."""
+    addresses: list[Address] = []
+
+    def note(other: str, name: str) -> str:
+        addresses.append(Address.of(other, name))
+        return name
+
+    map_references(kind, form, note, lambda _, __, part: part)
+    yield from addresses
 
 
 def shown_name(kind: Kind, planning: PlanContext, row: Any) -> str:

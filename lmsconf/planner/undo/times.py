@@ -12,6 +12,7 @@ from typing import Any, Final
 from lmsconf.kinds.custom_field.types import FieldRow, parts_of
 from lmsconf.kinds.export import person_form
 from lmsconf.kinds.planning import match_kind, state_before_deletion
+from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
 from lmsconf.kinds.shared.kind_names import USER
 from lmsconf.kinds.undo import field_form
 from lmsconf.kinds.user.types import PersonRow
@@ -22,7 +23,7 @@ from lmsconf.model.names import normalize_name
 from lmsconf.model.plan import Action, Change
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.planner.context import CallTemplates, Deletion, PlanContext
+from lmsconf.planner.context import Deletion, PlanContext
 from lmsconf.planner.kind import Kind, row_type_of
 from lmsconf.planner.undo.names import MARK, NameClaim, map_references, renamed_parts, renamed_to, shown_name
 from lmsconf.planner.undo.run import RunToUndo
@@ -38,7 +39,12 @@ class Times:
     """The three states of the resources of a run, with the names that they have after the undo."""
 
     def __init__(
-        self, kinds: Mapping[str, Kind], run: RunToUndo, snapshot: Snapshot, policy: Policy, templates: CallTemplates
+        self,
+        kinds: Mapping[str, Kind],
+        run: RunToUndo,
+        snapshot: Snapshot,
+        policy: Policy,
+        templates: SpecCallTemplates,
     ) -> None:
         self.kinds, self.run = kinds, run
         self.before = named_context(kinds, run.before, policy, templates)
@@ -193,7 +199,7 @@ def _entries(kind: Kind, name: str, after: str, parts: Mapping[str, str]) -> Nam
 
 
 def named_context(
-    kinds: Mapping[str, Kind], snapshot: Snapshot, policy: Policy, call_templates: CallTemplates
+    kinds: Mapping[str, Kind], snapshot: Snapshot, policy: Policy, call_templates: SpecCallTemplates
 ) -> PlanContext:
     """Return a snapshot in which every kind has registered the names of its live resources."""
     scratch = Policy(workspace=policy.workspace, today=policy.today, timezone=policy.timezone)
