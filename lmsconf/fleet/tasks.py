@@ -31,7 +31,6 @@ from lmsconf.model.fleet import FleetAction, FleetEntry
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Plan
 from lmsconf.planner.audience.access_tests import failed_problems, judge_report, query_of
-from lmsconf.project.config_file import ProjectFile
 from lmsconf.project.config_reader import read_project_file
 from lmsconf.project.settings import Settings, settings_of
 from lmsconf.render.json import drift_json, problems_json
@@ -120,10 +119,6 @@ class TaskRunner:
         self._environ = {name: value for name, value in environ.items() if name not in OF_ONE_WORKSPACE}
         self._project = read_project_file(root)
         self._interrupts = Interrupts()
-
-    @property
-    def project(self) -> ProjectFile:
-        return self._project
 
     def run(self, task: FleetTask, interrupts: Interrupts | None = None) -> FleetEntry:
         """Run one task and return its result; an error of lmsconf is part of the result, not raised.
