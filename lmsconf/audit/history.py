@@ -16,18 +16,15 @@ from lmsconf.documents.document import TOOL, change_json, escape_invisible, rend
 from lmsconf.errors import LmsconfError
 from lmsconf.journal.kept_runs import kept_plan_text
 from lmsconf.kinds import all_kinds
-from lmsconf.kinds.shared.kind_names import USER, resource_title
+from lmsconf.kinds.shared.kind_names import USER
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import exact_pattern, nearest_names, normalize_email
 from lmsconf.model.plan import Action, Change, FieldChange, Plan
-from lmsconf.model.recorded_run import CallState, JournalHeader, RecordedRun
+from lmsconf.model.recorded_run import CallState, RecordedRun
 from lmsconf.model.time_formats import format_utc
 from lmsconf.planner.address_patterns import canonical_pattern, resolve_pattern
-from lmsconf.render.change_summary import KeyChange, key_changes
-from lmsconf.render.escape import escape_terminal
-from lmsconf.render.plan_wording import annotation_lines
-from lmsconf.render.resource_wording import count_noun
+from lmsconf.render.jinja import terminal_text
 
 _SUGGESTED: Final = 3
 
@@ -249,24 +246,12 @@ def _states(plan: Plan, change: Change, run: RecordedRun) -> list[CallState]:
 
 
 FORMAT: Final = "lmsconf.history/1"
-_ACTIONS: Final = {
-    Action.CREATE: "created",
-    Action.UPDATE: "changed",
-    Action.REPLACE: "replaced",
-    Action.DELETE: "deleted",
-}
-_RESULTS: Final = {
-    ChangeResult.DONE: "done",
-    ChangeResult.FAILED: "failed",
-    ChangeResult.UNKNOWN: "may have been done",
-    ChangeResult.NOT_ATTEMPTED: "not attempted",
-}
 
 
 def history_text(history: History) -> str:
     """Render the changes run by run, newest first, and how far back the runs go."""
-    lines = [line for change in history.changes for line in (*_change(change), "")]
-    return "".join(f"{escape_terminal(line)}\n" for line in (*lines, *_scope(history)))
+    near = " or ".join(map(shlex.quote, history.near))
+    return terminal_text("history.txt.j2", history=history, near=near, utc=format_utc)
 
 
 def history_json(history: History) -> str:
@@ -287,66 +272,6 @@ def history_json(history: History) -> str:
 
 
 HISTORY_VIEWS: Mapping[str, Callable[[History], str]] = {"text": history_text, "json": history_json}
-
-
-def _change(recorded: RecordedChange) -> Iterator[str]:
-    """Yield when and by which run, what, why, and how it ended."""
-    header, change = recorded.run.opening, recorded.change
-    assert header is not None  # noqa: S101  # runs without a header are not looked at
-    yield f"{format_utc(header.started)}  {resource_title(recorded.address)}: {_outcome(recorded)}"
-    yield f"  run {recorded.run.name} on {header.workspace}{_commit(header)}{_stated(header)}"
-    if change is None:
-        yield f"  What it changed is not known: {recorded.why_no_plan}"
-        return
-    because = "" if change.reason is None else f"; {change.reason}"
-    verb = "was" if recorded.result is ChangeResult.DONE else "was to be"
-    yield f"  {verb} {_ACTIONS[change.action]}{because}"
-    yield from (f"  {line}" for line in annotation_lines(change))
-    for key in key_changes(change):
-        yield from _key(key)
-
-
-def _outcome(recorded: RecordedChange) -> str:
-    done, planned = recorded.done, len(recorded.states)
-    result = _RESULTS[recorded.result]
-    return result if done == planned else f"{result} ({done} of {count_noun(planned, 'call')} done)"
-
-
-def _commit(header: JournalHeader) -> str:
-    if header.commit is None or header.commit.commit is None:
-        return ""
-    return f", commit {header.commit.commit}{'' if header.commit.clean else ' with uncommitted changes'}"
-
-
-def _stated(header: JournalHeader) -> str:
-    pairs = ", ".join(f"{key}={value}" for key, value in sorted(header.meta.items()))
-    return f", stated by the caller: {pairs}" if pairs else ""
-
-
-def _key(key: KeyChange) -> Iterator[str]:
-    if not (key.removed or key.added):
-        yield f"    {key.path}: {key.note}"
-    yield from (f"    {key.path}: - {item}" for item in key.removed)
-    yield from (f"    {key.path}: + {item}" for item in key.added)
-
-
-def _scope(history: History) -> Iterator[str]:
-    """Yield what was looked at: runs before that are not known."""
-    for name in history.unreadable:
-        yield f"The journal of the run {name} cannot be read; it may have changed {history.asked}."
-    if history.kept_since is None:
-        yield "No runs are kept here, so nothing is known of earlier changes."
-        return
-    looked = f"{count_noun(history.runs, 'run')} since {history.kept_since}"
-    if not history.changes:
-        yield f"No kept run changed {history.asked}. Looked at: {looked}."
-        if history.near:
-            yield f"Did you mean {' or '.join(map(shlex.quote, history.near))}?"
-    else:
-        yield f"Looked at: {looked}."
-    for name in history.earlier_names:
-        yield f"Followed a rename back to {name}."
-    yield f"What was changed before {history.kept_since}, by hand, or from another folder is not recorded here."
 
 
 def _change_json(recorded: RecordedChange) -> dict[str, Json]:

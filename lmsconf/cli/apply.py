@@ -54,9 +54,9 @@ from lmsconf.model.policy import parse_consents
 from lmsconf.model.progress import Report
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.render import APPLY_VIEWS
-from lmsconf.render.apply_report import apply_summary, apply_text, verification_result
+from lmsconf.render.apply_report import apply_summary, verification_result
 from lmsconf.render.plan_wording import workspace_line
-from lmsconf.render.text import plan_text
+from lmsconf.render.text import apply_text, plan_text
 
 if TYPE_CHECKING:
     from lmsconf.workspace.reader import WorkspaceReader

@@ -109,29 +109,11 @@ def _refuse(*, probe: bool, emails: tuple[str, ...], content: str | None, yes: b
 
 def _announce(diagnosis: DoctorReport, subjects: ProbeSubjects, settings: Settings) -> None:
     """Write what the probe will touch."""
-    from lmsconf.render.escape import escape_terminal
+    from lmsconf.render.jinja import terminal_text
 
     account = settings.policy.create_people
-    things = "groups, smart groups, custom fields and accounts" if account else "groups, smart groups and custom fields"
-    lines = [
-        f"Workspace {diagnosis.workspace} ({diagnosis.url}): the probe tries what lmsconf assumes about the service.",
-        f"It creates {things} named lmsconf-probe-..., and deletes them again.",
-    ]
-    if subjects.user is not None:
-        parts = "the manager right" if account else "archive date, metadata, answers and the manager right"
-        lines.append(f"{subjects.user}: added to a scratch group; {parts} may change, and what changed is restored.")
-    if subjects.other is not None:
-        lines.append(f"{subjects.other}: added to a scratch group; the manager right may change, and is restored.")
-    if subjects.content is not None:
-        lines.append(f'"{subjects.content}": assigned to a scratch group without members, and removed from it.')
-    if not account and subjects.user is None:
-        lines.append("Without --user EMAIL, given twice, nothing is learnt about people and lists of people.")
-    elif not account and subjects.other is None:
-        lines.append("Without a second --user EMAIL, it is not learnt whether adding people replaces a list.")
-    if subjects.content is None:
-        lines.append("Without --content NAME, nothing is learnt about assignments.")
-    lines.append("Nothing else is changed. If the probe is killed, the next one cleans up first.")
-    write_stderr("\n".join(map(escape_terminal, lines)))
+    lines = terminal_text("probe.txt.j2", diagnosis=diagnosis, subjects=subjects, account=account)
+    write_stderr(lines.removesuffix("\n"))
 
 
 def _probed(settings: Settings, connection: Connection, subjects: ProbeSubjects) -> ProbeResult:

@@ -149,13 +149,6 @@ def _local_zone(environ: Mapping[str, str]) -> str:
     return zone if zone and _is_zone(zone) else "UTC"
 
 
-_PROBE: Final = (
-    "It tries what lmsconf only assumes about the service, on objects of its own, named lmsconf-probe-…, and on the "
-    "people and the content that you name. It says what it will touch, asks, and puts all of it back."
-)
-"""What `doctor --probe` touches, below the command."""
-
-
 @click.command(cls=Command)
 @click.argument("folder", required=False, metavar="[DIR]", type=click.Path(path_type=Path))
 @click.option("--url", metavar="URL", help="URL of the workspace's API, or sandbox for an embedded one.")
@@ -307,35 +300,20 @@ def _lacking(path: Path, text: str) -> str:
 
 def _tell(target: Path, answers: InitAnswers, environ: Mapping[str, str], *, export: bool) -> None:
     """Print the next steps, as commands for the current folder. export: the live workspace is to be exported first."""
-    from lmsconf.project.templates import CiSystem, next_commands
-
-    if answers.ci is not CiSystem.NONE:
-        write_stderr("requirements.txt pins lmsconf: let CI install it from your own index or a wheel, with hashes.")
-    if answers.ci is CiSystem.GITHUB:
-        write_stderr("On GitHub, create the environments lms-plan and lms-apply, with the secret LMSCONF_TOKEN.")
-        if not (target / ".git").exists():
-            write_stderr("GitHub runs workflows only from .github in the root of the repository.")
-    if answers.ci is CiSystem.GITLAB:
-        write_stderr("On GitLab, create the masked variables LMSCONF_TOKEN and LMSCONF_PLAN_KEY.")
-    if answers.embedded and answers.ci is not CiSystem.NONE:
-        write_stderr("Until lmsconf.yaml names another workspace, each CI run uses a new embedded one.")
-    if not answers.embedded and not environ.get(answers.token_env):
-        write_stderr(f"Set the token of the workspace in the environment variable {answers.token_env}.")
-    at = "" if target == Path() else f" -C {shlex.quote(str(target))}"
-    commands = next_commands(answers, export=export and not answers.embedded)
-    lines = [f"lmsconf{at} {command}" for command in commands] + _git_commands(target, answers)
-    write_stderr("\nNext:\n" + "\n".join(f"  {line}" for line in lines))
-    if not answers.embedded:
-        probe = f"lmsconf{at} doctor --probe --user EMAIL --user EMAIL --content NAME"
-        write_stderr(f"\nBefore the first apply, once:\n  {probe}\n{_PROBE}")
-
-
-def _git_commands(target: Path, answers: InitAnswers) -> list[str]:
-    """Return the commands that commit the project's files; outside a repository, after one that creates it."""
-    from lmsconf.project.templates import project_entries
+    from lmsconf.project.templates import next_commands, project_entries
+    from lmsconf.render.jinja import terminal_text
     from lmsconf.support.folders import find_work_tree
 
-    git = "git" if target == Path() else f"git -C {shlex.quote(str(target))}"
-    creation = [] if find_work_tree(target) else [f"{git} init"]
-    added = " ".join(project_entries(answers))
-    return [*creation, f"{git} add {added}", f"{git} commit -m 'Create the lmsconf project'"]
+    text = terminal_text(
+        "next_steps.txt.j2",
+        answers=answers,
+        ci=answers.ci.value,
+        at="" if target == Path() else f" -C {shlex.quote(str(target))}",
+        commands=next_commands(answers, export=export and not answers.embedded),
+        entries=project_entries(answers),
+        has_git=(target / ".git").exists(),
+        is_in_repository=find_work_tree(target) is not None,
+        has_token=bool(environ.get(answers.token_env)),
+    ).removesuffix("\n")
+    # The commands stand below a blank line, also where only the names of files are above it.
+    write_stderr(f"\n{text}" if text.startswith("Next:") else text)

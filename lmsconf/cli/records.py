@@ -31,7 +31,6 @@ from lmsconf.render import (
 )
 
 if TYPE_CHECKING:
-    from lmsconf.audit.verification import Verification
     from lmsconf.model.recorded_run import RecordedRun
 
 
@@ -107,7 +106,7 @@ def runs(context: CommandContext, *, run: str | None, output: Output) -> ExitCod
     result is not known.
     """
     from lmsconf.journal.journal_reader import find_run, read_runs
-    from lmsconf.render.apply_report import RUN_VIEWS, RUNS_VIEWS
+    from lmsconf.render.recorded_runs import RUN_VIEWS, RUNS_VIEWS
 
     root = context.project
     if run is not None:
@@ -277,35 +276,11 @@ def _parsed_head(text: str) -> str:
 def _verify(folder: Path, key_file: Path | None, heads: tuple[str, ...]) -> ExitCode:
     from lmsconf.audit.signing import load_public_key
     from lmsconf.audit.verification import verify_evidence
+    from lmsconf.render.jinja import terminal_text
 
     key = None if key_file is None else load_public_key(key_file)
     result = verify_evidence(folder, key, heads)
     if result.findings:
         raise ProblemsFound(result.findings)
-    write_redacted("".join(f"{line}\n" for line in _verified(result)), sys.stdout)
+    write_redacted(terminal_text("verified.txt.j2", result=result), sys.stdout)
     return ExitCode.OK
-
-
-def _verified(result: Verification) -> Iterator[str]:
-    """Yield what was verified, and what that does not show."""
-    from lmsconf.render.resource_wording import count_noun
-
-    files, runs = count_noun(result.files, "file"), count_noun(result.runs, "run")
-    yield f"{files} and {runs} fit each other: no file was changed, added or dropped since this folder was written."
-    if result.runs - result.unchained > 1:
-        yield "Each run of a workspace names the run before it, and none is missing between them."
-    if result.unchained:
-        yield f"{count_noun(result.unchained, 'run')} of an earlier version of lmsconf stand outside the chain."
-    if not result.compared_page:
-        yield "Another version of lmsconf wrote the folder, so the page was compared by its digest only."
-    if result.compared_heads:
-        yield "The runs that --head names are here, or are the ones before the first."
-        yield "Runs before the first, and runs after the last one that were made since, were not looked at."
-    else:
-        yield "Runs before the first and after the last one were not looked at."
-    if result.signer is None:
-        yield "The folder is not signed: this shows that it is consistent with itself, and not who wrote it."
-    elif result.compared_key:
-        yield f"The signature is of the key in --key: {result.signer.keyid}."
-    else:
-        yield f"It is signed with the key {result.signer.keyid}. Pass --key to verify whose key that is."

@@ -14,26 +14,23 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 from msgspec import Struct, field
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from lmsconf.apply.events import ApplyProgress
 from lmsconf.apply.remote_lock import LockHeldElsewhere
 from lmsconf.apply.replanning import plan_what_is_left, reevaluate_guards
 from lmsconf.apply.safe_apply import ApplyOptions, PlanSource, PreparedPlan, apply_safely
 from lmsconf.documents import report_file
-from lmsconf.documents.document import object_json
 from lmsconf.documents.plan_file import dumps, loads, plan_digest
 from lmsconf.errors import ExitCode, LmsconfError, Problem, ProblemsFound, StalePlan
 from lmsconf.journal.journal_reader import read_headers
 from lmsconf.journal.local_lock import WorkspaceLocked
 from lmsconf.model.blockers import blockers, refuse_blocked
 from lmsconf.model.calls import CallStatus
-from lmsconf.model.canonical_json import Json
 from lmsconf.model.fleet import FleetAction, FleetEntry
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Plan
 from lmsconf.planner.audience.access_tests import failed_problems, judge_report, query_of
-from lmsconf.project.config_file import ProjectFile
 from lmsconf.project.config_reader import read_project_file
 from lmsconf.project.settings import Settings, settings_of
 from lmsconf.render.json import drift_json, problems_json
@@ -123,10 +120,6 @@ class TaskRunner:
         self._project = read_project_file(root)
         self._interrupts = Interrupts()
 
-    @property
-    def project(self) -> ProjectFile:
-        return self._project
-
     def run(self, task: FleetTask, interrupts: Interrupts | None = None) -> FleetEntry:
         """Run one task and return its result; an error of lmsconf is part of the result, not raised.
 
@@ -188,7 +181,7 @@ class TaskRunner:
                 "delete": counts.delete,
                 "calls": counts.calls,
             },
-            people=_people(object_json(plan.effects.people)),
+            people=asdict(plan.effects.people),
             basis=plan.effects.basis,
             guards={guard.name: guard.total for guard in plan.guards},
             relaxed=tuple(relaxed_settings(plan)),
@@ -305,10 +298,6 @@ def _errors(problems: tuple[Problem, ...]) -> list[Problem]:
     return [problem for problem in problems if problem.is_error]
 
 
-def _people(counts: Mapping[str, Json]) -> dict[str, int | None]:
-    return {name: value if isinstance(value, int) else None for name, value in counts.items()}
-
-
 _AGAIN_AFTER: Final = 2.0
 _CLOCKS_DIFFER: Final = 60.0
 """Seconds for which a lock is respected after its lease, see `lock_names`."""
@@ -321,7 +310,7 @@ def apply_plan(settings: Settings, plan: Plan, options: ApplyOptions) -> tuple[A
         return PreparedPlan(plan=reevaluate_guards(workspace, plan, ()))
 
     report, _ = apply_safely(settings, PlanSource(get=prepare, saved=True), options, ApplyProgress())
-    return report, _done(report)
+    return report, report.count(CallStatus.DONE)
 
 
 def begun_plans(root: Path) -> frozenset[str]:
@@ -358,7 +347,7 @@ def apply_again(
 
     source = PlanSource(get=prepare, saved=False)
     report = _once_unlocked(settings, source, replace(options, digest=None))
-    return replace(report, plan_digest=digest), len(plan.calls) - left + _done(report)
+    return replace(report, plan_digest=digest), len(plan.calls) - left + report.count(CallStatus.DONE)
 
 
 def _once_unlocked(settings: Settings, source: PlanSource, options: ApplyOptions) -> ApplyReport:
@@ -372,7 +361,3 @@ def _once_unlocked(settings: Settings, source: PlanSource, options: ApplyOptions
             if time.monotonic() >= end:
                 raise
             time.sleep(_AGAIN_AFTER)
-
-
-def _done(report: ApplyReport) -> int:
-    return sum(outcome.status is CallStatus.DONE for outcome in report.outcomes)

@@ -36,7 +36,7 @@ def _view(module: str, name: str) -> Callable[..., str]:
 
 apply_html = _view("html", "apply_html")
 apply_markdown = _view("markdown", "apply_markdown")
-apply_text = _view("apply_report", "apply_text")
+apply_text = _view("text", "apply_text")
 drift_html = _view("html", "drift_html")
 drift_markdown = _view("markdown", "drift_markdown")
 plan_html = _view("html", "plan_html")
@@ -69,7 +69,7 @@ APPLY_VIEWS: Mapping[str, ApplyView] = {
     "html": apply_html,
 }
 DRIFT_VIEWS: Mapping[str, DriftView] = {
-    "text": _view("drift_report", "drift_text"),
+    "text": _view("text", "drift_text"),
     "json": _view("json", "drift_json"),
     "junit": _view("junit", "drift_junit"),
     "sarif": _view("code_review", "drift_sarif"),
@@ -77,7 +77,7 @@ DRIFT_VIEWS: Mapping[str, DriftView] = {
     "html": drift_html,
 }
 FLEET_VIEWS: Mapping[str, FleetView] = {
-    "text": _view("fleet_report", "fleet_text"),
+    "text": _view("text", "fleet_text"),
     "json": _view("json", "fleet_json"),
     "markdown": _view("markdown", "fleet_markdown"),
     "html": _view("html", "fleet_html"),

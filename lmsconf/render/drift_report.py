@@ -1,4 +1,4 @@
-"""Drift in words that all formats share, which are not escaped, and as text for a terminal."""
+"""Drift in words that all formats share, which are not escaped."""
 
 from __future__ import annotations
 
@@ -17,9 +17,8 @@ from lmsconf.model.drift import (
 )
 from lmsconf.model.outcomes import count_skipped_people
 from lmsconf.render.change_summary import KeyChange
-from lmsconf.render.plan_wording import escape_base_name, skipped_people_clause, workspace_line
+from lmsconf.render.plan_wording import escape_base_name, skipped_people_clause
 from lmsconf.render.resource_wording import MAX_SHOWN_ITEMS, count_kind, format_item, format_value
-from lmsconf.render.text import item_lines, join_blocks, listed, problems_block, unmanaged_lines
 
 SIGNS: Final = {
     DriftState.CHANGED: "~",
@@ -226,38 +225,3 @@ def drift_summary(drift: DriftReport) -> str:
     return (
         f"No drift. The workspace matches the manifests{skipped_people_clause(count_skipped_people(drift.problems))}."
     )
-
-
-def drift_text(drift: DriftReport, *, color: bool = False) -> str:
-    """Render a drift report: findings, ignored differences, unmanaged resources, coverage."""
-    to_come = (
-        f"{line}{f' ({finding.source})' if finding.source else ''}"
-        for finding, line in zip(drift.not_applied, not_applied_lines(drift), strict=True)
-    )
-    return join_blocks(
-        [
-            [workspace_line(drift.workspace, drift.url, drift.people), *base_sentences(drift)],
-            problems_block(drift.problems),
-            *map(_finding, drift.findings),
-            listed(NOT_APPLIED, to_come, "    "),
-            listed("Ignored by the project file", ignored_lines(drift), "    "),
-            # Those that are findings are listed already.
-            unmanaged_lines(() if drift.counts_unmanaged else drift.unmanaged),
-            listed("Managed by the manifests", map(managed_share, drift.coverage), "    "),
-            unread_sentences(drift),
-            [drift_summary(drift)],
-        ],
-        color,
-    )
-
-
-def _finding(finding: DriftFinding) -> Iterator[str]:
-    yield f"  {SIGNS[finding.state]} {finding_headline(finding)}"
-    place = [] if finding.source is None else [finding.source]
-    yield from (f"      {line}" for line in (*place, *cause_sentences(finding)))
-    for key in finding_keys(finding):
-        yield f"      ~ {key_sentence(key)}"
-        if key.is_list:
-            yield from item_lines(key.removed, "-")
-            yield from item_lines(key.added, "+")
-    yield from (f"      {line}" for line in remedy_lines(finding))

@@ -1,14 +1,12 @@
-"""Fleets in sentences that all formats share, and as text: failures, people, what is alike, then each workspace."""
+"""Fleets in sentences that all formats share, which are not escaped."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final
 
 from lmsconf.errors import ExitCode
-from lmsconf.kinds.shared.kind_names import resource_title
-from lmsconf.model.blockers import Blocker
 from lmsconf.model.effects import AccessCounts, Basis, PredictedTotals
 from lmsconf.model.fleet import (
     INTERRUPTIONS,
@@ -17,13 +15,10 @@ from lmsconf.model.fleet import (
     FleetReport,
     SharedChanges,
     SharedFailure,
-    group_blocked,
-    group_failures,
 )
 from lmsconf.render.effects_wording import EFFECTS_HEADING, NOT_COMPUTED, totals_sentence
-from lmsconf.render.plan_wording import RELAXED_HEADING, assumed_calls_sentence
+from lmsconf.render.plan_wording import assumed_calls_sentence
 from lmsconf.render.resource_wording import count_noun, name_list
-from lmsconf.render.text import change_lines, join_blocks, listed, problem_lines
 
 _FAILURES = {
     ExitCode.ERROR: "failed with errors",
@@ -168,61 +163,3 @@ def more_errors(entry: FleetEntry, action: FleetAction) -> str | None:
 def workspace_count(number: int) -> str:
     """Return `412 workspaces`."""
     return count_noun(number, "workspace")
-
-
-_NAMES: Final = 6
-"""How many workspaces are listed under a headline."""
-
-
-def fleet_text(report: FleetReport, *, color: bool = False) -> str:
-    """Return the text view."""
-    entries = report.index.entries
-    return join_blocks(
-        [
-            [fleet_headline(report)],
-            *(_failure(failure, report.index.action) for failure in group_failures(entries)),
-            filter(None, [fleet_effects(report), fleet_assumptions(report)]),
-            listed(RELAXED_HEADING, fleet_relaxed(report)),
-            *(_blocked(blockers, names) for blockers, names in group_blocked(entries)),
-            *(_shared(shared, len(entries)) for shared in report.shared),
-            _lines(report),
-        ],
-        color,
-    )
-
-
-def _failure(failure: SharedFailure, action: FleetAction) -> Iterator[str]:
-    yield failed_workspaces(failure)
-    yield from _several(failure.workspaces)
-    for problem in failure.entry.problems[:SHOWN_ERRORS]:
-        yield from problem_lines(problem, indent="  ")
-    if more := more_errors(failure.entry, action):
-        yield f"  {more}"
-
-
-def _several(names: Sequence[str]) -> list[str]:
-    """Return the line with the first names of several workspaces; of a single one there is none."""
-    return [f"  {name_list(names, _NAMES)}"] if len(names) > 1 else []
-
-
-def _blocked(blockers: Sequence[Blocker], names: Sequence[str]) -> list[str]:
-    where = f"Workspace {names[0]}" if len(names) == 1 else workspace_count(len(names))
-    return [f"{where}: apply would stop here", *_several(names), *(f"  {blocker}" for blocker in blockers)]
-
-
-def _shared(shared: SharedChanges, of: int) -> Iterator[str]:
-    names = "" if shared.one_each else f" {name_list(shared.workspaces, _NAMES)}"
-    yield f"{shared_headline(shared, of)}:{names}"
-    for change in shared.changes[:1] if shared.one_each else shared.changes:
-        yield ""
-        yield from change_lines(change)
-    for change, workspace in zip(shared.changes, shared.workspaces, strict=True) if shared.one_each else ():
-        yield f"      {workspace}: {resource_title(change.address)}"
-
-
-def _lines(report: FleetReport) -> Sequence[str]:
-    """Return a line for each workspace that succeeded, if the changes do not name it already."""
-    if report.index.action is FleetAction.PLAN and report.shared:
-        return []
-    rows = [entry for entry in report.index.entries if not entry.failed and entry.exit is not ExitCode.OK]
-    return [f"  {entry.workspace}: {outcome_words(entry)}" for entry in rows]

@@ -1,4 +1,4 @@
-"""Pages and comments from the files in `templates/`; jinja2 is imported only where one of them is printed.
+"""Pages, comments and texts from the files in `templates/`; jinja2 is imported only where one of them is printed.
 
 Each value that a template puts in is escaped once, by `escape_html` or `escape_markdown`: what a template writes itself
 is not. A filter that returns Markup has escaped its value already. Wording modules are known in templates by name.
@@ -23,7 +23,8 @@ from markupsafe import Markup
 
 from lmsconf.documents.plan_file import request_body_json
 from lmsconf.kinds.shared import kind_names
-from lmsconf.model import blockers
+from lmsconf.model import blockers, names
+from lmsconf.model.names import escape_invisible
 from lmsconf.render import (
     apply_report,
     change_summary,
@@ -34,7 +35,7 @@ from lmsconf.render import (
     plan_wording,
     resource_wording,
 )
-from lmsconf.render.escape import escape_html, escape_markdown, markdown_code, markdown_fence
+from lmsconf.render.escape import escape_html, escape_markdown, escape_terminal, markdown_code, markdown_fence
 from lmsconf.render.size_limit import NAME_SIZE, truncate
 
 _FOLDER: Final = Path(__file__).parent / "templates"
@@ -71,6 +72,18 @@ def markdown_macro(template: str, macro: str, /, *values: object, **options: obj
     return _escaped(_BLANK_LINES.sub("\n\n", text))
 
 
+def json_macro(template: str, macro: str, value: object) -> str:
+    """Return what a macro of a template of JSON makes of a value."""
+    return str(getattr(text_environment().get_template(template).module, macro)(value))
+
+
+def terminal_text(template: str, /, **values: object) -> str:
+    """Return the text of a template for a terminal, with each line escaped, and at most one blank line in a row."""
+    text = text_environment().get_template(template).render(**values)
+    lines = _BLANK_LINES.sub("\n\n", text.strip("\n")).split("\n")
+    return "".join(f"{escape_terminal(line)}\n" for line in lines)
+
+
 _BLANK_LINES: Final = re.compile(r"\n{3,}")  # in blocks of code there are none: each of their lines has a sign
 
 
@@ -90,6 +103,15 @@ def html_environment() -> Environment:
 def markdown_environment() -> Environment:
     made = _environment(escape_markdown, trim_blocks=True, lstrip_blocks=True)
     made.filters |= {"cut": _cut, "words": _words, "code": _code, "fence": _fence, "html": _short_html}
+    return made
+
+
+@cache
+def text_environment() -> Environment:
+    """Return an environment in which a value is in one line; a whole line is escaped once it is put together."""
+    made = _environment(escape_invisible, trim_blocks=True, lstrip_blocks=True)
+    made.globals["names"] = names
+    made.filters["json"] = lambda value: _escaped(json.dumps(value))
     return made
 
 

@@ -1,21 +1,25 @@
-"""Plans, snapshots and problems as text for a terminal, in terraform's style.
+"""Plans, reports, drift, fleets, snapshots and problems as text for a terminal, in terraform's style.
 
 A page is blocks of lines; `join_blocks` escapes each line, so that no name steers a terminal.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import Problem
 from lmsconf.kinds.shared.kind_names import resource_title
 from lmsconf.model.address import Address
 from lmsconf.model.blockers import CONSENT_LEAD, blockers, consent_command
+from lmsconf.model.drift import DriftReport
+from lmsconf.model.fleet import FleetReport, group_blocked, group_failures
+from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Action, Change, Plan, Rehearsal, UnmanagedResources
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.render import plan_wording
 from lmsconf.render.change_summary import KeyChange, drop_empty_groups, every_key_change
+from lmsconf.render.drift_report import managed_share
 from lmsconf.render.effects_tables import effects_lines, effects_reminder
 from lmsconf.render.escape import escape_terminal
 from lmsconf.render.resource_wording import count_listed_rows, count_noun, count_unmanaged
@@ -42,6 +46,17 @@ def split_lines(text: str | None, indent: str = "  ") -> list[str]:
     """Return the lines of a text that may have several, such as a hint with a corrected manifest line."""
     # Split at \n only: other line separators can only come from names.
     return [indent + line for line in (text or "").split("\n") if line.strip()]
+
+
+def table_lines(rows: Sequence[Sequence[str]], left: Container[int]) -> Iterator[str]:
+    """Yield rows of cells in columns as wide as their widest cell. left: the columns that are not right-aligned."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = (
+            cell.ljust(width) if column in left else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        yield "  ".join(cells).rstrip()
 
 
 def unchanged_lines(addresses: Sequence[Address]) -> Iterator[str]:
@@ -120,6 +135,35 @@ def plan_text(plan: Plan, *, color: bool = False, names_blockers: bool = True) -
         ],
         color,
     )
+
+
+def apply_text(report: ApplyReport, *, names_workspace: bool = True) -> str:
+    """Render an apply report: problems, failed calls, calls not done, remaining differences, outcome.
+
+    names_workspace: whether the first line is that of the workspace.
+    """
+    return _page("apply.txt.j2", report=report, names_workspace=names_workspace)
+
+
+def drift_text(drift: DriftReport) -> str:
+    """Render a drift report: findings, ignored differences, unmanaged resources, coverage."""
+    return _page("drift.txt.j2", drift=drift, coverage=map(managed_share, drift.coverage))
+
+
+def fleet_text(report: FleetReport) -> str:
+    """Render the results of a fleet: failures, people, what is alike, then each workspace."""
+    entries = report.index.entries
+    return _page("fleet.txt.j2", report=report, failures=group_failures(entries), blocked=group_blocked(entries))
+
+
+_LINES = (change_lines, item_lines, problem_lines, problems_block, split_lines, unmanaged_lines)
+
+
+def _page(template: str, **values: object) -> str:
+    """Return the text of a template, which knows the functions that make lines of values."""
+    from lmsconf.render.jinja import terminal_text  # a plan is printed without it: it takes long to import
+
+    return terminal_text(template, **{lines.__name__: lines for lines in _LINES}, **values)
 
 
 def snapshot_text(snapshot: Snapshot, *, color: bool = False) -> str:

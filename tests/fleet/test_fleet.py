@@ -18,9 +18,9 @@ from lmsconf.fleet.fleet_run import parse_selector
 from lmsconf.fleet.tasks import FleetTask, task_json
 from lmsconf.fleet.worker import BOUND
 from lmsconf.model.fleet import FleetAction
-from lmsconf.render.fleet_report import fleet_text
 from lmsconf.render.markdown import fleet_markdown
 from lmsconf.render.size_limit import parse_size_limit
+from lmsconf.render.text import fleet_text
 
 LABELS = {"ring": "canary", "region": "eu"}
 

@@ -27,7 +27,7 @@ from lmsconf.model.plan import Action, Change, FieldChange, GuardCount, GuardRes
 from lmsconf.model.progress import RunProgress
 from lmsconf.model.recorded_run import CallState, JournalHeader, RecordedCall, RecordedRun, RunEnding
 from lmsconf.render import APPLY_VIEWS, FLEET_VIEWS, PLAN_PROBLEMS_VIEWS, PLAN_VIEWS, PROBLEMS_VIEWS
-from lmsconf.render.apply_report import RUN_VIEWS, RUNS_VIEWS
+from lmsconf.render.recorded_runs import RUN_VIEWS, RUNS_VIEWS
 from lmsconf.sandbox.service import Sandbox
 
 from .active_content import HALF, JUDGES, NAMES, text

@@ -32,10 +32,10 @@ from lmsconf.render import (
     problems_json,
     problems_text,
 )
-from lmsconf.render.apply_report import RUN_VIEWS, RUNS_VIEWS
 from lmsconf.render.code_review import problems_github
 from lmsconf.render.markdown import problems_markdown
 from lmsconf.render.people_reports import TEST_VIEWS
+from lmsconf.render.recorded_runs import RUN_VIEWS, RUNS_VIEWS
 from lmsconf.render.size_limit import parse_size_limit
 
 Compare = Callable[[str, str], None]
