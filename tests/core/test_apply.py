@@ -283,7 +283,7 @@ def test_the_progress_of_calls_is_told() -> None:
     ]
 
 
-# Steps put in order: what goes before what where nothing forces it, and what has no order or no id.
+# The order of calls: the default where no dependency decides, and errors for a cycle or a missing id.
 
 
 A, B, C, D = (Address.of("group", name) for name in "ABCD")

@@ -253,7 +253,7 @@ def test_a_group_that_a_run_has_created_is_part_of_the_plan(tmp_path: Path) -> N
     assert find_foreign_changes(plan, left) == ()
 
 
-# Differences between two forms: key by key, and lists without order by what comes and what goes.
+# Differences between two forms: key by key, and of unordered lists the items added and removed.
 
 
 @pytest.mark.parametrize(

@@ -99,6 +99,10 @@ def as_text(said: dict[str, Any]) -> None:
         person["customFields"] = "Dept=A"
 
 
+def as_empty_text(said: dict[str, Any]) -> None:
+    said["users"][0]["customFields"] = ""
+
+
 def content(effects: Mapping[str, Any], name: str) -> dict[str, Any]:
     (found,) = (one for one in effects["contents"] if one["content"] == name)
     assert isinstance(found, dict)
@@ -134,6 +138,7 @@ SHAPES = {
     "a list of lists": of_one([["A"]]),
     "no answers at all": without_answers,
     "answers in one text": as_text,
+    "an empty text": as_empty_text,
 }
 
 

@@ -257,9 +257,9 @@ def test_people_are_listed_once_for_the_plan_and_its_effects(tmp_path: Path) -> 
 
 VIEWS = ("text", "json", "markdown", "html")
 DECLARED = ("told1", "told2", "told3")
-"""People whom the manifests name."""
+"""People that the manifests name."""
 QUIETLY = [f"canary{number}" for number in range(30)]
-"""People who gain or lose, and whom no manifest names."""
+"""People who gain or lose access, and that no manifest names."""
 _PEOPLE = "".join(
     f"  - {{email: {one}@acme.example, id: u-{n}, first_name: First{one}, last_name: Last{one}, "
     f"metadata: {{badge: badge{one}}}, answers: {{Dept: {'AB'[n % 2]}, Nick: nick{one}}}}}\n"
@@ -327,7 +327,7 @@ def test_a_plan_names_only_whom_its_changes_name(project: Project, format: str, 
 
 @pytest.mark.parametrize("format", VIEWS)
 def test_a_masked_plan_names_nobody(project: Project, format: str) -> None:
-    """Not those either whom the changes name."""
+    """People that the changes name are left out too."""
     ran = lmsconf(project.root, "--mask-people", "plan", "--format", format)
     assert ran.code == 0, ran
     assert not NOBODY.search(_everything(ran))

@@ -398,7 +398,7 @@ def test_apply_stops_at_a_share_of_the_active(tmp_path: Path) -> None:
 
 
 def test_archived_people_who_leave_are_in_the_total_only(tmp_path: Path) -> None:
-    """They are no part of the active people of whom a share leaves; the total counts all that is taken out."""
+    """A share counts active people only; the total counts every removal."""
     it = shares_project(tmp_path, group(24))
     found = guard(it.plan(excluding([*ACTIVE[:2], *ARCHIVED[:30]])))
     assert (found.total, found.tripped) == (32, False)
@@ -462,10 +462,10 @@ def test_unknown_people_are_a_share_of_the_active(tmp_path: Path) -> None:
         (15, 4, 15, None),
     ],
 )
-def test_of_whom_nothing_is_known_nothing_is_hoped(
+def test_members_that_no_list_of_people_has_do_not_lower_a_share(
     tmp_path: Path, active: int, unknown: int, taken: int, reason: str | None
 ) -> None:
-    """Members whom no list of people explains may be archived: they make a share judged, and never a smaller one."""
+    """They may be archived: the guard checks the share all the same, and never a smaller one."""
     it = shares_project(tmp_path, group(active, 0))
 
     def add(snapshot: dict[str, Any]) -> None:

@@ -37,6 +37,20 @@ class CommandResult(NamedTuple):
         return found
 
 
+class Screen(io.StringIO):
+    """A stream that does something once, as soon as a plan was written to it."""
+
+    def __init__(self, then: Callable[[], object]) -> None:
+        super().__init__()
+        self.then: Callable[[], object] | None = then
+
+    def write(self, text: str) -> int:
+        if "\nPlan: " in text and self.then is not None:
+            then, self.then = self.then, None
+            then()
+        return super().write(text)
+
+
 @dataclass(frozen=True, slots=True)
 class ServedProject:
     """One project and its workspace. `sandbox` is the workspace itself."""

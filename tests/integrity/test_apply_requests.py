@@ -15,7 +15,7 @@ import pytest
 from fleet.served_fleet import ServedFleet, served
 from wire.second_dialect import known_dialect
 
-from integrity.served_project import ServedProject, staged
+from integrity.served_project import Screen, ServedProject, staged
 from lmsconf.api.spec.operations import load_api_description
 from lmsconf.cli import app
 from lmsconf.cli.run_command import run_command_line
@@ -67,20 +67,6 @@ class Phases(NamedTuple):
     plan: Counter[str]
     beside: Counter[str]
     verification: Counter[str]
-
-
-class Screen(io.StringIO):
-    """A stream that notices when the plan stands on it."""
-
-    def __init__(self, then: Callable[[], object]) -> None:
-        super().__init__()
-        self.then: Callable[[], object] | None = then
-
-    def write(self, text: str) -> int:
-        if "\nPlan: " in text and self.then is not None:
-            then, self.then = self.then, None
-            then()
-        return super().write(text)
 
 
 def applied(stage: ServedProject, *words: str, then: Callable[[], object] = lambda: None, code: int = 0) -> Phases:

@@ -16,7 +16,7 @@ from lmsconf.cli import app
 from lmsconf.cli.run_command import run_command_line
 from lmsconf.model.canonical_json import Json
 
-from .served_project import ServedProject, staged
+from .served_project import Screen, ServedProject, staged
 
 SEED = """
 custom_fields:
@@ -468,20 +468,6 @@ def test_an_eleventh_field_is_foretold_again(tmp_path: Path, monkeypatch: pytest
         call("custom-fields.create", {"name": "By hand", "type": "TEXT"})(stage)
         ran = stage("apply", plan)
         assert (ran.code, ran.writes) == (3, []), ran.err
-
-
-class Screen(io.StringIO):
-    """A stream whose reader does something once, as soon as the plan stands on it."""
-
-    def __init__(self, then: Callable[[], object]) -> None:
-        super().__init__()
-        self.then: Callable[[], object] | None = then
-
-    def write(self, text: str) -> int:
-        if "\nPlan: " in text and self.then is not None:
-            then, self.then = self.then, None
-            then()
-        return super().write(text)
 
 
 @pytest.mark.parametrize("words", ["--auto-approve", "--expect-digest {}", "--auto-approve --expect-digest {}"])

@@ -297,7 +297,7 @@ _dialects = st.fixed_dictionaries(
 
 
 class PeopleWorkspace(RandomWorkspace):
-    """Three people of whom something may be said, one of whom nothing is, and two admins who keep the door open."""
+    """Three people that may be declared, one that never is, and two admins, so that the plan locks nobody out."""
 
     crowd: list[Entry]
 

@@ -70,7 +70,8 @@ class PeopleWithAnswers:
         id = RemoteId(require_text(row, "userId"))
         held = row.get("customFields")
         self._has_answers = self._has_answers or held is not None
-        if held and not isinstance(held, dict):
+        # An empty list means no answers: some services write an empty object like that. Any other shape is not known.
+        if held not in (None, []) and not isinstance(held, dict):
             answers = None
         else:
             answer = self._answer
