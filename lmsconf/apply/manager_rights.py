@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from msgspec.structs import replace
@@ -127,10 +128,7 @@ class ComparedGroups:
 
     def wrong(self) -> WrongAssumption | None:
         """Return the error if groups were lost that the plan does not take, after giving them back, with the right."""
-        for _ in self._resolver.poll_visibility():
-            person = _read(self._client, self._id)
-            if not person.get("manager"):
-                break
+        person = self._resolver.poll(partial(_read, self._client, self._id), lambda person: not person.get("manager"))
         lost = {id: name for id, name in self._kept.items() if id not in _managed(person)}
         if not lost:
             return None

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver
 from lmsconf.apply.events import ApplyProgress, CallCounter, Phase
-from lmsconf.apply.executor import CallExecutor, grants_to_verify, late_checks
+from lmsconf.apply.executor import CallExecutor
 from lmsconf.apply.first_calls import FirstCalls
 from lmsconf.apply.not_as_planned import no_effect_problem, wrong_assumptions
 from lmsconf.apply.replanning import (
@@ -21,7 +21,6 @@ from lmsconf.apply.replanning import (
     UNDONE,
     VerificationResult,
     exit_code,
-    hints_on_updates,
     read_resource,
     replan_everything,
     replan_resource,
@@ -206,10 +205,9 @@ def _send_calls(
             pool,
             all_kinds(),
             resolver,
-            grants=grants_to_verify(plan),
-            hints=hints_on_updates(plan),
-            late=late_checks(plan, lambda: replay(workspace, plan)),
-            first_calls=first_calls,
+            plan,
+            partial(replay, workspace, plan),
+            first_calls,
         )
         run = run_calls(
             plan,
