@@ -108,6 +108,7 @@ def execute(
     what was done is reported and recorded.
     """
     interrupts, progress = interrupts or Interrupts(), progress or ApplyProgress()
+    workspace = workspace if journal is None else replace(workspace, on_seen=journal.note_read)
     with interrupts.installed():
         interrupts.keep()
         verify_run = _verifier(workspace, plan, verify, made_from, kept, progress.phase)
