@@ -133,9 +133,10 @@ def _other_differences(plan: Plan, now: Plan) -> Iterator[Problem]:
     """Yield each change or call that differs from a re-plan of the same changes on the same resources."""
     # A partial plan may show live values by names that only the rest of the manifests introduces.
     keys = _KEYS_IN_PARTIAL_PLAN if plan.partial else _KEYS
-    today = {change.address: change for change in now.changes}
+    # Of two live resources of a name, one may be changed and the other deleted.
+    today = {(change.address, change.id): change for change in now.changes}
     for change in plan.changes:
-        same = today.get(change.address)
+        same = today.get((change.address, change.id))
         if same is None or (
             _exactly(same, keys) != _exactly(change, keys) and change_hash(same, keys) != change_hash(change, keys)
         ):

@@ -46,7 +46,7 @@ class GitFailed(LmsconfError):
 
 
 class GitFile(NamedTuple):
-    """A file of a commit. path: relative to a folder. oid: of its content. size: bytes, or a word if that is unknown."""
+    """A file of a commit. path: relative to a folder. oid: of its content. size: in bytes; maybe a word."""
 
     path: str
     mode: str
