@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -203,7 +202,7 @@ def apply(
     """
     from lmsconf.cli.apply import parse_meta
     from lmsconf.cli.output_streams import confirm, refuse_without_terminal
-    from lmsconf.fleet.fleet_run import lost_task, parse_selector, read_index
+    from lmsconf.fleet.fleet_run import parse_selector, read_index
     from lmsconf.fleet.waves import (
         WaveRun,
         applied_before,
@@ -235,11 +234,9 @@ def apply(
             write_stderr(f"Applied before: {workspace_count(before)}.")
         if not confirm("Apply these plans?"):
             raise LmsconfError("declined: nothing was changed")
-    begun = run.begun_plans()
     waves_run = WaveRun(
         engine=run.engine(),
-        make_task=lambda entry: run.apply_task(entry, folder, notes, begun),
-        lost=partial(lost_task, run.project),
+        make_task=run.apply_tasks(folder, notes),
         listen=run.listener,
         max_failures=run.project.max_failures() if max_failures is None else max_failures,
         created_at=run.now,
@@ -259,7 +256,7 @@ def _run(
     from msgspec.structs import replace
 
     from lmsconf.fleet.collect import read_report
-    from lmsconf.fleet.fleet_run import lost_task, make_folder, run_tasks, write_index
+    from lmsconf.fleet.fleet_run import make_folder, run_tasks, write_index
     from lmsconf.model.fleet import FleetAction
     from lmsconf.render import FLEET_VIEWS
 
@@ -273,7 +270,7 @@ def _run(
         folder = Path(scratch) if out is None else out
         tasks = [run.task(name, FleetAction(action), folder.absolute()) for name in run.workspaces]
         with run.listener(action.capitalize(), len(tasks)) as tell:
-            index = run_tasks(tasks, run.engine(), FleetAction(action), run.now, tell, partial(lost_task, run.project))
+            index = run_tasks(tasks, run.engine(), FleetAction(action), run.now, tell)
             index = replace(index, shard=run.shard)
         if out is not None:
             write_index(folder, index, key)

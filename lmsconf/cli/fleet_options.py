@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec
 
@@ -80,12 +79,6 @@ def fleet_options(command: Callable[P, ExitCode | None]) -> Callable[P, ExitCode
     return functools.reduce(lambda wrapped, option: option(wrapped), reversed((*_OPTIONS, parallelism)), command)
 
 
-def _scheduler(address: str | None, unencrypted: bool) -> DaskScheduler:
-    from lmsconf.fleet.dask_engine import find_scheduler
-
-    return find_scheduler(address, unencrypted=unencrypted)
-
-
 class FleetRun:
     """The selected workspaces of a project, and how they are worked on."""
 
@@ -121,11 +114,14 @@ class FleetRun:
         if base is not None and engine != "local":
             hint = "Remove --base, or plan with --engine local, where its commit is."
             raise UsageError("--base needs the project's repository, which Dask workers may not have", hint=hint)
-        self._scheduler = None if engine == "local" else _scheduler(scheduler, allow_unencrypted)
-        if engine == "local" and (scheduler is not None or worker_project is not None or allow_unencrypted):
+        self._scheduler: DaskScheduler | None = None
+        if engine != "local":
+            from lmsconf.fleet.dask_engine import find_scheduler
+
+            self._scheduler = find_scheduler(scheduler, unencrypted=allow_unencrypted)
+        elif scheduler is not None or worker_project is not None or allow_unencrypted:
             options = "--scheduler, --worker-project and --allow-unencrypted"
             raise UsageError(f"{options} are about Dask", hint="Add --engine dask, or remove them.")
-        self._base, self._trusted = base, tuple(sorted(trusted))
         self._root, self._environ = context.project.absolute(), context.environ
         self.project = read_project_file(self._root)
         self._selector = selector
@@ -136,8 +132,14 @@ class FleetRun:
         self._processes = processes or 2 * (os.cpu_count() or 1)
         self._most = None if processes is None and max_rate is None else self._processes
         self._worker_project = self._root if worker_project is None else worker_project
-        self._time_limit, self._parallelism, self._effects = time_limit, parallelism, not no_effects
-        self._max_rate = max_rate
+        self._time_limit = time_limit
+        self._terms = {
+            "parallelism": parallelism,
+            "max_rate": max_rate,
+            "effects": not no_effects,
+            "base": base,
+            "trusted": tuple(sorted(trusted)),
+        }
 
     def task(self, workspace: str, action: FleetAction, out: Path, **more: Any) -> FleetTask:
         from lmsconf.fleet.tasks import FleetTask
@@ -145,31 +147,28 @@ class FleetRun:
         return FleetTask(
             workspace=workspace,
             action=action,
+            url=str(self.project.mapping_at("workspaces", workspace)["url"]),
+            labels=self.project.labels(workspace),
             out=out.absolute(),
-            parallelism=self._parallelism,
-            max_rate=self._max_rate,
-            effects=self._effects,
-            base=self._base,
-            trusted=self._trusted,
-            **more,
+            **{**self._terms, **more},
         )
 
-    def apply_task(self, entry: FleetEntry, folder: Path, meta: Mapping[str, str], begun: Container[str]) -> FleetTask:
-        """Return the task to apply a plan; one of the digests in `begun` is continued."""
+    def apply_tasks(self, folder: Path, meta: Mapping[str, str]) -> Callable[[FleetEntry], FleetTask]:
+        """Return what makes the task to apply a plan; one that an earlier run in the project has begun is continued."""
+        from lmsconf.fleet.tasks import begun_plans
         from lmsconf.model.fleet import FleetAction
 
-        again = {"attempt": 2, "has_journals": True} if entry.digest in begun else {}
-        return self.task(entry.workspace, FleetAction.APPLY, folder, digest=entry.digest, meta=meta, **again)
+        begun = begun_plans(self._root)
 
-    def begun_plans(self) -> frozenset[str]:
-        """Return the digests of plans that an earlier run in the project's folder has begun."""
-        from lmsconf.fleet.tasks import begun_plans
+        def made(entry: FleetEntry) -> FleetTask:
+            attempt = 2 if entry.digest in begun else 1
+            return self.task(
+                entry.workspace, FleetAction.APPLY, folder, digest=entry.digest, meta=meta, attempt=attempt
+            )
 
-        return begun_plans(self._root)
+        return made
 
     def engine(self) -> Engine:
-        from lmsconf.fleet.fleet_run import lost_task
-
         if self._scheduler is not None:
             from lmsconf.fleet.dask_engine import DaskEngine
             from lmsconf.fleet.dask_worker import ProjectDigests
@@ -179,7 +178,6 @@ class FleetRun:
                 digests=ProjectDigests(self._root, self.project),
                 folder=self._worker_project,
                 most=self._most,
-                lost=partial(lost_task, self.project),
                 time_limit=self._time_limit,
             ).run
         from lmsconf.fleet.local_engine import LocalEngine
@@ -188,7 +186,6 @@ class FleetRun:
             root=self._root,
             environ=self._environ,
             processes=self._processes,
-            lost=partial(lost_task, self.project),
             time_limit=self._time_limit,
         ).run
 

@@ -13,10 +13,10 @@ from msgspec.structs import replace
 
 from lmsconf.documents.document import (
     TOOL,
-    JsonObjectReader,
     change_json,
     file_changed_error,
     from_json,
+    json_at,
     object_json,
     parse_document,
     refuse_missing,
@@ -25,6 +25,7 @@ from lmsconf.documents.document import (
     signature,
     to_json,
     unmanaged_json,
+    value_at,
     verify_format,
     verify_seal,
     verify_signature,
@@ -177,32 +178,30 @@ def _document(plan: Plan, tool: Json) -> dict[str, Json]:
 
 def _plan(document: dict[str, Json]) -> Plan:
     """Return the plan of a document; what it lacks, or has too much, shows when the plan is written again."""
-    at = JsonObjectReader(document)
-    workspace, manifests = at.reader("workspace"), at.reader("manifests")
     values: dict[str, Json] = {
         **document,
-        "workspace": workspace.text("name"),
-        "url": workspace.text("url"),
-        "manifests_digest": manifests.text("digest"),
-        "manifests_files": manifests.json("files"),
-        "effects": _effects_values(at.object("effects"), document.get("predicted_members")),
+        "workspace": json_at(document, "workspace", "name"),
+        "url": json_at(document, "workspace", "url"),
+        "manifests_digest": json_at(document, "manifests", "digest"),
+        "manifests_files": json_at(document, "manifests", "files"),
+        "effects": _effects_values(value_at(document, dict[str, Json], "effects"), document.get("predicted_members")),
     }
-    if at.has("rehearsal"):
-        calls = at.reader("rehearsal").reader("calls")
-        values["rehearsal"] = {**at.object("rehearsal"), "calls": calls.json("total"), "done": calls.json("done")}
+    if "rehearsal" in document:
+        rehearsal = value_at(document, dict[str, Json], "rehearsal")
+        calls = {"calls": json_at(rehearsal, "calls", "total"), "done": json_at(rehearsal, "calls", "done")}
+        values["rehearsal"] = {**rehearsal, **calls}
     plan = from_json(values, Plan)
-    if at.flag("partial") is not plan.partial:
+    if document.get("partial") is not plan.partial:
         raise ValueError("partial contradicts the selection")
     return _with_problems_and_bodies(plan)
 
 
 def _effects_values(effects: dict[str, Json], members: Json) -> dict[str, Json]:
     """Return the values of Effects. members: the digest of the members of each of the groups, if any is known."""
-    at = JsonObjectReader(effects)
-    groups = at.value("groups", list[dict[str, Json]])
+    groups = value_at(effects, list[dict[str, Json]], "groups")
     if isinstance(members, list):
         groups = [{**group, "members": one} for group, one in zip(groups, members, strict=True)]
-    contents = [{**content, "counts": content} for content in at.value("contents", list[dict[str, Json]])]
+    contents = [{**content, "counts": content} for content in value_at(effects, list[dict[str, Json]], "contents")]
     return {**effects, "contents": cast("Json", contents), "groups": cast("Json", groups)}
 
 
@@ -270,8 +269,8 @@ def request_body_from_json(body: Json) -> object:
     """Return the request body that `request_body_json` was given. Raises ValueError for a malformed reference."""
     if isinstance(body, dict):
         if "$ref" in body:
-            at = JsonObjectReader(body)
-            return Ref(Address.parse(at.text("$ref")), at.text("choice") if "choice" in body else None)
+            choice = value_at(body, str, "choice") if "choice" in body else None
+            return Ref(Address.parse(value_at(body, str, "$ref")), choice)
         if PAIRS in body:
             pairs = cast("list[list[Json]]", body[PAIRS])
             return {request_body_from_json(key): request_body_from_json(value) for key, value in pairs}

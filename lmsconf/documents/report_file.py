@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from lmsconf.documents.document import (
     TOOL,
-    JsonObjectReader,
     add_seal,
     change_json,
     file_changed_error,
     from_json,
+    json_at,
     object_json,
     parse_document,
     refuse_missing,
@@ -80,9 +80,11 @@ def _document(report: ApplyReport, tool: Json) -> dict[str, Json]:
 
 def _report(document: dict[str, Json]) -> ApplyReport:
     """Return the report of a document; what it lacks, or has too much, shows when the report is written again."""
-    at = JsonObjectReader(document)
-    workspace = at.reader("workspace")
-    values = {"workspace": workspace.text("name"), "url": workspace.text("url"), "plan_digest": at.text("digest")}
+    values = {
+        "workspace": json_at(document, "workspace", "name"),
+        "url": json_at(document, "workspace", "url"),
+        "plan_digest": json_at(document, "digest"),
+    }
     return from_json({**document, **values}, ApplyReport)
 
 

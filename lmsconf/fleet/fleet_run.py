@@ -29,8 +29,6 @@ Engine = Callable[[Sequence[FleetTask]], Generator[FleetEntry]]
 A KeyboardInterrupt, which may be thrown into the generator, stops it: it yields what is known of tasks that end
 nevertheless, and raises it again.
 """
-Lost = Callable[[FleetTask, ExitCode, Problem], FleetEntry]
-"""Make the result of a task that has none."""
 Listener = Callable[[FleetEntry], None]
 
 
@@ -112,7 +110,7 @@ def _shared_tokens(project: ProjectFile, names: Iterable[str], environ: Mapping[
 
 
 def run_tasks(
-    tasks: Sequence[FleetTask], engine: Engine, action: FleetAction, created_at: str, tell: Listener, lost: Lost
+    tasks: Sequence[FleetTask], engine: Engine, action: FleetAction, created_at: str, tell: Listener
 ) -> FleetIndex:
     """Run tasks and return the index of their results. Interrupted, it contains those that have ended, and says so."""
     entries: dict[str, FleetEntry] = {}
@@ -131,7 +129,7 @@ def run_tasks(
         code = cut.exit if isinstance(cut, Terminated) else ExitCode.INTERRUPTED
         for task in tasks:
             if task.workspace not in entries:
-                entries[task.workspace] = lost(task, code, problem)
+                entries[task.workspace] = task.lost(code, problem)
     return FleetIndex(action=action, created_at=created_at, entries=tuple(entries[name] for name in sorted(entries)))
 
 
@@ -142,19 +140,6 @@ def _results_after(cut: KeyboardInterrupt, results: Generator[FleetEntry]) -> It
         yield from results
     except KeyboardInterrupt:
         return
-
-
-def lost_task(project: ProjectFile, task: FleetTask, code: ExitCode, problem: Problem) -> FleetEntry:
-    """Return the result of a task that has none: of an apply, it may be done in part."""
-    if task.action is FleetAction.APPLY and problem.code == "fleet/lost":
-        code = ExitCode.PARTIAL
-    return FleetEntry(
-        workspace=task.workspace,
-        url=str(project.mapping_at("workspaces", task.workspace)["url"]),
-        labels=project.labels(task.workspace),
-        exit=code,
-        problems=(problem,),
-    )
 
 
 def make_folder(folder: Path) -> None:

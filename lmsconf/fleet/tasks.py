@@ -53,7 +53,7 @@ _RESULTS: Final = ("plan", "problems", "drift", "report")
 
 
 class FleetTask(Struct, frozen=True, kw_only=True):
-    """One command in one workspace.
+    """One command in one workspace, with its url and labels.
 
     out: the folder for its result file, or with the plan file to apply; None: no file is written. digest: that the plan
     to apply must have. parallelism: concurrent requests. max_rate: requests a second to the workspace's host, of the
@@ -65,6 +65,8 @@ class FleetTask(Struct, frozen=True, kw_only=True):
 
     workspace: str
     action: FleetAction
+    url: str
+    labels: Mapping[str, str] = field(default_factory=dict)
     out: Path | None = None
     digest: str | None = None
     parallelism: int = 8
@@ -75,6 +77,15 @@ class FleetTask(Struct, frozen=True, kw_only=True):
     trusted: tuple[str, ...] = ()
     attempt: int = 1
     has_journals: bool = True
+
+    def entry(self, code: ExitCode, *problems: Problem) -> FleetEntry:
+        """Return a result that has an exit code and problems alone."""
+        return FleetEntry(workspace=self.workspace, url=self.url, labels=self.labels, exit=code, problems=problems)
+
+    def lost(self, code: ExitCode, problem: Problem) -> FleetEntry:
+        """Return the result of a task that has none: of an apply, it may be done in part."""
+        is_begun = self.action is FleetAction.APPLY and problem.code == "fleet/lost"
+        return self.entry(ExitCode.PARTIAL if is_begun else code, problem)
 
 
 def with_part_of_rate(task: FleetTask, processes: int) -> FleetTask:
@@ -126,25 +137,18 @@ class TaskRunner:
         interrupts: keeps Ctrl-C and SIGTERM once an apply has begun, also after it.
         """
         self._interrupts = interrupts or Interrupts()
-        name = task.workspace
-        labels = self._project.labels(name)
-        empty = FleetEntry(
-            workspace=name,
-            url=str(self._project.mapping_at("workspaces", name)["url"]),
-            labels=labels,
-            exit=ExitCode.OK,
-        )
         # Notes are about one workspace.
         project = replace(self._project, notes=[])
         try:
-            return _ACTIONS[task.action](self, task, settings_of(project, self._root, name, self._environ), empty)
+            settings = settings_of(project, self._root, task.workspace, self._environ)
+            return _ACTIONS[task.action](self, task, settings, task.entry(ExitCode.OK))
         except LmsconfError as error:
             problems = error.problems
             try:
                 file = self._saved(task, "problems", lambda: problems_json(problems))
             except LmsconfError:  # of what could not be done in the workspace, the result says more
                 file = None
-            return replace(empty, exit=error.exit, problems=tuple(_errors(problems)), file=file)
+            return replace(task.entry(error.exit, *_errors(problems)), file=file)
 
     def _connected(self, task: FleetTask, settings: Settings) -> Connection:
         return Connection(settings, max_rate=task.max_rate, rate_limiters=self._rate_limiters, only_reads=True)

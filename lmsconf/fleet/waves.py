@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.errors import ExitCode, LmsconfError, Problem, ProblemsFound
-from lmsconf.fleet.fleet_run import Engine, LabelSelector, Listener, Lost, read_index, run_tasks, write_index
+from lmsconf.fleet.fleet_run import Engine, LabelSelector, Listener, read_index, run_tasks, write_index
 from lmsconf.fleet.tasks import FleetTask
 from lmsconf.model.fleet import INTERRUPTIONS, STOPPED, FleetAction, FleetEntry, FleetIndex
 from lmsconf.model.policy import UNKNOWN, Consent
@@ -101,13 +101,12 @@ def refuse_fleet_guards(index: FleetIndex, limits: Mapping[str, int], consents: 
 class WaveRun(Struct, frozen=True, kw_only=True):
     """How waves are applied.
 
-    make_task: makes the task for a workspace of the index. lost: makes the result of a task that has none. listen:
-    called with each wave and how many of its plans are to be applied. key: the secret that signs the index of results.
+    make_task: makes the task for a workspace of the index. listen: called with each wave and how many of its plans are
+    to be applied. key: the secret that signs the index of results.
     """
 
     engine: Engine
     make_task: Callable[[FleetEntry], FleetTask]
-    lost: Lost
     listen: Callable[[str, int], AbstractContextManager[Listener]]
     max_failures: int
     created_at: str
@@ -137,7 +136,7 @@ class WaveRun(Struct, frozen=True, kw_only=True):
             try:
                 with self.listen(f"Wave {wave.selector}", len(tasks)) as tell:
                     listen = partial(_keep_and_tell, results, tell)
-                    ran = run_tasks(tasks, self.engine, FleetAction.APPLY, self.created_at, listen, self.lost)
+                    ran = run_tasks(tasks, self.engine, FleetAction.APPLY, self.created_at, listen)
                 results |= {entry.workspace: entry for entry in ran.entries}
             finally:  # the engine may fail after some results
                 write_index(folder, self._index(earlier | results), self.key, APPLIED)
