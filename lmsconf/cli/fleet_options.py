@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, ParamSpec
 import click
 from msgspec.structs import replace
 
+from lmsconf.cli.context import CommandContext
 from lmsconf.cli.output_streams import show_progress
 from lmsconf.cli.planning import parallelism, trusted_parts
-from lmsconf.cli.run_command import CommandContext
 from lmsconf.errors import ExitCode, LmsconfError, UsageError
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from zoneinfo import ZoneInfo
 import click
 
 from lmsconf.cli.command import Command
+from lmsconf.cli.context import CommandContext, pass_context
 from lmsconf.cli.output_streams import can_ask, report_problems, write_stderr
-from lmsconf.cli.run_command import CommandContext, pass_context
 from lmsconf.errors import ExitCode, LmsconfError, UsageError
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from lmsconf.cli.command import Command, completes
+from lmsconf.cli.context import CommandContext, pass_context
 from lmsconf.cli.output import Output, output_options
 from lmsconf.cli.output_streams import report_problems, supports_color, write_redacted
 from lmsconf.cli.planning import load_context_settings
-from lmsconf.cli.run_command import CommandContext, pass_context
 from lmsconf.errors import ExitCode, Problem, ProblemsFound, SourceLocation, UsageError
 
 if TYPE_CHECKING:

@@ -7,16 +7,16 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, date, datetime
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import click
 from msgspec.structs import replace
 
 from lmsconf.cli.command import Command, completes
+from lmsconf.cli.context import CommandContext, pass_context
 from lmsconf.cli.output import Output, output_options
 from lmsconf.cli.output_streams import masks_people, report_problems, write_redacted, write_stderr
 from lmsconf.cli.planning import lmsconf_command_prefix, load_saved
-from lmsconf.cli.run_command import CommandContext, pass_context
 from lmsconf.documents import plan_file, report_file, reports, snapshot_file
 from lmsconf.documents.document import parse_document
 from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound, UsageError
@@ -28,6 +28,7 @@ from lmsconf.render import (
     PLAN_VIEWS,
     PROBLEMS_VIEWS,
     SNAPSHOT_VIEWS,
+    Views,
 )
 
 if TYPE_CHECKING:
@@ -69,9 +70,6 @@ def show(context: CommandContext, *, file: Path, output: Output) -> ExitCode:
             value = replace(value, command=f"{lmsconf_command_prefix(context)} apply {quote(str(file))}")
         output.show(views, value)
     return ExitCode.OK
-
-
-Views: TypeAlias = Mapping[str, Callable[..., str]]
 
 
 def load_document(text: str) -> tuple[object, Views]:
