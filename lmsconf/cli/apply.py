@@ -118,11 +118,15 @@ def apply(
     """
     consented, noted = parse_consents(allow), parse_meta(meta)
     if planfile is not None and (only or excluded or additive or no_effects):
-        hint = "Use --only, --except, --additive and --no-effects with lmsconf plan."
-        raise UsageError("a plan file is always applied as a whole", hint=hint)
+        raise UsageError(
+            "a plan file is always applied as a whole",
+            hint="Use --only, --except, --additive and --no-effects with lmsconf plan.",
+        )
     if needs_rehearsal and planfile is None:
-        hint = "Save a rehearsed plan with: lmsconf plan --rehearse --out FILE. Then apply FILE."
-        raise UsageError("--require-rehearsal needs a plan file, which holds the rehearsal's receipt", hint=hint)
+        raise UsageError(
+            "--require-rehearsal needs a plan file, which holds the rehearsal's receipt",
+            hint="Save a rehearsed plan with: lmsconf plan --rehearse --out FILE. Then apply FILE.",
+        )
     asks = planfile is None and not auto_approve and digest is None
     if asks:
         refuse_without_terminal("Pass --auto-approve, or apply a plan file.")

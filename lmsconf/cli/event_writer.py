@@ -133,8 +133,10 @@ def _refuse_same_file(path: Path, output: Output, arguments: Mapping[str, object
 
 
 def _unwritable(path: str, error: OSError) -> LmsconfError:
-    hint = "Check that its folder exists and is writable, and that there is free space. Nothing was read or sent."
-    return LmsconfError(f"--events {path} cannot be written: {os_error_message(error)}", hint=hint)
+    return LmsconfError(
+        f"--events {path} cannot be written: {os_error_message(error)}",
+        hint="Check that its folder exists and is writable, and that there is free space. Nothing was read or sent.",
+    )
 
 
 def _incomplete(path: str, failure: str) -> Problem:
@@ -265,8 +267,11 @@ class EventWriter(CommandEvents):
         self.failed(plan.all_problems)
         for change in plan.changes:
             verb = "change" if change.action is Action.UPDATE else change.action.value
-            message = f"{resource_title(change.address)}: plan to {verb}"
-            self._emit("planned_change", message, without_keys(change_json(change), "problems"))
+            self._emit(
+                "planned_change",
+                f"{resource_title(change.address)}: plan to {verb}",
+                without_keys(change_json(change), "problems"),
+            )
         for blocker in blockers(plan):
             reason = {"reason": blocker.message, "allow": blocker.allow, "hint": blocker.hint}
             values = {"blocker": blocker.type.value, "name": blocker.name, **reason}

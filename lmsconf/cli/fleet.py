@@ -222,8 +222,10 @@ def apply(
     key, run = plan_signing_key(context), FleetRun(context, **options)
     planned = run.selected(read_index(folder, key))
     if planned.shard is not None:
-        message = f"{folder} has only shard {planned.shard}, and waves and guards are about the whole fleet"
-        raise LmsconfError(message, hint="Collect all shards with lmsconf fleet collect, and apply that folder.")
+        raise LmsconfError(
+            f"{folder} has only shard {planned.shard}, and waves and guards are about the whole fleet",
+            hint="Collect all shards with lmsconf fleet collect, and apply that folder.",
+        )
     applied = read_applied(folder, key)
     refuse_fleet_guards(planned, run.project.fleet_guards(), consents)
     waves = make_waves(planned, [parse_selector(text, "waves") for text in run.project.waves()])
@@ -262,8 +264,10 @@ def _run(
 
     if out is not None:
         if masks_people():
-            hint = "Remove --out or --mask-people."
-            raise UsageError("plan files contain e-mails, so --out and --mask-people exclude each other", hint=hint)
+            raise UsageError(
+                "plan files contain e-mails, so --out and --mask-people exclude each other",
+                hint="Remove --out or --mask-people.",
+            )
         make_folder(out)
     key, run = plan_signing_key(context), FleetRun(context, **options)
     with TemporaryDirectory(prefix="lmsconf-fleet-") as scratch:

@@ -108,12 +108,16 @@ class FleetRun:
         from lmsconf.project.config_reader import read_project_file
 
         if context.workspace is not None:
-            hint = f"Pass --select workspace={context.workspace}, or run the command without `fleet`."
-            raise UsageError("--workspace selects one workspace, and fleet works on many", hint=hint)
+            raise UsageError(
+                "--workspace selects one workspace, and fleet works on many",
+                hint=f"Pass --select workspace={context.workspace}, or run the command without `fleet`.",
+            )
         trusted = trusted_parts(trust_project, base)
         if base is not None and engine != "local":
-            hint = "Remove --base, or plan with --engine local, where its commit is."
-            raise UsageError("--base needs the project's repository, which Dask workers may not have", hint=hint)
+            raise UsageError(
+                "--base needs the project's repository, which Dask workers may not have",
+                hint="Remove --base, or plan with --engine local, where its commit is.",
+            )
         self._scheduler: DaskScheduler | None = None
         if engine != "local":
             from lmsconf.fleet.dask_engine import find_scheduler
@@ -198,18 +202,24 @@ class FleetRun:
         from lmsconf.model.fleet import FleetAction
 
         if index.action is not FleetAction.PLAN:
-            message = f"the folder has the results of lmsconf fleet {index.action.value}, not plans"
-            raise LmsconfError(message, hint="Name a folder that lmsconf fleet plan --out has made.")
+            raise LmsconfError(
+                f"the folder has the results of lmsconf fleet {index.action.value}, not plans",
+                hint="Name a folder that lmsconf fleet plan --out has made.",
+            )
         declared = self.project.mapping_at("workspaces")
         for entry in index.entries:
             if entry.workspace not in declared:
-                message = f"the folder has a plan for {entry.workspace}, and the project has no such workspace"
-                raise LmsconfError(message, hint="Check out the commit of the plan, or plan again.")
+                raise LmsconfError(
+                    f"the folder has a plan for {entry.workspace}, and the project has no such workspace",
+                    hint="Check out the commit of the plan, or plan again.",
+                )
         names = frozenset(self.workspaces)
         entries = tuple(entry for entry in index.entries if entry.workspace in names)
         if index.entries and not entries:
-            message = f"--select {self._selector}: the folder has no plan of a workspace with these labels"
-            raise UsageError(message, hint="Select others, or plan again with this selector.")
+            raise UsageError(
+                f"--select {self._selector}: the folder has no plan of a workspace with these labels",
+                hint="Select others, or plan again with this selector.",
+            )
         return replace(index, entries=entries)
 
     @contextmanager

@@ -56,9 +56,9 @@ def collect_answers(
     except click.Abort as abort:
         if not isinstance(abort.__context__, EOFError):
             raise
-        hint = "Run it again, or pass the answers as options: see lmsconf init --help."
         raise LmsconfError(
-            "the input ended before all questions were answered, so nothing was written", hint=hint
+            "the input ended before all questions were answered, so nothing was written",
+            hint="Run it again, or pass the answers as options: see lmsconf init --help.",
         ) from abort
 
 

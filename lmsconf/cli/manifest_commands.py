@@ -191,8 +191,10 @@ def _is_folder(path: Path) -> bool:
     if not path.exists():
         raise UsageError(f"{path}: there is no such file or folder", hint="Name manifests, or leave PATH out.")
     if (path / PROJECT_FILE).exists():
-        hint = f"Write lmsconf -C {quote(str(path))} fmt."
-        raise UsageError(f"{path}: that is the folder of a project, not of manifests", hint=hint)
+        raise UsageError(
+            f"{path}: that is the folder of a project, not of manifests",
+            hint=f"Write lmsconf -C {quote(str(path))} fmt.",
+        )
     return path.is_dir()
 
 

@@ -210,7 +210,7 @@ def evidence(
 def _write(
     context: CommandContext, run: str | None, since: str | None, out: Path, sign_key: Path | None, *, people: bool
 ) -> ExitCode:
-    from lmsconf.audit.bundle import EvidenceOptions, write_evidence
+    from lmsconf.audit.bundle import write_evidence
     from lmsconf.audit.run_entry import chain_findings
     from lmsconf.audit.signing import load_signing_key
     from lmsconf.cli.masking import PeopleMask
@@ -219,8 +219,8 @@ def _write(
 
     key = None if sign_key is None else load_signing_key(sign_key)
     runs = [find_run(context.project, run)] if run is not None else list(_since(context, str(since)))
-    options = EvidenceOptions(mask=None if people else PeopleMask(), since=since, key=key, made_at=datetime.now(UTC))
-    document = write_evidence(runs, out, options)
+    mask = None if people else PeopleMask()
+    document = write_evidence(runs, out, datetime.now(UTC), mask=mask, since=since, key=key)
     entries = (
         [entry for entry in document["runs"] if isinstance(entry, dict)] if isinstance(document["runs"], list) else []
     )
@@ -243,8 +243,10 @@ def _since(context: CommandContext, since: str) -> Iterator[RecordedRun]:
     for run in read_runs(context.project):
         name = run.name[:8]
         if run.opening is None and name >= f"{begin:%Y%m%d}":
-            hint = f"Its first line is damaged. Move .lmsconf/runs/{run.name}.jsonl away to leave the run out."
-            raise LmsconfError(f"the journal of the run {run.name} cannot be read", hint=hint)
+            raise LmsconfError(
+                f"the journal of the run {run.name} cannot be read",
+                hint=f"Its first line is damaged. Move .lmsconf/runs/{run.name}.jsonl away to leave the run out.",
+            )
         if run.opening is None or run.opening.started < begin:
             continue
         if context.workspace in (None, run.opening.workspace):

@@ -172,8 +172,10 @@ def api(context: CommandContext, *, method: str, path: str, query: tuple[str, ..
     from lmsconf.workspace.connection import Connection
 
     if masks_people():
-        message = "--mask-people: the response would be printed unchanged, with the people in it"
-        raise UsageError(message, hint="Remove --mask-people, or unset LMSCONF_MASK_PEOPLE.")
+        raise UsageError(
+            "--mask-people: the response would be printed unchanged, with the people in it",
+            hint="Remove --mask-people, or unset LMSCONF_MASK_PEOPLE.",
+        )
     parameters = parse_query(query)
     content = None if body is None else _body(sys.stdin.buffer.read() if body == "-" else body.encode())
     settings = load_context_settings(context)

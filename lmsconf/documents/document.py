@@ -99,8 +99,10 @@ def parse_document(text: str) -> dict[str, Json]:
     try:
         document = json.loads(text, object_pairs_hook=_unique, parse_constant=_refused)
     except (ValueError, RecursionError) as error:
-        hint = "It is truncated or was edited. Create it again."
-        raise StalePlan(f"the file is not a complete document of lmsconf: {error}", hint=hint) from error
+        raise StalePlan(
+            f"the file is not a complete document of lmsconf: {error}",
+            hint="It is truncated or was edited. Create it again.",
+        ) from error
     if not isinstance(document, dict) or not isinstance(document.get("format"), str):
         raise LmsconfError("the file is not a document of lmsconf: it has no format", hint=_MAKE)
     return document

@@ -67,8 +67,12 @@ def loads(text: str, signing_key: bytes | None = None) -> FleetIndex:
     document = parse_document(text)
     verify_format(document, FORMAT)
     if signing_key is not None:
-        hint = "Create it again with lmsconf fleet, and with the same key in the environment (LMSCONF_PLAN_KEY)."
-        verify_signature(document, signing_key, "index of the fleet", hint)
+        verify_signature(
+            document,
+            signing_key,
+            "index of the fleet",
+            "Create it again with lmsconf fleet, and with the same key in the environment (LMSCONF_PLAN_KEY).",
+        )
     try:
         entries = value_at(document, tuple[FleetEntry, ...], "workspaces")
         refuse_missing(document["workspaces"], [entry_json(entry) for entry in entries], "workspaces")
@@ -79,8 +83,9 @@ def loads(text: str, signing_key: bytes | None = None) -> FleetIndex:
             shard=_valid(value_at(document, FleetShard, "shard")) if "shard" in document else None,
         )
     except ValueError as error:
-        hint = "Create it again with lmsconf fleet."
-        raise LmsconfError(f"the file is not an index of a fleet: {error}", hint=hint) from error
+        raise LmsconfError(
+            f"the file is not an index of a fleet: {error}", hint="Create it again with lmsconf fleet."
+        ) from error
 
 
 def _valid(shard: FleetShard) -> FleetShard:

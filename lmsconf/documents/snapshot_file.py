@@ -78,8 +78,10 @@ def loads(text: str) -> Snapshot:
     try:
         return _snapshot(data)
     except (ValueError, RecursionError) as wrong:
-        hint = "It was edited or is truncated. Create it again with: lmsconf snapshot FILE"
-        raise LmsconfError(f"the snapshot cannot be read: {wrong}", hint=hint) from wrong
+        raise LmsconfError(
+            f"the snapshot cannot be read: {wrong}",
+            hint="It was edited or is truncated. Create it again with: lmsconf snapshot FILE",
+        ) from wrong
 
 
 def _snapshot(data: dict[str, Json]) -> Snapshot:

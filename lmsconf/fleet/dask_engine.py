@@ -70,15 +70,17 @@ def find_scheduler(address: str | None, *, unencrypted: bool) -> DaskScheduler:
     if address is None:
         configured = dask.config.get("scheduler-address", None)
         if not configured:
-            hint = "Pass --scheduler tls://HOST:8786, or set DASK_SCHEDULER_ADDRESS."
-            raise UsageError("--engine dask needs the address of a scheduler", hint=hint)
+            raise UsageError(
+                "--engine dask needs the address of a scheduler",
+                hint="Pass --scheduler tls://HOST:8786, or set DASK_SCHEDULER_ADDRESS.",
+            )
         address = _refuse_unencrypted(str(configured), unencrypted)
     if address.startswith("tls:") and not dask.config.get("distributed.comm.tls.ca-file", None):
-        hint = (
-            "Set DASK_DISTRIBUTED__COMM__TLS__CA_FILE, DASK_DISTRIBUTED__COMM__TLS__CLIENT__CERT and "
-            "DASK_DISTRIBUTED__COMM__TLS__CLIENT__KEY to the paths of PEM files."
+        raise UsageError(
+            f"{address} needs certificates, and Dask's configuration names none",
+            hint="Set DASK_DISTRIBUTED__COMM__TLS__CA_FILE, DASK_DISTRIBUTED__COMM__TLS__CLIENT__CERT and "
+            "DASK_DISTRIBUTED__COMM__TLS__CLIENT__KEY to the paths of PEM files.",
         )
-        raise UsageError(f"{address} needs certificates, and Dask's configuration names none", hint=hint)
     return DaskScheduler(address=address, unencrypted=unencrypted)
 
 
@@ -252,8 +254,10 @@ def _connected(scheduler: DaskScheduler) -> Iterator[Any]:
         try:
             client.wait_for_workers(1, timeout=_WORKERS_WITHIN)
         except TimeoutError as error:
-            message = f"the Dask scheduler {scheduler.address} has no worker after {_WORKERS_WITHIN:.0f} seconds"
-            raise SchedulerUnavailable(message, hint="Start workers, with lmsconf and the project.") from error
+            raise SchedulerUnavailable(
+                f"the Dask scheduler {scheduler.address} has no worker after {_WORKERS_WITHIN:.0f} seconds",
+                hint="Start workers, with lmsconf and the project.",
+            ) from error
         for worker in client.nthreads():
             _refuse_unencrypted(worker, scheduler.unencrypted)
         yield client
@@ -266,5 +270,7 @@ def _refuse_unencrypted(address: str, unencrypted: bool) -> str:
     host = rest.rpartition(":")[0].strip("[]")
     if unencrypted or scheme in _ENCRYPTED or (scheme == "tcp" and is_loopback(host)):
         return address
-    hint = "Start Dask with TLS and pass tls://HOST:8786, or pass --allow-unencrypted in a network that you trust."
-    raise UsageError(f"plans would travel unencrypted to {address}", hint=hint)
+    raise UsageError(
+        f"plans would travel unencrypted to {address}",
+        hint="Start Dask with TLS and pass tls://HOST:8786, or pass --allow-unencrypted in a network that you trust.",
+    )

@@ -10,7 +10,7 @@ import json
 import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -86,8 +86,11 @@ def _refusal(root: Path, job: DaskJob) -> DaskResult | None:
     if is_interrupted(job.run):
         return _refused("interrupted", "the run was interrupted")
     if not (root / FILE).is_file():
-        hint = "Name its folder on the workers with --worker-project."
-        return _refused("fleet/worker-project", f"the worker has no project in {root}", hint)
+        return _refused(
+            "fleet/worker-project",
+            f"the worker has no project in {root}",
+            "Name its folder on the workers with --worker-project.",
+        )
     differing = differing_files(root, job.project)
     return DaskResult(problem=other_project(differing)) if differing else None
 
@@ -183,8 +186,8 @@ class ProjectDigests:
 
     def __init__(self, root: Path, project: ProjectFile) -> None:
         self._root, self._project = root, project
-        self._known: dict[tuple[str, ...], str] = {}
-        self._read: dict[tuple[str, ...], str] = {}
+        self._digest = cache(partial(_digest, root))
+        self._digest_of_read = cache(partial(_digest_of_read, root))
 
     def of(self, workspace: str) -> ProjectDigest:
         """Return the digest of what decides about a workspace."""
@@ -203,20 +206,18 @@ class ProjectDigests:
         """
         document = json.loads(plan)
         names = value_at(document, tuple[str, ...], "manifests", "files")
-        if names not in self._read:
-            reader = ManifestFileReader(self._root)
-            try:
-                for name in names:
-                    reader.read_table(self._root / name)
-            except ProblemsFound:
-                return names
-            self._read[names] = reader.content_digest
-        return () if self._read[names] == json_at(document, "manifests", "digest") else names
+        return () if self._digest_of_read(names) == json_at(document, "manifests", "digest") else names
 
-    def _digest(self, names: tuple[str, ...]) -> str:
-        if names not in self._known:
-            self._known[names] = _digest(self._root, names)
-        return self._known[names]
+
+def _digest_of_read(root: Path, names: tuple[str, ...]) -> str | None:
+    """Return the digest of files as plans have it; None if one cannot be read."""
+    reader = ManifestFileReader(root)
+    try:
+        for name in names:
+            reader.read_table(root / name)
+    except ProblemsFound:
+        return None
+    return reader.content_digest
 
 
 def differing_files(root: Path, wanted: ProjectDigest) -> tuple[str, ...]:
@@ -229,9 +230,11 @@ def differing_files(root: Path, wanted: ProjectDigest) -> tuple[str, ...]:
 def other_project(names: Sequence[str]) -> Problem:
     """Return the problem of a worker with other files than those here."""
     some = f"{', '.join(names[:_SHOWN])}{f' and {len(names) - _SHOWN:,} more' if len(names) > _SHOWN else ''}"
-    hint = "Update the project on the workers, and run it again."
-    message = f"the project on the worker differs from the one here, in some of: {some}"
-    return Problem(code="fleet/worker-project", message=message, hint=hint)
+    return Problem(
+        code="fleet/worker-project",
+        message=f"the project on the worker differs from the one here, in some of: {some}",
+        hint="Update the project on the workers, and run it again.",
+    )
 
 
 def _digest(root: Path, names: Iterable[str]) -> str:

@@ -56,8 +56,10 @@ def parse_shard(text: str, names: Sequence[str]) -> FleetShard:
     """Parse `I/N`, I from 1 to N, as a part of the workspaces with these names. Raises UsageError."""
     match = re.fullmatch(r"([0-9]{1,4})/([0-9]{1,4})", text)
     if match is None or not 1 <= int(match[1]) <= int(match[2]):
-        message = f"--shard {text}: expected I/N, with I from 1 to N, and N at most {MOST_SHARDS:,}"
-        raise UsageError(message, hint="Write --shard 1/8 for the first of 8.")
+        raise UsageError(
+            f"--shard {text}: expected I/N, with I from 1 to N, and N at most {MOST_SHARDS:,}",
+            hint="Write --shard 1/8 for the first of 8.",
+        )
     return FleetShard(number=int(match[1]), of=int(match[2]), selection=selection_digest(names))
 
 
@@ -155,8 +157,10 @@ def make_folder(folder: Path) -> None:
         if not is_writable(folder / INDEX):
             raise PermissionError(None, "it is not writable")
     except OSError as error:
-        message = f"--out {folder}: the folder cannot be used: {os_error_message(error)}"
-        raise LmsconfError(message, hint="Name a new folder, in one that is writable.") from error
+        raise LmsconfError(
+            f"--out {folder}: the folder cannot be used: {os_error_message(error)}",
+            hint="Name a new folder, in one that is writable.",
+        ) from error
 
 
 def write_index(folder: Path, index: FleetIndex, key: bytes | None, name: str = INDEX) -> None:
@@ -172,14 +176,18 @@ def read_index(folder: Path, key: bytes | None, name: str = INDEX) -> FleetIndex
     names: set[str] = set()
     for entry in index.entries:
         if not _FILE_NAME.fullmatch(entry.workspace) or entry.file not in (None, *result_files(entry.workspace)):
-            message = f"{folder / name} names a file that is not of this fleet: {entry.file} of {entry.workspace}"
-            raise LmsconfError(message, hint=_EDITED)
+            raise LmsconfError(
+                f"{folder / name} names a file that is not of this fleet: {entry.file} of {entry.workspace}",
+                hint=_EDITED,
+            )
         if entry.workspace in names:
             raise LmsconfError(f"{folder / name} names the workspace {entry.workspace} twice", hint=_EDITED)
         has_plan = entry.file == plan_path(folder, entry.workspace).name and entry.digest is not None
         if index.action is FleetAction.PLAN and not (entry.failed or has_plan):
-            message = f"{folder / name} does not name the plan file of the workspace {entry.workspace}, and its digest"
-            raise LmsconfError(message, hint=_EDITED)
+            raise LmsconfError(
+                f"{folder / name} does not name the plan file of the workspace {entry.workspace}, and its digest",
+                hint=_EDITED,
+            )
         names.add(entry.workspace)
     return index
 

@@ -113,8 +113,10 @@ class _LocalRun:
         try:
             process = TaskProcess(self._engine.root, self._engine.environ)
         except OSError as error:
-            message = f"a worker process cannot be started: {os_error_message(error)}"
-            raise LmsconfError(message, hint="Pass a smaller number of --processes.") from error
+            raise LmsconfError(
+                f"a worker process cannot be started: {os_error_message(error)}",
+                hint="Pass a smaller number of --processes.",
+            ) from error
         self._processes.append(process)
         return process
 

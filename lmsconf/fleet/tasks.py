@@ -7,7 +7,8 @@ one workspace, and are ignored.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -150,8 +151,12 @@ class TaskRunner:
                 file = None
             return replace(task.entry(error.exit, *_errors(problems)), file=file)
 
-    def _connected(self, task: FleetTask, settings: Settings) -> Connection:
-        return Connection(settings, max_rate=task.max_rate, rate_limiters=self._rate_limiters, only_reads=True)
+    @contextmanager
+    def _reader(self, task: FleetTask, settings: Settings) -> Iterator[WorkspaceReader]:
+        with Connection(
+            settings, max_rate=task.max_rate, rate_limiters=self._rate_limiters, only_reads=True
+        ) as connection:
+            yield WorkspaceReader(settings=settings, connection=connection, parallelism=task.parallelism)
 
     def validate(self, task: FleetTask, settings: Settings, entry: FleetEntry) -> FleetEntry:
         problems = validate_offline(settings).problems
@@ -165,26 +170,18 @@ class TaskRunner:
         refuse_errors(manifests)
         policy = replace(settings.policy, effects=task.effects)
         base = self._base(task, settings, policy)
-        with self._connected(task, settings) as connection:
-            reader = WorkspaceReader(settings=settings, connection=connection, parallelism=task.parallelism)
+        with self._reader(task, settings) as reader:
             if base is None:
                 plan = reader.plan(manifests, policy)
             else:
                 from lmsconf.workspace.plan_with_base import plan_with_base  # only pull requests have a base
 
                 plan = plan_with_base(reader, manifests, policy, base)
-        counts = plan.summary
         return replace(
             entry,
             exit=ExitCode.CHANGES if plan.changes else ExitCode.OK,
             digest=plan_digest(plan),
-            summary={
-                "create": counts.create,
-                "update": counts.update,
-                "replace": counts.replace,
-                "delete": counts.delete,
-                "calls": counts.calls,
-            },
+            summary=asdict(plan.summary),
             people=asdict(plan.effects.people),
             basis=plan.effects.basis,
             guards={guard.name: guard.total for guard in plan.guards},
@@ -213,8 +210,7 @@ class TaskRunner:
 
     def drift(self, task: FleetTask, settings: Settings, entry: FleetEntry) -> FleetEntry:
         manifests = load_manifests(settings)
-        with self._connected(task, settings) as connection:
-            reader = WorkspaceReader(settings=settings, connection=connection, parallelism=task.parallelism)
+        with self._reader(task, settings) as reader:
             report = reader.drift(manifests)
         return replace(
             entry,
@@ -229,8 +225,7 @@ class TaskRunner:
         refuse_errors(manifests)
         name = settings.policy.workspace
         tests = [test for test in manifests.tests if test.applies_in(name)]
-        with self._connected(task, settings) as connection:
-            reader = WorkspaceReader(settings=settings, connection=connection, parallelism=task.parallelism)
+        with self._reader(task, settings) as reader:
             state, header = read_people_view(reader, manifests, query_of(tests))
         if not header.planned:
             raise ProblemsFound(header.problems)

@@ -57,14 +57,18 @@ def read_applied(folder: Path, key: bytes | None) -> FleetIndex | None:
     Raises LmsconfError, also if the results of the next one cannot be written there.
     """
     if not is_writable(folder / APPLIED):
-        hint = "Check that the folder is writable, or copy it to one that is. Nothing was applied."
-        raise LmsconfError(f"{folder / APPLIED} cannot be written, so the results cannot be saved", hint=hint)
+        raise LmsconfError(
+            f"{folder / APPLIED} cannot be written, so the results cannot be saved",
+            hint="Check that the folder is writable, or copy it to one that is. Nothing was applied.",
+        )
     if not (folder / APPLIED).exists():
         return None
     index = read_index(folder, key, APPLIED)
     if index.action is not FleetAction.APPLY:
-        message = f"{folder / APPLIED} has the results of lmsconf fleet {index.action.value}, not of an apply"
-        raise LmsconfError(message, hint="Delete it: nothing in it was applied.")
+        raise LmsconfError(
+            f"{folder / APPLIED} has the results of lmsconf fleet {index.action.value}, not of an apply",
+            hint="Delete it: nothing in it was applied.",
+        )
     return index
 
 
@@ -91,9 +95,13 @@ def refuse_fleet_guards(index: FleetIndex, limits: Mapping[str, int], consents: 
             plans = "the plan" if len(totals) == 1 else f"all {len(totals):,} plans together"
             missing = f"the total is not known without the number of {name_list(unknown, _NAMES)}"
             counted = missing if total is None else counted_words(name, total)
-            message = f"guard {name} of the fleet: in {plans}, {counted}, and the limit is {limit:,}"
-            hint = f"To allow exactly this: --allow {name}={UNKNOWN if total is None else total}"
-            problems.append(Problem(code=f"guard/{name}", message=message, hint=hint))
+            problems.append(
+                Problem(
+                    code=f"guard/{name}",
+                    message=f"guard {name} of the fleet: in {plans}, {counted}, and the limit is {limit:,}",
+                    hint=f"To allow exactly this: --allow {name}={UNKNOWN if total is None else total}",
+                )
+            )
     if problems:
         raise ProblemsFound(problems, exit=ExitCode.BLOCKED)
 
