@@ -204,8 +204,8 @@ def apply(
     from lmsconf.cli.output_streams import confirm, refuse_without_terminal
     from lmsconf.fleet.fleet_run import parse_selector, read_index
     from lmsconf.fleet.waves import (
-        WaveRun,
         applied_before,
+        apply_waves,
         describe_waves,
         make_waves,
         read_applied,
@@ -236,15 +236,17 @@ def apply(
             write_stderr(f"Applied before: {workspace_count(before)}.")
         if not confirm("Apply these plans?"):
             raise LmsconfError("declined: nothing was changed")
-    waves_run = WaveRun(
+    index = apply_waves(
+        waves,
+        applied,
+        folder,
+        key,
         engine=run.engine(),
         make_task=run.apply_tasks(folder, notes),
         listen=run.listener,
         max_failures=run.project.max_failures() if max_failures is None else max_failures,
         created_at=run.now,
-        key=key,
     )
-    index = waves_run.apply(folder, waves, applied)
     output.show(FLEET_VIEWS, FleetReport(index=index))
     return index.exit
 

@@ -6,6 +6,7 @@ import functools
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec
 
@@ -18,7 +19,6 @@ from lmsconf.cli.planning import parallelism, trusted_parts
 from lmsconf.errors import ExitCode, LmsconfError, UsageError
 
 if TYPE_CHECKING:
-    from lmsconf.fleet.dask_engine import DaskScheduler
     from lmsconf.fleet.fleet_run import Engine
     from lmsconf.fleet.tasks import FleetTask
     from lmsconf.model.fleet import FleetAction, FleetEntry, FleetIndex
@@ -118,7 +118,7 @@ class FleetRun:
                 "--base needs the project's repository, which Dask workers may not have",
                 hint="Remove --base, or plan with --engine local, where its commit is.",
             )
-        self._scheduler: DaskScheduler | None = None
+        self._scheduler: str | None = None
         if engine != "local":
             from lmsconf.fleet.dask_engine import find_scheduler
 
@@ -136,7 +136,7 @@ class FleetRun:
         self._processes = processes or 2 * (os.cpu_count() or 1)
         self._most = None if processes is None and max_rate is None else self._processes
         self._worker_project = self._root if worker_project is None else worker_project
-        self._time_limit = time_limit
+        self._time_limit, self._unencrypted = time_limit, allow_unencrypted
         self._terms = {
             "parallelism": parallelism,
             "max_rate": max_rate,
@@ -174,24 +174,15 @@ class FleetRun:
 
     def engine(self) -> Engine:
         if self._scheduler is not None:
-            from lmsconf.fleet.dask_engine import DaskEngine
+            from lmsconf.fleet.dask_engine import run_on_dask
             from lmsconf.fleet.dask_worker import ProjectDigests
 
-            return DaskEngine(
-                scheduler=self._scheduler,
-                digests=ProjectDigests(self._root, self.project),
-                folder=self._worker_project,
-                most=self._most,
-                time_limit=self._time_limit,
-            ).run
-        from lmsconf.fleet.local_engine import LocalEngine
+            digests = ProjectDigests(self._root, self.project)
+            terms = (self._scheduler, digests, self._worker_project, self._most, self._time_limit)
+            return partial(run_on_dask, *terms, unencrypted=self._unencrypted)
+        from lmsconf.fleet.local_engine import run_locally
 
-        return LocalEngine(
-            root=self._root,
-            environ=self._environ,
-            processes=self._processes,
-            time_limit=self._time_limit,
-        ).run
+        return partial(run_locally, self._root, self._environ, self._processes, self._time_limit)
 
     def selected(self, index: FleetIndex) -> FleetIndex:
         """Return the entries of the selected workspaces.

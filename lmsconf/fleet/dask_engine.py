@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
-from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.documents.document import TOOL, from_json
@@ -47,18 +46,11 @@ class SchedulerUnavailable(LmsconfError):
     exit = ExitCode.UNREACHABLE
 
 
-class DaskScheduler(Struct, frozen=True, kw_only=True):
-    """An existing scheduler. address: `tls://HOST:PORT`. unencrypted: whether plans may travel unencrypted."""
+def find_scheduler(address: str | None, *, unencrypted: bool) -> str:
+    """Return the address of the scheduler, this one or that of Dask's configuration: `tls://HOST:PORT`.
 
-    address: str
-    unencrypted: bool = False
-
-
-def find_scheduler(address: str | None, *, unencrypted: bool) -> DaskScheduler:
-    """Return the scheduler with this address, or the one that Dask's configuration names.
-
-    Raises LmsconfError where Dask is not installed, UsageError for no address, one without TLS to another machine, and
-    TLS without certificates.
+    unencrypted: whether plans may travel unencrypted. Raises LmsconfError where Dask is not installed, UsageError for
+    no address, one without TLS to another machine, and TLS without certificates.
     """
     if address is not None:
         address = _refuse_unencrypted(address, unencrypted)
@@ -81,53 +73,54 @@ def find_scheduler(address: str | None, *, unencrypted: bool) -> DaskScheduler:
             hint="Set DASK_DISTRIBUTED__COMM__TLS__CA_FILE, DASK_DISTRIBUTED__COMM__TLS__CLIENT__CERT and "
             "DASK_DISTRIBUTED__COMM__TLS__CLIENT__KEY to the paths of PEM files.",
         )
-    return DaskScheduler(address=address, unencrypted=unencrypted)
+    return address
 
 
-class DaskEngine(Struct, frozen=True, kw_only=True):
-    """Run tasks on the workers of a scheduler.
+def run_on_dask(
+    scheduler: str,
+    digests: ProjectDigests,
+    folder: Path,
+    most: int | None,
+    time_limit: float | None,
+    tasks: Sequence[FleetTask],
+    *,
+    unencrypted: bool,
+) -> Generator[FleetEntry]:
+    """Run tasks on the workers of a scheduler; yield the result of each, as they end, and write its file.
 
     folder: the project's folder on the workers. most: how many tasks run at a time; None: as many as the workers have
-    threads. time_limit: seconds for one task; None: no limit.
+    threads. time_limit: seconds for one task; None: no limit. unencrypted: as for `find_scheduler`.
+
+    Interrupted, it interrupts the tasks that run, yields the results of those that end nevertheless, and raises again.
+    Raises SchedulerUnavailable.
     """
-
-    scheduler: DaskScheduler
-    digests: ProjectDigests
-    folder: Path
-    most: int | None = None
-    time_limit: float | None = None
-
-    def run(self, tasks: Sequence[FleetTask]) -> Generator[FleetEntry]:
-        """Yield the result of each task, as they end, and write its file.
-
-        Interrupted, it interrupts the tasks that run, yields the results of those that end nevertheless, and raises
-        again. Raises SchedulerUnavailable.
-        """
-        with _connected(self.scheduler) as client:
-            run = _DaskRun(self, client)
-            try:
-                yield from run.results(deque(tasks))
-            except KeyboardInterrupt as cut:
-                run.interrupt(signal.SIGTERM if isinstance(cut, Terminated) else signal.SIGINT)
-                yield from run.results(deque(), _GRACE)
-                raise
-            except BaseException:
-                run.interrupt(signal.SIGTERM)
-                raise
+    with _connected(scheduler, unencrypted) as client:
+        run = _DaskRun(client, digests, folder, most, time_limit)
+        try:
+            yield from run.results(deque(tasks))
+        except KeyboardInterrupt as cut:
+            run.interrupt(signal.SIGTERM if isinstance(cut, Terminated) else signal.SIGINT)
+            yield from run.results(deque(), _GRACE)
+            raise
+        except BaseException:
+            run.interrupt(signal.SIGTERM)
+            raise
 
 
 class _DaskRun:
     """The tasks of one run at a scheduler. Their keys, which dashboards show, hold the names of workspaces."""
 
-    def __init__(self, engine: DaskEngine, client: Any) -> None:
+    def __init__(
+        self, client: Any, digests: ProjectDigests, folder: Path, most: int | None, time_limit: float | None
+    ) -> None:
         from distributed import as_completed
 
-        self._engine, self._client, self._name = engine, client, secrets.token_hex(6)
+        self._client, self._name = client, secrets.token_hex(6)
+        self._digests, self._folder, self._time_limit = digests, folder, time_limit
         self._running: dict[object, FleetTask] = {}
         self._is_interrupted = False
         self._completed = as_completed(loop=client.loop, with_results=True, raise_errors=False)
-        threads = sum(client.nthreads().values())
-        self._most = engine.most or _FOR_EACH_THREAD * max(1, threads)
+        self._most = most or _FOR_EACH_THREAD * max(1, sum(client.nthreads().values()))
 
     def results(self, waiting: deque[FleetTask], seconds: float | None = None) -> Iterator[FleetEntry]:
         """Submit tasks, a few at a time, and yield the results; with `seconds`, of those that end in this time."""
@@ -178,10 +171,10 @@ class _DaskRun:
             plan = read_text(plan_path(task.out, task.workspace), regular=True)
         return DaskJob(
             run=self._name,
-            root=str(self._engine.folder),
-            project=self._engine.digests.of(task.workspace),
+            root=str(self._folder),
+            project=self._digests.of(task.workspace),
             task=replace(with_part_of_rate(task, self._most), out=None),
-            time_limit=self._engine.time_limit,
+            time_limit=self._time_limit,
             plan=plan,
         )
 
@@ -197,7 +190,7 @@ class _DaskRun:
         if self._is_interrupted:
             return None
         if result.answer is not None:
-            return result_of(task, result.answer, self._engine.time_limit)
+            return result_of(task, result.answer, self._time_limit)
         if result.problem is not None:
             return task.lost(ExitCode.ERROR, result.problem)
         return _lost_by_scheduler(task, status, answer)
@@ -208,7 +201,7 @@ class _DaskRun:
         if entry.file is None or task.out is None:
             return entry
         if task.out / entry.file == plan_path(task.out, task.workspace):
-            differing = self._engine.digests.made_elsewhere(str(text))
+            differing = self._digests.made_elsewhere(str(text))
             if differing:
                 return task.lost(ExitCode.ERROR, other_project(differing))
         write_atomically(task.out / entry.file, str(text))
@@ -239,15 +232,15 @@ _FAILURES: Final = {
 
 
 @contextmanager
-def _connected(scheduler: DaskScheduler) -> Iterator[Any]:
+def _connected(address: str, unencrypted: bool) -> Iterator[Any]:
     """Connect to the scheduler. Raises SchedulerUnavailable where it does not answer, or has no worker in time."""
     from distributed import Client
 
     try:
-        client = Client(scheduler.address, set_as_default=False, name="lmsconf")
+        client = Client(address, set_as_default=False, name="lmsconf")
     except (OSError, ValueError, TypeError) as error:
         raise SchedulerUnavailable(
-            f"the Dask scheduler {scheduler.address} cannot be reached: {type(error).__name__}",
+            f"the Dask scheduler {address} cannot be reached: {type(error).__name__}",
             hint="Check the address, that it runs, and the certificates in Dask's configuration.",
         ) from error
     with client:
@@ -255,11 +248,11 @@ def _connected(scheduler: DaskScheduler) -> Iterator[Any]:
             client.wait_for_workers(1, timeout=_WORKERS_WITHIN)
         except TimeoutError as error:
             raise SchedulerUnavailable(
-                f"the Dask scheduler {scheduler.address} has no worker after {_WORKERS_WITHIN:.0f} seconds",
+                f"the Dask scheduler {address} has no worker after {_WORKERS_WITHIN:.0f} seconds",
                 hint="Start workers, with lmsconf and the project.",
             ) from error
         for worker in client.nthreads():
-            _refuse_unencrypted(worker, scheduler.unencrypted)
+            _refuse_unencrypted(worker, unencrypted)
         yield client
 
 

@@ -15,8 +15,6 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Final
 
-from msgspec import Struct
-
 from lmsconf.errors import LmsconfError, Terminated
 from lmsconf.fleet.tasks import FleetTask, with_part_of_rate
 from lmsconf.fleet.worker import TaskAnswer, TaskProcess, result_of
@@ -27,40 +25,41 @@ _GRACE: Final = 30.0
 """Seconds in which interrupted workers may finish the calls that they have sent, and write their reports."""
 
 
-class LocalEngine(Struct, frozen=True, kw_only=True):
-    """Run tasks in worker processes. processes: how many. time_limit: seconds for one task; None: no limit."""
+def run_locally(
+    root: Path, environ: Mapping[str, str], processes: int, time_limit: float | None, tasks: Sequence[FleetTask]
+) -> Generator[FleetEntry]:
+    """Run tasks in so many worker processes; yield the result of each, as they end.
 
-    root: Path
-    environ: Mapping[str, str]
-    processes: int
-    time_limit: float | None = None
-
-    def run(self, tasks: Sequence[FleetTask]) -> Generator[FleetEntry]:
-        """Yield the result of each task, as they end.
-
-        Interrupted, it stops the workers, yields the results of those that end their tasks nevertheless, and raises
-        again.
-        """
-        run = _LocalRun(self, tasks)
+    time_limit: seconds for one task; None: no limit. Interrupted, it stops the workers, yields the results of those
+    that end their tasks nevertheless, and raises again.
+    """
+    run = _LocalRun(root, environ, processes, time_limit, tasks)
+    try:
+        yield from run.results()
+    except KeyboardInterrupt as cut:
+        run.interrupt(signal.SIGTERM if isinstance(cut, Terminated) else signal.SIGINT)
         try:
-            yield from run.results()
-        except KeyboardInterrupt as cut:
-            run.interrupt(signal.SIGTERM if isinstance(cut, Terminated) else signal.SIGINT)
-            try:
-                yield from run.last_results()
-            finally:  # the time is over, or a second interrupt says that nobody waits for them
-                run.kill()
-            raise
-        finally:
-            run.stop()
+            yield from run.last_results()
+        finally:  # the time is over, or a second interrupt says that nobody waits for them
+            run.kill()
+        raise
+    finally:
+        run.stop()
 
 
 class _LocalRun:
     """The worker processes of one run, and as many threads that give them tasks."""
 
-    def __init__(self, engine: LocalEngine, tasks: Sequence[FleetTask]) -> None:
-        self._number = max(1, min(engine.processes, len(tasks)))
-        self._engine = engine
+    def __init__(
+        self,
+        root: Path,
+        environ: Mapping[str, str],
+        processes: int,
+        time_limit: float | None,
+        tasks: Sequence[FleetTask],
+    ) -> None:
+        self._root, self._environ, self._time_limit = root, environ, time_limit
+        self._number = max(1, min(processes, len(tasks)))
         self._tasks = [with_part_of_rate(task, self._number) for task in tasks]
         self._threads = ThreadPoolExecutor(self._number)
         self._answers: dict[Future[TaskAnswer], FleetTask] = {}
@@ -75,7 +74,7 @@ class _LocalRun:
             self._idle.put(self._start())
         self._answers = {self._threads.submit(self._answer, task): task for task in self._tasks}
         for answer in as_completed(self._answers):
-            yield result_of(self._answers.pop(answer), answer.result(), self._engine.time_limit)
+            yield result_of(self._answers.pop(answer), answer.result(), self._time_limit)
 
     def last_results(self) -> Iterator[FleetEntry]:
         """Yield the results of interrupted workers that return one in time."""
@@ -111,7 +110,7 @@ class _LocalRun:
 
     def _start(self) -> TaskProcess:
         try:
-            process = TaskProcess(self._engine.root, self._engine.environ)
+            process = TaskProcess(self._root, self._environ)
         except OSError as error:
             raise LmsconfError(
                 f"a worker process cannot be started: {os_error_message(error)}",
@@ -122,7 +121,7 @@ class _LocalRun:
 
     def _answer(self, task: FleetTask) -> TaskAnswer:
         """Let a worker run a task, another one where it has died, and wait for its answer."""
-        process, limit = self._idle.get(), self._engine.time_limit
+        process, limit = self._idle.get(), self._time_limit
         try:
             if not process.is_alive:
                 process.close()

@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.errors import ExitCode, LmsconfError, Problem, ProblemsFound
@@ -106,55 +105,54 @@ def refuse_fleet_guards(index: FleetIndex, limits: Mapping[str, int], consents: 
         raise ProblemsFound(problems, exit=ExitCode.BLOCKED)
 
 
-class WaveRun(Struct, frozen=True, kw_only=True):
-    """How waves are applied.
+def apply_waves(
+    waves: Sequence[Wave],
+    applied: FleetIndex | None,
+    folder: Path,
+    key: bytes | None,
+    *,
+    engine: Engine,
+    make_task: Callable[[FleetEntry], FleetTask],
+    listen: Callable[[str, int], AbstractContextManager[Listener]],
+    max_failures: int,
+    created_at: str,
+) -> FleetIndex:
+    """Apply wave after wave, until one has more failures than `max_failures`, or until an interruption.
 
-    make_task: makes the task for a workspace of the index. listen: called with each wave and how many of its plans are
-    to be applied. key: the secret that signs the index of results.
+    Returns the index of all results. applied: the results of an earlier run, whose successes are kept. The index in the
+    folder, signed with the key, is written after each wave, with the earlier results of workspaces that are in none, so
+    that the next run does what is left. make_task: makes the task for a workspace. listen: called with each wave and
+    how many of its plans are to be applied.
     """
+    earlier = {} if applied is None else {entry.workspace: entry for entry in applied.entries}
+    done = {name: entry for name, entry in earlier.items() if not entry.failed}
+    results: dict[str, FleetEntry] = {}
+    stopped: str | None = None
+    for wave in waves:
+        tasks: list[FleetTask] = []
+        for entry in wave.entries:
+            known = _result_without_task(entry, done.get(entry.workspace), stopped)
+            if known is None:
+                tasks.append(make_task(entry))
+            else:
+                results[entry.workspace] = known
+        if stopped is not None:
+            continue
+        try:
+            with listen(f"Wave {wave.selector}", len(tasks)) as tell:
+                keep = partial(_keep_and_tell, results, tell)
+                ran = run_tasks(tasks, engine, FleetAction.APPLY, created_at, keep)
+            results |= {entry.workspace: entry for entry in ran.entries}
+        finally:  # the engine may fail after some results
+            write_index(folder, _index(earlier | results, created_at), key, APPLIED)
+        stopped = _why_stopped(wave, [results[entry.workspace] for entry in wave.entries], max_failures)
+    write_index(folder, _index(earlier | results, created_at), key, APPLIED)
+    return _index(results, created_at)
 
-    engine: Engine
-    make_task: Callable[[FleetEntry], FleetTask]
-    listen: Callable[[str, int], AbstractContextManager[Listener]]
-    max_failures: int
-    created_at: str
-    key: bytes | None
 
-    def apply(self, folder: Path, waves: Sequence[Wave], applied: FleetIndex | None) -> FleetIndex:
-        """Apply wave after wave, until one has more failures than `max_failures`, or until an interruption.
-
-        Returns the index of all results. applied: the results of an earlier run, whose successes are kept. The index in
-        the folder is written after each wave, with the earlier results of workspaces that are in none, so that the next
-        run does what is left.
-        """
-        earlier = {} if applied is None else {entry.workspace: entry for entry in applied.entries}
-        done = {name: entry for name, entry in earlier.items() if not entry.failed}
-        results: dict[str, FleetEntry] = {}
-        stopped: str | None = None
-        for wave in waves:
-            tasks: list[FleetTask] = []
-            for entry in wave.entries:
-                known = _result_without_task(entry, done.get(entry.workspace), stopped)
-                if known is None:
-                    tasks.append(self.make_task(entry))
-                else:
-                    results[entry.workspace] = known
-            if stopped is not None:
-                continue
-            try:
-                with self.listen(f"Wave {wave.selector}", len(tasks)) as tell:
-                    listen = partial(_keep_and_tell, results, tell)
-                    ran = run_tasks(tasks, self.engine, FleetAction.APPLY, self.created_at, listen)
-                results |= {entry.workspace: entry for entry in ran.entries}
-            finally:  # the engine may fail after some results
-                write_index(folder, self._index(earlier | results), self.key, APPLIED)
-            stopped = _why_stopped(wave, [results[entry.workspace] for entry in wave.entries], self.max_failures)
-        write_index(folder, self._index(earlier | results), self.key, APPLIED)
-        return self._index(results)
-
-    def _index(self, results: Mapping[str, FleetEntry]) -> FleetIndex:
-        entries = tuple(results[name] for name in sorted(results))
-        return FleetIndex(action=FleetAction.APPLY, created_at=self.created_at, entries=entries)
+def _index(results: Mapping[str, FleetEntry], created_at: str) -> FleetIndex:
+    entries = tuple(results[name] for name in sorted(results))
+    return FleetIndex(action=FleetAction.APPLY, created_at=created_at, entries=entries)
 
 
 def _keep_and_tell(results: dict[str, FleetEntry], tell: Listener, entry: FleetEntry) -> None:
