@@ -21,8 +21,8 @@ from lmsconf.api.spec import ApiSpec, Operation
 from lmsconf.sandbox.faults import ConnectionLost, Fault, FaultScript
 from lmsconf.sandbox.handlers import find_handler
 from lmsconf.sandbox.handlers.users import archive_due_accounts, is_archiving_due
-from lmsconf.sandbox.request_context import ApiKeys, Json, Refusal, RequestContext, RequestValidator, unauthorized
-from lmsconf.sandbox.store import IN_MEMORY, Repository, Store
+from lmsconf.sandbox.request_context import ApiKeys, Refusal, RequestContext, RequestValidator, unauthorized
+from lmsconf.sandbox.store import IN_MEMORY, Json, Repository, Store
 
 _METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
 _BEARER: Final = "bearer "

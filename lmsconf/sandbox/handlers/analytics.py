@@ -15,14 +15,13 @@ from lmsconf.sandbox.request_context import (
     SMART_GROUP,
     Entry,
     Handler,
-    Json,
     Request,
     RequestContext,
     bad_request,
     format_time,
     parse_time,
 )
-from lmsconf.sandbox.store import Value, encode_ids
+from lmsconf.sandbox.store import Json, Value, encode_ids
 
 APPROVED, IN_PROGRESS, NOT_STARTED = "APPROVED", "IN_PROGRESS", "NOT_STARTED"
 EXPIRED, FAILED = "EXPIRED", "FAILED"
@@ -100,7 +99,7 @@ def find_enrolment(context: RequestContext, content: str, person: str) -> tuple[
 def list_results(context: RequestContext, request: Request) -> Entry:
     """A page of the participation results that pass all filters; by default the last changed first."""
     options = cast("Mapping[str, Json]", request.body.get("options", {}))
-    page = context.capped_page(cast(int, options.get("skip", 0)), cast(int, options.get("limit", 100)))
+    page = context.page(options)
     by, direction = options.get("orderBy", _ORDER), options.get("order", "DESC")
     key = "occuredAt" if by == _ORDER else by
     order = f"ORDER BY {key} IS NULL, {key} {direction}, place, seq LIMIT ? OFFSET ?"
@@ -117,8 +116,7 @@ def count_by_state(context: RequestContext, request: Request) -> Entry:
 
 def list_event_logs(context: RequestContext, request: Request) -> Json:
     """The events of one person and content, the latest first."""
-    content, person = request.path["contentId"], context.require_path_person(request)
-    context.require_content(content)
+    person, content = context.require_path_person(request), context.require_content(request.path["contentId"])
     rows = context.repository.rows(
         "SELECT e.id, e.participation, e.status, e.revision, e.at, e.mandatory, e.manually FROM events e "
         "JOIN participations p ON p.id = e.participation WHERE p.person = ? AND p.content = ? "

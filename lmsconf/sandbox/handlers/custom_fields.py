@@ -12,29 +12,31 @@ from typing import Final, cast
 from lmsconf.sandbox.request_context import (
     Entry,
     Handler,
-    Json,
     Request,
     RequestContext,
     bad_request,
     forbidden,
-    not_found,
 )
-from lmsconf.sandbox.store import Value, encode_ids
+from lmsconf.sandbox.store import Json, Value, encode_ids, json_flag
 
 AT_MOST: Final = 10
 _TEXT: Final = "TEXT"
 _FLAGS: Final = ("isHidden", "isLocked", "isOptional")
 _COLUMNS: Final = "id, name, type, description, hidden, locked, optional"
+_SHOWN: Final = f"""
+    SELECT json_object('customFieldId', id, 'id', id, 'type', type, 'name', name, 'choices', json(iif(
+        type = 'TEXT', NULL, (SELECT json_group_array(json_object('choiceId', id, 'name', name)) FROM (
+            SELECT id, name FROM choices WHERE field = fields.id ORDER BY position
+        ))
+    )), 'description', description, 'isHidden', {json_flag("hidden")}, 'isLocked', {json_flag("locked")},
+    'isOptional', {json_flag("optional")}) FROM fields
+"""  # noqa: S608  names of ours
 _Choice = tuple[str | None, str]  # id, None for a new choice; name
 
 
 def list_fields(context: RequestContext, request: Request) -> Entry:
     """All fields with their choices, in creation order."""
-    choices: dict[Value, list[Json]] = {}
-    for field, id, name in context.repository.rows("SELECT field, id, name FROM choices ORDER BY field, position"):
-        choices.setdefault(field, []).append({"choiceId": id, "name": name})
-    rows = context.repository.rows(f"SELECT {_COLUMNS} FROM fields ORDER BY seq")  # noqa: S608  names of ours, values apart
-    return {"customFields": [_entry(row, choices.get(row[0], [])) for row in rows]}
+    return {"customFields": context.repository.objects(f"{_SHOWN} ORDER BY seq")}
 
 
 def create(context: RequestContext, request: Request) -> Entry:
@@ -99,10 +101,7 @@ def _renumber_conditions(context: RequestContext, group: str) -> None:
 
 
 def _type(context: RequestContext, field: str) -> str:
-    types = context.repository.column("SELECT type FROM fields WHERE id = ?", field)
-    if not types:
-        raise not_found("custom field", field)
-    return types[0]
+    return str(context.require("custom field", "SELECT type FROM fields WHERE id = ?", field)[0])
 
 
 def _choices(request: Request) -> list[_Choice]:
@@ -169,20 +168,7 @@ def _details(request: Request) -> tuple[Value, ...]:
 
 
 def _show(context: RequestContext, field: str) -> Entry:
-    row = context.repository.rows(f"SELECT {_COLUMNS} FROM fields WHERE id = ?", field)[0]  # noqa: S608  the names are ours
-    choices = context.repository.rows("SELECT id, name FROM choices WHERE field = ? ORDER BY position", field)
-    return _entry(row, [{"choiceId": id, "name": name} for id, name in choices])
-
-
-def _entry(row: tuple[Value, ...], choices: list[Json]) -> Entry:
-    """A field as the API shows it. Unset values are omitted."""
-    id, name, type, description, *flags = row
-    entry: Entry = {"customFieldId": id, "id": id, "type": type, "name": name}
-    if type != _TEXT:
-        entry["choices"] = choices
-    if description is not None:
-        entry["description"] = description
-    return entry | {key: bool(value) for key, value in zip(_FLAGS, flags, strict=True) if value is not None}
+    return context.repository.objects(f"{_SHOWN} WHERE id = ?", field)[0]
 
 
 _KEY: Final = "users.update-custom-field-choice"

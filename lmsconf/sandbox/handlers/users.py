@@ -16,7 +16,6 @@ from lmsconf.sandbox.request_context import (
     LEARNER,
     Entry,
     Handler,
-    Json,
     PageRange,
     Request,
     RequestContext,
@@ -24,9 +23,8 @@ from lmsconf.sandbox.request_context import (
     conflict,
     encode_applications,
     format_time,
-    not_found,
 )
-from lmsconf.sandbox.store import Repository, Value, encode_ids
+from lmsconf.sandbox.store import Json, Repository, Value, encode_ids
 
 _COLUMNS: Final = (
     "id, email, first_name, last_name, admin, manager, archived_at, created_at, custom_archive_at, language, metadata, "
@@ -51,7 +49,7 @@ _Person = tuple[Value, ...]
 
 def list_users(context: RequestContext, request: Request) -> Entry:
     """A page of people with their answers; an archived one has `archivedAt`."""
-    page = context.requested_page(request)
+    page = context.page(request.query)
     people, count = _people(context, page, *_named(request.name_filter))
     answers = _answers(context, _ids(people))
     entries = [_names(person) | _fields_and_metadata(person, answers) | _archived(person) for person in people]
@@ -60,7 +58,7 @@ def list_users(context: RequestContext, request: Request) -> Entry:
 
 def list_users_with_groups(context: RequestContext, request: Request) -> Entry:
     """A page of people with their groups, the groups they manage, and their rights."""
-    page = context.requested_page(request)
+    page = context.page(request.query)
     people, count = _people(context, page, *_named(request.name_filter))
     groups = _groups(context, _ids(people))
     entries = [
@@ -73,7 +71,7 @@ def list_users_with_groups(context: RequestContext, request: Request) -> Entry:
 def search_users(context: RequestContext, request: Request) -> Entry:
     """A page of people by name or e-mail and by metadata, with groups and applications on request."""
     body = request.body
-    page = context.capped_page(cast(int, body.get("skip", 0)), cast(int, body.get("limit", 100)))
+    page = context.page(body)
     people, count = _people(context, page, *_sought(request))
     answers, with_groups = _answers(context, _ids(people)), body.get("includeGroups") is True
     entries = [_names(person) | _fields_and_metadata(person, answers) | _flags(person) for person in people]
@@ -87,10 +85,7 @@ def search_users(context: RequestContext, request: Request) -> Entry:
 def get_user(context: RequestContext, request: Request) -> Entry:
     """One person with all fields."""
     id = request.path["userId"]
-    rows = context.repository.rows(f"SELECT {_COLUMNS} FROM people WHERE id = ?", id)  # noqa: S608  the names are ours
-    if not rows:
-        raise not_found("user", id)
-    person = rows[0]
+    person = context.require("user", f"SELECT {_COLUMNS} FROM people WHERE id = ?", id)  # noqa: S608  names of ours
     return (
         _names(person)
         | _fields_and_metadata(person, _answers(context, [id]))
