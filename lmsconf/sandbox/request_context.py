@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, cast
 from urllib.parse import unquote_plus
 
 from msgspec import Struct
+from msgspec.json import encode
 
 from lmsconf.api.spec import Operation, Schema
 from lmsconf.errors import LmsconfError
@@ -250,49 +251,46 @@ _BRANCHES: Final = {"oneOf": "exactly", "anyOf": "at least"}
 _TRUTH: Final = {"true": True, "false": False}
 
 
-class RequestValidator:
-    """Validates one operation's requests. The body's schema is compiled once."""
+def validate_request(
+    operation: Operation, path: Mapping[str, str], query: str, content_type: str, body: bytes
+) -> Request:
+    """Return the request, with the description's own names. Raises Refusal if it does not match the description."""
+    for name, schema in operation.path_schemas.items():
+        values = _values(schema)
+        if values and path[name] not in values:
+            raise bad_request(f"path parameter {name!r} must be one of {', '.join(values)}, not {path[name]!r}")
+    return Request(path, _query(operation, query), _body(operation, content_type, body))
 
-    def __init__(self, operation: Operation) -> None:
-        self._operation = operation
-        self._allowed = {name: values for name, schema in operation.path_schemas.items() if (values := _values(schema))}
-        self._validate = None if operation.body is None else _compiled(json.dumps(operation.body))
 
-    def validate(self, path: Mapping[str, str], query: str, content_type: str, body: bytes) -> Request:
-        """Return the request, with the description's own names. Raises Refusal if it does not match the description."""
-        for name, values in self._allowed.items():
-            if path[name] not in values:
-                raise bad_request(f"path parameter {name!r} must be one of {', '.join(values)}, not {path[name]!r}")
-        return Request(path, self._query(query), self._body(content_type, body))
+def _query(operation: Operation, text: str) -> dict[str, Json]:
+    """The query's values by name: only known names, each once unless it is an array, with its type."""
+    known = operation.query
+    values: dict[str, Json] = {}
+    for name, value in _pairs(text):
+        if name not in known:
+            raise bad_request(f"unknown query parameter {name!r}")
+        if known[name]["type"] == "array":
+            values[name] = [*cast("list[Json]", values.get(name, [])), value]
+        elif name in values:
+            raise bad_request(f"query parameter {name!r} is given twice")
+        else:
+            values[name] = _parameter(name, value, known[name])
+    if missing := sorted(operation.required_query - values.keys()):
+        raise bad_request(f"query parameter {missing[0]!r} is missing")
+    return values
 
-    def _query(self, text: str) -> dict[str, Json]:
-        """The query's values by name: only known names, each once unless it is an array, with its type."""
-        known = self._operation.query
-        values: dict[str, Json] = {}
-        for name, value in _pairs(text):
-            if name not in known:
-                raise bad_request(f"unknown query parameter {name!r}")
-            if known[name]["type"] == "array":
-                values[name] = [*cast("list[Json]", values.get(name, [])), value]
-            elif name in values:
-                raise bad_request(f"query parameter {name!r} is given twice")
-            else:
-                values[name] = _parameter(name, value, known[name])
-        if missing := sorted(self._operation.required_query - values.keys()):
-            raise bad_request(f"query parameter {missing[0]!r} is missing")
-        return values
 
-    def _body(self, content_type: str, body: bytes) -> dict[str, Json]:
-        """The body's values, under the description's own names at every depth."""
-        if self._validate is None:
-            if body:
-                raise bad_request(f"{self._operation.method} {self._operation.path} takes no body")
-            return {}
-        if content_type.partition(";")[0].strip().lower() != "application/json":
-            raise bad_request(f"the content type must be application/json, not {content_type or 'left out'!r}")
-        value = parse_json(body)
-        self._validate(value)
-        return cast("dict[str, Json]", self._operation.request_names.from_wire(value))
+def _body(operation: Operation, content_type: str, body: bytes) -> dict[str, Json]:
+    """The body's values, under the description's own names at every depth."""
+    if operation.body is None:
+        if body:
+            raise bad_request(f"{operation.method} {operation.path} takes no body")
+        return {}
+    if content_type.partition(";")[0].strip().lower() != "application/json":
+        raise bad_request(f"the content type must be application/json, not {content_type or 'left out'!r}")
+    value = parse_json(body)
+    _compiled(encode(operation.body))(value)
+    return cast("dict[str, Json]", operation.request_names.from_wire(value))
 
 
 def _values(schema: Schema) -> list[str]:
@@ -349,11 +347,11 @@ def _parameter(name: str, value: str, schema: Schema) -> Json:
 
 
 @cache
-def _compiled(schema: str) -> Callable[[Json], None]:
+def _compiled(schema: bytes) -> Callable[[Json], None]:
     """Return a function that rejects bodies that do not match the schema, with the path in the body."""
     import fastjsonschema  # slow to import, and no read of a plan has a body
 
-    # The key is the schema's text: compiling takes milliseconds, and many workspaces share the same few schemas.
+    # The key is the schema as JSON: compiling takes milliseconds, and many workspaces share the same few schemas.
     validate = fastjsonschema.compile(json.loads(schema), use_default=False)
 
     def check(value: Json) -> None:
