@@ -284,7 +284,7 @@ class ComparedAnswers:
     def _send(self, whole: _Answers) -> None:
         behaviour = self._client.spec.behaviour
         answers = {
-            id: encode_answer(behaviour, field.type, _value(field, whole[name]))
+            id: encode_answer(behaviour, field.type, answer_value(field, whole[name]))
             for id, field in self._fields.items()
             if (name := normalize_name(field.name)) in whole
         }
@@ -315,7 +315,8 @@ def _lacking(live: _Answers, answers: _Answers) -> _Answers:
     return {name: answer for name, answer in answers.items() if live.get(name) != answer}
 
 
-def _value(field: FieldRow, answer: AnswerRow) -> str | list[PickedChoice]:
+def answer_value(field: FieldRow, answer: AnswerRow) -> str | list[PickedChoice]:
+    """Return a live answer as it can be sent again: its text, or those of the field's choices that it picks."""
     if field.type == "TEXT":
         return answer.as_text
     return [

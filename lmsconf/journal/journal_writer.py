@@ -31,7 +31,7 @@ from lmsconf.journal.journal_folder import (
     runs_folder,
     unwritable_error,
 )
-from lmsconf.journal.kept_runs import Retention, before_path, delete_run, plan_path, plan_retention, report_path
+from lmsconf.journal.kept_runs import BEFORE, PLAN, REPORT, Retention, delete_run, kept_path, plan_retention
 from lmsconf.model.calls import Call
 from lmsconf.model.canonical_json import Json, sha256_of_bytes
 from lmsconf.model.outcomes import ApplyReport, CallOutcome, VerifyMode
@@ -117,9 +117,9 @@ class Journal:
             absent = [key for key in ("commit", "pre_image_sha256") if getattr(header, key) is None]
             opening: dict[str, Json] = {"event": "run", "format": FORMAT, **without_keys(object_json(header), *absent)}
             journal._write(opening, started, lasting=True)
-            write_atomically(plan_path(path), text)
+            write_atomically(kept_path(path, PLAN), text)
             if earlier is not None:
-                write_atomically(before_path(path), earlier)
+                write_atomically(kept_path(path, BEFORE), earlier)
         except OSError as error:
             journal._abandon()
             raise unwritable_error(path, error) from error
@@ -225,7 +225,7 @@ class Journal:
         problems = (*report.problems, *self._warnings)
         text = redact_registered_tokens(report_file.dumps(replace(report, meta=_noted(report.meta), problems=problems)))
         try:
-            write_atomically(report_path(self.path), text)
+            write_atomically(kept_path(self.path, REPORT), text)
         except LmsconfError as error:
             self._warnings.append(
                 Problem(

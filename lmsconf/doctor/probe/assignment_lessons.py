@@ -7,8 +7,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from lmsconf.api.spec.assumed_keys import Value
-from lmsconf.doctor.probe.scratch_objects import Assignment, ScratchObjects
+from lmsconf.doctor.probe.scratch_objects import ScratchObjects
 from lmsconf.doctor.probe.trial_client import TrialClient, WriteResult
+from lmsconf.kinds.content_target.types import TargetRow
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.time_formats import format_request_time, parse_response_time, time_format_of
 
@@ -109,23 +110,23 @@ class AssignmentLessons:
 
     def _existing(self) -> None:
         """Probe whether a POST updates an existing assignment, or it must be deleted first."""
-        before: dict[str, Json]
-        after: dict[str, Json]
-        if self._client.is_determined(MANDATORY):
-            before, after = {"mandatory": False}, {"mandatory": True}
-        elif self._client.is_determined(START):
-            before, after = {}, self._with_start()
-        else:
+        changes: dict[str, tuple[dict[str, Json], dict[str, Json]]] = {
+            MANDATORY: ({"mandatory": False}, {"mandatory": True}),
+            START: ({}, self._with_start()),
+        }
+        known = next(filter(self._client.is_determined, changes), None)
+        if known is None:
             self._client.record_undetermined(
                 EXISTING, "nothing is known that could be changed: neither mandatory nor startTime"
             )
             return
+        before, after = changes[known]
         if self._fresh(before) is None:
             self._client.record_undetermined(EXISTING, "no assignment could be made")
             return
         sent = self._post(after)
         rows = self._rows()
-        changed = len(rows) == 1 and (rows[0].mandatory if "mandatory" in after else rows[0].start is not None)
+        changed = len(rows) == 1 and (rows[0].mandatory if known == MANDATORY else rows[0].start is not None)
         if changed:
             self._client.record_value(EXISTING, "update", "a second POST changed the assignment")
         else:
@@ -173,7 +174,7 @@ class AssignmentLessons:
     def _with_start(self) -> dict[str, Json]:
         return {"mandatory": False, "startTime": format_request_time(self._start, self._taken[0])}
 
-    def _fresh(self, fields: Mapping[str, Json], trying: Mapping[str, Value] | None = None) -> Assignment | None:
+    def _fresh(self, fields: Mapping[str, Json], trying: Mapping[str, Value] | None = None) -> TargetRow | None:
         """The assignment that a POST creates where none was; None if it creates none."""
         self._scratch.delete_assignments(self._content, self._group)
         self._post(fields, trying)
@@ -184,7 +185,7 @@ class AssignmentLessons:
         body = {"contentId": self._content, "targetId": self._group, **fields}
         return self._client.send("content-targets.create", fields=body, trying=trying)
 
-    def _rows(self) -> list[Assignment]:
+    def _rows(self) -> list[TargetRow]:
         return self._scratch.list_assignments(self._content, self._group)
 
 

@@ -24,6 +24,7 @@ from lmsconf.api.spec.value_encoding import (
     clear_answer_key,
     encode_answer,
 )
+from lmsconf.apply.first_changes import answer_value
 from lmsconf.doctor.probe.person_backup import DATE, FAR, PersonBackup
 from lmsconf.doctor.probe.scratch_objects import ScratchObjectNotCreated, ScratchObjects, reason_of_leftover
 from lmsconf.doctor.probe.trial_client import TrialClient, WriteResult
@@ -290,4 +291,6 @@ class PersonLessons:
     def _answer_to(self, field: FieldRow) -> list[str]:
         """The person's current answer to a scratch field: its text, or its choices by id; empty if there is none."""
         answers = self._person.retake(self._client).answers or ()
-        return [one for answer in answers if answer.field == field.name for one in sorted(answer.picked)]
+        answer = next((one for one in answers if one.field == field.name), None)
+        value = [] if answer is None else answer_value(field, answer)
+        return [value] if isinstance(value, str) else [str(choice.id) for choice in value]

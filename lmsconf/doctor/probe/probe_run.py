@@ -77,9 +77,6 @@ class ProbeRun:
         tell: Tell,
     ) -> None:
         self._client, self._subjects, self._now, self._tell = client, subjects, now, tell
-        self._person: str | None = None
-        self._other: str | None = None
-        self._content: str | None = None
         self._accounts = accounts
         self._scratch = ScratchObjects(client, secrets.token_hex(3), settle, accounts=accounts)
         self._made_accounts: list[str] = []
