@@ -12,12 +12,14 @@ import click
 from msgspec.structs import replace
 
 from lmsconf.cli.command import Command, completes
-from lmsconf.cli.events import CommandEvents, events_option
+from lmsconf.cli.context import CommandContext, pass_context
+from lmsconf.cli.events import CommandEvents
 from lmsconf.cli.output import Output, output_options, refuse_unwritable
 from lmsconf.cli.output_streams import masks_people, show_progress
 from lmsconf.cli.planning import (
     apply_command_line,
     build_policy,
+    events_option,
     load_context_settings,
     load_snapshot,
     load_valid_manifests,
@@ -31,7 +33,6 @@ from lmsconf.cli.planning import (
     trust_project,
     trusted_parts,
 )
-from lmsconf.cli.run_command import CommandContext, pass_context
 from lmsconf.errors import ExitCode, Problem, Severity, UsageError
 
 if TYPE_CHECKING:
