@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 import platform
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,6 +12,7 @@ from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Final, cast
 
+import msgspec
 from msgspec import Struct
 
 from lmsconf import __version__
@@ -215,20 +215,17 @@ def check_token_expiry(token: str, now: datetime) -> CheckResult:
     return CheckResult(_CHECK, Health.OK, message)
 
 
+class _Claims(Struct):
+    """The claims of a JSON Web Token. exp: seconds since the epoch."""
+
+    exp: float | None = None
+
+
 def _end(token: str) -> datetime | None:
     """The instant of the claim `exp`; None without one. Raises ValueError for anything but a JSON Web Token."""
-    parts = token.split(".")
-    if len(parts) != 3:
-        raise ValueError("a JSON Web Token has three parts")
-    claims = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
-    if not isinstance(claims, dict):
-        raise ValueError("its claims are not an object")
-    end = claims.get("exp")
-    if end is None:
-        return None
-    if isinstance(end, bool) or not isinstance(end, int | float):
-        raise ValueError("exp is not a number")
-    return datetime.fromtimestamp(end, UTC)
+    _, encoded, _ = token.split(".")
+    claims = msgspec.json.decode(base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)), type=_Claims)
+    return None if claims.exp is None else datetime.fromtimestamp(claims.exp, UTC)
 
 
 def _days(left: timedelta) -> str:

@@ -24,12 +24,11 @@ from lmsconf.api.spec.value_encoding import (
     clear_answer_key,
     encode_answer,
 )
-from lmsconf.apply.first_changes import answer_value
 from lmsconf.doctor.probe.scratch_objects import PREFIX
 from lmsconf.doctor.probe.trial_client import TrialClient, WriteResult
 from lmsconf.documents.document import from_json
 from lmsconf.errors import LmsconfError, Rejected
-from lmsconf.kinds.custom_field.types import FieldRow, parse_field_row
+from lmsconf.kinds.custom_field.types import FieldRow, answer_value, parse_field_row
 from lmsconf.kinds.shared.responses import AnswerRow, try_parse_answers
 from lmsconf.model.canonical_json import Json, sha256
 from lmsconf.model.names import normalize_name

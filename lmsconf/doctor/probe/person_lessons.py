@@ -24,11 +24,10 @@ from lmsconf.api.spec.value_encoding import (
     clear_answer_key,
     encode_answer,
 )
-from lmsconf.apply.first_changes import answer_value
 from lmsconf.doctor.probe.person_backup import DATE, FAR, PersonBackup
 from lmsconf.doctor.probe.scratch_objects import ScratchObjectNotCreated, ScratchObjects, reason_of_leftover
 from lmsconf.doctor.probe.trial_client import TrialClient, WriteResult
-from lmsconf.kinds.custom_field.types import MOST_FIELDS, FieldRow, parse_field_row
+from lmsconf.kinds.custom_field.types import MOST_FIELDS, FieldRow, answer_value, parse_field_row
 from lmsconf.model.canonical_json import Json
 
 MODE: Final = "users.update-metadata.mode"
