@@ -65,11 +65,18 @@ class ClockSkewCheck(Struct):
         if self.ahead is None:
             return CheckResult("clock", Health.UNKNOWN, "the responses of the service have no Date header")
         seconds = round(self.ahead.total_seconds())
-        if abs(self.ahead) <= _TOLERATED:
-            return CheckResult("clock", Health.OK, f"within {max(1, abs(seconds))} s of the service's")
         which = "behind" if seconds > 0 else "ahead of"
         hint = "Set this machine's clock: visibility windows and the token's expiry follow the service's clock."
-        return CheckResult("clock", Health.WARNING, f"this machine is {abs(seconds):,} s {which} the service", hint)
+        return _first_result(
+            "clock",
+            (abs(self.ahead) <= _TOLERATED, Health.OK, f"within {max(1, abs(seconds))} s of the service's", None),
+            (True, Health.WARNING, f"this machine is {abs(seconds):,} s {which} the service", hint),
+        )
+
+
+def _first_result(check: str, *cases: tuple[object, Health, str, str | None]) -> CheckResult:
+    """Return the first case that holds: health, message and hint."""
+    return next(CheckResult(check, health, message, hint) for holds, health, message, hint in cases if holds)
 
 
 def run_read_only_checks(
@@ -171,10 +178,12 @@ def _twice(kind: str, listing: ListOperation, rows: ListedRows) -> Iterable[str]
 
 def _used(kind: Kind, limit: int, used: int) -> CheckResult:
     """Report how many resources of a kind exist of those that a workspace can hold."""
-    check, message = kind.plural.rpartition(" ")[2], f"{used} of {limit} {kind.plural} are used"
-    if used < limit:
-        return CheckResult(check, Health.OK, message)
-    return CheckResult(check, Health.WARNING, message, "Delete one before you create another.")
+    message = f"{used} of {limit} {kind.plural} are used"
+    return _first_result(
+        kind.plural.rpartition(" ")[2],
+        (used < limit, Health.OK, message, None),
+        (True, Health.WARNING, message, "Delete one before you create another."),
+    )
 
 
 def _manifests(settings: Settings) -> tuple[set[str], CheckResult]:
@@ -207,12 +216,13 @@ def check_token_expiry(token: str, now: datetime) -> CheckResult:
         return CheckResult(_CHECK, Health.OK, "the token has no expiry claim")
     day = f"{ends:%Y-%m-%d %H:%M} UTC"
     left = ends - now
-    if left <= timedelta(0):
-        return CheckResult(_CHECK, Health.ERROR, f"it expired at {day}", _RENEW)
     message = f"it expires in {_days(left)}, at {day}"
-    if left < _SOON:
-        return CheckResult(_CHECK, Health.WARNING, message, _RENEW)
-    return CheckResult(_CHECK, Health.OK, message)
+    return _first_result(
+        _CHECK,
+        (left <= timedelta(0), Health.ERROR, f"it expired at {day}", _RENEW),
+        (left < _SOON, Health.WARNING, message, _RENEW),
+        (True, Health.OK, message, None),
+    )
 
 
 class _Claims(Struct):
@@ -264,18 +274,17 @@ def check_page_size(limits: Sequence[ListingPageSize]) -> CheckResult:
     """Report whether pages are as large as the project says."""
     most = common_page_size(limits)
     short = [limit for limit in limits if limit.most is not None and limit.most < limit.requested]
-    if short and most is not None:
-        verbs = {True: "takes", False: "gives"}
-        message = ", ".join(f"{one.operation} {verbs[one.refused]} {one.most} of {one.requested}" for one in short)
-        refused = any(one.refused for one in short)
-        health = Health.ERROR if refused else Health.WARNING
-        return CheckResult("pages", health, message, f"Set under `dialect:` {_KEY}: {most}")
+    verbs = {True: "takes", False: "gives"}
+    message = ", ".join(f"{one.operation} {verbs[one.refused]} {one.most} of {one.requested}" for one in short)
+    health = Health.ERROR if any(one.refused for one in short) else Health.WARNING
     operations = [limit.operation for limit in limits if limit.most is not None]
-    if not operations:
-        return CheckResult(
-            "pages", Health.UNKNOWN, "no listing is longer than a page, so the largest page size is not known"
-        )
-    return CheckResult("pages", Health.OK, f"{', '.join(operations)}: whole pages of {most}")
+    unknown = "no listing is longer than a page, so the largest page size is not known"
+    return _first_result(
+        "pages",
+        (short, health, message, f"Set under `dialect:` {_KEY}: {most}"),
+        (not operations, Health.UNKNOWN, unknown, None),
+        (True, Health.OK, f"{', '.join(operations)}: whole pages of {most}", None),
+    )
 
 
 def _limit(api: Api, listing: ListOperation, requested: int) -> ListingPageSize:

@@ -94,12 +94,12 @@ class AssignmentLessons:
         wanted = self._start + _SECONDS
         row = self._fresh({"startTime": format_request_time(wanted, self._taken[0])})
         shown = row.start if row is not None else None
-        if _is_at(shown, wanted):
-            self._client.record_value(PRECISION, "second", "a time with seconds was shown as sent")
-        elif _is_at(shown, self._start):
-            self._client.record_value(PRECISION, "minute", "the seconds of a time were cut off")
-        else:
-            self._client.record_undetermined(PRECISION, f"a time with seconds is shown as {shown}")
+        self._client.conclude(
+            PRECISION,
+            (_is_at(shown, wanted), "second", "a time with seconds was shown as sent"),
+            (_is_at(shown, self._start), "minute", "the seconds of a time were cut off"),
+            (True, None, f"a time with seconds is shown as {shown}"),
+        )
 
     def _is_finish(self, value: Value) -> bool:
         return any(
@@ -127,11 +127,12 @@ class AssignmentLessons:
         sent = self._post(after)
         rows = self._rows()
         changed = len(rows) == 1 and (rows[0].mandatory if known == MANDATORY else rows[0].start is not None)
-        if changed:
-            self._client.record_value(EXISTING, "update", "a second POST changed the assignment")
-        else:
-            why = sent.reason or ("it was created twice" if len(rows) > 1 else "it had no effect")
-            self._client.record_value(EXISTING, "recreate", f"a second POST did not change the assignment: {why}")
+        why = sent.reason or ("it was created twice" if len(rows) > 1 else "it had no effect")
+        self._client.conclude(
+            EXISTING,
+            (changed, "update", "a second POST changed the assignment"),
+            (True, "recreate", f"a second POST did not change the assignment: {why}"),
+        )
 
     def _clearing(self) -> None:
         """Probe what clears a side of the window, by the confirmed way of changing assignments."""
@@ -145,20 +146,16 @@ class AssignmentLessons:
                 EXISTING, "recreate", "a second POST changes an assignment, but opens no end of its window"
             )
             value = self._client.first_working_value(CLEAR, self._clears)
-        if value is None:
-            self._client.record_undetermined(CLEAR, why)
-        else:
-            self._client.record_value(CLEAR, value, "confirmed by reading back")
+        self._client.conclude(CLEAR, (value is None, None, why), (True, value, "confirmed by reading back"))
 
     def _everyone(self) -> None:
         """Look for the id of everyone among the assignments that there are: a try would reach everybody."""
         id = self._client.project_spec.behaviour(EVERYONE)
-        if self._scratch.list_assignments(self._content, id):
-            self._client.record_value(EVERYONE, id, "the content has an assignment to this id")
-        else:
-            self._client.record_undetermined(
-                EVERYONE, f"the content has no assignment to {id}, and none is made for a try"
-            )
+        self._client.conclude(
+            EVERYONE,
+            (self._scratch.list_assignments(self._content, id), id, "the content has an assignment to this id"),
+            (True, None, f"the content has no assignment to {id}, and none is made for a try"),
+        )
 
     def _clears(self, value: Value) -> bool:
         row = self._fresh(self._with_start())

@@ -97,12 +97,12 @@ class PersonLessons:
         sent = self._send_metadata({key: value for key, value in held.items() if key != first})
         after = self._person.retake(self._client).metadata
         self._person.restore_metadata(self._client)
-        if not sent.accepted:
-            self._client.record_undetermined(MODE, f"metadata without one of its names is refused: {sent.reason}")
-        elif first in after:
-            self._client.record_value(MODE, "merge", "what was omitted was kept")
-        else:
-            self._client.record_value(MODE, "replace", "what was omitted was removed")
+        self._client.conclude(
+            MODE,
+            (not sent.accepted, None, f"metadata without one of its names is refused: {sent.reason}"),
+            (first in after, "merge", "what was omitted was kept"),
+            (True, "replace", "what was omitted was removed"),
+        )
 
     def _send_metadata(self, metadata: Mapping[str, str]) -> WriteResult:
         return self._client.send(
@@ -255,12 +255,13 @@ class PersonLessons:
             )
             return
         other = self._field(field.type)
-        if not self._answers(field) or not self._answers(other):
-            self._client.record_undetermined(OMITTED, "one of the two scratch fields did not take an answer")
-        elif self._answer_to(field):
-            self._client.record_value(OMITTED, "keep", "an omitted answer was kept")
-        else:
-            self._client.record_value(OMITTED, "clear", "an omitted answer was removed")
+        is_answered = self._answers(field) and self._answers(other)
+        self._client.conclude(
+            OMITTED,
+            (not is_answered, None, "one of the two scratch fields did not take an answer"),
+            (is_answered and self._answer_to(field), "keep", "an omitted answer was kept"),
+            (True, "clear", "an omitted answer was removed"),
+        )
 
     def _field(self, type: str) -> FieldRow:
         """Create a hidden scratch field of that type; with two choices if it takes choices."""
