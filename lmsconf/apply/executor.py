@@ -91,7 +91,6 @@ def verify_grant(
 
 Replay = Callable[[], Plan]
 """Plan the changes of the plan again, on the workspace as it is now."""
-_HINT = "Plan again and review it: what is done stays, and the rest is planned again."
 
 
 def refuse_late_deletion(call: Call, replay: Replay, resolver: AmbiguousWriteResolver) -> None:
@@ -102,7 +101,7 @@ def refuse_late_deletion(call: Call, replay: Replay, resolver: AmbiguousWriteRes
         raise StalePlan(
             f"{call.address} is not deleted, because the workspace has changed during this run: "
             + "; ".join(dict.fromkeys(difference.message for difference in differences)),
-            hint=_HINT,
+            hint="Plan again and review it: what is done stays, and the rest is planned again.",
             differences=differences,
         )
 

@@ -214,14 +214,16 @@ def _changed(address: str, then: Change | None, now: Change | None) -> Problem:
 
 def _what_changed(then: Change, now: Change | None) -> str:
     """How the resource changed, in a few words."""
-    if now is None:
-        return "it is already deleted"
-    if then.before is None:
-        return "it did not exist, and now exists"
-    if now.before is None:
-        return "it existed, and no longer exists"
-    keys = _keys(then, now.before)
-    return f"{', '.join(keys)} changed" if keys else "something changed that the plan does not contain"
+    live = None if now is None else now.before
+    keys = _keys(then, live)
+    cases = (
+        (now is None, "it is already deleted"),
+        (then.before is None, "it did not exist, and now exists"),
+        (live is None, "it existed, and no longer exists"),
+        (keys, f"{', '.join(keys)} changed"),
+        (True, "something changed that the plan does not contain"),
+    )
+    return next(text for holds, text in cases if holds)
 
 
 def _keys(then: Change, live: Json) -> list[str]:
