@@ -171,9 +171,8 @@ def _twice(kind: str, listing: ListOperation, rows: ListedRows) -> Iterable[str]
     for row in rows.rows:
         name = normalize_name(str(row.get("name") or "")) if known is None else listed_name(known, row)
         ids[name].append(str(row[listing.id]))
-    for name, same in sorted(ids.items()):
-        if len(same) > 1:
-            yield f"{kind}/{name} is live {len(same)} times: {', '.join(sorted(same))}"
+    twice = ((name, sorted(same)) for name, same in sorted(ids.items()) if len(same) > 1)
+    return (f"{kind}/{name} is live {len(same)} times: {', '.join(same)}" for name, same in twice)
 
 
 def _used(kind: Kind, limit: int, used: int) -> CheckResult:

@@ -74,6 +74,20 @@ def open_journal(path: Path) -> BinaryIO:
     return os.fdopen(descriptor, "rb")
 
 
+def read_journal(path: Path, *, first_line: bool = False, hint: str = "Check its permissions, or delete it.") -> bytes:
+    """Return the content of a journal, or only its first line. Raises LmsconfError, with the hint."""
+    try:
+        with open_journal(path) as file:
+            return file.readline() if first_line else file.read()
+    except OSError as error:
+        raise unreadable_error(path, error, hint) from error
+
+
+def unreadable_error(path: Path, error: OSError, hint: str) -> LmsconfError:
+    """Return the error of a folder or a journal that cannot be read."""
+    return LmsconfError(f"{path} cannot be read: {os_error_message(error)}", hint=hint)
+
+
 def open_private_file(path: Path, *flags: int) -> int:
     """Open a file, created with mode 0600 if missing, and return its descriptor. Raises OSError, also for a symlink."""
     return os.open(path, sum(flags, os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC), 0o600)

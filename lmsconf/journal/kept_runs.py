@@ -21,13 +21,13 @@ from msgspec import Struct
 
 from lmsconf.documents import plan_file, snapshot_file
 from lmsconf.errors import LmsconfError
-from lmsconf.journal.journal_folder import open_journal
+from lmsconf.journal.journal_folder import read_journal
 from lmsconf.journal.journal_reader import read_headers
 from lmsconf.model.canonical_json import sha256_of_bytes
 from lmsconf.model.plan import Plan
 from lmsconf.model.recorded_run import ChainLink, JournalHeader, RecordedRun
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.support.atomic_files import os_error_message, read_text
+from lmsconf.support.atomic_files import read_text
 
 PLAN: Final = "plan"
 BEFORE: Final = "before"
@@ -162,12 +162,7 @@ def _link(own: Sequence[tuple[Path, JournalHeader]], kept: Sequence[Path]) -> Ch
 
 
 def _file_digest(path: Path) -> str:
-    try:
-        with open_journal(path) as file:
-            return sha256_of_bytes(file.read())
-    except OSError as error:
-        hint = "Check its permissions: the next run names it in its own journal."
-        raise LmsconfError(f"{path} cannot be read: {os_error_message(error)}", hint=hint) from error
+    return sha256_of_bytes(read_journal(path, hint="Check its permissions: the next run names it in its own journal."))
 
 
 def _quiet(path: Path, settle: float) -> bool:
