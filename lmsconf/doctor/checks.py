@@ -150,12 +150,13 @@ def _names(reader: Api) -> Iterable[CheckResult]:
     if incomplete:
         hint = "Nothing is created or deleted from such a list."
         yield CheckResult("listings", Health.WARNING, "; ".join(incomplete), hint)
-    if twice:
-        more = f"; and {len(twice) - _LISTED:,} more" if len(twice) > _LISTED else ""
-        hint = "Rename or delete one of each in the product, or pin the right one with `id:`."
-        yield CheckResult("names", Health.WARNING, "; ".join(twice[:_LISTED]) + more, hint)
-    else:
-        yield CheckResult("names", Health.OK, "no duplicate names within a kind")
+    more = f"; and {len(twice) - _LISTED:,} more" if len(twice) > _LISTED else ""
+    hint = "Rename or delete one of each in the product, or pin the right one with `id:`."
+    yield _first_result(
+        "names",
+        (twice, Health.WARNING, "; ".join(twice[:_LISTED]) + more, hint),
+        (True, Health.OK, "no duplicate names within a kind", None),
+    )
 
 
 def _listings() -> dict[str, ListOperation]:
@@ -194,9 +195,11 @@ def _manifests(settings: Settings) -> tuple[set[str], CheckResult]:
         return kinds, CheckResult("manifests", Health.WARNING, problems.problems[0].message, "See: lmsconf validate")
     kinds |= {resource.address.kind for resource in manifests.declared} | {one.address.kind for one in manifests.absent}
     errors = sum(problem.is_error for problem in manifests.problems)
-    if errors:
-        return kinds, CheckResult("manifests", Health.WARNING, f"they have {errors} errors", "See: lmsconf validate")
-    return kinds, CheckResult("manifests", Health.OK, f"{len(manifests.declared)} resources are declared")
+    return kinds, _first_result(
+        "manifests",
+        (errors, Health.WARNING, f"they have {errors} errors", "See: lmsconf validate"),
+        (True, Health.OK, f"{len(manifests.declared)} resources are declared", None),
+    )
 
 
 _CHECK: Final = "token"

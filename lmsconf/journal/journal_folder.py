@@ -10,6 +10,7 @@ import os
 import re
 import stat
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -93,12 +94,16 @@ def open_private_file(path: Path, *flags: int) -> int:
     return os.open(path, sum(flags, os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC), 0o600)
 
 
-def unwritable_error(path: Path, error: OSError) -> LmsconfError:
-    """Return the error of a run that is refused because its files cannot be written."""
-    return LmsconfError(
-        f"{path} cannot be written: {os_error_message(error)}",
-        hint="Each run writes its journal there. Check the permissions of the folder and the free space.",
-    )
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Raise LmsconfError, of a run that is refused because its files cannot be written, in place of an OSError."""
+    try:
+        yield
+    except OSError as error:
+        raise LmsconfError(
+            f"{path} cannot be written: {os_error_message(error)}",
+            hint="Each run writes its journal there. Check the permissions of the folder and the free space.",
+        ) from error
 
 
 def _is_folder(path: Path) -> bool:
@@ -109,24 +114,20 @@ def _is_folder(path: Path) -> bool:
 
 
 def _make(folder: Path) -> None:
-    try:
+    with writing(folder):
         # A symlink planted by another user would put the files where others can read them.
         if folder.is_symlink():
             raise NotADirectoryError(None, _LINK)
         folder.mkdir(mode=_MODE, exist_ok=True)
-    except OSError as error:
-        raise unwritable_error(folder, error) from error
 
 
 def _ignore(path: Path) -> None:
     """Write a `.gitignore` into the folder, so that git ignores it without a rule of the project."""
-    try:
-        # An empty one is what a full disk leaves of it.
+    # An empty one is what a full disk leaves of it.
+    with writing(path):
         if not path.exists() or not path.stat().st_size:
             with os.fdopen(open_private_file(path, os.O_WRONLY), "w", encoding="utf-8") as file:
                 file.write("*\n")
-    except OSError as error:
-        raise unwritable_error(path, error) from error
 
 
 FORMAT: Final = "lmsconf.journal/1"
