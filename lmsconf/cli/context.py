@@ -86,9 +86,8 @@ class CommandContext(Struct, frozen=True):
 
         folder = Path(directory or ".")
         if not folder.is_dir():
-            hint = "Pass the folder that contains lmsconf.yaml."
             wrong = "that is a file" if folder.exists() else "there is no such folder"
-            raise UsageError(f"-C {directory}: {wrong}", hint=hint)
+            raise UsageError(f"-C {directory}: {wrong}", hint="Pass the folder that contains lmsconf.yaml.")
         return cls(folder, workspace, dict(os.environ), named=directory is not None)
 
 

@@ -111,8 +111,13 @@ def redact_problems(problems: Sequence[Problem]) -> list[Problem]:
 def _redacted(problem: Problem) -> Problem:
     from lmsconf.support.redaction import redact_secrets
 
-    hint = None if problem.hint is None else redact_secrets(problem.hint)
-    return mask_if_enabled(replace(problem, message=redact_secrets(problem.message), hint=hint))
+    return mask_if_enabled(
+        replace(
+            problem,
+            message=redact_secrets(problem.message),
+            hint=None if problem.hint is None else redact_secrets(problem.hint),
+        )
+    )
 
 
 def write_stderr(text: str) -> None:

@@ -82,8 +82,10 @@ def select_findings(
             if problem.code == AMBIGUOUS:
                 raise LmsconfError(problem.message, hint=problem.hint)
             near = problem.hint if problem.hint and problem.hint.startswith("Did you mean") else None
-            hint = near or "`lmsconf drift` lists the differences with their addresses."
-            raise LmsconfError(f"{ACCEPT} {pattern.typed}: no difference has this address", hint=hint)
+            raise LmsconfError(
+                f"{ACCEPT} {pattern.typed}: no difference has this address",
+                hint=near or "`lmsconf drift` lists the differences with their addresses.",
+            )
     return [one for one in findings if any(matches_pattern(str(one.address), by.pattern) for by in patterns)]
 
 

@@ -149,8 +149,13 @@ def _limited(
 ) -> ExportedEntry | None:
     """Limit the entry to this workspace if others declare its address; None if this one does, reported as left out."""
     if entry.address in declared.this_workspace:
-        reason = "the manifests have an entry of that name, with another meaning"
-        check.skipped.append(UnexportableRow(address=entry.address, id=entry.id, reason=reason))
+        check.skipped.append(
+            UnexportableRow(
+                address=entry.address,
+                id=entry.id,
+                reason="the manifests have an entry of that name, with another meaning",
+            )
+        )
         return None
     if entry.address not in declared.other_workspaces:
         return entry

@@ -187,8 +187,13 @@ def _why_stopped(wave: Wave, results: Sequence[FleetEntry], max_failures: int) -
 
 
 def _not_attempted(entry: FleetEntry, reason: str) -> FleetEntry:
-    problem = Problem(code=STOPPED, message=f"not applied: {reason}", hint="Apply again once that is corrected.")
-    return replace(entry, exit=ExitCode.PARTIAL, summary={"calls": 0, "done": 0}, problems=(problem,), file=None)
+    return replace(
+        entry,
+        exit=ExitCode.PARTIAL,
+        summary={"calls": 0, "done": 0},
+        problems=(Problem(code=STOPPED, message=f"not applied: {reason}", hint="Apply again once that is corrected."),),
+        file=None,
+    )
 
 
 def describe_waves(waves: Sequence[Wave]) -> Iterator[str]:
