@@ -36,9 +36,8 @@ class _KindOption(click.Option):
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         from lmsconf.export.manifest_files import order_kinds
-        from lmsconf.kinds import all_kinds
 
-        kinds = order_kinds(all_kinds())
+        kinds = order_kinds()
         *sections, last = [kind.section for kind in kinds]
         unusual = " and ".join(kind.section for kind in kinds if kind.is_person)
         self.help = f"Export only this kind: {', '.join(sections)} or {last}. Without it, all but {unusual}."
@@ -90,7 +89,6 @@ def export(
     """
     from lmsconf.export.export import export_snapshot as exported
     from lmsconf.export.manifest_files import parse_rule
-    from lmsconf.kinds import all_kinds
 
     settings = load_context_settings(context)
     target = settings.manifests if folder is None else folder
@@ -103,10 +101,8 @@ def export(
         else:
             snapshot = _loaded(snapshot_file)
         terms = workspace.call_templates
-    rule = None if by is None else parse_rule(by, snapshot, all_kinds())
-    generated = exported(
-        snapshot, all_kinds(), settings.policy, terms, only_kinds=kinds, existing_manifests=existing, by=rule
-    )
+    rule = None if by is None else parse_rule(by, snapshot)
+    generated = exported(snapshot, settings.policy, terms, only_kinds=kinds, existing_manifests=existing, by=rule)
     report_problems(generated.problems)
     paths = _write(settings.root, target, generated.files, "exported-" if existing is not None else "")
     _tell(generated, paths)
