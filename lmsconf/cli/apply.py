@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from lmsconf.apply.events import ApplyProgress
 from lmsconf.apply.replanning import reevaluate_guards
-from lmsconf.apply.safe_apply import ApplyOptions, PlanSource, PreparedPlan, apply_safely
+from lmsconf.apply.safe_apply import ApplyOptions, PreparedPlan, apply_safely
 from lmsconf.cli.command import Command
 from lmsconf.cli.context import CommandContext, pass_context
 from lmsconf.cli.events import CommandEvents
@@ -144,7 +144,8 @@ def apply(
             with progress.phase("Reading") as tell:
                 plan, snapshot = workspace.plan_and_snapshot(manifests, policy, tell)
         command = apply_command_line(settings, only, excluded, additive, planfile)
-        return PreparedPlan(plan=replace(plan, command=command), manifests=manifests, snapshot=snapshot)
+        plan, is_saved = replace(plan, command=command), planfile is not None
+        return PreparedPlan(plan=plan, manifests=manifests, snapshot=snapshot, saved=is_saved)
 
     screen = ApplyScreen(output, events, shows_plan=planfile is None)
     options = ApplyOptions(
@@ -157,9 +158,8 @@ def apply(
         max_rate=max_rate,
         on_call=on_request(events),
     )
-    source = PlanSource(get=prepare, saved=planfile is not None)
     with options.interrupts.installed():
-        report, journalled = apply_safely(settings, source, options, screen)
+        report, journalled = apply_safely(settings, prepare, options, screen)
         events.applied(report)
         return write_report(output, report, journalled=journalled, was_asked=asks)
 

@@ -306,9 +306,9 @@ def apply_plan(settings: Settings, plan: Plan, options: ApplyOptions) -> tuple[A
     """Apply a saved plan; return the report, and how many of its calls were carried out."""
 
     def prepare(workspace: WorkspaceReader, progress: ApplyProgress) -> PreparedPlan:
-        return PreparedPlan(plan=reevaluate_guards(workspace, plan, ()))
+        return PreparedPlan(plan=reevaluate_guards(workspace, plan, ()), saved=True)
 
-    report, _ = apply_safely(settings, PlanSource(get=prepare, saved=True), options, ApplyProgress())
+    report, _ = apply_safely(settings, prepare, options, ApplyProgress())
     return report, report.count(CallStatus.DONE)
 
 
@@ -342,10 +342,9 @@ def apply_again(
         rest = plan_what_is_left(workspace, guarded)
         refuse_blocked(guarded)  # what is left is planned without the lists of `guards.protect`
         left = len(rest.calls)
-        return PreparedPlan(plan=rest)
+        return PreparedPlan(plan=rest, saved=False)
 
-    source = PlanSource(get=prepare, saved=False)
-    report = _once_unlocked(settings, source, replace(options, digest=None))
+    report = _once_unlocked(settings, prepare, replace(options, digest=None))
     return replace(report, plan_digest=digest), len(plan.calls) - left + report.count(CallStatus.DONE)
 
 
