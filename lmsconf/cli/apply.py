@@ -58,7 +58,8 @@ from lmsconf.model.snapshot import Snapshot
 from lmsconf.render import APPLY_VIEWS
 from lmsconf.render.apply_report import apply_summary, verification_result
 from lmsconf.render.plan_wording import workspace_line
-from lmsconf.render.text import apply_text, plan_text
+from lmsconf.render.report_texts import apply_text
+from lmsconf.render.text import plan_text
 
 if TYPE_CHECKING:
     from lmsconf.workspace.reader import WorkspaceReader

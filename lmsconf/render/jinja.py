@@ -34,6 +34,7 @@ from lmsconf.render import (
     fleet_report,
     plan_wording,
     resource_wording,
+    text,
 )
 from lmsconf.render.escape import (
     escape_html,
@@ -131,7 +132,7 @@ def xml_environment() -> Environment:
 def text_environment() -> Environment:
     """Return an environment in which a value is in one line; a whole line is escaped once it is put together."""
     made = _environment(escape_invisible, trim_blocks=True, lstrip_blocks=True)
-    made.globals["names"] = names
+    made.globals |= {"names": names, "text": text}
     made.filters["json"] = lambda value: _escaped(json.dumps(value))
     return made
 

@@ -13,8 +13,8 @@ from lmsconf.model.time_formats import format_utc
 from lmsconf.render.apply_report import describe_call
 from lmsconf.render.escape import escape_terminal
 from lmsconf.render.jinja import terminal_text
+from lmsconf.render.report_texts import table_lines
 from lmsconf.render.resource_wording import count_noun
-from lmsconf.render.text import table_lines
 
 FORMAT: Final = "lmsconf.runs/1"
 _COUNTED: Final = {
