@@ -27,6 +27,8 @@ from lmsconf.render import (
     PLAN_PROBLEMS_VIEWS,
     PLAN_VIEWS,
     PROBLEMS_VIEWS,
+    RUN_VIEWS,
+    RUNS_VIEWS,
     SNAPSHOT_VIEWS,
     Views,
 )
@@ -104,7 +106,6 @@ def runs(context: CommandContext, *, run: str | None, output: Output) -> ExitCod
     result is not known.
     """
     from lmsconf.journal.journal_reader import find_run, read_runs
-    from lmsconf.render.recorded_runs import RUN_VIEWS, RUNS_VIEWS
 
     root = context.project
     if run is not None:

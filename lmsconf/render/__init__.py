@@ -47,3 +47,5 @@ PROBLEMS_VIEWS = _views(
     sarif="code_review",
     codequality="code_review",
 )
+RUN_VIEWS = _views("run", text="report_texts", json="json")
+RUNS_VIEWS = _views("runs", text="report_texts", json="json")
