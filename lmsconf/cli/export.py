@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -187,11 +188,9 @@ def _create_folder(folder: Path) -> None:
 
 def _unused(target: Path, stem: str) -> Path:
     """Return an unused path for the name, numbered from 2 if it exists."""
-    path, number = target / f"{stem}.yaml", 1
-    while path.exists() or path.is_symlink():
-        number += 1
-        path = target / f"{stem}-{number}.yaml"
-    return path
+    stems = chain([stem], (f"{stem}-{number}" for number in count(2)))
+    paths = (target / f"{name}.yaml" for name in stems)
+    return next(path for path in paths if not (path.exists() or path.is_symlink()))
 
 
 def _tell(generated: ExportResult, paths: Sequence[Path]) -> None:

@@ -42,7 +42,7 @@ def drift_text(drift: DriftReport) -> str:
 def fleet_text(report: FleetReport) -> str:
     """Render the results of a fleet: failures, people, what is alike, then each workspace.
 
-    Workspaces that fail alike, and those that the same guards stop, are told together.
+    Workspaces that fail alike, and those that the same guards stop, are listed together.
     """
     entries = report.index.entries
     failures, blocked = group_failures(entries), group_blocked(entries)
