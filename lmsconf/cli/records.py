@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, date, datetime
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING
 
 import click
 from msgspec.structs import replace
@@ -21,6 +20,7 @@ from lmsconf.documents import plan_file, report_file, reports, snapshot_file
 from lmsconf.documents.document import parse_document
 from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound, UsageError
 from lmsconf.model.plan import Plan
+from lmsconf.model.recorded_run import RecordedRun
 from lmsconf.render import (
     APPLY_VIEWS,
     PLAN_EXTRACTS,
@@ -32,9 +32,6 @@ from lmsconf.render import (
     SNAPSHOT_VIEWS,
     Views,
 )
-
-if TYPE_CHECKING:
-    from lmsconf.model.recorded_run import RecordedRun
 
 
 @click.command(cls=Command)

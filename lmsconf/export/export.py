@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.errors import LmsconfError, Problem, Severity
-from lmsconf.export.manifest_files import entries_of, order_kinds, render_files, unexportable_line
+from lmsconf.export.manifest_files import (
+    TeamRule,
+    entries_of,
+    live_entries,
+    order_kinds,
+    render_files,
+    split_by_team,
+    teams_of,
+    unexportable_line,
+)
 from lmsconf.export.verify_empty_plan import EmptyPlanCheck, deletes_undeclared
 from lmsconf.kinds import all_kinds
 from lmsconf.kinds.export import unread_value_notes
@@ -27,10 +35,6 @@ from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.context import PlanContext
 from lmsconf.planner.manifest_entries import ExportedEntry, LiveNames, UnexportableRow
 from lmsconf.planner.plan import make_plan
-
-if TYPE_CHECKING:
-    from lmsconf.export.manifest_files import TeamRule
-
 
 _A_PART = "A partial export could be mistaken for a complete one. Try again, or select other kinds with --kind."
 _UNMANAGED = "It stays as it is, unmanaged."
@@ -123,8 +127,6 @@ def _files(
     workspace = live.snapshot.workspace
     if by is None:
         return render_files(entries, skipped, workspace)
-    from lmsconf.export.manifest_files import live_entries, split_by_team, teams_of
-
     teams = teams_of(by, live_entries(live))
     return {
         f"{folder}/{section}".lstrip("/"): text
