@@ -319,7 +319,7 @@ def _time(spec: ApiSpec, name_in_errors: str, name: str, value: object) -> Mappi
 def _renamed(spec: ApiSpec, operation: str, value: object, *, inward: bool) -> object:
     """Translate the id of the group of all users, from wire to canonical if `inward`."""
     everyone_id = spec.behaviour(_EVERYONE)
-    if everyone_id == EVERYONE or _EVERYONE not in spec.dialect_keys(operation):
+    if everyone_id == EVERYONE or _EVERYONE not in spec[operation].dialect_keys:
         return value
     return _replaced(value, *((everyone_id, EVERYONE) if inward else (EVERYONE, everyone_id)))
 

@@ -215,9 +215,14 @@ def _rows(context: RequestContext, field: str, type: str, value: Json) -> Sequen
         if clearing in ("omit", "refused") or value != _cleared(clearing, type, form):
             raise bad_request(f"{json.dumps(value)} does not clear custom field {field!r}")
         return []
-    if type == "TEXT":
-        return [("", _text(field, form, value))]
-    choices = list(dict.fromkeys(_picked_choices(field, form, value)))
+    given = _given(form, _TEXT_KEYS if type == _TEXT else _CHOICE_KEYS, value)
+    if type == _TEXT:
+        if given is None or len(given) != 1:
+            raise bad_request(f"custom field {field!r} takes a text, written as {form}")
+        return [("", given[0])]
+    if given is None:
+        raise bad_request(f"the answer to custom field {field!r} must be written as {form}")
+    choices = list(dict.fromkeys(given))
     if type == "CHOICE" and len(choices) > 1:
         raise bad_request(f"custom field {field!r} takes one choice")
     column = "name" if form.startswith("name") else "id"
@@ -263,24 +268,14 @@ def _hyphenated(type: str) -> str:
     return type.lower().replace("_", "-")
 
 
-def _text(field: str, form: str, value: Json) -> str:
-    """The text of an answer. Raises Refusal (400) for another form."""
-    text = _inside(value, _TEXT_KEYS[form]) if form in _TEXT_KEYS else value
-    if form == "list":
-        text = value[0] if isinstance(value, list) and len(value) == 1 else None
-    if not isinstance(text, str):
-        raise bad_request(f"custom field {field!r} takes a text, written as {form}")
-    return text
-
-
-def _picked_choices(field: str, form: str, value: Json) -> list[str]:
-    """The ids or names of the choices of an answer. Raises Refusal (400) for another form."""
-    held = _inside(value, _CHOICE_KEYS[form]) if form in _CHOICE_KEYS else value
+def _given(form: str, keys: Mapping[str, str], value: Json) -> list[str] | None:
+    """The texts of an answer in that form, or the ids or names of its choices; None for another form."""
+    held = _inside(value, keys[form]) if form in keys else value
     found: Json = held if form in _LIST_FORMS else [held]
     if form == "list-of-objects" and isinstance(found, list):
         found = [_inside(one, "choiceId") for one in found]
     if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
-        raise bad_request(f"the answer to custom field {field!r} must be written as {form}")
+        return None
     return [str(one) for one in found]
 
 
