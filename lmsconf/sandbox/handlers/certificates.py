@@ -116,9 +116,8 @@ def _content(context: RequestContext, request: Request) -> str:
 
 def _issue(context: RequestContext, person: str, content: str, issued: int, expires_at: int | None) -> None:
     """Create the certificate; replaces an existing one."""
-    context.repository.execute("DELETE FROM certificates WHERE person = ? AND content = ?", person, content)
     context.repository.execute(
-        "INSERT INTO certificates (id, person, content, issued, expires_at, notify, attachments) "
+        "INSERT OR REPLACE INTO certificates (id, person, content, issued, expires_at, notify, attachments) "
         "VALUES (?, ?, ?, ?, ?, FALSE, '[]')",
         *(context.repository.new_id("cert"), person, content, issued, expires_at),
     )

@@ -79,10 +79,11 @@ def list_meetups(context: RequestContext, request: Request) -> Entry:
 USER: Final = "USER"
 EVERYONE: Final = "EVERYONE"
 _DELETE: Final = "DELETE FROM targets WHERE content = ? AND coalesce(type, kind) = ? AND audience = ?"
-_INSERT: Final = """
-    INSERT OR IGNORE INTO targets
-        (content, kind, audience, mandatory, start, finish, created_at, updated_at, type)
+_ASSIGN: Final = """
+    INSERT INTO targets (content, kind, audience, mandatory, start, finish, created_at, updated_at, type)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, (SELECT type FROM targets WHERE kind = ? AND type IS NOT NULL LIMIT 1))
+    ON CONFLICT (content, kind, audience) DO UPDATE SET mandatory = excluded.mandatory, start = excluded.start,
+        finish = excluded.finish, updated_at = excluded.updated_at WHERE ?
 """
 """A new target has the type of those of its kind that a snapshot had."""
 _TARGETS: Final = f"""
@@ -151,18 +152,7 @@ def assign_content(
 ) -> None:
     """Store a whole assignment. Raises Refusal (409) if it exists and `replace` is false."""
     now = repository.now()
-    renewed = repository.execute(
-        "UPDATE targets SET mandatory = ?, start = ?, finish = ?, updated_at = ? "
-        "WHERE content = ? AND kind = ? AND audience = ? AND ?",
-        *value,
-        now,
-        content,
-        *audience,
-        replace,
-    )
-    if renewed:
-        return
-    if not repository.execute(_INSERT, content, *audience, *value, now, now, audience[0]):
+    if not repository.execute(_ASSIGN, content, *audience, *value, now, now, audience[0], replace):
         raise conflict("the content is assigned to this audience already: delete the target first")
 
 

@@ -31,6 +31,16 @@ _SHOWN: Final = f"""
     )), 'description', description, 'isHidden', {json_flag("hidden")}, 'isLocked', {json_flag("locked")},
     'isOptional', {json_flag("optional")}) FROM fields
 """  # noqa: S608  names of ours
+_RENUMBER: Final = """
+    UPDATE {table} SET position = (
+        SELECT count(*) FROM conditions c WHERE c.grp = {table}.grp AND c.position < {table}.position
+    ) WHERE grp IN (SELECT value FROM json_each(?))
+"""
+"""Number the conditions of groups from 0 without gaps, as membership queries expect."""
+_WRITE_CHOICE: Final = """
+    INSERT INTO choices (id, field, position, name) VALUES (?, ?, ?, ?)
+    ON CONFLICT (id) DO UPDATE SET position = excluded.position, name = excluded.name
+"""
 _Choice = tuple[str | None, str]  # id, None for a new choice; name
 
 
@@ -87,17 +97,8 @@ def delete(context: RequestContext, request: Request) -> None:
     for table in ("choices", "answers", "conditions", "condition_choices"):
         context.repository.execute(f"DELETE FROM {table} WHERE field = ?", field)  # noqa: S608  names of ours, values apart
     context.repository.execute("DELETE FROM fields WHERE id = ?", field)
-    for group in groups:
-        _renumber_conditions(context, group)
-
-
-def _renumber_conditions(context: RequestContext, group: str) -> None:
-    """Renumber a group's remaining conditions from 0 without gaps, as membership queries expect."""
-    left = context.repository.rows("SELECT position FROM conditions WHERE grp = ? ORDER BY position", group)
-    for place, (position,) in enumerate(left):
-        for table in ("conditions", "condition_choices"):
-            step = f"UPDATE {table} SET position = ? WHERE grp = ? AND position = ?"  # noqa: S608  the names are ours
-            context.repository.execute(step, place, group, position)
+    for table in ("condition_choices", "conditions"):  # the positions of choices follow from those of conditions
+        context.repository.execute(_RENUMBER.format(table=table), encode_ids(groups))
 
 
 def _type(context: RequestContext, field: str) -> str:
@@ -153,11 +154,8 @@ def _drop_choices(context: RequestContext, field: str, removed: list[str]) -> No
 def _write_choices(context: RequestContext, field: str, choices: list[_Choice]) -> None:
     """Store the choices in the given order, with ids for new ones."""
     for position, (id, name) in enumerate(choices):
-        if id is None:
-            values = (context.repository.new_id("ch"), field, position, name)
-            context.repository.execute("INSERT INTO choices (id, field, position, name) VALUES (?, ?, ?, ?)", *values)
-        else:
-            context.repository.execute("UPDATE choices SET position = ?, name = ? WHERE id = ?", position, name, id)
+        made = context.repository.new_id("ch") if id is None else id
+        context.repository.execute(_WRITE_CHOICE, made, field, position, name)
 
 
 def _details(request: Request) -> tuple[Value, ...]:
