@@ -115,13 +115,12 @@ class PersonLessons:
         Raises ScratchObjectNotCreated if no answer can be given.
         """
         free = MOST_FIELDS - len(self._scratch.list_rows(CUSTOM_FIELDS))
-        problem = "the person's answers have an unknown format" if self._person.answers is None else None
-        if free < 1:
-            problem = f"no field is free: {MOST_FIELDS} of {MOST_FIELDS} are used"
         if not self._scratch.are_gone(CUSTOM_FIELDS):
-            problem = reason_of_leftover(CUSTOM_FIELDS)
-        if problem is not None:
-            raise ScratchObjectNotCreated(problem)
+            raise ScratchObjectNotCreated(reason_of_leftover(CUSTOM_FIELDS))
+        if free < 1:
+            raise ScratchObjectNotCreated(f"no field is free: {MOST_FIELDS} of {MOST_FIELDS} are used")
+        if self._person.answers is None:
+            raise ScratchObjectNotCreated("the person's answers have an unknown format")
         # Existing answers are in every body, so that a type that they have costs no further combinations.
         first, *others = sorted(_TYPES, key=lambda type: type not in self._person.answered_types)
         if not (self._can_repeat() and self._learn_first(self._field(first))):
