@@ -135,7 +135,7 @@ def chain_heads(root: Path) -> list[ChainHead]:
 
 def _in_order(root: Path, url: str | None = None) -> list[tuple[Path, JournalHeader]]:
     """Return journals, oldest first: the number comes before the name, as the clock in it may have been set back."""
-    return sorted([*read_headers(root, url)][::-1], key=lambda one: _number(one[1]))
+    return sorted(read_headers(root, url), key=lambda one: _number(one[1]), reverse=True)[::-1]
 
 
 def delete_run(journal: Path) -> None:
