@@ -209,8 +209,9 @@ def _send_calls(
             width=workspace.parallelism,
             tell=end,
             begin=begin,
-            stop_waiting=executor.stop_waiting,
+            stop_waiting=resolver.stop_waiting.set,
             weight=first_calls.weight,
+            is_first=first_calls.is_first,
             interrupts=interrupts,
         )
         if run.is_abandoned:
