@@ -238,7 +238,7 @@ def replay(
     if snapshot is None:
         with phase(_VERIFYING) as progress:
             snapshot = _read_touched(workspace, plan, manifests, policy, progress)
-    return make_plan(all_kinds(), manifests, snapshot, policy, workspace.call_templates, created_at=workspace.now())
+    return workspace.draft(manifests, snapshot, policy).plan
 
 
 def read_resource(workspace: WorkspaceReader, plan: Plan, address: Address) -> Snapshot:
