@@ -135,10 +135,8 @@ class Connection:
 
             self._sandbox = Sandbox(chosen.database or ":memory:", spec=self.spec, seed=chosen.seed)
             self._token = "sandbox"  # noqa: S105  # the embedded workspace keeps no secret
-        elif chosen.token is None:
-            self._token = ""
         else:
-            self._token = chosen.token.secret().reveal()
+            self._token = "" if chosen.token is None else chosen.token.secret().reveal()
 
     def _client(self) -> Client:
         """Return the client of all pools."""

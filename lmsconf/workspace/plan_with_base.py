@@ -140,11 +140,8 @@ def find_orphaned_resources(
 def _absent_line(kind: Kind, declared: DesiredResource[Any], workspace: str) -> str:
     """Return the `absent` section that deletes one resource in a workspace, such as `absent: {groups: [Sales]}`."""
     id = declared.pin(workspace)
-    entry: Json
-    if kind.name == CONTENT_TARGET:
-        entry = absent_assignment_entry(declared.spec, workspace)
-    else:
-        entry = declared.address.name if id is None else {kind.name_key: declared.address.name, "id": id}
+    named: Json = declared.address.name if id is None else {kind.name_key: declared.address.name, "id": id}
+    entry = absent_assignment_entry(declared.spec, workspace) if kind.name == CONTENT_TARGET else named
     return f"absent: {format_inline({kind.section: [entry]})}"
 
 
