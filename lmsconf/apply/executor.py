@@ -233,8 +233,9 @@ class CallExecutor:
             except Unauthorized as unauthorized:
                 return unauthorized
             return refused.restated(ResourceInUse, REFUSED_IN_USE[call.operation])
-        hint = "This token can read but has no permission for this call. Use one that has."
-        return refused.restated(Unauthorized, hint)
+        return refused.restated(
+            Unauthorized, "This token can read but has no permission for this call. Use one that has."
+        )
 
 
 def _usable(call: Call, learnt: Learnt) -> Learnt:

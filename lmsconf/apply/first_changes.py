@@ -160,8 +160,11 @@ class ComparedList:
             self._client.send(self.sent.call.method, self.sent.path, body=body, operation=self.sent.call.operation)
             left = self._before - self._polled(self._before)
         except ApiError as error:
-            why = f"the call was accepted, but the list could not be read after it: {error.message}"
-            raise WriteOutcomeUnknown(why, hint=error.hint, operation=self.sent.call.operation) from error
+            raise WriteOutcomeUnknown(
+                f"the call was accepted, but the list could not be read after it: {error.message}",
+                hint=error.hint,
+                operation=self.sent.call.operation,
+            ) from error
         people = "1 person who was" if len(missing) == 1 else f"{len(missing)} people who were"
         back = f"{len(missing - left)} of them put back" if left else "put back again"
         raise WrongAssumption(
@@ -247,8 +250,10 @@ class ComparedAnswers:
             return
         forms, left = self._give_back({**after, **lost}, lost)
         back = f"{len(lost) - left} of them given back" if left else "given back again"
-        message = f"{ANSWERS} cleared {_number(len(lost))} that the call does not name, {back}"
-        raise WrongAssumption(message, values={OMITTED: "clear", **forms})
+        raise WrongAssumption(
+            f"{ANSWERS} cleared {_number(len(lost))} that the call does not name, {back}",
+            values={OMITTED: "clear", **forms},
+        )
 
     def _give_back(self, whole: _Answers, lost: _Answers) -> tuple[Mapping[str, Value], int]:
         """Send all answers of the person, in other forms if those assumed are refused.

@@ -118,8 +118,10 @@ def open_twin(snapshot: Snapshot, settings: Settings, at: str) -> Iterator[Twin]
     what it does not hold.
     """
     if snapshot.redaction is not None:
-        hint = "Save one without --redact, or rehearse on the workspace itself, without --snapshot."
-        raise CannotRehearse(f"the plan cannot be rehearsed: {REDACTED}", hint=hint)
+        raise CannotRehearse(
+            f"the plan cannot be rehearsed: {REDACTED}",
+            hint="Save one without --redact, or rehearse on the workspace itself, without --snapshot.",
+        )
     clock = RehearsalClock(at)
     service = Sandbox(
         spec=ApiSpec(_service_dialect(snapshot, settings), settings.dialect_at),

@@ -72,8 +72,10 @@ def _verified(run: RecordedRun, part: str, noun: str, recorded: str | None, why_
     if recorded is None:
         raise LmsconfError(f"the journal of the run {run.name} does not record which {noun} it had", hint=why_missing)
     if sha256_of_bytes(text.encode()) != recorded:
-        hint = "It was changed or replaced since. Restore both from a backup."
-        raise LmsconfError(f"{path} is not the {noun} that the journal of the run records", hint=hint)
+        raise LmsconfError(
+            f"{path} is not the {noun} that the journal of the run records",
+            hint="It was changed or replaced since. Restore both from a backup.",
+        )
     return text
 
 

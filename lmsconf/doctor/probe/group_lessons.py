@@ -134,8 +134,10 @@ def _learn_managed_groups(client: TrialClient, group: str, candidates: Sequence[
         return
     person = next((one.id for one in candidates if one.grant or (one.is_able is False and _is_free(client, one))), None)
     if person is None:
-        why = "it needs somebody who has no rights, manages no group and has no archive date; name somebody else"
-        client.record_undetermined(MANAGED_GROUPS, why)
+        client.record_undetermined(
+            MANAGED_GROUPS,
+            "it needs somebody who has no rights, manages no group and has no archive date; name somebody else",
+        )
         return
     client.send("user-access.make-manager", path={"userId": person, "endow": "true"})
     is_added = _adds(client, MANAGERS, group, person, client.spec.behaviour(MANAGERS))

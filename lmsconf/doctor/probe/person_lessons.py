@@ -145,8 +145,9 @@ class PersonLessons:
         forms = [VALUES[type] for type in self._person.answered_types]
         if not forms or any(map(self._repeats, self._repetitions((WRAPPER, *forms)))):
             return True
-        why = f"the person's answers are refused in every form: {self._client.last}"
-        self._client.record_undetermined(WRAPPER, why)
+        self._client.record_undetermined(
+            WRAPPER, f"the person's answers are refused in every form: {self._client.last}"
+        )
         return False
 
     def _repetitions(self, keys: Sequence[str]) -> Iterator[dict[str, Value]]:
