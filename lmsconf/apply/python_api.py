@@ -96,9 +96,9 @@ class Project(Struct, frozen=True):
         policy = replace(policy, effects=effects, people=people)
         manifests = self._manifests()
         with self._reader() as reader:
-            before = None
-            if base is not None:
-                before = load_base(base, self.settings, policy, self.environ, trusted=trust_project)
+            before = (
+                None if base is None else load_base(base, self.settings, policy, self.environ, trusted=trust_project)
+            )
             if rehearse:
                 from lmsconf.apply.rehearse import rehearsed_plan
 
@@ -162,9 +162,11 @@ class Project(Struct, frozen=True):
         """
         manifests = self._manifests()
         policy = self.settings.policy
-        before = None
-        if base is not None:
-            before = load_base(base, self.settings, policy, self.environ, trusted=trust_project, with_older=False)
+        before = (
+            None
+            if base is None
+            else load_base(base, self.settings, policy, self.environ, trusted=trust_project, with_older=False)
+        )
         with self._reader() as reader:
             return reader.drift(
                 manifests, base=before, count_unmanaged=count_unmanaged, reads_all=coverage, progress=progress
