@@ -14,7 +14,7 @@ from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
 from types import ModuleType
-from typing import Final
+from typing import Final, cast
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, UndefinedError
 from jinja2.environment import TemplateModule
@@ -24,6 +24,7 @@ from markupsafe import Markup
 from lmsconf.documents.plan_file import request_body_json
 from lmsconf.kinds.shared import kind_names
 from lmsconf.model import blockers, names
+from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import escape_invisible
 from lmsconf.render import (
     apply_report,
@@ -77,6 +78,11 @@ def markdown_macro(template: str, macro: str, /, *values: object, **options: obj
     """Return what a macro of a Markdown template makes of values, without more than one blank line in a row."""
     text = getattr(_macros(template), macro)(*values, **options)
     return _escaped(_BLANK_LINES.sub("\n\n", text))
+
+
+def json_document(template: str, /, **values: object) -> Json:
+    """Return the document that a template of JSON makes of values."""
+    return cast("Json", json.loads(text_environment().get_template(template).render(**values)))
 
 
 def json_macro(template: str, macro: str, value: object) -> str:
