@@ -80,9 +80,14 @@ def markdown_macro(template: str, macro: str, /, *values: object, **options: obj
     return _escaped(_BLANK_LINES.sub("\n\n", text))
 
 
+def template_text(template: str, /, **values: object) -> str:
+    """Return the text of a template, each of whose values is in one line."""
+    return text_environment().get_template(template).render(**values)
+
+
 def json_document(template: str, /, **values: object) -> Json:
     """Return the document that a template of JSON makes of values."""
-    return cast("Json", json.loads(text_environment().get_template(template).render(**values)))
+    return cast("Json", json.loads(template_text(template, **values)))
 
 
 def json_macro(template: str, macro: str, value: object) -> str:
@@ -97,8 +102,7 @@ def xml_macro(template: str, macro: str, /, *values: object) -> str:
 
 def terminal_text(template: str, /, **values: object) -> str:
     """Return the text of a template for a terminal, with each line escaped, and at most one blank line in a row."""
-    text = text_environment().get_template(template).render(**values)
-    lines = _BLANK_LINES.sub("\n\n", text.strip("\n")).split("\n")
+    lines = _BLANK_LINES.sub("\n\n", template_text(template, **values).strip("\n")).split("\n")
     return "".join(f"{escape_terminal(line)}\n" for line in lines)
 
 
