@@ -50,7 +50,7 @@ from lmsconf.model.plan import Plan
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.plan import calls_by_key
 from lmsconf.support.interrupts import Interrupts
-from lmsconf.workspace.project_manifests import load_manifests, refuse_errors
+from lmsconf.workspace.project_manifests import error_free, load_manifests
 from lmsconf.workspace.reader import WorkspaceReader
 
 Verify = Callable[[RunResult, AmbiguousWriteResolver], VerificationResult]
@@ -281,8 +281,7 @@ def _manifests_of(
 ) -> tuple[Manifests | None, str | None]:
     """Return the manifests that a plan was made from if they are available; otherwise the reason why not."""
     try:
-        manifests = made_from or load_manifests(workspace.settings)
-        refuse_errors(manifests)
+        manifests = error_free(made_from or load_manifests(workspace.settings))
     except LmsconfError:
         return None, NO_MANIFESTS
     return (manifests, None) if manifests.digest == plan.manifests_digest else (None, OTHER_MANIFESTS)

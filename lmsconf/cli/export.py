@@ -140,7 +140,7 @@ def _existing(settings: Settings, target: Path, into: bool) -> Manifests | None:
     from msgspec.structs import replace
 
     from lmsconf.manifest.file_set import ManifestFileReader, find_manifests
-    from lmsconf.workspace.project_manifests import load_manifests, refuse_errors
+    from lmsconf.workspace.project_manifests import error_free, load_manifests
 
     inside = target.resolve().is_relative_to(settings.manifests.resolve())
     base = settings.manifests if inside else target
@@ -151,9 +151,7 @@ def _existing(settings: Settings, target: Path, into: bool) -> Manifests | None:
             f"{base} already has manifests",
             hint="Pass --into to add what they do not declare yet, or name another folder.",
         )
-    manifests = load_manifests(settings if inside else replace(settings, root=base, manifests=base))
-    refuse_errors(manifests)
-    return manifests
+    return error_free(load_manifests(settings if inside else replace(settings, root=base, manifests=base)))
 
 
 def _write(root: Path, target: Path, files: Mapping[str, str], prefix: str) -> list[Path]:
