@@ -261,8 +261,8 @@ def test_ids_are_waited_for_until_the_time_is_over() -> None:
     """What is found is given at once; what never comes is nothing, after the whole time."""
     scene = LookupScript([EMPTY])
     found: list[dict[Ref, str]] = [{}, {}, {NEW: "7"}]
-    assert scene.resolver.poll_for_ids(lambda: found.pop(0)) == {NEW: "7"}
+    assert scene.resolver.poll(lambda: found.pop(0), bool, is_lost=True) == {NEW: "7"}
     assert scene.time == 0.75
     scene = LookupScript([EMPTY])
-    assert scene.resolver.poll_for_ids(dict) == {}
+    assert scene.resolver.poll(dict, bool, is_lost=True) == {}
     assert scene.time == 30.0

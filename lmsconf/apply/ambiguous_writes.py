@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from enum import Enum
+from functools import partial
 from threading import Event
-from typing import Final
+from typing import Final, TypeVar
 
 from msgspec import Struct, field
 
@@ -36,6 +37,7 @@ from lmsconf.workspace.reader import WaitClock
 
 Look = Callable[[Address], Plan]
 """Re-plan one resource towards the state that the run wants. Raises LmsconfError when it cannot be planned."""
+Seen = TypeVar("Seen")
 LIVE_TWICE: Final = "identity/live-twice"
 _FIRST_PAUSE: Final = 0.25
 _LONGEST_PAUSE: Final = 5.0
@@ -107,8 +109,8 @@ class AmbiguousWriteResolver(Struct, frozen=True, kw_only=True):
     def is_done(self, sent: IssuedRequest, ids: Learnt) -> bool:
         """Return whether a fresh plan of the resource shows that a call that was refused has nothing left to do."""
         # A plan cannot be made while this run deletes what it reads.
-        seen = (self._status_now(sent, ids) for _ in self.poll_visibility())
-        return next((status for status in seen if status is not WriteStatus.UNKNOWN), None) is WriteStatus.DONE
+        now = self.poll(partial(self._status_now, sent, ids), lambda status: status is not WriteStatus.UNKNOWN)
+        return now is WriteStatus.DONE
 
     def shown(self, sent: IssuedRequest, ids: Learnt) -> Plan | None:
         """Return a fresh plan of the resource, the first without the call, or the last; None if none can be made."""
@@ -124,25 +126,21 @@ class AmbiguousWriteResolver(Struct, frozen=True, kw_only=True):
         """Yield for each check of an acknowledged write, until the time is over in which it may not be visible yet."""
         return self._poll_times(self.patience)
 
-    def poll_lost(self) -> Iterator[None]:
-        """Yield for each check of a write without a response, until the time is over in which it may still arrive."""
-        return self._poll_times(self.seconds)
+    def poll(self, read: Callable[[], Seen], is_enough: Callable[[Seen], bool], *, is_lost: bool = False) -> Seen:
+        """Read until what is read is enough, or the time is over; return what was read last.
 
-    def poll_for_ids(self, find: Callable[[], Learnt]) -> Learnt:
-        """Call `find` until it returns ids, and return them; empty when the time is over."""
-        for _ in self._poll_times(self.seconds):
-            if learnt := find():
-                return learnt
-        return {}
+        is_lost: the write has no response, so the time is that in which it may still arrive.
+        """
+        for _ in self._poll_times(self.seconds if is_lost else self.patience):
+            seen = read()
+            if is_enough(seen):
+                break
+        return seen
 
     def _poll_status(self, sent: IssuedRequest, ids: Learnt) -> WriteStatus:
         """Poll the status of a call until it can be acted upon, or until the time is over."""
-        status = WriteStatus.UNKNOWN
-        for _ in self._poll_times(self.seconds):
-            status = self._status_now(sent, ids)
-            if status is WriteStatus.DONE or (status is WriteStatus.MISSING and not sent.call.creates):
-                break
-        return status
+        conclusive = {WriteStatus.DONE} if sent.call.creates else {WriteStatus.DONE, WriteStatus.MISSING}
+        return self.poll(partial(self._status_now, sent, ids), lambda status: status in conclusive, is_lost=True)
 
     def _poll_times(self, seconds: float) -> Iterator[None]:
         """Yield at once, then at exponentially growing intervals until the time is over."""

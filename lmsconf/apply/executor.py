@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from functools import partial
+from operator import not_
 from typing import TYPE_CHECKING, Final
 
 from lmsconf.api.spec import path_segment_problem
@@ -27,6 +29,7 @@ from lmsconf.errors import (
     WriteOutcomeUnknown,
     shorten,
 )
+from lmsconf.kinds.content_target.steps import ON_EXISTING
 from lmsconf.kinds.custom_field.parse import is_migrated
 from lmsconf.kinds.custom_field.steps import REFUSED_IN_USE, choices_created_by, ids_of_field
 from lmsconf.kinds.grant_verification import (
@@ -37,7 +40,7 @@ from lmsconf.kinds.grant_verification import (
     revokes_access,
 )
 from lmsconf.kinds.shared.call_placeholders import fill_refs_in_body, fill_refs_in_path
-from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD
+from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD
 from lmsconf.model.address import Ref, text_of_id
 from lmsconf.model.api import ListOperation
 from lmsconf.model.calls import Call, is_creation
@@ -76,40 +79,26 @@ def verify_grant(
     """Poll until every id that the call grants is visible. Raises NoEffect when the time for that is over."""
     call = SentCall(sent.path_values(client.spec), sent.body)
     granted = frozenset(check.granted(call))
-    missing = granted
-    for _ in resolver.poll_visibility():
-        missing = granted.difference(check.visible(client.call, call))
-        if not missing:
-            return
-    keys = client.spec.dialect_keys(sent.call.operation)
-    raise NoEffect(
-        f"the service accepted it, and {check.missing.format(missing=len(missing), granted=len(granted))}; "
-        f"{check.spared}",
-        hint=f"Check the dialect keys {', '.join(keys)}." if keys else "Plan again to see what remains.",
-    )
+    missing = resolver.poll(lambda: granted.difference(check.visible(client.call, call)), not_)
+    if missing:
+        keys = client.spec.dialect_keys(sent.call.operation)
+        raise NoEffect(
+            f"the service accepted it, and {check.missing.format(missing=len(missing), granted=len(granted))}; "
+            f"{check.spared}",
+            hint=f"Check the dialect keys {', '.join(keys)}." if keys else "Plan again to see what remains.",
+        )
 
 
 Replay = Callable[[], Plan]
 """Plan the changes of the plan again, on the workspace as it is now."""
-LateCheck = Callable[[AmbiguousWriteResolver], None]
-"""Raises StalePlan if a call must not be sent any more."""
 _HINT = "Plan again and review it: what is done stays, and the rest is planned again."
 
 
-def late_checks(plan: Plan, replay: Replay) -> dict[str, LateCheck]:
-    """Return the checks of the deletions that depend on other calls and that people can invalidate, by call id."""
-    deleted = {change.address for change in plan.changes if change.action is Action.DELETE and is_migrated(change)}
-    return {call.id: _check(call, replay) for call in plan.calls if call.address in deleted and call.needs}
-
-
-def _check(call: Call, replay: Replay) -> LateCheck:
-    def check(resolver: AmbiguousWriteResolver) -> None:
-        differences: tuple[Problem, ...] = ()
-        # What this run has written may not be visible in listings yet.
-        for _ in resolver.poll_visibility():
-            differences = tuple(_what_is_left(call, replay))
-            if not differences:
-                return
+def refuse_late_deletion(call: Call, replay: Replay, resolver: AmbiguousWriteResolver) -> None:
+    """Raise StalePlan if people have invalidated a deletion since the plan was made."""
+    # What this run has written may not be visible in listings yet.
+    differences = resolver.poll(partial(_what_is_left, call, replay), not_)
+    if differences:
         raise StalePlan(
             f"{call.address} is not deleted, because the workspace has changed during this run: "
             + "; ".join(dict.fromkeys(difference.message for difference in differences)),
@@ -117,10 +106,8 @@ def _check(call: Call, replay: Replay) -> LateCheck:
             differences=differences,
         )
 
-    return check
 
-
-def _what_is_left(call: Call, replay: Replay) -> Iterable[Problem]:
+def _what_is_left(call: Call, replay: Replay) -> tuple[Problem, ...]:
     """Return why a deletion would not be sent now; nothing if it alone is left to do, or is done."""
     try:
         now = replay()
@@ -130,10 +117,10 @@ def _what_is_left(call: Call, replay: Replay) -> Iterable[Problem]:
     same = [one for one in now.calls if one.address == call.address and one.operation == call.operation]
     waits = {id for one in same for id in one.needs}
     left = dict.fromkeys(str(one.address) for one in now.calls if one.id in waits)
-    return [
+    return (
         *refused,
         *(Problem(code=StalePlan.code, message=f"{address} has changed", address=address) for address in left),
-    ]
+    )
 
 
 _MAYBE_MISSING: Final = (400, 409, 422)
@@ -147,10 +134,9 @@ class ResourceInUse(Rejected):
 
 
 class CallExecutor:
-    """Send calls through a WorkerPool. `resolver` resolves those whose response was lost.
+    """Send the calls of a plan through a WorkerPool. `resolver` resolves those whose response was lost.
 
-    grants: how to verify the calls that revocations depend on, by call id. hints: the hint for a call that is rejected,
-    by call id. late: what is checked right before a call, by call id. first_calls: what this run has tried.
+    replay: plans the changes of the plan again. first_calls: what this run has tried.
     """
 
     def __init__(
@@ -158,14 +144,15 @@ class CallExecutor:
         pool: WorkerPool,
         kinds: Mapping[str, Kind],
         resolver: AmbiguousWriteResolver,
-        *,
-        grants: Mapping[str, GrantVerification] | None = None,
-        hints: Mapping[str, str] | None = None,
-        late: Mapping[str, LateCheck] | None = None,
+        plan: Plan,
+        replay: Replay,
         first_calls: FirstCalls,
     ) -> None:
         self._pool, self._kinds, self._resolver, self._first_calls = pool, kinds, resolver, first_calls
-        self._grants, self._hints, self._late = grants or {}, hints or {}, late or {}
+        self._replay, self._grants = replay, grants_to_verify(plan)
+        # A deletion that waits for the answers to be moved can be invalidated by people meanwhile.
+        self._emptied = {one.address for one in plan.changes if one.action is Action.DELETE and is_migrated(one)}
+        self._updated = {one.address for one in plan.changes if one.action is Action.UPDATE}
 
     def submit(self, call: Call, ids: Learnt) -> Future[Learnt]:
         """Return a future of the ids that the response returns. It fails with LmsconfError."""
@@ -184,8 +171,8 @@ class CallExecutor:
         self._resolver.stop_waiting.set()
 
     def _send(self, client: Client, sent: IssuedRequest, ids: Learnt) -> Learnt:
-        if check := self._late.get(sent.call.id):
-            check(self._resolver)
+        if sent.call.needs and sent.call.address in self._emptied:
+            refuse_late_deletion(sent.call, self._replay, self._resolver)
         response: Json = None
         with self._first_calls.comparing(client, sent, ids, self._resolver) as first:
             try:
@@ -210,7 +197,8 @@ class CallExecutor:
         listing = kind.list_operation
         if listing is None or _created_refs(call) <= learnt.keys():
             return learnt
-        return {**learnt, **self._resolver.poll_for_ids(lambda: _find_created_ids(client, call, kind, listing))}
+        found = self._resolver.poll(partial(_find_created_ids, client, call, kind, listing), bool, is_lost=True)
+        return {**learnt, **found}
 
     def _response(self, client: Client, sent: IssuedRequest, ids: Learnt) -> Json:
         """Return the response; None for a DELETE that is refused because what it deletes does not exist any more.
@@ -244,7 +232,8 @@ class CallExecutor:
         if (missing := missing_manager_right(client, sent, refused)) is not None:
             return missing
         if not refused.is_forbidden:
-            return refused.restated(Rejected, self._hints[call.id]) if call.id in self._hints else refused
+            is_update = call.address.kind == CONTENT_TARGET and call.address in self._updated
+            return refused.restated(Rejected, ON_EXISTING) if is_update else refused
         if call.operation in REFUSED_IN_USE:
             try:
                 client.call(CUSTOM_FIELDS.name)

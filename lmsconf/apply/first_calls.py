@@ -8,7 +8,6 @@ that explains it is searched for, and no other call that rests on the point is s
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from heapq import heappop, heappush
@@ -32,7 +31,7 @@ from lmsconf.apply.first_changes import LISTS, AnsweredFields, ComparedAnswers, 
 from lmsconf.apply.manager_rights import ManagerRightMissing, compared_along, wrong_along
 from lmsconf.apply.not_as_planned import dialect_lines
 from lmsconf.apply.scheduler import LAST
-from lmsconf.apply.value_search import ResourceTrials, ValueSearch, calls_left
+from lmsconf.apply.value_search import ValueSearch, calls_left
 from lmsconf.errors import LmsconfError, Rejected, WrongAssumption
 from lmsconf.model.address import Address
 from lmsconf.model.calls import Call
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
     from lmsconf.api.client import Client
     from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest
     from lmsconf.apply.scheduler import Learnt
+    from lmsconf.workspace.reader import WorkspaceReader
 
 _OF_OTHERS: Final = frozenset((ADD_MODE, OMITTED))
 """Keys about what a call does not name: a call that works says nothing about them."""
@@ -56,21 +56,18 @@ _OF_THE_MOMENT: Final = frozenset((TIME_FORMAT,))
 class FirstCalls:
     """The first calls of one run. Its methods are thread-safe.
 
-    keys: call id → the keys that it rests on and that nobody has tried on this workspace. trials: how a resource is
-    planned again under other values. note: called with each key that a call has shown to be right.
+    keys: call id → the keys that it rests on and that nobody has tried on this workspace. note: called with each key
+    that a call has shown to be right.
     """
 
     def __init__(
         self,
+        workspace: WorkspaceReader,
         plan: Plan,
         keys: Mapping[str, frozenset[str]],
-        trials: ResourceTrials | None = None,
         note: Callable[[str], None] = lambda _: None,
     ) -> None:
-        self._keys, self._trials, self._note = keys, trials, note
-        self._planned: defaultdict[Address, list[str]] = defaultdict(list)
-        for call in plan.calls:
-            self._planned[call.address].append(call.operation)
+        self._workspace, self._plan, self._keys, self._note = workspace, plan, keys, note
         self._to_others = {one.address for one in plan.changes if _adds_to_others(one)}
         self._created = {one.address for one in plan.changes if one.action is Action.CREATE}
         deletes = {call.id: call.address for call in plan.calls if call.method == "DELETE"}
@@ -117,8 +114,7 @@ class FirstCalls:
                 if sent.call.id not in self._replacing:
                     raise WrongAssumption(f"it rests on {key}, too: {self._wrong[key]}", sent=False)
                 # What it takes the place of is deleted already.
-                search = self._search(client, sent, ids, resolver)
-                as_found = search.as_spoken(self._found) if search else None
+                as_found = self._search(client, sent, ids, resolver).as_spoken(self._found)
                 with client.speaking(self._found):
                     yield as_found or sent
                 return
@@ -226,15 +222,19 @@ class FirstCalls:
         ids: Learnt,
         resolver: AmbiguousWriteResolver,
         rewrite: Callable[[object], object] | None = None,
-    ) -> ValueSearch | None:
-        if self._trials is None:
-            return None
-        planned, creates = self._planned[sent.call.address], sent.call.address in self._created
-        return ValueSearch(self._trials, client, sent, ids, resolver, planned, creates=creates, rewrite=rewrite)
+    ) -> ValueSearch:
+        planned, creates = self._operations(sent.call.address), sent.call.address in self._created
+        return ValueSearch(
+            self._workspace, self._plan, client, sent, ids, resolver, planned, creates=creates, rewrite=rewrite
+        )
+
+    def _operations(self, address: Address) -> list[str]:
+        """Return the operations that the plan has for a resource, each as often as it is called."""
+        return [call.operation for call in self._plan.calls if call.address == address]
 
     def _refuse_unshown(self, sent: IssuedRequest, ids: Learnt, resolver: AmbiguousWriteResolver) -> None:
         """Raise WrongAssumption if a fresh plan of the resource has something of the call left, or more calls."""
-        fresh, planned = resolver.shown(sent, ids), self._planned[sent.call.address]
+        fresh, planned = resolver.shown(sent, ids), self._operations(sent.call.address)
         if fresh is None:
             return
         left = calls_left(fresh, sent.call, planned)
@@ -249,7 +249,7 @@ class FirstCalls:
         client: Client,
         keys: frozenset[str],
         failed: Rejected | WrongAssumption,
-        search: ValueSearch | None,
+        search: ValueSearch,
         compare: Callable[[], object] = lambda: None,
         *,
         as_assumed: bool = False,
@@ -264,7 +264,7 @@ class FirstCalls:
         refused = isinstance(failed, Rejected)
         values, message = dict(failed.values) if isinstance(failed, WrongAssumption) else {}, failed.message
         is_done = False
-        if not values and search is not None:
+        if not values:
             found = search.find(keys, failed.message if refused else None, as_assumed=as_assumed)
             # Whose managers lack the right is known; a name that is only refused in another way is not.
             is_told = isinstance(failed, ManagerRightMissing) and not found.is_done
@@ -285,11 +285,14 @@ class FirstCalls:
                 if not values:
                     return None
             elif (
-                not values and search.tried_all and keys & {ON_EXISTING, CLEAR_TIME} and not search.creates and is_named
+                not values
+                and keys & {ON_EXISTING, CLEAR_TIME}
+                and not (search.is_enough or search.creates)
+                and is_named
             ):
                 # The parts have the right names, and every way to write them was tried.
                 values = {ON_EXISTING: "recreate"}
-            elif not values and search.tried_all and keys <= _CLEARING | {OMITTED}:
+            elif not values and not search.is_enough and keys <= _CLEARING | {OMITTED}:
                 # The call is right in all else, and every form that may clear an answer was tried.
                 values = dict.fromkeys(sorted(keys & _CLEARING), NEVER_CLEARED)
             elif not values:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from itertools import islice
+from operator import not_
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
@@ -81,7 +82,7 @@ class ComparedList:
             self._client.send(one.call.method, one.path, body=one.body, operation=one.call.operation)
         except (WriteOutcomeUnknown, InvalidResponse):
             # It may still arrive, and a service may refuse people who are in the list.
-            next((True for _ in self._resolver.poll_lost() if first <= self._listed()), False)
+            self._resolver.poll(self._listed, first.issubset, is_lost=True)
         except ApiError:
             return None  # The call itself meets the same, and tells what it is.
         rest = ComparedList(self._client, others, self._resolver)
@@ -172,12 +173,7 @@ class ComparedList:
 
     def _polled(self, wanted: frozenset[str]) -> frozenset[str]:
         """Return the list as soon as it has the wanted people, or as it is when the time for that is over."""
-        after: frozenset[str] = frozenset()
-        for _ in self._resolver.poll_visibility():
-            after = self._listed()
-            if wanted <= after:
-                break
-        return after
+        return self._resolver.poll(self._listed, wanted.issubset)
 
     def _listed(self) -> frozenset[str]:
         """Return the user ids in the list."""
@@ -245,19 +241,15 @@ class ComparedAnswers:
 
         These are given back.
         """
-        missing = ""
-        for _ in self._resolver.poll_visibility():
-            missing = self._missing(_read(self._client, self._sent) or {})
-            if not missing:
-                break
+        missing = self._resolver.poll(self._missing, not_)
         self.compare_others()
         if missing:
             raise WrongAssumption(f"{ANSWERS} was accepted, and {missing}")
 
     def compare_others(self) -> None:
         """Raise WrongAssumption if answers that the call does not name have changed, after giving them back."""
-        after = _read(self._client, self._sent) or {}
-        lost = {name: answer for name, answer in self.others.items() if after.get(name) != answer}
+        after = self._read_now()
+        lost = _lacking(after, self.others)
         if not lost:
             return
         forms, left = self._give_back({**after, **lost}, lost)
@@ -287,13 +279,7 @@ class ComparedAnswers:
         return {}, left
 
     def _still_lost(self, lost: _Answers) -> int:
-        left = len(lost)
-        for _ in self._resolver.poll_visibility():
-            after = _read(self._client, self._sent) or {}
-            left = sum(after.get(name) != answer for name, answer in lost.items())
-            if not left:
-                break
-        return left
+        return len(self._resolver.poll(lambda: _lacking(self._read_now(), lost), not_))
 
     def _send(self, whole: _Answers) -> None:
         behaviour = self._client.spec.behaviour
@@ -305,8 +291,12 @@ class ComparedAnswers:
         body = build_answers_body(behaviour, answers)
         self._client.send(self._sent.call.method, self._sent.path, body=body, operation=ANSWERS)
 
-    def _missing(self, after: _Answers) -> str:
+    def _read_now(self) -> _Answers:
+        return _read(self._client, self._sent) or {}
+
+    def _missing(self) -> str:
         """Return which effect of the call does not show; empty if all of it does."""
+        after = self._read_now()
         cleared = [id for id, value in self._answers.items() if not any(answer_leaves(value)) and id in self._fields]
         still = [self._fields[id] for id in cleared if normalize_name(self._fields[id].name) in after]
         if still:
@@ -318,6 +308,11 @@ class ComparedAnswers:
         granted = frozenset(check.granted(call))
         number = len(granted.difference(check.visible(self._client.call, call)))
         return check.missing.format(missing=number, granted=len(granted)) if number else ""
+
+
+def _lacking(live: _Answers, answers: _Answers) -> _Answers:
+    """Return those of some answers that are not live."""
+    return {name: answer for name, answer in answers.items() if live.get(name) != answer}
 
 
 def _value(field: FieldRow, answer: AnswerRow) -> str | list[PickedChoice]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from msgspec.structs import replace
@@ -16,7 +17,7 @@ from msgspec.structs import replace
 from lmsconf.api.spec.assumed_keys import MANAGED_GROUPS, WHO_CAN_MANAGE, Value, likeliest
 from lmsconf.api.spec.operations import load_api_description
 from lmsconf.apply.first_changes import ComparedList
-from lmsconf.apply.not_as_planned import dialect_hint
+from lmsconf.apply.not_as_planned import dialect_hint, few
 from lmsconf.errors import ApiError, Rejected, WriteOutcomeUnknown, WrongAssumption
 from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
 from lmsconf.kinds.shared.responses import object_list, require_object
@@ -60,7 +61,7 @@ def missing_manager_right(client: Client, sent: IssuedRequest, refused: Rejected
     if not unable:
         return None
     return ManagerRightMissing(
-        f"{refused.message}; {_few(unable)} {'has' if len(unable) == 1 else 'have'} no manager right",
+        f"{refused.message}; {few(unable, most=_SHOWN)} {'has' if len(unable) == 1 else 'have'} no manager right",
         hint="The service may require the right of managers: set `manager: true` for the person under `users:`, or "
         f"grant it by hand.\n{dialect_hint(ManagerRightMissing.values, ', so that the plan foretells it')}",
         operation=operation,
@@ -70,7 +71,7 @@ def missing_manager_right(client: Client, sent: IssuedRequest, refused: Rejected
 
 
 class ComparedRights:
-    """The people that a call names as managers, and that lacked the manager right before it.
+    """The people that a call names as managers, and that lacked the manager right before it: `before`.
 
     able: the ids of people who were seen to have the right, added to.
     """
@@ -80,21 +81,17 @@ class ComparedRights:
     def __init__(self, client: Client, sent: IssuedRequest, able: set[str]) -> None:
         self._client = client
         named = [id for id in _managers(client, sent) if id not in able]
-        self._lacking = {id: email for id in named if (email := _unable(client, id))}
-        able.update(id for id in named if id not in self._lacking)
-
-    @property
-    def shows(self) -> bool:
-        """Whether the call can show anything."""
-        return bool(self._lacking)
+        self.before = {id: email for id in named if (email := _unable(client, id))}
+        able.update(id for id in named if id not in self.before)
 
     def wrong(self) -> WrongAssumption | None:
         """Return the error if people have the right now. It stays: removing it might end managing."""
-        given = [email for id, email in self._lacking.items() if _unable(self._client, id) is None]
+        given = [email for id, email in self.before.items() if _unable(self._client, id) is None]
         if not given:
             return None
         return WrongAssumption(
-            f"the service gave the manager right to {_few(given)} along, because managers have it; it is left to them",
+            f"the service gave the manager right to {few(given, most=_SHOWN)} along, because managers have it; "
+            "it is left to them",
             values={self.key: "given"},
         )
 
@@ -104,7 +101,7 @@ _Groups: TypeAlias = "Mapping[str, str]"
 
 
 class ComparedGroups:
-    """The groups that somebody manages who loses the manager right, as they were before the call.
+    """The groups that somebody manages who loses the manager right, as they were before the call: `before`.
 
     removed: the paths of the plan's DELETE calls. What these take anyway is not compared.
     """
@@ -118,25 +115,17 @@ class ComparedGroups:
         self._id = sent.path_values(client.spec).get("userId", "")
         person = _read(client, self._id)
         self._email, managed = str(person.get("email") or self._id), _managed(person)
-        self._kept = {id: name for id, name in managed.items() if removed.isdisjoint(self._endings(id))}
-
-    @property
-    def shows(self) -> bool:
-        """Whether the call can show anything."""
-        return bool(self._kept)
+        self.before = {id: name for id, name in managed.items() if removed.isdisjoint(self._endings(id))}
 
     def wrong(self) -> WrongAssumption | None:
         """Return the error if groups were lost that the plan does not take, after giving them back, with the right."""
-        for _ in self._resolver.poll_visibility():
-            person = _read(self._client, self._id)
-            if not person.get("manager"):
-                break
-        lost = {id: name for id, name in self._kept.items() if id not in _managed(person)}
+        person = self._resolver.poll(partial(_read, self._client, self._id), lambda person: not person.get("manager"))
+        lost = {id: name for id, name in self.before.items() if id not in _managed(person)}
         if not lost:
             return None
         values, left = self._give_back(lost)
-        groups = f"{'1 group' if len(lost) == 1 else f'{len(lost)} groups'} ({_few(lost.values())})"
-        back = f"not given back: {_few(left.values())}" if left else "given back, with the right"
+        groups = f"{'1 group' if len(lost) == 1 else f'{len(lost)} groups'} ({few(lost.values(), most=_SHOWN)})"
+        back = f"not given back: {few(left.values(), most=_SHOWN)}" if left else "given back, with the right"
         return WrongAssumption(
             f"with the manager right, {self._email} lost {groups} that the plan does not take; {back}",
             values={self.key: "lose", **values},
@@ -208,7 +197,7 @@ def compared_along(
             compared = ComparedRights(client, sent, able)
         elif MANAGED_GROUPS in keys:
             compared = ComparedGroups(client, sent, resolver, removed)
-    return compared if compared is not None and compared.shows else None
+    return compared if compared is not None and compared.before else None
 
 
 def wrong_along(compared: ComparedRights | ComparedGroups, sent: IssuedRequest) -> WrongAssumption | None:
@@ -251,9 +240,3 @@ def _managed(person: Mapping[str, Json]) -> _Groups:
     """Return the groups that a person manages."""
     groups = object_list(person, "managerOfGroups") if person.get("managerOfGroups") else []
     return {str(one.get("groupId")): str(one.get("name") or one.get("groupId")) for one in groups}
-
-
-def _few(texts: Iterable[str]) -> str:
-    shown = list(texts)
-    more = f" and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
-    return f"{', '.join(shown[:_SHOWN])}{more}"

@@ -108,9 +108,7 @@ def no_effect_problem(plan: Plan, run: RunResult, change: Change, spec: ApiSpec)
         lefts = [_Left(field, change, planned, batches, spec.behaviour) for field in change.fields]
         explained = [_explained(left) for left in lefts]
         seen = [_seen(left, one.why) for left, one in zip(lefts, explained, strict=True)]
-        message = (
-            f"{change.address}: the service accepted the calls, but it is still not as planned: {_few(seen, '; ')}"
-        )
+        message = f"{change.address}: the service accepted the calls, but it is still not as planned: {few(seen, '; ')}"
         values = {key: value for one in explained for key, value in one.values.items()}
         keys = list(dict.fromkeys(key for one in explained for key in one.keys if key not in values))
     elif done:
@@ -139,7 +137,7 @@ def _seen(left: _Left, why: str) -> str:
     field = left.field
     if field.added or field.removed:
         sides = (("lack", field.added), ("still have", field.removed))
-        said = f"{field.path} {' and '.join(f'{verb} {_few(_texts(items))}' for verb, items in sides if items)}"
+        said = f"{field.path} {' and '.join(f'{verb} {few(_texts(items))}' for verb, items in sides if items)}"
     else:
         said = f"{field.path} is {_text(field.before)}, not {_text(field.after)}"
     return f"{said} ({why})" if why else said
@@ -237,11 +235,12 @@ def _text(value: Json) -> str:
     if value is None or value == []:
         return "(none)"
     if isinstance(value, list):
-        return _few(_texts(value))
+        return few(_texts(value))
     return {True: "true", False: "false"}[value] if isinstance(value, bool) else f'"{value}"'
 
 
-def _few(texts: Iterable[str], separator: str = ", ") -> str:
+def few(texts: Iterable[str], separator: str = ", ", *, most: int = _SHOWN) -> str:
+    """Return the first texts, joined, and how many more there are."""
     shown = list(texts)
-    more = f"{separator}and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
-    return separator.join(shown[:_SHOWN]) + more
+    more = f"{separator}and {len(shown) - most} more" if len(shown) > most else ""
+    return separator.join(shown[:most]) + more

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from lmsconf.apply.events import ApplyProgress
 from lmsconf.apply.replanning import reevaluate_guards
-from lmsconf.apply.safe_apply import ApplyOptions, PlanSource, PreparedPlan, apply_safely
+from lmsconf.apply.safe_apply import ApplyOptions, PreparedPlan, apply_safely
 from lmsconf.documents.plan_file import dumps, loads
 from lmsconf.errors import Problem, UsageError
 from lmsconf.export.export import ExportResult, export_snapshot
@@ -101,10 +101,10 @@ class Project(Struct, frozen=True):
             if base is not None:
                 before = load_base(base, self.settings, policy, self.environ, trusted=trust_project)
             if rehearse:
-                from lmsconf.apply.rehearse import RehearsalRequest, rehearsed_plan
+                from lmsconf.apply.rehearse import rehearsed_plan
 
-                request = RehearsalRequest(policy=policy, base=before, max_rate=self.max_rate)
-                return rehearsed_plan(reader, request, manifests, lambda _: reader.snapshot(progress, manifests))
+                live = reader.snapshot(progress, manifests)
+                return rehearsed_plan(reader, manifests, policy, live, base=before, max_rate=self.max_rate)
             if before is None:
                 return reader.plan(manifests, policy, progress)
             return plan_with_base(reader, manifests, policy, before, progress=progress)
@@ -133,7 +133,7 @@ class Project(Struct, frozen=True):
         given = parse_consents(allow)
 
         def judged(workspace: WorkspaceReader, progress: ApplyProgress) -> PreparedPlan:
-            return PreparedPlan(plan=reevaluate_guards(workspace, plan, given))
+            return PreparedPlan(plan=reevaluate_guards(workspace, plan, given), saved=True)
 
         options = ApplyOptions(
             approve=approve,
@@ -145,7 +145,7 @@ class Project(Struct, frozen=True):
             max_rate=self.max_rate,
             environ=self.environ,
         )
-        return apply_safely(self.settings, PlanSource(get=judged, saved=True), options, progress or ApplyProgress())[0]
+        return apply_safely(self.settings, judged, options, progress or ApplyProgress())[0]
 
     def drift(
         self,

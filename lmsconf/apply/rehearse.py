@@ -7,15 +7,15 @@ and foretold refusals stop nothing here: the calls are sent as if they were allo
 from __future__ import annotations
 
 import random
-import threading
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import count
+from threading import Event
 from typing import TYPE_CHECKING, Final
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf import __version__
@@ -29,6 +29,7 @@ from lmsconf.documents.plan_file import plan_digest
 from lmsconf.documents.snapshot_file import file_digest, snapshot_json
 from lmsconf.errors import LmsconfError, Problem, ProblemsFound, StalePlan
 from lmsconf.kinds.manual_group.read import parse_user_ids
+from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
 from lmsconf.kinds.shared.kind_names import SMART_GROUP
 from lmsconf.kinds.smart_group.read import read_members
 from lmsconf.model.address import Address, RemoteId
@@ -76,7 +77,7 @@ class CannotRehearse(LmsconfError):
 
 
 class RehearsalClock:
-    """A clock that passes only by waiting, so that retries of a rehearsal take no time. Thread-safe.
+    """A clock that passes only by waiting, so that retries of a rehearsal take no time.
 
     start: when it starts, as ISO 8601.
     """
@@ -84,16 +85,14 @@ class RehearsalClock:
     def __init__(self, start: str) -> None:
         self._start = datetime.fromisoformat(start)
         self._passed = 0.0
-        self._lock = threading.Lock()
 
     def passed(self) -> float:
         """Seconds that somebody waited."""
         return self._passed
 
-    def wait(self, seconds: float, stop: threading.Event | None = None) -> None:
+    def wait(self, seconds: float, stop: Event | None = None) -> None:
         """Let so many seconds pass."""
-        with self._lock:
-            self._passed += seconds
+        self._passed += seconds
 
     def now(self) -> datetime:
         """The time in UTC."""
@@ -109,11 +108,6 @@ class Twin(Struct, frozen=True, kw_only=True):
 
     service: Sandbox
     workspace: WorkspaceReader
-
-    @property
-    def requests(self) -> int:
-        """How many requests it was sent so far."""
-        return len(self.service.log)
 
 
 @contextmanager
@@ -228,109 +222,99 @@ def rehearse_on(
 
     Raises CannotRehearse where the twin gives another plan.
     """
-    return _Rehearsing(plan, manifests, policy, twin, progress or ApplyProgress()).run(snapshot)
+    progress = progress or ApplyProgress()
+    planned = partial(_planned, twin.workspace, manifests, policy, progress)
+    _refuse_other_plan(plan, planned()[0])
+    report = execute(twin.workspace, plan, meta={}, progress=progress, verify=VerifyMode.ALL, made_from=manifests)
+    requests = len(twin.service.log)
+    remaining, problems = _second_plan(report, planned)
+    failed = tuple(_failed_calls(report))
+    return Rehearsal(
+        receipt=RehearsalReceipt(
+            plan_digest=plan_digest(plan),
+            snapshot_digest=file_digest(snapshot),
+            outcome=_outcome(failed, remaining, problems),
+            at=plan.created_at,
+            tool=f"lmsconf {__version__}",
+        ),
+        taken_at=snapshot.taken_at,
+        calls=len(plan.calls),
+        done=report.count(CallStatus.DONE),
+        failed=failed,
+        # What a plan says of such a change is said of the plan itself.
+        remaining=tuple(replace(change, problems=()) for change in remaining),
+        problems=problems,
+        assumptions=tuple(_assumptions(plan, twin.workspace.call_templates)),
+        memberships=tuple(_groups(twin.workspace.connection, plan, report, remaining)),
+        pace=RehearsalPace(requests=requests),
+    )
 
 
-class _Rehearsing:
-    """One rehearsal on an open twin."""
-
-    def __init__(self, plan: Plan, manifests: Manifests, policy: Policy, twin: Twin, progress: ApplyProgress) -> None:
-        self._plan, self._manifests, self._policy = plan, manifests, policy
-        self._twin, self._progress = twin, progress
-
-    def run(self, snapshot: Snapshot) -> Rehearsal:
-        """Rehearse the plan, and return what came of it."""
-        self._refuse_other_plan()
-        report = execute(
-            self._twin.workspace,
-            self._plan,
-            meta={},
-            progress=self._progress,
-            verify=VerifyMode.ALL,
-            made_from=self._manifests,
-        )
-        requests = self._twin.requests
-        remaining, problems = self._second_plan(report)
-        failed = tuple(_failed_calls(report))
-        return Rehearsal(
-            receipt=RehearsalReceipt(
-                plan_digest=plan_digest(self._plan),
-                snapshot_digest=file_digest(snapshot),
-                outcome=_outcome(failed, remaining, problems),
-                at=self._plan.created_at,
-                tool=f"lmsconf {__version__}",
-            ),
-            taken_at=snapshot.taken_at,
-            calls=len(self._plan.calls),
-            done=report.count(CallStatus.DONE),
-            failed=failed,
-            # What a plan says of such a change is said of the plan itself.
-            remaining=tuple(replace(change, problems=()) for change in remaining),
-            problems=problems,
-            assumptions=tuple(self._assumptions()),
-            memberships=tuple(self._groups(report, remaining)),
-            pace=RehearsalPace(requests=requests),
+def _assumptions(plan: Plan, terms: SpecCallTemplates) -> Iterator[RehearsedAssumption]:
+    """Yield the dialect keys that the calls of the plan rely on."""
+    for key, calls in calls_by_key(plan, terms).items():
+        operations = tuple(dict.fromkeys(call.operation for call in calls))
+        yield RehearsedAssumption(
+            key=key, value=terms.behaviour(key), operations=operations, declared=terms.is_known(key)
         )
 
-    def _assumptions(self) -> Iterator[RehearsedAssumption]:
-        """Yield the dialect keys that the calls of the plan rely on."""
-        terms = self._twin.workspace.call_templates
-        for key, calls in calls_by_key(self._plan, terms).items():
-            operations = tuple(dict.fromkeys(call.operation for call in calls))
-            yield RehearsedAssumption(
-                key=key, value=terms.behaviour(key), operations=operations, declared=terms.is_known(key)
+
+def _planned(
+    workspace: WorkspaceReader, manifests: Manifests, policy: Policy, progress: ApplyProgress
+) -> tuple[Plan, tuple[Problem, ...]]:
+    """Read the twin and plan the manifests on it."""
+    with progress.phase("Reading") as tell:
+        snapshot = workspace.read(reads_needed(manifests, policy), tell)
+    return workspace.partial_plan(manifests, policy, snapshot)
+
+
+def _refuse_other_plan(plan: Plan, twins: Plan) -> None:
+    """Raise CannotRehearse if the twin, before the first call, does not give the plan that is rehearsed."""
+    now = {str(change.address): change for change in twins.changes}
+    before = {str(change.address): change for change in plan.changes}
+    differs = sorted(address for address in now.keys() | before.keys() if _differs(before, now, address))
+    if differs:
+        more = f", and {len(differs) - _SHOWN:,} more" if len(differs) > _SHOWN else ""
+        raise CannotRehearse(
+            f"the plan cannot be rehearsed: the twin gives another plan for {', '.join(differs[:_SHOWN])}{more}",
+            hint="The service returns something that the sandbox cannot hold. Review the plan without --rehearse.",
+        )
+
+
+def _second_plan(
+    report: ApplyReport, planned: Callable[[], tuple[Plan, tuple[Problem, ...]]]
+) -> tuple[tuple[Change, ...], tuple[Problem, ...]]:
+    """Return the changes and errors of the second plan: that of the run's verification, if it was made."""
+    if report.verified.scope is VerifyMode.ALL:
+        return report.residue, report.problems
+    now, broken = planned()
+    return now.changes, tuple(dict.fromkeys((*report.problems, *broken)))
+
+
+def _groups(
+    connection: Connection, plan: Plan, report: ApplyReport, remaining: tuple[Change, ...]
+) -> Iterator[RehearsedGroup]:
+    """Yield the groups whose membership the plan changes, with the members that they have on the twin now."""
+    deleted = {change.address for change in plan.changes if change.action is Action.DELETE}
+    deleted -= {change.address for change in remaining}
+    ids = {outcome.address: RemoteId(outcome.id) for outcome in report.outcomes if outcome.id is not None}
+    ids |= {change.address: change.id for change in plan.changes if change.id is not None}
+    if not plan.effects.groups:
+        return
+    with connection.worker_pool(1) as pool:
+        api = connection.reader(pool)
+        people = api.rows(USERS, keep=keep_keys("userId", "archivedAt")).rows
+        archived = {RemoteId(str(row["userId"])) for row in people if row.get("archivedAt")}
+        for group in plan.effects.groups:
+            is_deleted = group.address in deleted
+            members = frozenset() if is_deleted else _live_members(api, group.address, ids.get(group.address))
+            yield RehearsedGroup(
+                address=group.address,
+                before=group.before,
+                predicted=group.after,
+                reached=None if members is None else len(members - archived),
+                basis=group.basis,
             )
-
-    def _planned(self) -> tuple[Plan, tuple[Problem, ...]]:
-        """Read the twin and plan the manifests on it."""
-        workspace = self._twin.workspace
-        with self._progress.phase("Reading") as progress:
-            snapshot = workspace.read(reads_needed(self._manifests, self._policy), progress)
-        return workspace.partial_plan(self._manifests, self._policy, snapshot)
-
-    def _refuse_other_plan(self) -> None:
-        """Raise CannotRehearse if the twin, before the first call, does not give the plan that is rehearsed."""
-        now = {str(change.address): change for change in self._planned()[0].changes}
-        before = {str(change.address): change for change in self._plan.changes}
-        differs = sorted(address for address in now.keys() | before.keys() if _differs(before, now, address))
-        if differs:
-            more = f", and {len(differs) - _SHOWN:,} more" if len(differs) > _SHOWN else ""
-            raise CannotRehearse(
-                f"the plan cannot be rehearsed: the twin gives another plan for {', '.join(differs[:_SHOWN])}{more}",
-                hint="The service returns something that the sandbox cannot hold. Review the plan without --rehearse.",
-            )
-
-    def _second_plan(self, report: ApplyReport) -> tuple[tuple[Change, ...], tuple[Problem, ...]]:
-        """Return the changes and errors of the second plan: that of the run's verification, if it was made."""
-        if report.verified.scope is VerifyMode.ALL:
-            return report.residue, report.problems
-        now, broken = self._planned()
-        return now.changes, tuple(dict.fromkeys((*report.problems, *broken)))
-
-    def _groups(self, report: ApplyReport, remaining: tuple[Change, ...]) -> Iterator[RehearsedGroup]:
-        """Yield the groups whose membership the plan changes, with the members that they have on the twin now."""
-        deleted = {change.address for change in self._plan.changes if change.action is Action.DELETE}
-        deleted -= {change.address for change in remaining}
-        ids = {change.address: change.id for change in self._plan.changes if change.id is not None}
-        made = {outcome.address: RemoteId(outcome.id) for outcome in report.outcomes if outcome.id is not None}
-        wanted = self._plan.effects.groups
-        if not wanted:
-            return
-        with self._twin.workspace.connection.worker_pool(1) as pool:
-            api = self._twin.workspace.connection.reader(pool)
-            people = api.rows(USERS, keep=keep_keys("userId", "archivedAt")).rows
-            archived = {RemoteId(str(row["userId"])) for row in people if row.get("archivedAt")}
-            for group in wanted:
-                members: Set[RemoteId] | None = frozenset()
-                if group.address not in deleted:
-                    members = _live_members(api, group.address, ids.get(group.address) or made.get(group.address))
-                yield RehearsedGroup(
-                    address=group.address,
-                    before=group.before,
-                    predicted=group.after,
-                    reached=None if members is None else len(members - archived),
-                    basis=group.basis,
-                )
 
 
 def _differs(before: dict[str, Change], now: dict[str, Change], address: str) -> bool:
@@ -374,38 +358,28 @@ def _live_members(api: Api, group: Address, id: RemoteId | None) -> frozenset[Re
     return None if id is None else parse_user_ids(api.get("manual-groups.members", path={"groupId": id}))
 
 
-class RehearsalRequest(Struct, frozen=True, kw_only=True):
-    """What is rehearsed, and how.
-
-    snapshot: the saved snapshot to plan on; None: the workspace is read. base: the manifests to compare with.
-    max_rate: requests a second, at most.
-    """
-
-    policy: Policy
-    snapshot: Snapshot | None = None
-    base: BaseManifests | None = None
-    max_rate: float | None = None
-    progress: ApplyProgress = field(default_factory=ApplyProgress)
-
-
 def rehearsed_plan(
     reader: WorkspaceReader,
-    request: RehearsalRequest,
     manifests: Manifests,
-    read: Callable[[Manifests], Snapshot],
+    policy: Policy,
+    live: Snapshot,
+    *,
+    base: BaseManifests | None = None,
+    offline: bool = False,
+    max_rate: float | None = None,
+    progress: ApplyProgress | None = None,
 ) -> Plan:
     """Return the plan of the manifests with its rehearsal. Raises CannotRehearse, and ProblemsFound like any plan.
 
-    read: reads the whole workspace, unless a snapshot is given.
+    live: the whole workspace; offline: from a saved snapshot. base: the manifests to compare with. max_rate: requests a
+    second, at most.
     """
-    live = read(manifests) if request.snapshot is None else request.snapshot
-    if request.base is None:
-        plan = reader.plan_offline(manifests, request.policy, live)
+    if base is None:
+        plan = reader.plan_offline(manifests, policy, live)
     else:
-        plan = plan_with_base(reader, manifests, request.policy, request.base, snapshot=live)
-    plan = replace(plan, offline=request.snapshot is not None)
-    rate = None if request.snapshot is not None else reader.connection.rate
+        plan = plan_with_base(reader, manifests, policy, base, snapshot=live)
+    plan, rate = replace(plan, offline=offline), None if offline else reader.connection.rate
     with open_twin(live, reader.settings, plan.created_at) as twin:
-        done = rehearse_on(twin, plan, manifests, request.policy, live, request.progress)
-    pace = replace(done.pace, rate=rate, is_limit=rate is not None and rate == request.max_rate)
+        done = rehearse_on(twin, plan, manifests, policy, live, progress)
+    pace = replace(done.pace, rate=rate, is_limit=rate is not None and rate == max_rate)
     return replace(plan, rehearsal=replace(done, pace=pace))

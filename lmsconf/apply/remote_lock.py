@@ -26,13 +26,12 @@ from msgspec.structs import replace
 
 from lmsconf.api.spec.operations import MANUAL_GROUPS
 from lmsconf.errors import InvalidResponse, LmsconfError, Rejected, Unauthorized, WriteOutcomeUnknown
-from lmsconf.model.api import ListedRows
 from lmsconf.model.calls import Call
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import LOCK_PREFIX
 from lmsconf.model.time_formats import format_utc
 from lmsconf.project.settings import LockSettings
-from lmsconf.support.interrupts import defer_interrupts
+from lmsconf.support.interrupts import Interrupts
 from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.reader import WaitClock
 
@@ -70,11 +69,8 @@ class WorkspaceLock(Struct, frozen=True, kw_only=True):
         if not name.startswith(LOCK_PREFIX):
             return None
         match = _NAME.fullmatch(name)
-        if match is None:
-            return cls(id=id, key="", until=None, owner=name.removeprefix(LOCK_PREFIX))
-        with suppress(ValueError):
-            return cls(id=id, key=match["key"], until=_seconds(match["until"]), owner=match["owner"])
-        return cls(id=id, key=match["key"], until=None, owner=match["owner"])
+        key, until, owner = match.groups() if match else ("", "", name.removeprefix(LOCK_PREFIX))
+        return cls(id=id, key=key, until=_seconds(until), owner=owner)
 
     @property
     def name(self) -> str:
@@ -99,8 +95,11 @@ def _text(seconds: float) -> str:
     return format_utc(datetime.fromtimestamp(seconds, UTC))
 
 
-def _seconds(text: str) -> float:
-    return datetime.fromisoformat(text).timestamp()
+def _seconds(text: str) -> float | None:
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except ValueError:
+        return None
 
 
 _RENEWED_AFTER: Final = 1 / 3
@@ -147,14 +146,14 @@ class LockLease:
         self._lock = replace(self._lock, until=now + self._terms.lease)
         self._checked_at, self._may_exist = now, True
         try:
-            id = self._manager.create(self._lock)
+            answer = self._manager.call("manual-groups.create", self._lock, is_named=True)
         except (WriteOutcomeUnknown, InvalidResponse):
             return  # it is found by its key
         except LmsconfError:
             self._may_exist = False
             raise
-        if id:
-            self.set_id(id)
+        if isinstance(answer, dict) and answer.get("groupId"):
+            self.set_id(str(answer["groupId"]))
 
     def set_id(self, id: str) -> None:
         """Set the group's id, and start renewing."""
@@ -227,7 +226,7 @@ class LockLease:
     def _renew(self, now: float) -> None:
         renewed = replace(self._lock, until=now + self._terms.lease)
         try:
-            self._manager.rename(renewed)
+            self._manager.call("manual-groups.rename", renewed, is_named=True)
         except (WriteOutcomeUnknown, InvalidResponse):
             return  # the current lease still holds; the renewal is retried before the next call
         if self._is_safe(self._clock()):
@@ -235,8 +234,13 @@ class LockLease:
             self._lock, self._checked_at = renewed, now
 
     def _check_exists(self, now: float) -> None:
+        """Raise LockLost if the lock's group does not exist.
+
+        Reads it by its id: concurrent calls create and delete groups, which can move the lock between pages of the
+        listing so that it is missed.
+        """
         with suppress(InvalidResponse):  # inconclusive; the next call checks again
-            self._manager.check_exists(self._lock)
+            self._manager.call("manual-groups.members", self._lock)
             self._checked_at = now
 
 
@@ -276,34 +280,16 @@ class LockManager:
             with self._connection.worker_pool(1) as pool:
                 rows = self._connection.reader(pool).rows(MANUAL_GROUPS)
             if not rows.incomplete:
-                return list(_locks(rows))
+                locks = (WorkspaceLock.parse(str(row["groupId"]), str(row.get("name"))) for row in rows.rows)
+                return [lock for lock in locks if lock]
         raise LmsconfError(
             f"cannot tell whether another run has locked the workspace: {rows.incomplete}", hint="Try again."
         )
 
-    def create(self, lock: WorkspaceLock) -> str:
-        """Create the lock's group. Returns its id, or "" if the response lacks it."""
-        body = self._connection.spec.body_to_wire("manual-groups.create", name=lock.name)
-        answer = self._call("manual-groups.create", body=body)
-        return str(answer.get("groupId") or "") if isinstance(answer, dict) else ""
-
     def delete(self, lock: WorkspaceLock) -> None:
         """Delete a lock; a missing one is no error."""
         with suppress(LockLost):
-            self._call("manual-groups.delete", lock)
-
-    def rename(self, lock: WorkspaceLock) -> None:
-        """Rename the lock's group to the lock's name. Raises LockLost if the group does not exist."""
-        body = self._connection.spec.body_to_wire("manual-groups.rename", name=lock.name)
-        self._call("manual-groups.rename", lock, body=body)
-
-    def check_exists(self, lock: WorkspaceLock) -> None:
-        """Raise LockLost if the lock's group does not exist.
-
-        Reads it by its id: concurrent calls create and delete groups, which can move the lock between pages of the
-        listing so that it is missed.
-        """
-        self._call("manual-groups.members", lock)
+            self.call("manual-groups.delete", lock)
 
     @contextmanager
     def hold(self, terms: LockSettings) -> Iterator[LockLease]:
@@ -352,18 +338,20 @@ class LockManager:
                 hint=f"Wait until it ends. If it no longer runs: lmsconf unlock --id {other.id}",
             )
 
-    def _call(
-        self, operation: str, lock: WorkspaceLock | None = None, *, body: dict[str, object] | None = None
-    ) -> Json:
-        """Call an operation on an existing lock, or on a new one; map 403, 404 and 410 to our errors."""
-        path = {"groupId": lock.id} if lock else {}
+    def call(self, operation: str, lock: WorkspaceLock, *, is_named: bool = False) -> Json:
+        """Call an operation on a lock's group, or on a new one; map 403, 404 and 410 to our errors.
+
+        is_named: the group gets the lock's name.
+        """
+        path = {"groupId": lock.id} if lock.id else {}
+        body = self._connection.spec.body_to_wire(operation, name=lock.name) if is_named else None
         try:
             with self._connection.worker_pool(1) as pool:
                 return pool.submit(lambda client: client.call(operation, path=path, body=body)).result()
         except Rejected as refused:
             if refused.is_forbidden:  # the groups could be read before
                 raise refused.restated(Unauthorized, _FORBIDDEN_HINT) from refused
-            if lock and refused.is_missing:
+            if lock.id and refused.is_missing:
                 hint = "Somebody unlocked the workspace. Apply again."
                 raise LockLost(f"the lock was deleted: {refused.message}", hint=hint) from refused
             raise
@@ -375,20 +363,9 @@ def _deferred_interrupts() -> Iterator[None]:
 
     A second interruption is raised at once.
     """
-    interrupts: list[KeyboardInterrupt] = []
-
-    def collect(interrupt: KeyboardInterrupt) -> None:
-        interrupts.append(interrupt)
-        if len(interrupts) > 1:
-            raise interrupt
-
-    with defer_interrupts(collect):
+    interrupts = Interrupts()
+    with interrupts.installed():
+        interrupts.keep()
         yield
-    if interrupts:
-        raise interrupts[0]
-
-
-def _locks(rows: ListedRows) -> Iterator[WorkspaceLock]:
-    for row in rows.rows:
-        if lock := WorkspaceLock.parse(str(row["groupId"]), str(row.get("name"))):
-            yield lock
+    if interrupts.first is not None:
+        raise interrupts.first

@@ -25,15 +25,13 @@ from lmsconf.errors import (
     WrongAssumption,
 )
 from lmsconf.kinds import all_kinds
-from lmsconf.kinds.content_target.steps import ON_EXISTING
 from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
-from lmsconf.kinds.shared.kind_names import CONTENT_TARGET
 from lmsconf.model.address import Address
 from lmsconf.model.calls import CallStatus
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.names import exact_pattern
 from lmsconf.model.outcomes import CallOutcome, VerifiedScope, VerifyMode, count_skipped_people, is_already_accepted
-from lmsconf.model.plan import Action, Change, Plan
+from lmsconf.model.plan import Change, Plan
 from lmsconf.model.policy import Consent, GuardLimits, Policy, saved_guard_limits
 from lmsconf.model.progress import Report
 from lmsconf.model.snapshot import Snapshot
@@ -113,14 +111,6 @@ def verify_by_replanning(
             break
     residue = (*changes, *others)
     return VerificationResult(verified=verified, converged=not (residue or errors), residue=residue, problems=errors)
-
-
-def hints_on_updates(plan: Plan) -> dict[str, str]:
-    """The hint for each call of an update of an assignment, by call id."""
-    updated = {
-        one.address for one in plan.changes if one.action is Action.UPDATE and one.address.kind == CONTENT_TARGET
-    }
-    return {call.id: ON_EXISTING for call in plan.calls if call.address in updated}
 
 
 def exit_code(run: RunResult, converged: bool | None) -> ExitCode:

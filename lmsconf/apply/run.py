@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver
 from lmsconf.apply.events import ApplyProgress, CallCounter, Phase
-from lmsconf.apply.executor import CallExecutor, grants_to_verify, late_checks
+from lmsconf.apply.executor import CallExecutor
 from lmsconf.apply.first_calls import FirstCalls
 from lmsconf.apply.not_as_planned import no_effect_problem, wrong_assumptions
 from lmsconf.apply.replanning import (
@@ -21,10 +21,7 @@ from lmsconf.apply.replanning import (
     UNDONE,
     VerificationResult,
     exit_code,
-    hints_on_updates,
-    read_resource,
     replan_everything,
-    replan_resource,
     replay,
     skipped_verification,
     unattempted_calls,
@@ -32,7 +29,6 @@ from lmsconf.apply.replanning import (
     what_is_left,
 )
 from lmsconf.apply.scheduler import Begin, RunResult, run_calls
-from lmsconf.apply.value_search import ResourceTrials
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import ApiError, LmsconfError, Problem, ProblemsFound, Severity
 from lmsconf.journal.journal_reader import seen_values
@@ -109,6 +105,7 @@ def execute(
     what was done is reported and recorded.
     """
     interrupts, progress = interrupts or Interrupts(), progress or ApplyProgress()
+    workspace = workspace if journal is None else replace(workspace, on_seen=journal.note_read)
     with interrupts.installed():
         interrupts.keep()
         verify_run = _verifier(workspace, plan, verify, made_from, kept, progress.phase)
@@ -206,10 +203,9 @@ def _send_calls(
             pool,
             all_kinds(),
             resolver,
-            grants=grants_to_verify(plan),
-            hints=hints_on_updates(plan),
-            late=late_checks(plan, lambda: replay(workspace, plan)),
-            first_calls=first_calls,
+            plan,
+            partial(replay, workspace, plan),
+            first_calls,
         )
         run = run_calls(
             plan,
@@ -229,7 +225,7 @@ def _send_calls(
 def _first_calls(workspace: WorkspaceReader, plan: Plan, journal: Journal | None) -> FirstCalls:
     """Return what the calls rest on that neither the project file states nor an earlier run has seen."""
     if workspace.settings.workspace.embedded or workspace.connection.is_given:
-        return FirstCalls(plan, {})
+        return FirstCalls(workspace, plan, {})
     templates = workspace.call_templates
     resting = {key: calls for key, calls in calls_by_key(plan, templates).items() if not templates.is_known(key)}
     seen = seen_values(workspace.settings.root, workspace.connection.url) if resting else {}
@@ -238,9 +234,9 @@ def _first_calls(workspace: WorkspaceReader, plan: Plan, journal: Journal | None
         for call in calls if seen.get(key) != templates.behaviour(key) else ():
             keys[call.id].add(key)
     return FirstCalls(
+        workspace,
         plan,
         {id: frozenset(some) for id, some in keys.items()},
-        ResourceTrials(partial(read_resource, workspace, plan), partial(replan_resource, workspace, plan)),
         (lambda _: None) if journal is None else lambda key: journal.record_seen(key, templates.behaviour(key)),
     )
 

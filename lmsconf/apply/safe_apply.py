@@ -30,7 +30,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -71,21 +71,19 @@ _KEPT_FOR: Final = 60.0
 
 
 class PreparedPlan(Struct, frozen=True, kw_only=True):
-    """A plan to apply. manifests, snapshot: what it was made from just now; None for a saved plan."""
+    """A plan to apply. manifests, snapshot: what it was made from just now; None for a saved plan.
+
+    saved: the plan was made earlier, so it is compared with the workspace before anything else.
+    """
 
     plan: Plan
     manifests: Manifests | None = None
     snapshot: Snapshot | None = None
-
-
-class PlanSource(Struct, frozen=True, kw_only=True):
-    """Where the plan comes from.
-
-    get: makes or loads it. saved: the plan was made earlier, so it is compared with the workspace before anything else.
-    """
-
-    get: Callable[[WorkspaceReader, ApplyProgress], PreparedPlan]
     saved: bool
+
+
+PlanSource: TypeAlias = Callable[[WorkspaceReader, ApplyProgress], PreparedPlan]
+"""Makes or loads the plan."""
 
 
 class ApplyOptions(Struct, frozen=True, kw_only=True):
@@ -133,7 +131,7 @@ def apply_safely(
     LmsconfError where the plan is not approved or the journal cannot be written. Raises KeyboardInterrupt only before
     the plan is made: from then on an interruption is part of the report.
     """
-    reads, interrupts = _ReadLog(progress), options.interrupts
+    interrupts = options.interrupts
     with (
         interrupts.installed(),
         _local_lock(settings, progress),
@@ -147,17 +145,16 @@ def apply_safely(
             connection=connection,
             parallelism=options.parallelism,
             timing=WaitClock(tell=progress.waiting),
-            on_read=reads.read,
-            on_reread=reads.reread,
+            on_read=progress.workspace_read,
         )
-        prepared = source.get(workspace, progress)
+        prepared = source(workspace, progress)
         plan, manifests = prepared.plan, prepared.manifests
         journal = None
         try:
             progress.planned(plan)
-            keep, kept = _cleared(workspace, prepared, source, options, progress, leases)
+            keep, kept = _cleared(workspace, prepared, options, progress, leases)
             interrupts.keep()
-            journal = reads.journal = _journal(settings, plan, options, kept, progress) if plan.calls else None
+            journal = _journal(settings, plan, options, kept, progress) if plan.calls else None
         except LmsconfError as error:
             interrupts.keep()
             progress.stopped(report_unstarted(workspace, plan, error, meta=options.meta))
@@ -190,7 +187,6 @@ def apply_safely(
 def _cleared(
     workspace: WorkspaceReader,
     prepared: PreparedPlan,
-    source: PlanSource,
     options: ApplyOptions,
     progress: ApplyProgress,
     leases: ExitStack,
@@ -207,7 +203,7 @@ def _cleared(
         )
     if options.needs_rehearsal:
         refuse_unrehearsed(plan, plan_digest(plan))
-    if source.saved:
+    if prepared.saved:
         # A plan that no longer fits is stale first, whatever its guards say.
         kept, read_at = _check_fresh(workspace, plan, progress), workspace.timing.now()
     refuse_blocked(plan)
@@ -215,7 +211,7 @@ def _cleared(
     if approve is not None and not approve(plan):
         raise LmsconfError("declined: nothing was changed")
     keep = leases.enter_context(_remote_lock(workspace, plan, progress))
-    if plan.calls and (approve or keep or not source.saved):
+    if plan.calls and (approve or keep or not prepared.saved):
         # The workspace may have changed while the plan was reviewed, or under the lock of another run.
         if workspace.timing.now() - read_at > _KEPT_FOR:
             kept = None
@@ -228,22 +224,6 @@ def _check_fresh(
 ) -> Snapshot:
     with progress.phase("Checking") as tell:
         return refuse_stale_plan(workspace, plan, tell, kept)
-
-
-class _ReadLog:
-    """Passes on what is read of the workspace: to the progress, and to the journal once it is open."""
-
-    def __init__(self, progress: ApplyProgress) -> None:
-        self._progress = progress
-        self.journal: Journal | None = None
-
-    def read(self, snapshot: Snapshot) -> None:
-        self._progress.workspace_read(snapshot)
-        self.reread(snapshot)
-
-    def reread(self, snapshot: Snapshot) -> None:
-        if self.journal is not None:
-            self.journal.note_read(snapshot)
 
 
 def _journal(

@@ -7,9 +7,9 @@ that may be refused run first, alone, while nothing has been changed yet.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
+from graphlib import TopologicalSorter
 from heapq import heappop, heappush
 from itertools import count
 from queue import SimpleQueue
@@ -122,17 +122,16 @@ class _Runner:
     ) -> None:
         self.calls = {call.id: call for call in plan.calls}
         self.submit, self.width, self.tell, self.begin, self.stop_waiting = submit, width, tell, begin, stop_waiting
-        self.waiting = {call.id: len(call.needs) for call in plan.calls}
-        self.after: defaultdict[str, list[str]] = defaultdict(list)
-        for call in plan.calls:
-            for need in call.needs:
-                self.after[need].append(call.id)
+        self.graph = TopologicalSorter({call.id: call.needs for call in plan.calls})
+        self.graph.prepare()
+        ready = self.graph.get_ready()
         first = [call.id for call in plan.calls if call.may_be_refused and not call.needs]
         self.weight, self.arrived = weight, count()
         self.ready: list[tuple[int, int, str]] = []
-        self._add_ready(first or [call.id for call in plan.calls if not call.needs])
-        self.later = [call.id for call in plan.calls if not call.needs and not call.may_be_refused] if first else []
+        self._add_ready(first or ready)
+        self.later = [id for id in ready if not self.calls[id].may_be_refused] if first else []
         self.started: set[str] = set()
+        self.failed: set[str] = set()
         self.ids: dict[Ref, str] = {}
         self.outcomes: dict[str, CallOutcome] = {}
         self.ended: SimpleQueue[tuple[str, Future[Learnt]]] = SimpleQueue()
@@ -150,7 +149,7 @@ class _Runner:
                 self._abandon()
             for call in self.calls.values():
                 if call.id not in self.outcomes:
-                    self._note(call, CallStatus.NOT_ATTEMPTED, reason=self._why_not(call))
+                    self._note_unsent(call)
         self.result.outcomes = tuple(self.outcomes[id] for id in self.calls)
         return self.result
 
@@ -211,49 +210,38 @@ class _Runner:
         if error is None:
             learnt = future.result()
             self.ids.update(learnt)
-            id = learnt.get(Ref(call.address))
-            self._note(call, CallStatus.DONE, id=id)
-            self._release(call)
-        elif isinstance(error, WrongAssumption) and not error.sent:
-            self._note(call, CallStatus.NOT_ATTEMPTED, reason=error.message)
-            self._block(call)
-        elif isinstance(error, LmsconfError):
-            self.result.errors.append(error)
-            if _ends_all(error):
-                self.result.stopped_by = self.result.stopped_by or error
-            unsure = isinstance(error, WriteOutcomeUnknown | WrongAssumption)
-            self._note(call, CallStatus.FAILED, reason=error.message, hint=error.hint, unsure=unsure)
-            self._block(call)
-        elif isinstance(error, Exception):
-            # A defect: what was done before is reported, and nothing else is sent.
-            self.result.errors.append(_unexpected(call, error))
-            self.result.stopped_by = self.result.stopped_by or self.result.errors[-1]
-            self._note(call, CallStatus.FAILED, reason=self.result.errors[-1].message, unsure=True)
-            self._block(call)
-        else:
+            self._note(call, CallStatus.DONE, id=learnt.get(Ref(call.address)))
+            self.graph.done(call.id)
+            self._add_ready(self.graph.get_ready())
+            return
+        if not isinstance(error, Exception):
             raise error
-
-    def _release(self, call: Call) -> None:
-        for id in self.after[call.id]:
-            self.waiting[id] -= 1
-            if not self.waiting[id] and id not in self.outcomes:
-                self._add_ready([id])
+        known = error if isinstance(error, LmsconfError) else _unexpected(call, error)
+        self.failed.add(call.id)
+        if isinstance(known, WrongAssumption) and not known.sent:
+            self._note(call, CallStatus.NOT_ATTEMPTED, reason=known.message)
+            return
+        self.result.errors.append(known)
+        # After a defect nothing else is sent, either: what was done before is reported.
+        if known is not error or _ends_all(known):
+            self.result.stopped_by = self.result.stopped_by or known
+        unsure = isinstance(known, WriteOutcomeUnknown | WrongAssumption)
+        self._note(call, CallStatus.FAILED, reason=known.message, hint=known.hint, unsure=unsure)
 
     def _add_ready(self, ids: Iterable[str]) -> None:
         for id in ids:
             heappush(self.ready, (self.weight(self.calls[id]), next(self.arrived), id))
 
-    def _block(self, failed: Call) -> None:
-        """Mark every call that depends on the failed one, directly or not, as blocked."""
-        todo = [(failed, id) for id in self.after[failed.id]]
-        while todo:
-            cause, id = todo.pop()
-            if id not in self.outcomes:
-                call = self.calls[id]
-                self._note(
-                    call, CallStatus.BLOCKED, reason=f"it needs {cause.id} ({cause.address}), which was not done"
-                )
-                todo.extend((call, later) for later in self.after[id])
+    def _note_unsent(self, call: Call) -> None:
+        """Report a call that was not sent: it depends on one that failed, directly or not, or the run ended before."""
+        # In the order of the plan, what a call needs comes before it.
+        cause = next((self.calls[need] for need in call.needs if need in self.failed), None)
+        if cause is None:
+            self._note(call, CallStatus.NOT_ATTEMPTED, reason=self._why_not())
+        else:
+            self.failed.add(call.id)
+            reason = f"it needs {cause.id} ({cause.address}), which was not done"
+            self._note(call, CallStatus.BLOCKED, reason=reason)
 
     def _note(
         self,
@@ -279,7 +267,7 @@ class _Runner:
         self.outcomes[call.id] = outcome
         self.tell(outcome)
 
-    def _why_not(self, call: Call) -> str:
+    def _why_not(self) -> str:
         if self.result.interrupted_by is not None:
             return "the run was interrupted before it"
         stopped = self.result.stopped_by

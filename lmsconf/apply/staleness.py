@@ -133,11 +133,13 @@ def _other_differences(plan: Plan, now: Plan) -> Iterator[Problem]:
     """Yield each change or call that differs from a re-plan of the same changes on the same resources."""
     # A partial plan may show live values by names that only the rest of the manifests introduces.
     keys = _KEYS_IN_PARTIAL_PLAN if plan.partial else _KEYS
-    alike = {_exactly(change, keys) for change in now.changes}
-    doubtful = [change for change in plan.changes if _exactly(change, keys) not in alike]
-    today = {change_hash(change, keys) for change in now.changes} if doubtful else set()
-    for change in doubtful:
-        if change_hash(change, keys) not in today:
+    # Of two live resources of a name, one may be changed and the other deleted.
+    today = {(change.address, change.id): change for change in now.changes}
+    for change in plan.changes:
+        same = today.get((change.address, change.id))
+        if same is None or (
+            _exactly(same, keys) != _exactly(change, keys) and change_hash(same, keys) != change_hash(change, keys)
+        ):
             message = f"{change.address}: a new plan has another id for it, or another difference"
             yield _problem(change, f"{message}; the file may have been edited", [])
     fresh = {call.id: call for call in now.calls}

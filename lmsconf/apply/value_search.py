@@ -18,17 +18,17 @@ from msgspec.structs import replace
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.assumed_keys import ON_EXISTING, TIME_FORMAT, Value, joint_values, likeliest, mentions
 from lmsconf.api.spec.operations import load_api_description
+from lmsconf.apply.replanning import read_resource, replan_resource
 from lmsconf.errors import ApiError, InvalidResponse, LmsconfError, ProblemsFound, Rejected, WriteOutcomeUnknown
 from lmsconf.kinds.shared.call_placeholders import fill_refs_in_body, fill_refs_in_path
-from lmsconf.model.address import Address
 from lmsconf.model.calls import Call
 from lmsconf.model.plan import Action, Plan
-from lmsconf.model.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from lmsconf.api.client import Client
     from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest
     from lmsconf.apply.scheduler import Learnt
+    from lmsconf.workspace.reader import WorkspaceReader
 
 NOT_TRIED: Final = frozenset(
     (ON_EXISTING, "custom-fields.in-use", "manual-groups.who-can-manage", "content-targets.everyone")
@@ -40,13 +40,6 @@ _WHOLE: Final = 1000
 """How many differences a resource counts that is still to be created."""
 _COMPLETED_LATER: Final = "users.create"
 """The creation whose optional parts other calls can set later, and whose result harms nobody without them."""
-
-
-class ResourceTrials(NamedTuple):
-    """How one resource is read and planned again."""
-
-    read: Callable[[Address], Snapshot]
-    replan: Callable[[Address, Snapshot, ApiSpec], Plan]
 
 
 class _Reached(NamedTuple):
@@ -87,7 +80,8 @@ class ValueSearch:
 
     def __init__(
         self,
-        trials: ResourceTrials,
+        workspace: WorkspaceReader,
+        plan: Plan,
         client: Client,
         sent: IssuedRequest,
         ids: Learnt,
@@ -97,7 +91,9 @@ class ValueSearch:
         creates: bool,
         rewrite: Callable[[object], object] | None,
     ) -> None:
-        self._trials, self._client, self._sent, self._ids = trials, client, sent, ids
+        self._read = partial(read_resource, workspace, plan, sent.call.address)
+        self._replan = partial(replan_resource, workspace, plan, sent.call.address)
+        self._client, self._sent, self._ids = client, sent, ids
         self._resolver, self._planned, self._rewrite = resolver, planned, rewrite or (lambda body: body)
         self.creates = creates
         self._reached_with: dict[frozenset[tuple[str, Value]], _Reached | None] = {}
@@ -109,7 +105,7 @@ class ValueSearch:
         refusal: the text with which the call was refused; None if it was accepted. as_assumed: the call itself is tried
         first.
         """
-        self._snapshot, self._reached_with = self._trials.read(self._sent.call.address), {}
+        self._snapshot, self._reached_with = self._read(), {}
         if as_assumed and (now := self._tried({})) is not None:
             if now.is_done:
                 return Explanation({}, is_done=True)
@@ -196,7 +192,7 @@ class ValueSearch:
         """Return the next values of several keys at once that are nearer to what was planned."""
         current, text = self._client.spec.with_values(found).behaviour, reached.refusal or ""
         for more in joint_values(sorted(keys), current, text):
-            if self._is_enough:
+            if self.is_enough:
                 break
             now = self._once({**found, **more})
             if now is not None and now.left < reached.left:
@@ -204,19 +200,15 @@ class ValueSearch:
         return None
 
     @property
-    def tried_all(self) -> bool:
-        """Whether every value was tried: the run was not interrupted, and there were not too many."""
-        return not self._is_enough
-
-    @property
-    def _is_enough(self) -> bool:
+    def is_enough(self) -> bool:
+        """Whether no other value is tried: the run was interrupted, or there are too many."""
         return len(self._reached_with) == _MOST or self._resolver.stop_waiting.is_set()
 
     def _once(self, values: Mapping[str, Value]) -> _Reached | None:
         """Try values that were not tried yet, and only so many; return how far they get."""
         attempt = frozenset(values.items())
         if attempt not in self._reached_with:
-            if self._is_enough:
+            if self.is_enough:
                 return None
             self._reached_with[attempt] = self._tried(values)
         return self._reached_with[attempt]
@@ -228,9 +220,9 @@ class ValueSearch:
 
     def as_spoken(self, values: Mapping[str, Value]) -> IssuedRequest | None:
         """Return the call under these values; None if no plan has it."""
-        self._snapshot = self._trials.read(self._sent.call.address)
+        self._snapshot = self._read()
         with suppress(LmsconfError, KeyError):
-            plan = self._trials.replan(self._sent.call.address, self._snapshot, self._client.spec.with_values(values))
+            plan = self._replan(self._snapshot, self._client.spec.with_values(values))
             for call in filter(self._is_like, plan.calls):
                 path, body = fill_refs_in_path(call.path, self._ids), fill_refs_in_body(call.body, self._ids)
                 return replace(self._sent, path=path, body=body)
@@ -242,20 +234,20 @@ class ValueSearch:
             return
         with suppress(ApiError, ProblemsFound):
             spec = self._client.spec.with_values(self._base)
-            plan = self._trials.replan(self._sent.call.address, self._snapshot, spec)
+            plan = self._replan(self._snapshot, spec)
             self._refusal(spec, [call for call in self._sendable(plan) if call.method == "DELETE"])
 
     def _tried(self, values: Mapping[str, Value]) -> _Reached | None:
         """Send what a plan under these values sends; None if there is no such plan."""
         try:
             spec = self._client.spec.with_values({**self._base, **values})
-            plan = self._trials.replan(self._sent.call.address, self._snapshot, spec)
+            plan = self._replan(self._snapshot, spec)
         except ProblemsFound:
             return None
         calls = self._sendable(plan)
         refusal = self._refusal(spec, calls)
         if calls:
-            self._snapshot = self._trials.read(self._sent.call.address)
+            self._snapshot = self._read()
         return self._reached(spec, refusal)
 
     def _sendable(self, plan: Plan) -> list[Call]:
@@ -298,7 +290,7 @@ class ValueSearch:
 
     def _reached(self, spec: ApiSpec, refusal: str | None) -> _Reached | None:
         try:
-            plan = self._trials.replan(self._sent.call.address, self._snapshot, spec)
+            plan = self._replan(self._snapshot, spec)
         except ProblemsFound:
             return None
         if not calls_left(plan, self._sent.call, self._planned):

@@ -15,7 +15,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final, Protocol, TypeVar, cast
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.audit.run_entry import RunCopies, entry_order, evidence_html, run_entry
@@ -39,40 +38,40 @@ FORMAT: Final = "lmsconf.evidence/1"
 EVIDENCE, PAGE = "evidence.json", "index.html"
 
 
-class EvidenceOptions(Struct, frozen=True, kw_only=True):
-    """mask: hides people; None: the copies are whole. since: what the runs were chosen by, if not by name."""
-
-    mask: Mask | None
-    since: str | None
-    key: SigningKey | None
-    made_at: datetime
-
-
-def write_evidence(runs: Sequence[RecordedRun], folder: Path, options: EvidenceOptions) -> dict[str, Json]:
+def write_evidence(
+    runs: Sequence[RecordedRun],
+    folder: Path,
+    made_at: datetime,
+    *,
+    mask: Mask | None,
+    since: str | None,
+    key: SigningKey | None,
+) -> dict[str, Json]:
     """Write the evidence of these runs; return the document `evidence.json`.
 
-    Raises LmsconfError if the folder is not empty, or cannot be written, or a run cannot be read.
+    mask: hides people; None: the copies are whole. since: what the runs were chosen by, if not by name. Raises
+    LmsconfError if the folder is not empty, or cannot be written, or a run cannot be read.
     """
     _refuse_filled(folder)
     with _replaced(folder) as place:
         digests: dict[str, str] = {}
         entries: list[dict[str, Json]] = []
         for run in runs:
-            copies, originals = _copies(run, options.mask)
+            copies, originals = _copies(run, mask)
             entries.append({**_entry(copies), "originals": originals})
             digests |= {path: _write(place, path, content) for path, content in copies.files().items()}
         evidence: dict[str, Json] = {
             "format": FORMAT,
             "tool": TOOL,
-            "created_at": format_utc(options.made_at),
-            "since": options.since,
-            "people": "whole" if options.mask is None else "masked",
+            "created_at": format_utc(made_at),
+            "since": since,
+            "people": "whole" if mask is None else "masked",
             "runs": cast("list[Json]", sorted(entries, key=entry_order)),
             "files": dict(sorted(digests.items())),
         }
         texts = {EVIDENCE: render_json(evidence), PAGE: evidence_html(evidence)}
         digests |= {path: _write(place, path, text.encode("utf-8")) for path, text in texts.items()}
-        _write_statement(place, evidence, digests, options.key)
+        _write_statement(place, evidence, digests, key)
     return evidence
 
 
@@ -89,8 +88,10 @@ def _entry(copies: RunCopies) -> dict[str, Json]:
     try:
         return run_entry(copies)
     except ValueError as error:
-        hint = "Its file in .lmsconf/runs is damaged: leave the run out, or restore it from a backup."
-        raise LmsconfError(f"the run {copies.run} cannot be read: {error}", hint=hint) from error
+        raise LmsconfError(
+            f"the run {copies.run} cannot be read: {error}",
+            hint="Its file in .lmsconf/runs is damaged: leave the run out, or restore it from a backup.",
+        ) from error
 
 
 def _copies(run: RecordedRun, mask: Mask | None) -> tuple[RunCopies, dict[str, Json]]:
@@ -158,8 +159,10 @@ def _replaced(folder: Path) -> Iterator[Path]:
         place.replace(folder)
         fsync_folder(folder.absolute().parent)
     except OSError as error:
-        hint = "Check that the folder above it exists and is writable, and that there is free space."
-        raise LmsconfError(f"{folder} cannot be written: {os_error_message(error)}", hint=hint) from error
+        raise LmsconfError(
+            f"{folder} cannot be written: {os_error_message(error)}",
+            hint="Check that the folder above it exists and is writable, and that there is free space.",
+        ) from error
     finally:
         if place is not None:
             shutil.rmtree(place, ignore_errors=True)

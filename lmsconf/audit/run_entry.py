@@ -8,7 +8,7 @@ from typing import Final, cast
 
 from msgspec import Struct
 
-from lmsconf.documents.document import JsonObjectReader, from_json, object_json, parse_document
+from lmsconf.documents.document import from_json, json_at, object_json, parse_document, value_at
 from lmsconf.documents.snapshot_file import snapshot_digest_json
 from lmsconf.errors import Problem
 from lmsconf.journal.journal_reader import parse_journal
@@ -86,16 +86,18 @@ def _plan(text: str | None) -> dict[str, Json]:
     """Return the counts of a plan: changes, what it does to people, and the consents it was given."""
     if text is None:
         return {"manifests": None, "changes": None, "effects": None, "consents": []}
-    at = JsonObjectReader(cast("Json", parse_document(text)))
-    summary, effects = at.reader("summary"), at.reader("effects")
+    plan = parse_document(text)
     return {
-        "manifests": at.reader("manifests").text("digest"),
-        "changes": {name: summary.number(name) for name in ("create", "update", "replace", "delete")},
-        "effects": {"basis": effects.text("basis"), "people": effects.object("people")},
+        "manifests": value_at(plan, str, "manifests", "digest"),
+        "changes": {name: value_at(plan, int, "summary", name) for name in ("create", "update", "replace", "delete")},
+        "effects": {
+            "basis": value_at(plan, str, "effects", "basis"),
+            "people": value_at(plan, dict[str, Json], "effects", "people"),
+        },
         "consents": [
-            {"guard": guard.text("name"), "total": guard.json("total"), "reason": guard.text("allowed_by")}
-            for guard in map(JsonObjectReader, at.items("guards"))
-            if guard.json("allowed_by") is not None
+            {"guard": json_at(one, "name"), "total": json_at(one, "total"), "reason": json_at(one, "allowed_by")}
+            for one in value_at(plan, list[dict[str, Json]], "guards")
+            if json_at(one, "allowed_by") is not None
         ],
     }
 
@@ -104,8 +106,11 @@ def _report(text: str | None) -> dict[str, Json]:
     """Return how a report ends, and the number of its problems."""
     if text is None:
         return {"problems": None, "left": None}
-    at = JsonObjectReader(cast("Json", parse_document(text)))
-    return {"problems": len(at.items("problems")), "left": len(at.items("residue"))}
+    report = parse_document(text)
+    return {
+        "problems": len(value_at(report, list[Json], "problems")),
+        "left": len(value_at(report, list[Json], "residue")),
+    }
 
 
 def _encoded(text: str | None) -> bytes | None:
@@ -114,10 +119,9 @@ def _encoded(text: str | None) -> bytes | None:
 
 def entry_order(entry: Mapping[str, Json]) -> tuple[str, str, int, str, str]:
     """Return the key that sorts the runs of a folder: by workspace, then by their number, then by time."""
-    at = JsonObjectReader(dict(entry))
-    workspace, chain = at.reader("workspace"), at.json("chain")
-    number = JsonObjectReader(chain).number("number") if chain is not None else 0
-    return workspace.text("name"), workspace.text("url"), number, at.text("started_at"), at.text("run")
+    number = 0 if json_at(entry, "chain") is None else value_at(entry, int, "chain", "number")
+    workspace = value_at(entry, str, "workspace", "name"), value_at(entry, str, "workspace", "url")
+    return *workspace, number, value_at(entry, str, "started_at"), value_at(entry, str, "run")
 
 
 Entry = Mapping[str, Json]
@@ -130,22 +134,21 @@ def chain_findings(entries: Sequence[Entry]) -> Iterator[Problem]:
     for _, group in groupby(sorted(entries, key=entry_order), key=lambda entry: entry_order(entry)[:2]):
         chained = [entry for entry in group if entry["chain"] is not None]
         for earlier, later in pairwise(chained):
-            yield from _link_findings(JsonObjectReader(dict(earlier)), JsonObjectReader(dict(later)))
+            yield from _link_findings(earlier, later)
 
 
-def _link_findings(earlier: JsonObjectReader, later: JsonObjectReader) -> Iterator[Problem]:
-    before, link = earlier.reader("chain"), later.reader("chain")
-    here, there, run = before.number("number"), link.number("number"), later.text("run")
-    name = earlier.text("run")
+def _link_findings(earlier: Entry, later: Entry) -> Iterator[Problem]:
+    here, there = value_at(earlier, int, "chain", "number"), value_at(later, int, "chain", "number")
+    name, run = value_at(earlier, str, "run"), value_at(later, str, "run")
     if there <= here:
         # A folder `.lmsconf/runs` that was deleted begins a chain with number 1 again.
         yield _finding("evidence/chain", f"{run} and {name} are both run {there} of their workspace, or out of order")
     elif there != here + 1:
         missing = "a run is" if there == here + 2 else f"{there - here - 1} runs are"
         yield _finding("evidence/chain", f"{missing} missing between {name} (run {here}) and {run} (run {there})")
-    elif link.maybe("previous", link.text) != name:
+    elif json_at(later, "chain", "previous") != name:
         yield _finding("evidence/chain", f"{run} names another run before it than {name}")
-    elif link.maybe("previous_sha256", link.text) != earlier.reader("originals").text("journal"):
+    elif json_at(later, "chain", "previous_sha256") != json_at(earlier, "originals", "journal"):
         yield _finding("evidence/chain", f"the journal of {name} is not the one that {run} names by its digest")
 
 
@@ -154,10 +157,8 @@ def head_findings(entries: Sequence[Entry], heads: Sequence[str]) -> Iterator[Pr
 
     The first run of a folder names the run before it, which is as good: nothing is missing after that.
     """
-    readers = [JsonObjectReader(dict(entry)) for entry in entries]
-    known = {reader.reader("originals").maybe("journal", reader.reader("originals").text) for reader in readers}
-    links = [reader.reader("chain") for reader in readers if reader.json("chain") is not None]
-    known |= {link.maybe("previous_sha256", link.text) for link in links}
+    known = [json_at(entry, "originals", "journal") for entry in entries]
+    known += [json_at(entry, "chain", "previous_sha256") for entry in entries if json_at(entry, "chain") is not None]
     for head in heads:
         if head not in known:
             yield Problem(

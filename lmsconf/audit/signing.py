@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from msgspec import Struct
 
-from lmsconf.documents.document import JsonObjectReader, render_json
+from lmsconf.documents.document import render_json, value_at
 from lmsconf.errors import LmsconfError
 from lmsconf.model.canonical_json import Json, sha256_of_bytes
 from lmsconf.support.atomic_files import os_error_message
@@ -182,9 +182,8 @@ def envelope_text(statement: bytes, key: SigningKey) -> str:
 
 def signature_in(envelope: str, statement: bytes, keyid: str) -> bytes:
     """Return the signature in an envelope of the statement. Raises ValueError for any other text."""
-    at = JsonObjectReader(json.loads(envelope))
-    (signature,) = map(JsonObjectReader, at.items("signatures"))
-    signed = b64decode(signature.text("sig"), validate=True)
+    (signature,) = value_at(json.loads(envelope), list[dict[str, Json]], "signatures")
+    signed = b64decode(value_at(signature, str, "sig"), validate=True)
     if _envelope(statement, keyid, signed) != envelope:
         raise ValueError("it does not hold the statement beside it, or not as lmsconf writes it")
     return signed

@@ -29,7 +29,7 @@ from lmsconf.audit.signing import (
     signature_in,
     statement_text,
 )
-from lmsconf.documents.document import TOOL, JsonObjectReader, parse_document, render_json
+from lmsconf.documents.document import TOOL, json_at, parse_document, render_json, value_at
 from lmsconf.errors import LmsconfError, Problem
 from lmsconf.model.canonical_json import Json, sha256_of_bytes
 from lmsconf.support.atomic_files import os_error_message
@@ -163,10 +163,9 @@ def _parsed(folder: _Folder, name: str) -> dict[str, Json] | None:
 def _signer(folder: _Folder, statement: Mapping[str, Json]) -> PublicKey | None:
     """Return the key that the statement names as its signer's."""
     try:
-        at = JsonObjectReader(dict(statement)).reader("predicate")
-        if at.json("signer") is None:
+        if json_at(statement, "predicate", "signer") is None:
             return None
-        pem = at.reader("signer").text("public_key")
+        pem = value_at(statement, str, "predicate", "signer", "public_key")
     except ValueError as error:
         folder.found("evidence/changed", f"{STATEMENT} is not what lmsconf writes: {error}")
         return None
@@ -181,8 +180,8 @@ def _signer(folder: _Folder, statement: Mapping[str, Json]) -> PublicKey | None:
 
 def _subjects(folder: _Folder, statement: Mapping[str, Json]) -> dict[str, str]:
     try:
-        subjects = map(JsonObjectReader, JsonObjectReader(dict(statement)).items("subject"))
-        return {at.text("name"): at.reader("digest").text("sha256") for at in subjects}
+        subjects = value_at(statement, list[dict[str, Json]], "subject")
+        return {value_at(one, str, "name"): value_at(one, str, "digest", "sha256") for one in subjects}
     except ValueError as error:
         folder.found("evidence/changed", f"{STATEMENT} is not what lmsconf writes: {error}")
         return {}
@@ -202,14 +201,13 @@ def _compare_files(folder: _Folder, subjects: Mapping[str, str]) -> None:
 
 def _compare_evidence(folder: _Folder, evidence: Mapping[str, Json]) -> tuple[list[Mapping[str, Json]], bool]:
     """Compare `evidence.json` with the copies of each run, with the chain, and with the page. Raises ValueError."""
-    at = JsonObjectReader(dict(evidence))
-    if at.text("format") != FORMAT:
-        raise ValueError(f"it has the format {at.text('format')}, and this lmsconf reads {FORMAT}")
-    entries = [cast("Mapping[str, Json]", entry) for entry in at.items("runs")]
+    if (format := json_at(evidence, "format")) != FORMAT:
+        raise ValueError(f"it has the format {format}, and this lmsconf reads {FORMAT}")
+    entries = value_at(evidence, list[Mapping[str, Json]], "runs")
     files: set[str] = set()
     for entry in entries:
-        files |= _compare_run(folder, entry, whole=at.text("people") == "whole")
-    listed = at.value("files", dict[str, str])
+        files |= _compare_run(folder, entry, whole=json_at(evidence, "people") == "whole")
+    listed = value_at(evidence, dict[str, str], "files")
     for name in sorted(files ^ listed.keys()):
         folder.found("evidence/forged", f"{EVIDENCE} does not list {name} as the runs do")
     for name in listed.keys() & folder.contents.keys():
@@ -226,18 +224,16 @@ def _compare_evidence(folder: _Folder, evidence: Mapping[str, Json]) -> tuple[li
 
 def _compare_run(folder: _Folder, entry: Mapping[str, Json], *, whole: bool) -> set[str]:
     """Compare an entry with the copies of the run; return the paths of these copies."""
-    at = JsonObjectReader(dict(entry))
-    run, originals = at.text("run"), at.reader("originals")
-    paths = {name: copy_path(run, name) for name in FILES if originals.json(name) is not None}
+    run, originals = value_at(entry, str, "run"), value_at(entry, dict[str, Json], "originals")
+    paths = {name: copy_path(run, name) for name in FILES if json_at(originals, name) is not None}
     held = {name: folder.contents[path] for name, path in paths.items() if path in folder.contents}
     for name in paths.keys() - held.keys():
         folder.found("evidence/missing", f"{paths[name]} is missing")
     for name, content in held.items():
-        if whole and sha256_of_bytes(content) != originals.text(name):
+        if whole and sha256_of_bytes(content) != originals[name]:
             folder.found("evidence/forged", f"{paths[name]} is not the original that {EVIDENCE} names by its digest")
     for name in ("plan", "report"):
-        recorded = at.maybe(f"recorded_{name}", at.text)
-        if name in paths and originals.text(name) != recorded:
+        if name in paths and originals[name] != json_at(entry, f"recorded_{name}"):
             folder.found(
                 "evidence/forged", f"the journal of {run} records another {name} than {EVIDENCE} names by its digest"
             )

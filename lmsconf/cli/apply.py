@@ -15,9 +15,10 @@ from msgspec.structs import replace
 
 from lmsconf.apply.events import ApplyProgress
 from lmsconf.apply.replanning import reevaluate_guards
-from lmsconf.apply.safe_apply import ApplyOptions, PlanSource, PreparedPlan, apply_safely
+from lmsconf.apply.safe_apply import ApplyOptions, PreparedPlan, apply_safely
 from lmsconf.cli.command import Command
-from lmsconf.cli.events import CommandEvents, events_option
+from lmsconf.cli.context import CommandContext, pass_context
+from lmsconf.cli.events import CommandEvents
 from lmsconf.cli.output import Output, output_options
 from lmsconf.cli.output_streams import (
     confirm,
@@ -31,6 +32,7 @@ from lmsconf.cli.planning import (
     allow,
     apply_command_line,
     build_policy,
+    events_option,
     load_context_settings,
     load_saved,
     load_valid_manifests,
@@ -42,7 +44,7 @@ from lmsconf.cli.planning import (
     show_reading_progress,
     split_pairs,
 )
-from lmsconf.cli.run_command import CommandContext, pass_context, report_interrupt
+from lmsconf.cli.run_command import report_interrupt
 from lmsconf.documents.plan_file import loads
 from lmsconf.errors import ExitCode, LmsconfError, Problem, ProblemsFound, UsageError
 from lmsconf.journal.journal_reader import PendingWrites
@@ -116,11 +118,15 @@ def apply(
     """
     consented, noted = parse_consents(allow), parse_meta(meta)
     if planfile is not None and (only or excluded or additive or no_effects):
-        hint = "Use --only, --except, --additive and --no-effects with lmsconf plan."
-        raise UsageError("a plan file is always applied as a whole", hint=hint)
+        raise UsageError(
+            "a plan file is always applied as a whole",
+            hint="Use --only, --except, --additive and --no-effects with lmsconf plan.",
+        )
     if needs_rehearsal and planfile is None:
-        hint = "Save a rehearsed plan with: lmsconf plan --rehearse --out FILE. Then apply FILE."
-        raise UsageError("--require-rehearsal needs a plan file, which holds the rehearsal's receipt", hint=hint)
+        raise UsageError(
+            "--require-rehearsal needs a plan file, which holds the rehearsal's receipt",
+            hint="Save a rehearsed plan with: lmsconf plan --rehearse --out FILE. Then apply FILE.",
+        )
     asks = planfile is None and not auto_approve and digest is None
     if asks:
         refuse_without_terminal("Pass --auto-approve, or apply a plan file.")
@@ -138,7 +144,8 @@ def apply(
             with progress.phase("Reading") as tell:
                 plan, snapshot = workspace.plan_and_snapshot(manifests, policy, tell)
         command = apply_command_line(settings, only, excluded, additive, planfile)
-        return PreparedPlan(plan=replace(plan, command=command), manifests=manifests, snapshot=snapshot)
+        plan, is_saved = replace(plan, command=command), planfile is not None
+        return PreparedPlan(plan=plan, manifests=manifests, snapshot=snapshot, saved=is_saved)
 
     screen = ApplyScreen(output, events, shows_plan=planfile is None)
     options = ApplyOptions(
@@ -151,9 +158,8 @@ def apply(
         max_rate=max_rate,
         on_call=on_request(events),
     )
-    source = PlanSource(get=prepare, saved=planfile is not None)
     with options.interrupts.installed():
-        report, journalled = apply_safely(settings, source, options, screen)
+        report, journalled = apply_safely(settings, prepare, options, screen)
         events.applied(report)
         return write_report(output, report, journalled=journalled, was_asked=asks)
 

@@ -7,29 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 import click
+
+from lmsconf.cli.context import GlobalOptions, options_of, set_global_options
+from lmsconf.cli.output_streams import mask_people
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
     Complete: TypeAlias = "Callable[[click.Context, click.Parameter, str], list[CompletionItem[str]]]"
-
-_KEY: Final = "lmsconf.global_options"
-
-
-class GlobalOptions(NamedTuple):
-    """What the global options of a command line say.
-
-    pages: whether long output on a terminal goes through a pager.
-    """
-
-    directory: str | None = None
-    workspace: str | None = None
-    masks_people: bool = False
-    verbose: bool = False
-    pages: bool = True
 
 
 def completes(values: str) -> Complete:
@@ -73,16 +61,6 @@ GLOBAL_OPTIONS: Final = (
 _NAMES: Final = tuple(str(option.name) for option in GLOBAL_OPTIONS)
 
 
-def global_options() -> GlobalOptions:
-    """Return the global options of the command that is running."""
-    context = click.get_current_context(silent=True)
-    return GlobalOptions() if context is None else _given(context)
-
-
-def _given(context: click.Context) -> GlobalOptions:
-    return cast(GlobalOptions, context.meta.get(_KEY, GlobalOptions()))
-
-
 class _GlobalOptionsMixin(click.Command):
     """A command that takes the global options, and whose help has groups of options and examples."""
 
@@ -92,7 +70,7 @@ class _GlobalOptionsMixin(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         rest = super().parse_args(ctx, args)
         given: dict[str, Any] = {name: ctx.params.pop(name, None) for name in _NAMES}
-        before = _given(ctx)
+        before = options_of(ctx)
         after = GlobalOptions(
             directory=_one(ctx, "-C", before.directory, given["_directory"]),
             workspace=_one(ctx, "--workspace", before.workspace, given["_workspace"]),
@@ -100,31 +78,25 @@ class _GlobalOptionsMixin(click.Command):
             verbose=before.verbose or bool(given["_verbose"]),
             pages=before.pages and not given["_no_pager"],
         )
-        ctx.meta[_KEY] = after
         if after.masks_people:
-            from lmsconf.cli.output_streams import mask_people
-
             mask_people(True)
-        if ctx.obj is None or after[:2] != before[:2]:
-            from lmsconf.cli.run_command import set_command_context
-
-            set_command_context(ctx, after)
+        set_global_options(ctx, after)
         return rest
 
     def get_help(self, ctx: click.Context) -> str:
-        from lmsconf.cli.help import help_formatter
+        from lmsconf.cli.help_layout import help_formatter
 
         formatter = help_formatter()
         self.format_help(ctx, formatter)
         return formatter.getvalue().rstrip("\n")
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        from lmsconf.cli.help import write_examples, write_options
+        from lmsconf.cli.help_layout import write_examples, write_options
 
-        write_examples(self, ctx, formatter)
+        write_examples(ctx, formatter)
         if isinstance(self, click.Group):
             self.format_commands(ctx, formatter)
-        write_options(self, ctx, formatter)
+        write_options(self.get_params(ctx), GLOBAL_OPTIONS, ctx, formatter)
 
 
 class Command(_GlobalOptionsMixin, click.Command):

@@ -20,11 +20,10 @@ from click.shell_completion import (
 
 from lmsconf.cli.command import Command
 from lmsconf.cli.output_streams import write_redacted
-from lmsconf.cli.run_command import CommandContext
 from lmsconf.errors import ExitCode, LmsconfError
 
 if TYPE_CHECKING:
-    from lmsconf.cli.run_command import CommandContext
+    from lmsconf.cli.context import CommandContext
     from lmsconf.model.address import Address
     from lmsconf.model.declarations import Manifests
 
@@ -203,7 +202,7 @@ def runs(context: CommandContext, incomplete: str) -> list[Item]:
 
 def topics(context: CommandContext, incomplete: str) -> list[Item]:
     """The pages of the guide, and the commands."""
-    from lmsconf.cli import COMMANDS
+    from lmsconf.cli.commands import COMMANDS
     from lmsconf.support.folders import guide_topics
 
     return _beginning(incomplete, (*guide_topics(), *COMMANDS))

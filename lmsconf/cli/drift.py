@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 import click
 
 from lmsconf.cli.command import Command, completes
-from lmsconf.cli.events import CommandEvents, events_option
+from lmsconf.cli.context import CommandContext, pass_context
+from lmsconf.cli.events import CommandEvents
 from lmsconf.cli.output import Output, output_options
 from lmsconf.cli.output_streams import write_stderr
 from lmsconf.cli.planning import (
+    events_option,
     load_context_settings,
     max_rate,
     open_workspace,
@@ -19,7 +21,6 @@ from lmsconf.cli.planning import (
     trust_project,
     trusted_parts,
 )
-from lmsconf.cli.run_command import CommandContext, pass_context
 from lmsconf.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from math import inf
 from pathlib import Path
-from typing import Final, NamedTuple, cast
+from typing import Final, cast
 
 from lmsconf import __version__
 from lmsconf.api.client import Exchange
@@ -28,6 +28,7 @@ from lmsconf.documents.document import change_json, escape_invisible, object_jso
 from lmsconf.documents.plan_file import plan_digest, summary_json
 from lmsconf.errors import LmsconfError, Problem, Severity, UsageError
 from lmsconf.kinds.shared.kind_names import resource_title
+from lmsconf.manifest.nodes import map_texts
 from lmsconf.model.blockers import blockers
 from lmsconf.model.calls import Call, CallStatus
 from lmsconf.model.canonical_json import Json
@@ -132,8 +133,10 @@ def _refuse_same_file(path: Path, output: Output, arguments: Mapping[str, object
 
 
 def _unwritable(path: str, error: OSError) -> LmsconfError:
-    hint = "Check that its folder exists and is writable, and that there is free space. Nothing was read or sent."
-    return LmsconfError(f"--events {path} cannot be written: {os_error_message(error)}", hint=hint)
+    return LmsconfError(
+        f"--events {path} cannot be written: {os_error_message(error)}",
+        hint="Check that its folder exists and is writable, and that there is free space. Nothing was read or sent.",
+    )
 
 
 def _incomplete(path: str, failure: str) -> Problem:
@@ -155,21 +158,12 @@ _QUOTING: Final = frozenset({"problem", "note", "wait", "call_end", "blocked", "
 """The types of events that may quote what the service answered."""
 
 
-class Event(NamedTuple):
-    """One event. values: the keys of its type. level: info, warning or error."""
-
-    type: str
-    message: str
-    values: Mapping[str, Json]
-    level: str = "info"
-
-
 class EventWriter(CommandEvents):
     """Writes events to a LineStream, redacted and, with `--mask-people`, masked. Thread-safe."""
 
     def __init__(self, command: str, open_stream: Callable[[bytes], LineStream]) -> None:
-        start: dict[str, Json] = {"lmsconf": __version__, "command": command}
-        self.stream = open_stream(self._line(Event("start", f"lmsconf {__version__} {command}", start)))
+        start = {"lmsconf": __version__, "command": command}
+        self.stream = open_stream(self._line("start", f"lmsconf {__version__} {command}", start, "info"))
         self._lock = threading.Lock()
         self._phase: Counter[str] = Counter()
         self._begun: dict[str, float] = {}
@@ -205,8 +199,9 @@ class EventWriter(CommandEvents):
             with self._lock:
                 counts = cast("dict[str, Json]", dict(sorted(operations.items())))
             seconds = round(time.monotonic() - begun, 3)
-            end: dict[str, Json] = {"status": status, "seconds": seconds, "requests": counts}
-            self._emit("phase_end", f"{label}: ended", {**phase, **end})
+            self._emit(
+                "phase_end", f"{label}: ended", {**phase, "status": status, "seconds": seconds, "requests": counts}
+            )
 
     def exchanged(self, exchange: Exchange) -> None:
         with self._lock:
@@ -215,16 +210,19 @@ class EventWriter(CommandEvents):
                 self._requests[exchange.label] += 1
                 self._statuses[exchange.label] = exchange.status
         if exchange.retry_in is not None:
-            more: dict[str, Json] = {
-                "operation": exchange.operation,
-                "call": exchange.label,
-                "attempt": exchange.attempt,
-                "http_status": exchange.status,
-                "failure": exchange.failure,
-            }
             why = f"answered {exchange.status}" if exchange.failure is None else exchange.failure
-            message = f"{exchange.operation or exchange.method} is sent again in {exchange.retry_in:.1f} s: {why}"
-            self._wait("retry", message, exchange.retry_in, more)
+            self._wait(
+                "retry",
+                f"{exchange.operation or exchange.method} is sent again in {exchange.retry_in:.1f} s: {why}",
+                exchange.retry_in,
+                {
+                    "operation": exchange.operation,
+                    "call": exchange.label,
+                    "attempt": exchange.attempt,
+                    "http_status": exchange.status,
+                    "failure": exchange.failure,
+                },
+            )
 
     def _limited(self, limit: RateLimit) -> None:
         """Record a rate limit: at once, when the service asks for a longer pause, and once a minute."""
@@ -238,24 +236,30 @@ class EventWriter(CommandEvents):
         self._wait("rate_limit", message, limit.resumes_in or None, {"rate": rate})
 
     def manifests_read(self, manifests: Manifests) -> None:
-        counts: dict[str, Json] = {
-            "files": len(manifests.files),
-            "declared": len(manifests.declared),
-            "absent": len(manifests.absent),
-        }
-        message = f"Read {count_noun(len(manifests.files), 'file')} of manifests"
-        self._emit("manifests_read", message, {**counts, "digest": manifests.digest})
+        self._emit(
+            "manifests_read",
+            f"Read {count_noun(len(manifests.files), 'file')} of manifests",
+            {
+                "files": len(manifests.files),
+                "declared": len(manifests.declared),
+                "absent": len(manifests.absent),
+                "digest": manifests.digest,
+            },
+        )
 
     def workspace_read(self, snapshot: Snapshot) -> None:
         listings = sorted(snapshot.listings.items())
         counts = ", ".join(count_kind(len(listing.rows), name) for name, listing in listings)
-        values: dict[str, Json] = {
-            "workspace": {"name": snapshot.workspace, "url": snapshot.url},
-            "people": snapshot.people,
-            "rows": {name: len(listing.rows) for name, listing in listings},
-            "incomplete": {name: listing.incomplete for name, listing in listings if listing.incomplete},
-        }
-        self._emit("workspace_read", f"Read from {snapshot.workspace}: {counts or 'nothing'}", values)
+        self._emit(
+            "workspace_read",
+            f"Read from {snapshot.workspace}: {counts or 'nothing'}",
+            {
+                "workspace": {"name": snapshot.workspace, "url": snapshot.url},
+                "people": snapshot.people,
+                "rows": {name: len(listing.rows) for name, listing in listings},
+                "incomplete": {name: listing.incomplete for name, listing in listings if listing.incomplete},
+            },
+        )
 
     def planned(self, plan: Plan) -> None:
         """Record a plan's problems, changes, the reasons that would stop an apply, and its summary."""
@@ -263,37 +267,42 @@ class EventWriter(CommandEvents):
         self.failed(plan.all_problems)
         for change in plan.changes:
             verb = "change" if change.action is Action.UPDATE else change.action.value
-            message = f"{resource_title(change.address)}: plan to {verb}"
-            self._emit("planned_change", message, without_keys(change_json(change), "problems"))
+            self._emit(
+                "planned_change",
+                f"{resource_title(change.address)}: plan to {verb}",
+                without_keys(change_json(change), "problems"),
+            )
         for blocker in blockers(plan):
-            reason: dict[str, Json] = {
-                "blocker": blocker.type.value,
-                "name": blocker.name,
-                "reason": blocker.message,
-                "allow": blocker.allow,
-                "hint": blocker.hint,
-            }
-            self._emit("blocked", f"Apply would stop: {blocker}", reason, "error")
-        values: dict[str, Json] = {
-            "workspace": {"name": plan.workspace, "url": plan.url},
-            "digest": plan_digest(plan),
-            "partial": plan.partial,
-            "summary": summary_json(plan),
-            "unmanaged": sum(len(group.addresses) + group.left_alone for group in plan.unmanaged),
-            "effects": {"basis": plan.effects.basis.value, "people": object_json(plan.effects.people)},
-        }
-        self._emit("plan_summary", plan_summary(plan), values)
+            reason = {"reason": blocker.message, "allow": blocker.allow, "hint": blocker.hint}
+            values = {"blocker": blocker.type.value, "name": blocker.name, **reason}
+            self._emit("blocked", f"Apply would stop: {blocker}", values, "error")
+        self._emit(
+            "plan_summary",
+            plan_summary(plan),
+            {
+                "workspace": {"name": plan.workspace, "url": plan.url},
+                "digest": plan_digest(plan),
+                "partial": plan.partial,
+                "summary": summary_json(plan),
+                "unmanaged": sum(len(group.addresses) + group.left_alone for group in plan.unmanaged),
+                "effects": {"basis": plan.effects.basis.value, "people": object_json(plan.effects.people)},
+            },
+        )
 
     def compared(self, report: DriftReport) -> None:
         report = mask_if_enabled(report)
         self.failed(report.problems)
         for finding in report.findings:
             self._emit("drift_finding", finding_headline(finding), finding_json(finding), "warning")
-        values: dict[str, Json] = {
-            "workspace": {"name": report.workspace, "url": report.url},
-            "summary": drift_summary_json(report),
-        }
-        self._emit("drift_summary", drift_summary(report), values, "warning" if report.findings else "info")
+        self._emit(
+            "drift_summary",
+            drift_summary(report),
+            {
+                "workspace": {"name": report.workspace, "url": report.url},
+                "summary": drift_summary_json(report),
+            },
+            "warning" if report.findings else "info",
+        )
 
     def approval_asked(self) -> None:
         self._wait("approval", "Waiting for approval", None, {})
@@ -302,30 +311,35 @@ class EventWriter(CommandEvents):
         with self._lock:
             self._begun.setdefault(call.id, time.monotonic())
         call = mask_if_enabled(call)
-        values: dict[str, Json] = {"id": call.id, "address": str(call.address), "operation": call.operation}
-        self._emit("call_start", f"{resource_title(call.address)}: sending {call.operation}", values)
+        self._emit(
+            "call_start",
+            f"{resource_title(call.address)}: sending {call.operation}",
+            {"id": call.id, "address": str(call.address), "operation": call.operation},
+        )
 
     def call_ended(self, outcome: CallOutcome) -> None:
         with self._lock:
             begun = self._begun.get(outcome.call)
             requests, http_status = self._requests[outcome.call], self._statuses.get(outcome.call)
         outcome = mask_if_enabled(outcome)
-        values: dict[str, Json] = {
-            "id": outcome.call,
-            "address": str(outcome.address),
-            "operation": outcome.operation,
-            "status": outcome.status.value,
-            "seconds": None if begun is None else round(time.monotonic() - begun, 3),
-            "retries": max(requests - 1, 0),
-            "http_status": http_status,
-            "resource_id": outcome.id,
-            "reason": outcome.reason,
-            "hint": outcome.hint,
-            "unsure": outcome.unsure,
-        }
-        status = outcome.status.value.replace("_", " ")
-        message = f"{resource_title(outcome.address)}: {outcome.operation} {status}"
-        self._emit("call_end", message, values, "info" if outcome.status is CallStatus.DONE else "error")
+        self._emit(
+            "call_end",
+            f"{resource_title(outcome.address)}: {outcome.operation} {outcome.status.value.replace('_', ' ')}",
+            {
+                "id": outcome.call,
+                "address": str(outcome.address),
+                "operation": outcome.operation,
+                "status": outcome.status.value,
+                "seconds": None if begun is None else round(time.monotonic() - begun, 3),
+                "retries": max(requests - 1, 0),
+                "http_status": http_status,
+                "resource_id": outcome.id,
+                "reason": outcome.reason,
+                "hint": outcome.hint,
+                "unsure": outcome.unsure,
+            },
+            "info" if outcome.status is CallStatus.DONE else "error",
+        )
 
     def waiting(self, reason: str, message: str, seconds: float) -> None:
         if time.monotonic() - self._waited_at.get(reason, -inf) >= _EVERY:
@@ -338,15 +352,18 @@ class EventWriter(CommandEvents):
     def applied(self, report: ApplyReport) -> None:
         report = mask_if_enabled(report)
         self.failed(report.problems)
-        values: dict[str, Json] = {
-            "workspace": {"name": report.workspace, "url": report.url},
-            "digest": report.plan_digest,
-            "summary": {status.value: report.count(status) for status in CallStatus},
-            "verified": report.verified.scope.value,
-            "converged": report.converged,
-        }
-        message = f"{apply_summary(report)} {verification_result(report)}"
-        self._emit("apply_summary", message, values, "error" if report.exit else "info")
+        self._emit(
+            "apply_summary",
+            f"{apply_summary(report)} {verification_result(report)}",
+            {
+                "workspace": {"name": report.workspace, "url": report.url},
+                "digest": report.plan_digest,
+                "summary": {status.value: report.count(status) for status in CallStatus},
+                "verified": report.verified.scope.value,
+                "converged": report.converged,
+            },
+            "error" if report.exit else "info",
+        )
 
     def failed(self, problems: Sequence[Problem]) -> None:
         for problem in mask_if_enabled(tuple(problems)):
@@ -364,25 +381,16 @@ class EventWriter(CommandEvents):
         self._emit("wait", message, {"reason": reason, "seconds": seconds and round(seconds, 3), **more})
 
     def _emit(self, type: str, message: str, values: Mapping[str, Json], level: str = "info") -> None:
-        self.stream.put(self._line(Event(type, message, values, level)))
+        """Record an event. values: the keys of its type. level: info, warning or error."""
+        self.stream.put(self._line(type, message, values, level))
 
-    def _line(self, event: Event) -> bytes:
+    def _line(self, type: str, message: str, values: Mapping[str, Json], level: str) -> bytes:
         """Return the line of an event, with its end."""
+        said: Json = {"message": message, **values}
+        if type in _QUOTING:
+            said = map_texts(said, redact_secrets)
         at = format_utc(datetime.now(UTC), "milliseconds")
-        if event.type in _QUOTING:
-            values = cast("dict[str, Json]", _redacted(dict(event.values)))
-            event = event._replace(message=redact_secrets(event.message), values=values)
-        event = mask_if_enabled(event)
-        common: dict[str, Json] = {"format": FORMAT, "type": event.type, "at": at, "level": event.level}
-        text = json.dumps({**common, "message": event.message, **event.values}, ensure_ascii=False)
+        common = {"format": FORMAT, "type": type, "at": at, "level": level}
+        text = json.dumps({**common, **cast("dict[str, Json]", mask_if_enabled(said))}, ensure_ascii=False)
         # A lone surrogate becomes an escape that JSON knows.
         return f"{redact_registered_tokens(escape_invisible(text))}\n".encode("utf-8", "backslashreplace")
-
-
-def _redacted(value: Json) -> Json:
-    """Return a value with the secrets in its strings redacted."""
-    if isinstance(value, str):
-        return redact_secrets(value)
-    if isinstance(value, dict):
-        return {key: _redacted(item) for key, item in value.items()}
-    return [_redacted(item) for item in value] if isinstance(value, list | tuple) else value

@@ -6,17 +6,13 @@ A command with the option gets `events: CommandEvents`. Without `--events` its m
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, ParamSpec
-
-import click
-
-from lmsconf.errors import ExitCode, LmsconfError, Problem
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from lmsconf.api.client import Exchange
+    from lmsconf.errors import Problem
     from lmsconf.model.calls import Call
     from lmsconf.model.declarations import Manifests
     from lmsconf.model.drift import DriftReport
@@ -24,8 +20,6 @@ if TYPE_CHECKING:
     from lmsconf.model.plan import Plan
     from lmsconf.model.progress import Report
     from lmsconf.model.snapshot import Snapshot
-
-P = ParamSpec("P")
 
 
 class CommandEvents:
@@ -76,59 +70,3 @@ class CommandEvents:
 
 
 NO_EVENTS = CommandEvents()
-
-
-def events_option(command: Callable[P, ExitCode | None]) -> Callable[P, ExitCode | None]:
-    """Add `--events`; the command receives it as `events: CommandEvents`. Apply it inside of `output_options`."""
-
-    @click.option(
-        "--events",
-        "events_",
-        metavar="FILE",
-        help="Write what happens, while it happens, to this file: one JSON object a line. - is stdout; the result then "
-        "goes to stderr.",
-    )
-    @functools.wraps(command)
-    def framed(*args: P.args, **kwargs: P.kwargs) -> ExitCode | None:
-        path = kwargs.pop("events_")
-        if path is None:
-            kwargs["events"] = NO_EVENTS
-            return command(*args, **kwargs)
-        from lmsconf.cli.event_writer import open_event_writer
-
-        with open_event_writer(str(path), click.get_current_context().info_name or "", kwargs) as events:
-            kwargs["events"] = events
-            return _recorded(events, functools.partial(command, *args, **kwargs))
-
-    return framed
-
-
-def _recorded(events: CommandEvents, command: Callable[[], ExitCode | None]) -> ExitCode | None:
-    """Run the command, and record the problems and the exit code that it ends with."""
-    try:
-        code = command()
-    except BaseException as error:
-        ending, problems = _ending(error)
-        events.failed(problems)
-        events.end(ending)
-        raise
-    events.end(code or ExitCode.OK)
-    return code
-
-
-def _ending(error: BaseException) -> tuple[ExitCode, Sequence[Problem]]:
-    """Return the exit code of a command that ends with an exception, and the problems to show."""
-    from lmsconf.cli.run_command import abort_cause, interrupt_exit_code
-
-    if isinstance(error, LmsconfError):
-        return error.exit, error.problems
-    if isinstance(error, click.ClickException):
-        misused = isinstance(error, click.UsageError)
-        problem = Problem(code="usage" if misused else "error", message=error.format_message())
-        return ExitCode.USAGE if misused else ExitCode.ERROR, (problem,)
-    if isinstance(error, click.Abort | KeyboardInterrupt):
-        cause = abort_cause(error)
-        if isinstance(cause, EOFError):
-            return ExitCode.ERROR, (Problem(code="error", message="declined: no answer"),)
-        return interrupt_exit_code(cause), (Problem(code="interrupted", message="the command was interrupted"),)
-    return ExitCode.ERROR, (Problem(code="crash", message=f"lmsconf crashed: {type(error).__name__}"),)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lmsconf.cli.command import Command, completes
+from lmsconf.cli.context import CommandContext, pass_context
 from lmsconf.cli.output_streams import report_problems, write_stderr
 from lmsconf.cli.planning import (
     load_context_settings,
@@ -18,7 +19,6 @@ from lmsconf.cli.planning import (
     parallelism,
     show_reading_progress,
 )
-from lmsconf.cli.run_command import CommandContext, pass_context
 from lmsconf.errors import ExitCode, LmsconfError, UsageError
 
 if TYPE_CHECKING:
@@ -117,9 +117,9 @@ def _loaded(file: Path) -> Snapshot:
     """Load a snapshot file. Raises LmsconfError for a redacted one, whose people have no e-mails."""
     snapshot = load_snapshot(file)
     if snapshot.redaction is not None:
-        hint = "Export the workspace itself, or a snapshot that was taken without --redact."
         raise LmsconfError(
-            "this snapshot is redacted: its people have no e-mails that a manifest could name", hint=hint
+            "this snapshot is redacted: its people have no e-mails that a manifest could name",
+            hint="Export the workspace itself, or a snapshot that was taken without --redact.",
         )
     return snapshot
 
@@ -150,8 +150,10 @@ def _existing(settings: Settings, target: Path, into: bool) -> Manifests | None:
     if not base.is_dir() or not find_manifests(base, ManifestFileReader(settings.root if inside else base)):
         return None
     if not into:
-        hint = "Pass --into to add what they do not declare yet, or name another folder."
-        raise LmsconfError(f"{base} already has manifests", hint=hint)
+        raise LmsconfError(
+            f"{base} already has manifests",
+            hint="Pass --into to add what they do not declare yet, or name another folder.",
+        )
     manifests = load_manifests(settings if inside else replace(settings, root=base, manifests=base))
     refuse_errors(manifests)
     return manifests
@@ -182,8 +184,9 @@ def _create_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        message = f"{folder} cannot be created: {os_error_message(error)}"
-        raise LmsconfError(message, hint="Name another folder.") from error
+        raise LmsconfError(
+            f"{folder} cannot be created: {os_error_message(error)}", hint="Name another folder."
+        ) from error
 
 
 def _unused(target: Path, stem: str) -> Path:

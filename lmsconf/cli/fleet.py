@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
 from lmsconf.cli.command import Command, Group
+from lmsconf.cli.context import CommandContext, pass_context
 from lmsconf.cli.fleet_options import FleetRun, fleet_options
 from lmsconf.cli.output import Output, output_options
 from lmsconf.cli.output_streams import masks_people, write_stderr
 from lmsconf.cli.planning import plan_signing_key, trust_project
-from lmsconf.cli.run_command import CommandContext, pass_context
 from lmsconf.errors import ExitCode, LmsconfError, UsageError
 
 _FORMATS = ("text", "json", "markdown", "html")
@@ -203,10 +202,10 @@ def apply(
     """
     from lmsconf.cli.apply import parse_meta
     from lmsconf.cli.output_streams import confirm, refuse_without_terminal
-    from lmsconf.fleet.fleet_run import lost_task, parse_selector, read_index
+    from lmsconf.fleet.fleet_run import parse_selector, read_index
     from lmsconf.fleet.waves import (
-        WaveRun,
         applied_before,
+        apply_waves,
         describe_waves,
         make_waves,
         read_applied,
@@ -223,8 +222,10 @@ def apply(
     key, run = plan_signing_key(context), FleetRun(context, **options)
     planned = run.selected(read_index(folder, key))
     if planned.shard is not None:
-        message = f"{folder} has only shard {planned.shard}, and waves and guards are about the whole fleet"
-        raise LmsconfError(message, hint="Collect all shards with lmsconf fleet collect, and apply that folder.")
+        raise LmsconfError(
+            f"{folder} has only shard {planned.shard}, and waves and guards are about the whole fleet",
+            hint="Collect all shards with lmsconf fleet collect, and apply that folder.",
+        )
     applied = read_applied(folder, key)
     refuse_fleet_guards(planned, run.project.fleet_guards(), consents)
     waves = make_waves(planned, [parse_selector(text, "waves") for text in run.project.waves()])
@@ -235,17 +236,17 @@ def apply(
             write_stderr(f"Applied before: {workspace_count(before)}.")
         if not confirm("Apply these plans?"):
             raise LmsconfError("declined: nothing was changed")
-    begun = run.begun_plans()
-    waves_run = WaveRun(
+    index = apply_waves(
+        waves,
+        applied,
+        folder,
+        key,
         engine=run.engine(),
-        make_task=lambda entry: run.apply_task(entry, folder, notes, begun),
-        lost=partial(lost_task, run.project),
+        make_task=run.apply_tasks(folder, notes),
         listen=run.listener,
         max_failures=run.project.max_failures() if max_failures is None else max_failures,
         created_at=run.now,
-        key=key,
     )
-    index = waves_run.apply(folder, waves, applied)
     output.show(FLEET_VIEWS, FleetReport(index=index))
     return index.exit
 
@@ -259,21 +260,23 @@ def _run(
     from msgspec.structs import replace
 
     from lmsconf.fleet.collect import read_report
-    from lmsconf.fleet.fleet_run import lost_task, make_folder, run_tasks, write_index
+    from lmsconf.fleet.fleet_run import make_folder, run_tasks, write_index
     from lmsconf.model.fleet import FleetAction
     from lmsconf.render import FLEET_VIEWS
 
     if out is not None:
         if masks_people():
-            hint = "Remove --out or --mask-people."
-            raise UsageError("plan files contain e-mails, so --out and --mask-people exclude each other", hint=hint)
+            raise UsageError(
+                "plan files contain e-mails, so --out and --mask-people exclude each other",
+                hint="Remove --out or --mask-people.",
+            )
         make_folder(out)
     key, run = plan_signing_key(context), FleetRun(context, **options)
     with TemporaryDirectory(prefix="lmsconf-fleet-") as scratch:
         folder = Path(scratch) if out is None else out
         tasks = [run.task(name, FleetAction(action), folder.absolute()) for name in run.workspaces]
         with run.listener(action.capitalize(), len(tasks)) as tell:
-            index = run_tasks(tasks, run.engine(), FleetAction(action), run.now, tell, partial(lost_task, run.project))
+            index = run_tasks(tasks, run.engine(), FleetAction(action), run.now, tell)
             index = replace(index, shard=run.shard)
         if out is not None:
             write_index(folder, index, key)

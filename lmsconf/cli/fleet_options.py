@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Any, ParamSpec
 import click
 from msgspec.structs import replace
 
+from lmsconf.cli.context import CommandContext
 from lmsconf.cli.output_streams import show_progress
 from lmsconf.cli.planning import parallelism, trusted_parts
-from lmsconf.cli.run_command import CommandContext
 from lmsconf.errors import ExitCode, LmsconfError, UsageError
 
 if TYPE_CHECKING:
-    from lmsconf.fleet.dask_engine import DaskScheduler
     from lmsconf.fleet.fleet_run import Engine
     from lmsconf.fleet.tasks import FleetTask
     from lmsconf.model.fleet import FleetAction, FleetEntry, FleetIndex
@@ -80,12 +79,6 @@ def fleet_options(command: Callable[P, ExitCode | None]) -> Callable[P, ExitCode
     return functools.reduce(lambda wrapped, option: option(wrapped), reversed((*_OPTIONS, parallelism)), command)
 
 
-def _scheduler(address: str | None, unencrypted: bool) -> DaskScheduler:
-    from lmsconf.fleet.dask_engine import find_scheduler
-
-    return find_scheduler(address, unencrypted=unencrypted)
-
-
 class FleetRun:
     """The selected workspaces of a project, and how they are worked on."""
 
@@ -115,17 +108,24 @@ class FleetRun:
         from lmsconf.project.config_reader import read_project_file
 
         if context.workspace is not None:
-            hint = f"Pass --select workspace={context.workspace}, or run the command without `fleet`."
-            raise UsageError("--workspace selects one workspace, and fleet works on many", hint=hint)
+            raise UsageError(
+                "--workspace selects one workspace, and fleet works on many",
+                hint=f"Pass --select workspace={context.workspace}, or run the command without `fleet`.",
+            )
         trusted = trusted_parts(trust_project, base)
         if base is not None and engine != "local":
-            hint = "Remove --base, or plan with --engine local, where its commit is."
-            raise UsageError("--base needs the project's repository, which Dask workers may not have", hint=hint)
-        self._scheduler = None if engine == "local" else _scheduler(scheduler, allow_unencrypted)
-        if engine == "local" and (scheduler is not None or worker_project is not None or allow_unencrypted):
+            raise UsageError(
+                "--base needs the project's repository, which Dask workers may not have",
+                hint="Remove --base, or plan with --engine local, where its commit is.",
+            )
+        self._scheduler: str | None = None
+        if engine != "local":
+            from lmsconf.fleet.dask_engine import find_scheduler
+
+            self._scheduler = find_scheduler(scheduler, unencrypted=allow_unencrypted)
+        elif scheduler is not None or worker_project is not None or allow_unencrypted:
             options = "--scheduler, --worker-project and --allow-unencrypted"
             raise UsageError(f"{options} are about Dask", hint="Add --engine dask, or remove them.")
-        self._base, self._trusted = base, tuple(sorted(trusted))
         self._root, self._environ = context.project.absolute(), context.environ
         self.project = read_project_file(self._root)
         self._selector = selector
@@ -136,8 +136,14 @@ class FleetRun:
         self._processes = processes or 2 * (os.cpu_count() or 1)
         self._most = None if processes is None and max_rate is None else self._processes
         self._worker_project = self._root if worker_project is None else worker_project
-        self._time_limit, self._parallelism, self._effects = time_limit, parallelism, not no_effects
-        self._max_rate = max_rate
+        self._time_limit, self._unencrypted = time_limit, allow_unencrypted
+        self._terms = {
+            "parallelism": parallelism,
+            "max_rate": max_rate,
+            "effects": not no_effects,
+            "base": base,
+            "trusted": tuple(sorted(trusted)),
+        }
 
     def task(self, workspace: str, action: FleetAction, out: Path, **more: Any) -> FleetTask:
         from lmsconf.fleet.tasks import FleetTask
@@ -145,52 +151,38 @@ class FleetRun:
         return FleetTask(
             workspace=workspace,
             action=action,
+            url=str(self.project.mapping_at("workspaces", workspace)["url"]),
+            labels=self.project.labels(workspace),
             out=out.absolute(),
-            parallelism=self._parallelism,
-            max_rate=self._max_rate,
-            effects=self._effects,
-            base=self._base,
-            trusted=self._trusted,
-            **more,
+            **{**self._terms, **more},
         )
 
-    def apply_task(self, entry: FleetEntry, folder: Path, meta: Mapping[str, str], begun: Container[str]) -> FleetTask:
-        """Return the task to apply a plan; one of the digests in `begun` is continued."""
+    def apply_tasks(self, folder: Path, meta: Mapping[str, str]) -> Callable[[FleetEntry], FleetTask]:
+        """Return what makes the task to apply a plan; one that an earlier run in the project has begun is continued."""
+        from lmsconf.fleet.tasks import begun_plans
         from lmsconf.model.fleet import FleetAction
 
-        again = {"attempt": 2, "has_journals": True} if entry.digest in begun else {}
-        return self.task(entry.workspace, FleetAction.APPLY, folder, digest=entry.digest, meta=meta, **again)
+        begun = begun_plans(self._root)
 
-    def begun_plans(self) -> frozenset[str]:
-        """Return the digests of plans that an earlier run in the project's folder has begun."""
-        from lmsconf.fleet.tasks import begun_plans
+        def made(entry: FleetEntry) -> FleetTask:
+            attempt = 2 if entry.digest in begun else 1
+            return self.task(
+                entry.workspace, FleetAction.APPLY, folder, digest=entry.digest, meta=meta, attempt=attempt
+            )
 
-        return begun_plans(self._root)
+        return made
 
     def engine(self) -> Engine:
-        from lmsconf.fleet.fleet_run import lost_task
-
         if self._scheduler is not None:
-            from lmsconf.fleet.dask_engine import DaskEngine
+            from lmsconf.fleet.dask_engine import run_on_dask
             from lmsconf.fleet.dask_worker import ProjectDigests
 
-            return DaskEngine(
-                scheduler=self._scheduler,
-                digests=ProjectDigests(self._root, self.project),
-                folder=self._worker_project,
-                most=self._most,
-                lost=partial(lost_task, self.project),
-                time_limit=self._time_limit,
-            ).run
-        from lmsconf.fleet.local_engine import LocalEngine
+            digests = ProjectDigests(self._root, self.project)
+            terms = (self._scheduler, digests, self._worker_project, self._most, self._time_limit)
+            return partial(run_on_dask, *terms, unencrypted=self._unencrypted)
+        from lmsconf.fleet.local_engine import run_locally
 
-        return LocalEngine(
-            root=self._root,
-            environ=self._environ,
-            processes=self._processes,
-            lost=partial(lost_task, self.project),
-            time_limit=self._time_limit,
-        ).run
+        return partial(run_locally, self._root, self._environ, self._processes, self._time_limit)
 
     def selected(self, index: FleetIndex) -> FleetIndex:
         """Return the entries of the selected workspaces.
@@ -201,18 +193,24 @@ class FleetRun:
         from lmsconf.model.fleet import FleetAction
 
         if index.action is not FleetAction.PLAN:
-            message = f"the folder has the results of lmsconf fleet {index.action.value}, not plans"
-            raise LmsconfError(message, hint="Name a folder that lmsconf fleet plan --out has made.")
+            raise LmsconfError(
+                f"the folder has the results of lmsconf fleet {index.action.value}, not plans",
+                hint="Name a folder that lmsconf fleet plan --out has made.",
+            )
         declared = self.project.mapping_at("workspaces")
         for entry in index.entries:
             if entry.workspace not in declared:
-                message = f"the folder has a plan for {entry.workspace}, and the project has no such workspace"
-                raise LmsconfError(message, hint="Check out the commit of the plan, or plan again.")
+                raise LmsconfError(
+                    f"the folder has a plan for {entry.workspace}, and the project has no such workspace",
+                    hint="Check out the commit of the plan, or plan again.",
+                )
         names = frozenset(self.workspaces)
         entries = tuple(entry for entry in index.entries if entry.workspace in names)
         if index.entries and not entries:
-            message = f"--select {self._selector}: the folder has no plan of a workspace with these labels"
-            raise UsageError(message, hint="Select others, or plan again with this selector.")
+            raise UsageError(
+                f"--select {self._selector}: the folder has no plan of a workspace with these labels",
+                hint="Select others, or plan again with this selector.",
+            )
         return replace(index, entries=entries)
 
     @contextmanager

@@ -14,8 +14,8 @@ from zoneinfo import ZoneInfo
 import click
 
 from lmsconf.cli.command import Command
+from lmsconf.cli.context import CommandContext, pass_context
 from lmsconf.cli.output_streams import can_ask, report_problems, write_stderr
-from lmsconf.cli.run_command import CommandContext, pass_context
 from lmsconf.errors import ExitCode, LmsconfError, UsageError
 
 if TYPE_CHECKING:
@@ -56,9 +56,9 @@ def collect_answers(
     except click.Abort as abort:
         if not isinstance(abort.__context__, EOFError):
             raise
-        hint = "Run it again, or pass the answers as options: see lmsconf init --help."
         raise LmsconfError(
-            "the input ended before all questions were answered, so nothing was written", hint=hint
+            "the input ended before all questions were answered, so nothing was written",
+            hint="Run it again, or pass the answers as options: see lmsconf init --help.",
         ) from abort
 
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from lmsconf.cli.command import Command, completes
+from lmsconf.cli.context import CommandContext, pass_context
 from lmsconf.cli.output import Output, output_options
 from lmsconf.cli.output_streams import report_problems, supports_color, write_redacted
 from lmsconf.cli.planning import load_context_settings
-from lmsconf.cli.run_command import CommandContext, pass_context
 from lmsconf.errors import ExitCode, Problem, ProblemsFound, SourceLocation, UsageError
 
 if TYPE_CHECKING:
@@ -191,8 +191,10 @@ def _is_folder(path: Path) -> bool:
     if not path.exists():
         raise UsageError(f"{path}: there is no such file or folder", hint="Name manifests, or leave PATH out.")
     if (path / PROJECT_FILE).exists():
-        hint = f"Write lmsconf -C {quote(str(path))} fmt."
-        raise UsageError(f"{path}: that is the folder of a project, not of manifests", hint=hint)
+        raise UsageError(
+            f"{path}: that is the folder of a project, not of manifests",
+            hint=f"Write lmsconf -C {quote(str(path))} fmt.",
+        )
     return path.is_dir()
 
 

@@ -111,11 +111,15 @@ def refuse_unwritable(path: Path, name: str) -> None:
     from lmsconf.support.atomic_files import is_writable
 
     if path.suffix.lower() in (".yaml", ".yml") and path.exists():
-        hint = "Name another file, such as result.json."
-        raise LmsconfError(f"{name} would overwrite a YAML file, and the result is not YAML", hint=hint)
+        raise LmsconfError(
+            f"{name} would overwrite a YAML file, and the result is not YAML",
+            hint="Name another file, such as result.json.",
+        )
     if path.suffix.lower() == ".csv" and path.is_file() and not _is_empty_or_result(path):
-        hint = "Name another file, or delete this one."
-        raise LmsconfError(f"{name} would overwrite a CSV file that lmsconf did not write", hint=hint)
+        raise LmsconfError(
+            f"{name} would overwrite a CSV file that lmsconf did not write",
+            hint="Name another file, or delete this one.",
+        )
     if not is_writable(path):
         hint = "Its folder must exist and be writable; it must not be a folder itself."
         raise LmsconfError(f"{name} cannot be written", hint=hint)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TextIO, TypeVar
 
 from msgspec.structs import replace
 
-from lmsconf.cli.command import global_options
+from lmsconf.cli.context import global_options
 from lmsconf.errors import LmsconfError, Problem, UsageError
 
 if TYPE_CHECKING:
@@ -92,12 +92,6 @@ class _Forgiving(io.FileIO):
         except OSError:
             written = None
         return memoryview(data).nbytes if written is None else written
-
-
-def problems_document(problems: Sequence[Problem]) -> str:
-    from lmsconf.render.json import problems_json
-
-    return problems_json(redact_problems(problems))
 
 
 def report_problems(problems: Sequence[Problem]) -> None:
@@ -222,8 +216,10 @@ def is_unwritable(stream: TextIO) -> bool:
 def stdout_error(error: OSError) -> LmsconfError:
     from lmsconf.support.atomic_files import os_error_message
 
-    hint = "Check where stdout is redirected to, or write to a file with --output."
-    return LmsconfError(f"stdout cannot be written: {os_error_message(error)}", hint=hint)
+    return LmsconfError(
+        f"stdout cannot be written: {os_error_message(error)}",
+        hint="Check where stdout is redirected to, or write to a file with --output.",
+    )
 
 
 def redirect_to_null(stream: TextIO) -> None:

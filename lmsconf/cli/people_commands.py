@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lmsconf.cli.command import Command, completes
+from lmsconf.cli.context import CommandContext, pass_context
 from lmsconf.cli.output import Output, output_options
 from lmsconf.cli.output_streams import report_problems
 from lmsconf.cli.planning import (
@@ -19,7 +20,6 @@ from lmsconf.cli.planning import (
     parallelism,
     show_reading_progress,
 )
-from lmsconf.cli.run_command import CommandContext, pass_context
 from lmsconf.errors import ExitCode, ProblemsFound, UsageError
 
 if TYPE_CHECKING:

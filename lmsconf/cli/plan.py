@@ -12,12 +12,14 @@ import click
 from msgspec.structs import replace
 
 from lmsconf.cli.command import Command, completes
-from lmsconf.cli.events import CommandEvents, events_option
+from lmsconf.cli.context import CommandContext, pass_context
+from lmsconf.cli.events import CommandEvents
 from lmsconf.cli.output import Output, output_options, refuse_unwritable
 from lmsconf.cli.output_streams import masks_people, show_progress
 from lmsconf.cli.planning import (
     apply_command_line,
     build_policy,
+    events_option,
     load_context_settings,
     load_snapshot,
     load_valid_manifests,
@@ -31,11 +33,9 @@ from lmsconf.cli.planning import (
     trust_project,
     trusted_parts,
 )
-from lmsconf.cli.run_command import CommandContext, pass_context
 from lmsconf.errors import ExitCode, Problem, Severity, UsageError
 
 if TYPE_CHECKING:
-    from lmsconf.model.declarations import Manifests
     from lmsconf.model.plan import Plan
     from lmsconf.model.policy import Policy
     from lmsconf.model.progress import Report
@@ -293,7 +293,7 @@ def _rehearsed(
 ) -> Plan:
     """Return the plan with its rehearsal, for which the whole workspace is read."""
     from lmsconf.apply.events import ApplyProgress
-    from lmsconf.apply.rehearse import RehearsalRequest, rehearsed_plan
+    from lmsconf.apply.rehearse import rehearsed_plan
     from lmsconf.workspace.base_loader import load_base
 
     class TwinProgress(ApplyProgress):
@@ -302,16 +302,22 @@ def _rehearsed(
         def phase(self, label: str) -> AbstractContextManager[Report]:
             return _twin_progress()
 
-    def read(manifests: Manifests) -> Snapshot:
-        with show_reading_progress("Reading", events) as tell:
-            return workspace.snapshot(tell, manifests)
-
     settings, environ = workspace.settings, context.environ
     base = None if base_name is None else load_base(base_name, settings, policy, environ, trusted=trusted)
-    request = RehearsalRequest(
-        policy=policy, snapshot=snapshot, base=base, max_rate=policy.pace, progress=TwinProgress()
+    manifests, live = load_valid_manifests(workspace, events), snapshot
+    if live is None:
+        with show_reading_progress("Reading", events) as tell:
+            live = workspace.snapshot(tell, manifests)
+    return rehearsed_plan(
+        workspace,
+        manifests,
+        policy,
+        live,
+        base=base,
+        offline=snapshot is not None,
+        max_rate=policy.pace,
+        progress=TwinProgress(),
     )
-    return rehearsed_plan(workspace, request, load_valid_manifests(workspace, events), read)
 
 
 @contextmanager

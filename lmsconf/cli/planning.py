@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
 import click
 from msgspec.structs import replace
 
-from lmsconf.cli.command import completes, global_options
+from lmsconf.cli.command import completes
+from lmsconf.cli.context import CommandContext, global_options
 from lmsconf.cli.events import NO_EVENTS, CommandEvents
 from lmsconf.cli.output_streams import can_ask, masks_people, show_progress, write_stderr
-from lmsconf.cli.run_command import CommandContext
-from lmsconf.errors import ExitCode, UsageError
+from lmsconf.cli.run_command import abort_cause, interrupt_exit_code
+from lmsconf.errors import ExitCode, LmsconfError, Problem, UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -318,3 +319,57 @@ def _target(exchange: Exchange) -> str:
 
         query = _VALUE.sub(lambda pair: pair[0] if pair[1] in _PAGING else f"{pair[1]}={HIDDEN}", query)
     return f"{exchange.path}?{query}" if query else exchange.path
+
+
+def events_option(command: Callable[P, ExitCode | None]) -> Callable[P, ExitCode | None]:
+    """Add `--events`; the command receives it as `events: CommandEvents`. Apply it inside of `output_options`."""
+
+    @click.option(
+        "--events",
+        "events_",
+        metavar="FILE",
+        help="Write what happens, while it happens, to this file: one JSON object a line. - is stdout; the result then "
+        "goes to stderr.",
+    )
+    @functools.wraps(command)
+    def framed(*args: P.args, **kwargs: P.kwargs) -> ExitCode | None:
+        path = kwargs.pop("events_")
+        if path is None:
+            kwargs["events"] = NO_EVENTS
+            return command(*args, **kwargs)
+        from lmsconf.cli.event_writer import open_event_writer
+
+        with open_event_writer(str(path), click.get_current_context().info_name or "", kwargs) as events:
+            kwargs["events"] = events
+            return _recorded(events, functools.partial(command, *args, **kwargs))
+
+    return framed
+
+
+def _recorded(events: CommandEvents, command: Callable[[], ExitCode | None]) -> ExitCode | None:
+    """Run the command, and record the problems and the exit code that it ends with."""
+    try:
+        code = command()
+    except BaseException as error:
+        ending, problems = _ending(error)
+        events.failed(problems)
+        events.end(ending)
+        raise
+    events.end(code or ExitCode.OK)
+    return code
+
+
+def _ending(error: BaseException) -> tuple[ExitCode, Sequence[Problem]]:
+    """Return the exit code of a command that ends with an exception, and the problems to show."""
+    if isinstance(error, LmsconfError):
+        return error.exit, error.problems
+    if isinstance(error, click.ClickException):
+        misused = isinstance(error, click.UsageError)
+        problem = Problem(code="usage" if misused else "error", message=error.format_message())
+        return ExitCode.USAGE if misused else ExitCode.ERROR, (problem,)
+    if isinstance(error, click.Abort | KeyboardInterrupt):
+        cause = abort_cause(error)
+        if isinstance(cause, EOFError):
+            return ExitCode.ERROR, (Problem(code="error", message="declined: no answer"),)
+        return interrupt_exit_code(cause), (Problem(code="interrupted", message="the command was interrupted"),)
+    return ExitCode.ERROR, (Problem(code="crash", message=f"lmsconf crashed: {type(error).__name__}"),)

@@ -7,16 +7,16 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, date, datetime
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import click
 from msgspec.structs import replace
 
 from lmsconf.cli.command import Command, completes
+from lmsconf.cli.context import CommandContext, pass_context
 from lmsconf.cli.output import Output, output_options
 from lmsconf.cli.output_streams import masks_people, report_problems, write_redacted, write_stderr
 from lmsconf.cli.planning import lmsconf_command_prefix, load_saved
-from lmsconf.cli.run_command import CommandContext, pass_context
 from lmsconf.documents import plan_file, report_file, reports, snapshot_file
 from lmsconf.documents.document import parse_document
 from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound, UsageError
@@ -28,6 +28,7 @@ from lmsconf.render import (
     PLAN_VIEWS,
     PROBLEMS_VIEWS,
     SNAPSHOT_VIEWS,
+    Views,
 )
 
 if TYPE_CHECKING:
@@ -69,9 +70,6 @@ def show(context: CommandContext, *, file: Path, output: Output) -> ExitCode:
             value = replace(value, command=f"{lmsconf_command_prefix(context)} apply {quote(str(file))}")
         output.show(views, value)
     return ExitCode.OK
-
-
-Views: TypeAlias = Mapping[str, Callable[..., str]]
 
 
 def load_document(text: str) -> tuple[object, Views]:
@@ -212,7 +210,7 @@ def evidence(
 def _write(
     context: CommandContext, run: str | None, since: str | None, out: Path, sign_key: Path | None, *, people: bool
 ) -> ExitCode:
-    from lmsconf.audit.bundle import EvidenceOptions, write_evidence
+    from lmsconf.audit.bundle import write_evidence
     from lmsconf.audit.run_entry import chain_findings
     from lmsconf.audit.signing import load_signing_key
     from lmsconf.cli.masking import PeopleMask
@@ -221,8 +219,8 @@ def _write(
 
     key = None if sign_key is None else load_signing_key(sign_key)
     runs = [find_run(context.project, run)] if run is not None else list(_since(context, str(since)))
-    options = EvidenceOptions(mask=None if people else PeopleMask(), since=since, key=key, made_at=datetime.now(UTC))
-    document = write_evidence(runs, out, options)
+    mask = None if people else PeopleMask()
+    document = write_evidence(runs, out, datetime.now(UTC), mask=mask, since=since, key=key)
     entries = (
         [entry for entry in document["runs"] if isinstance(entry, dict)] if isinstance(document["runs"], list) else []
     )
@@ -245,8 +243,10 @@ def _since(context: CommandContext, since: str) -> Iterator[RecordedRun]:
     for run in read_runs(context.project):
         name = run.name[:8]
         if run.opening is None and name >= f"{begin:%Y%m%d}":
-            hint = f"Its first line is damaged. Move .lmsconf/runs/{run.name}.jsonl away to leave the run out."
-            raise LmsconfError(f"the journal of the run {run.name} cannot be read", hint=hint)
+            raise LmsconfError(
+                f"the journal of the run {run.name} cannot be read",
+                hint=f"Its first line is damaged. Move .lmsconf/runs/{run.name}.jsonl away to leave the run out.",
+            )
         if run.opening is None or run.opening.started < begin:
             continue
         if context.workspace in (None, run.opening.workspace):

@@ -1,4 +1,4 @@
-"""Shared by all commands: context, output options, signals, and the mapping of errors to messages and exit codes.
+"""Run a command line: signals, and the mapping of errors to messages and exit codes.
 
 A command returns an ExitCode (None: 0) or raises LmsconfError. `--help` imports this module too, so slow imports
 (pathlib among them) are inside the functions.
@@ -9,84 +9,29 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 from types import FrameType, TracebackType
-from typing import TYPE_CHECKING, NoReturn, ParamSpec
+from typing import NoReturn
 
 import click
-from msgspec import Struct
 
 from lmsconf.cli.output_streams import (
     is_unwritable,
     mask_people,
-    problems_document,
     redact_output,
+    redact_problems,
     redirect_to_null,
     report_problems,
     stdout_error,
     write_redacted,
     write_stderr,
 )
-from lmsconf.errors import ExitCode, LmsconfError, Problem, Terminated, UsageError
+from lmsconf.errors import ExitCode, LmsconfError, Problem, Terminated
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from lmsconf.cli.command import GlobalOptions
-
-P = ParamSpec("P")
 _COMPLETE = "_LMSCONF_COMPLETE"
 """The environment variable by which the completion script of a shell asks."""
-
-
-class CommandContext(Struct, frozen=True):
-    """The project folder, workspace and environment variables of a command.
-
-    directory: the argument of -C, or the working directory. named: -C was given, so parent folders are not searched.
-    """
-
-    directory: Path
-    workspace: str | None
-    environ: Mapping[str, str]
-    named: bool = True
-
-    @property
-    def project(self) -> Path:
-        """The project's folder. Raises UntrustedProjectFolder if it is found in a folder that is not trusted."""
-        from pathlib import Path
-
-        from lmsconf.project.settings import find_project_folder
-
-        return self.directory if self.named else find_project_folder(Path(), self.environ)
-
-    @classmethod
-    def of(cls, directory: str | None, workspace: str | None) -> CommandContext:
-        """Return the context of this process. Raises UsageError if `directory` is not a folder."""
-        from pathlib import Path
-
-        folder = Path(directory or ".")
-        if not folder.is_dir():
-            hint = "Pass the folder that contains lmsconf.yaml."
-            wrong = "that is a file" if folder.exists() else "there is no such folder"
-            raise UsageError(f"-C {directory}: {wrong}", hint=hint)
-        return cls(folder, workspace, dict(os.environ), named=directory is not None)
-
-
-pass_context = click.make_pass_decorator(CommandContext)
-
-
-def set_command_context(ctx: click.Context, options: GlobalOptions) -> None:
-    """Give a click context the project folder and workspace of the global options.
-
-    Raises UsageError if the folder of -C does not exist, unless the command line is parsed for shell completion.
-    """
-    try:
-        ctx.obj = CommandContext.of(options.directory, options.workspace)
-    except UsageError:
-        if not ctx.resilient_parsing:
-            raise
 
 
 def interrupt_exit_code(error: BaseException) -> ExitCode:
@@ -177,7 +122,7 @@ def _misused(arguments: Sequence[str], error: click.UsageError) -> int:
 
 def _command_path(arguments: Sequence[str]) -> str:
     """Return the program with the command of a command line that click could not parse."""
-    from lmsconf.cli import COMMANDS
+    from lmsconf.cli.commands import COMMANDS
 
     return " ".join(["lmsconf", *[argument for argument in arguments if argument in COMMANDS][:1]])
 
@@ -187,8 +132,10 @@ def _failed(arguments: Sequence[str], problems: Sequence[Problem], code: ExitCod
     report_problems(problems)
     # The command line may not have been parsed, so look for --format json in the raw arguments.
     if "--format=json" in arguments or ("--format", "json") in pairwise(arguments):
+        from lmsconf.render.json import problems_json
+
         try:
-            write_redacted(problems_document(problems), sys.stdout, exact=True)
+            write_redacted(problems_json(redact_problems(problems)), sys.stdout, exact=True)
         except LmsconfError as error:
             report_problems(error.problems)
     return code

@@ -14,8 +14,8 @@ import click
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.cli.command import Group
+from lmsconf.cli.context import CommandContext, pass_context
 from lmsconf.cli.output_streams import confirm, refuse_without_terminal, write_redacted, write_stderr
-from lmsconf.cli.run_command import CommandContext, pass_context
 from lmsconf.errors import LmsconfError, UsageError
 from lmsconf.sandbox.store import IN_MEMORY, Store
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final, NoReturn, TypeVar, cast
 
@@ -99,8 +99,10 @@ def parse_document(text: str) -> dict[str, Json]:
     try:
         document = json.loads(text, object_pairs_hook=_unique, parse_constant=_refused)
     except (ValueError, RecursionError) as error:
-        hint = "It is truncated or was edited. Create it again."
-        raise StalePlan(f"the file is not a complete document of lmsconf: {error}", hint=hint) from error
+        raise StalePlan(
+            f"the file is not a complete document of lmsconf: {error}",
+            hint="It is truncated or was edited. Create it again.",
+        ) from error
     if not isinstance(document, dict) or not isinstance(document.get("format"), str):
         raise LmsconfError("the file is not a document of lmsconf: it has no format", hint=_MAKE)
     return document
@@ -255,54 +257,18 @@ def file_changed_error() -> StalePlan:
     return StalePlan("the file was changed after lmsconf wrote it", hint="Create it again; it must not be edited.")
 
 
-class JsonObjectReader:
-    """Typed access to a JSON object. Raises ValueError for a missing value or one of the wrong type."""
+def json_at(value: Json | Mapping[str, Json], *path: str) -> Json:
+    """Return the value under the keys of a path. Raises ValueError where one is missing."""
+    for depth, key in enumerate(path, 1):
+        if not isinstance(value, Mapping) or key not in value:
+            raise ValueError(f"{'.'.join(path[:depth])} is missing")
+        value = value[key]
+    return cast("Json", value)
 
-    def __init__(self, value: Json) -> None:
-        if not isinstance(value, dict):
-            raise ValueError("an object is missing")
-        self._value = value
 
-    def has(self, key: str) -> bool:
-        """Whether the object has the key."""
-        return key in self._value
-
-    def json(self, key: str) -> Json:
-        if key not in self._value:
-            raise ValueError(f"{key} is missing")
-        return self._value[key]
-
-    def _typed(self, key: str, kind: type[Value]) -> Value:
-        value = self.json(key)
-        if type(value) is not kind:
-            raise ValueError(f"{key} is not of the type {kind.__name__}")
-        return value
-
-    def text(self, key: str) -> str:
-        return self._typed(key, str)
-
-    def number(self, key: str) -> int:
-        return self._typed(key, int)
-
-    def flag(self, key: str) -> bool:
-        return self._typed(key, bool)
-
-    def items(self, key: str) -> list[Json]:
-        return cast("list[Json]", self._typed(key, list))
-
-    def object(self, key: str) -> dict[str, Json]:
-        return cast("dict[str, Json]", self._typed(key, dict))
-
-    def value(self, key: str, kind: type[Value]) -> Value:
-        """Return the value of a type under `key`: a struct, or a tuple of structs."""
-        return from_json(self.json(key), kind, key)
-
-    def reader(self, key: str) -> JsonObjectReader:
-        return JsonObjectReader(self.json(key))
-
-    def maybe(self, key: str, read: Callable[[str], Value]) -> Value | None:
-        """Return `read(key)`; None if the value is null."""
-        return None if self.json(key) is None else read(key)
+def value_at(value: Json | Mapping[str, Json], kind: type[Value], *path: str) -> Value:
+    """Return the value of a type under the keys of a path. Raises ValueError where it is missing, or another one."""
+    return from_json(json_at(value, *path), kind, ".".join(path))
 
 
 def change_json(change: Change) -> dict[str, Json]:

@@ -6,13 +6,13 @@ from typing import Final
 
 from lmsconf.documents.document import (
     TOOL,
-    JsonObjectReader,
     object_json,
     parse_document,
     refuse_missing,
     render_json,
     signature,
     to_json,
+    value_at,
     verify_format,
     verify_signature,
     without_keys,
@@ -67,21 +67,25 @@ def loads(text: str, signing_key: bytes | None = None) -> FleetIndex:
     document = parse_document(text)
     verify_format(document, FORMAT)
     if signing_key is not None:
-        hint = "Create it again with lmsconf fleet, and with the same key in the environment (LMSCONF_PLAN_KEY)."
-        verify_signature(document, signing_key, "index of the fleet", hint)
-    reader = JsonObjectReader(document)
+        verify_signature(
+            document,
+            signing_key,
+            "index of the fleet",
+            "Create it again with lmsconf fleet, and with the same key in the environment (LMSCONF_PLAN_KEY).",
+        )
     try:
-        entries = reader.value("workspaces", tuple[FleetEntry, ...])
+        entries = value_at(document, tuple[FleetEntry, ...], "workspaces")
         refuse_missing(document["workspaces"], [entry_json(entry) for entry in entries], "workspaces")
         return FleetIndex(
-            action=FleetAction(reader.text("action")),
-            created_at=reader.text("created_at"),
+            action=value_at(document, FleetAction, "action"),
+            created_at=value_at(document, str, "created_at"),
             entries=entries,
-            shard=_valid(reader.value("shard", FleetShard)) if "shard" in document else None,
+            shard=_valid(value_at(document, FleetShard, "shard")) if "shard" in document else None,
         )
     except ValueError as error:
-        hint = "Create it again with lmsconf fleet."
-        raise LmsconfError(f"the file is not an index of a fleet: {error}", hint=hint) from error
+        raise LmsconfError(
+            f"the file is not an index of a fleet: {error}", hint="Create it again with lmsconf fleet."
+        ) from error
 
 
 def _valid(shard: FleetShard) -> FleetShard:

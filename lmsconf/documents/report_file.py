@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from lmsconf.documents.document import (
     TOOL,
-    JsonObjectReader,
     add_seal,
     change_json,
     file_changed_error,
     from_json,
+    json_at,
     object_json,
     parse_document,
-    refuse_missing,
     render_json,
     to_json,
     verify_format,
@@ -42,8 +41,6 @@ def loads(text: str) -> ApplyReport:
     try:
         report = _report(document)
         same = _text(report, document.get("tool")) == text
-        if not same:
-            refuse_missing(document, _document(report, document.get("tool")))
     except (ValueError, RecursionError) as error:
         raise StalePlan(f"the file does not contain an apply report: {error}") from error
     if not same:
@@ -80,9 +77,11 @@ def _document(report: ApplyReport, tool: Json) -> dict[str, Json]:
 
 def _report(document: dict[str, Json]) -> ApplyReport:
     """Return the report of a document; what it lacks, or has too much, shows when the report is written again."""
-    at = JsonObjectReader(document)
-    workspace = at.reader("workspace")
-    values = {"workspace": workspace.text("name"), "url": workspace.text("url"), "plan_digest": at.text("digest")}
+    values = {
+        "workspace": json_at(document, "workspace", "name"),
+        "url": json_at(document, "workspace", "url"),
+        "plan_digest": json_at(document, "digest"),
+    }
     return from_json({**document, **values}, ApplyReport)
 
 

@@ -7,7 +7,6 @@ from typing import Final
 
 from lmsconf.documents.document import (
     TOOL,
-    JsonObjectReader,
     file_changed_error,
     object_json,
     parse_document,
@@ -15,6 +14,7 @@ from lmsconf.documents.document import (
     render_canonical_json,
     render_json,
     to_json,
+    value_at,
     verify_format,
     without_keys,
 )
@@ -122,7 +122,7 @@ def load_problems(text: str) -> tuple[Problem, ...]:
     document = parse_document(text)
     verify_format(document, PROBLEMS_FORMAT)
     try:
-        problems = JsonObjectReader(document).value("problems", tuple[Problem, ...])
+        problems = value_at(document, tuple[Problem, ...], "problems")
         refuse_missing(document["problems"], to_json(problems), "problems")
     except ValueError as error:
         raise file_changed_error() from error

@@ -8,7 +8,7 @@ from hashlib import sha256
 from typing import Final
 
 from lmsconf.documents import document
-from lmsconf.documents.document import object_json
+from lmsconf.documents.document import json_at, object_json, value_at
 from lmsconf.errors import LmsconfError
 from lmsconf.kinds import all_kinds
 from lmsconf.model.canonical_json import Json, canonical_json
@@ -76,34 +76,32 @@ def loads(text: str) -> Snapshot:
             f"the file is a {data['format']} document, not a {FORMAT}", hint="Create one with: lmsconf snapshot FILE"
         )
     try:
-        return _snapshot(document.JsonObjectReader(data))
+        return _snapshot(data)
     except (ValueError, RecursionError) as wrong:
-        hint = "It was edited or is truncated. Create it again with: lmsconf snapshot FILE"
-        raise LmsconfError(f"the snapshot cannot be read: {wrong}", hint=hint) from wrong
+        raise LmsconfError(
+            f"the snapshot cannot be read: {wrong}",
+            hint="It was edited or is truncated. Create it again with: lmsconf snapshot FILE",
+        ) from wrong
 
 
-def _snapshot(at: document.JsonObjectReader) -> Snapshot:
-    workspace, incomplete = at.reader("workspace"), at.value("incomplete", dict[str, str])
+def _snapshot(data: dict[str, Json]) -> Snapshot:
+    incomplete = value_at(data, dict[str, str], "incomplete")
     return Snapshot(
-        workspace=workspace.text("name"),
-        url=workspace.text("url"),
-        taken_at=at.text("taken_at"),
-        people=at.maybe("people", at.number),
-        redaction=_redaction(at.reader("pseudonyms")) if at.has("pseudonyms") else None,
+        workspace=value_at(data, str, "workspace", "name"),
+        url=value_at(data, str, "workspace", "url"),
+        taken_at=value_at(data, str, "taken_at"),
+        people=None if json_at(data, "people") is None else value_at(data, int, "people"),
+        redaction=value_at(data, SnapshotRedaction, "pseudonyms") if "pseudonyms" in data else None,
         listings={
-            listing: Listing(rows=tuple(_rows(at, row_type)), incomplete=incomplete.get(listing))
+            listing: Listing(rows=tuple(_rows(data, row_type)), incomplete=incomplete.get(listing))
             for listing, row_type in _row_types().items()
-            if at.has(listing)
+            if listing in data
         },
     )
 
 
-def _redaction(at: document.JsonObjectReader) -> SnapshotRedaction:
-    return SnapshotRedaction(salt=at.text("salt"), named=at.value("named", frozenset[str]))
-
-
-def _rows(at: document.JsonObjectReader, row_type: type[ListedRow]) -> Iterator[ListedRow]:
-    for number, row in enumerate(at.items(row_type.listing)):
+def _rows(data: dict[str, Json], row_type: type[ListedRow]) -> Iterator[ListedRow]:
+    for number, row in enumerate(value_at(data, list[Json], row_type.listing)):
         place = f"{row_type.listing}[{number}]"
         if isinstance(row, dict) and None in row.values():
             raise ValueError(f"{place}: a value is null, and would be left out")

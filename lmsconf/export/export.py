@@ -172,8 +172,12 @@ def _loss(address: Address) -> Problem:
     message = f"{address}: the project owns it and no manifest declares it, so a plan would delete it"
     # A shell pattern that matches the address and has only printable characters.
     pattern = "".join(char if char.isprintable() and char not in '*?["\\' else "?" for char in str(address))
-    hint = f'Export its kind too, or add it to `leave_alone:` in the project file: "{pattern}"'
-    return _warning("export/owned", message, address, hint)
+    return _warning(
+        "export/owned",
+        message,
+        address,
+        f'Export its kind too, or add it to `leave_alone:` in the project file: "{pattern}"',
+    )
 
 
 def _warning(code: str, message: str, address: Address, hint: str | None) -> Problem:

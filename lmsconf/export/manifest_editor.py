@@ -119,8 +119,11 @@ class ManifestEditor(Struct):
         alike = all((finding.state, finding.fields) == (first.state, first.fields) for finding in findings)
         if source.each or self._declared_at[source] > len(findings) or not alike:
             cause = "for_each writes out this entry" if source.each else f"this line declares several {kind.plural}"
-            hint = "Write the difference as a separate entry, and run it again."
-            raise refused_edit(f"{cause}, and they would no longer be equal", source, hint)
+            raise refused_edit(
+                f"{cause}, and they would no longer be equal",
+                source,
+                "Write the difference as a separate entry, and run it again.",
+            )
 
     def page(self, name: str) -> YamlEditor:
         """Return the editor of a manifest, by path in the project."""
@@ -275,8 +278,11 @@ def _refuse_window(editor: YamlEditor, item: Node, key: str) -> None:
     """Refuse to set a time beside the window that an item names. Raises ProblemsFound."""
     window = item.get(WINDOW)
     if window is not None:
-        hint = "Change the window, or write visible_from and visible_until here in its place."
-        raise refused_edit(f"{key} comes from a window", editor.location_of(window), hint)
+        raise refused_edit(
+            f"{key} comes from a window",
+            editor.location_of(window),
+            "Change the window, or write visible_from and visible_until here in its place.",
+        )
 
 
 def _set(page: YamlEditor, owner: Node, key: str, live: Json, default: Node | None) -> None:
@@ -304,8 +310,11 @@ def find_absent_item(editor: YamlEditor, items: EntryItems, entry: Node, finding
     """Return the item that a finding is about in an entry under `absent`. Raises ProblemsFound."""
     subjects = require_literal(editor, entry.get(items.subject), entry)
     if subjects.kind == "list" and len(subjects.items) > 1:
-        hint = "Write the difference as a separate entry, and run it again."
-        raise refused_edit(f"this entry declares several {items.subject}s", editor.location_of(entry), hint)
+        raise refused_edit(
+            f"this entry declares several {items.subject}s",
+            editor.location_of(entry),
+            "Write the difference as a separate entry, and run it again.",
+        )
     body = {items.subject: unescape_variables(subjects.value())}
     for item in require_literal(editor, entry.get(items.key), entry).items:
         if finding.address in item_addresses(body, unescape_variables(item.value())):

@@ -167,8 +167,10 @@ def split_by_team(entries: Iterable[ExportedEntry], teams: Mapping[Address, str]
     for entry in entries:
         by_team.setdefault(casefold_name(teams.get(entry.address, "")), []).append(entry)
     if len(by_team) > _MOST:
-        message = f"--by would write {len(by_team):,} folders, and at most {_MOST} are written"
-        raise LmsconfError(message, hint="Name a field with fewer values, or another separator.")
+        raise LmsconfError(
+            f"--by would write {len(by_team):,} folders, and at most {_MOST} are written",
+            hint="Name a field with fewer values, or another separator.",
+        )
     folders: dict[str, Sequence[ExportedEntry]] = {}
     for team in sorted(by_team):
         folders[_folder(team, folders) if team else ""] = by_team[team]

@@ -84,8 +84,10 @@ def _refuse_missing_shards(indexes: Iterable[tuple[Path, FleetIndex]]) -> None:
     of = 0 if index.shard is None else index.shard.of
     if missing := [f"{number}/{of}" for number in range(1, of + 1) if number not in shards]:
         some = ", ".join(missing[:_SOME]) + (f" and {len(missing) - _SOME:,} more" if missing[_SOME:] else "")
-        hint = "Run their jobs again, and collect the folders of all shards."
-        raise LmsconfError(f"{len(missing):,} of {of:,} shards missing: {some}", hint=hint)
+        raise LmsconfError(
+            f"{len(missing):,} of {of:,} shards missing: {some}",
+            hint="Run their jobs again, and collect the folders of all shards.",
+        )
 
 
 def _in_words(shard: FleetShard | None) -> str:
@@ -96,8 +98,10 @@ def _refuse_other_workspaces(indexes: Iterable[FleetIndex], names: Iterable[str]
     """Raise LmsconfError if shards do not have, together, the workspaces that each of them was selected from."""
     digest = selection_digest(names)
     if any(index.shard is not None and index.shard.selection != digest for index in indexes):
-        message = "the shards are parts of different selections of workspaces"
-        raise LmsconfError(message, hint="Run all jobs again, from one commit and with one --select.")
+        raise LmsconfError(
+            "the shards are parts of different selections of workspaces",
+            hint="Run all jobs again, from one commit and with one --select.",
+        )
 
 
 _DIFFERS = ("id", "source", "about", "problems", "undo", "origin")

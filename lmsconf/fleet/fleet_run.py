@@ -29,8 +29,6 @@ Engine = Callable[[Sequence[FleetTask]], Generator[FleetEntry]]
 A KeyboardInterrupt, which may be thrown into the generator, stops it: it yields what is known of tasks that end
 nevertheless, and raises it again.
 """
-Lost = Callable[[FleetTask, ExitCode, Problem], FleetEntry]
-"""Make the result of a task that has none."""
 Listener = Callable[[FleetEntry], None]
 
 
@@ -58,8 +56,10 @@ def parse_shard(text: str, names: Sequence[str]) -> FleetShard:
     """Parse `I/N`, I from 1 to N, as a part of the workspaces with these names. Raises UsageError."""
     match = re.fullmatch(r"([0-9]{1,4})/([0-9]{1,4})", text)
     if match is None or not 1 <= int(match[1]) <= int(match[2]):
-        message = f"--shard {text}: expected I/N, with I from 1 to N, and N at most {MOST_SHARDS:,}"
-        raise UsageError(message, hint="Write --shard 1/8 for the first of 8.")
+        raise UsageError(
+            f"--shard {text}: expected I/N, with I from 1 to N, and N at most {MOST_SHARDS:,}",
+            hint="Write --shard 1/8 for the first of 8.",
+        )
     return FleetShard(number=int(match[1]), of=int(match[2]), selection=selection_digest(names))
 
 
@@ -112,7 +112,7 @@ def _shared_tokens(project: ProjectFile, names: Iterable[str], environ: Mapping[
 
 
 def run_tasks(
-    tasks: Sequence[FleetTask], engine: Engine, action: FleetAction, created_at: str, tell: Listener, lost: Lost
+    tasks: Sequence[FleetTask], engine: Engine, action: FleetAction, created_at: str, tell: Listener
 ) -> FleetIndex:
     """Run tasks and return the index of their results. Interrupted, it contains those that have ended, and says so."""
     entries: dict[str, FleetEntry] = {}
@@ -131,7 +131,7 @@ def run_tasks(
         code = cut.exit if isinstance(cut, Terminated) else ExitCode.INTERRUPTED
         for task in tasks:
             if task.workspace not in entries:
-                entries[task.workspace] = lost(task, code, problem)
+                entries[task.workspace] = task.lost(code, problem)
     return FleetIndex(action=action, created_at=created_at, entries=tuple(entries[name] for name in sorted(entries)))
 
 
@@ -142,19 +142,6 @@ def _results_after(cut: KeyboardInterrupt, results: Generator[FleetEntry]) -> It
         yield from results
     except KeyboardInterrupt:
         return
-
-
-def lost_task(project: ProjectFile, task: FleetTask, code: ExitCode, problem: Problem) -> FleetEntry:
-    """Return the result of a task that has none: of an apply, it may be done in part."""
-    if task.action is FleetAction.APPLY and problem.code == "fleet/lost":
-        code = ExitCode.PARTIAL
-    return FleetEntry(
-        workspace=task.workspace,
-        url=str(project.mapping_at("workspaces", task.workspace)["url"]),
-        labels=project.labels(task.workspace),
-        exit=code,
-        problems=(problem,),
-    )
 
 
 def make_folder(folder: Path) -> None:
@@ -170,8 +157,10 @@ def make_folder(folder: Path) -> None:
         if not is_writable(folder / INDEX):
             raise PermissionError(None, "it is not writable")
     except OSError as error:
-        message = f"--out {folder}: the folder cannot be used: {os_error_message(error)}"
-        raise LmsconfError(message, hint="Name a new folder, in one that is writable.") from error
+        raise LmsconfError(
+            f"--out {folder}: the folder cannot be used: {os_error_message(error)}",
+            hint="Name a new folder, in one that is writable.",
+        ) from error
 
 
 def write_index(folder: Path, index: FleetIndex, key: bytes | None, name: str = INDEX) -> None:
@@ -187,14 +176,18 @@ def read_index(folder: Path, key: bytes | None, name: str = INDEX) -> FleetIndex
     names: set[str] = set()
     for entry in index.entries:
         if not _FILE_NAME.fullmatch(entry.workspace) or entry.file not in (None, *result_files(entry.workspace)):
-            message = f"{folder / name} names a file that is not of this fleet: {entry.file} of {entry.workspace}"
-            raise LmsconfError(message, hint=_EDITED)
+            raise LmsconfError(
+                f"{folder / name} names a file that is not of this fleet: {entry.file} of {entry.workspace}",
+                hint=_EDITED,
+            )
         if entry.workspace in names:
             raise LmsconfError(f"{folder / name} names the workspace {entry.workspace} twice", hint=_EDITED)
         has_plan = entry.file == plan_path(folder, entry.workspace).name and entry.digest is not None
         if index.action is FleetAction.PLAN and not (entry.failed or has_plan):
-            message = f"{folder / name} does not name the plan file of the workspace {entry.workspace}, and its digest"
-            raise LmsconfError(message, hint=_EDITED)
+            raise LmsconfError(
+                f"{folder / name} does not name the plan file of the workspace {entry.workspace}, and its digest",
+                hint=_EDITED,
+            )
         names.add(entry.workspace)
     return index
 

@@ -64,7 +64,9 @@ def matrix_document(matrix: Matrix, format: str) -> str:
         message = f"--shards {matrix.shards}: {format} runs at most {most} jobs of one matrix"
         raise UsageError(message, hint=f"Pass --shards {most}.")
     if matrix.max_rate is not None and matrix.max_rate / matrix.shards < _LEAST_RATE:
-        message = f"--max-rate {matrix.max_rate:g}: less than {_LEAST_RATE} for each of {matrix.shards} jobs"
-        raise UsageError(message, hint="Pass a higher rate, or fewer --shards.")
+        raise UsageError(
+            f"--max-rate {matrix.max_rate:g}: less than {_LEAST_RATE} for each of {matrix.shards} jobs",
+            hint="Pass a higher rate, or fewer --shards.",
+        )
     document = json.loads(json_macro("matrix.json.j2", format, matrix))
     return json.dumps(document, indent=None if format == "github" else 2) + "\n"

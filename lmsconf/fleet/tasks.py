@@ -7,7 +7,8 @@ one workspace, and are ignored.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -53,7 +54,7 @@ _RESULTS: Final = ("plan", "problems", "drift", "report")
 
 
 class FleetTask(Struct, frozen=True, kw_only=True):
-    """One command in one workspace.
+    """One command in one workspace, with its url and labels.
 
     out: the folder for its result file, or with the plan file to apply; None: no file is written. digest: that the plan
     to apply must have. parallelism: concurrent requests. max_rate: requests a second to the workspace's host, of the
@@ -65,6 +66,8 @@ class FleetTask(Struct, frozen=True, kw_only=True):
 
     workspace: str
     action: FleetAction
+    url: str
+    labels: Mapping[str, str] = field(default_factory=dict)
     out: Path | None = None
     digest: str | None = None
     parallelism: int = 8
@@ -75,6 +78,15 @@ class FleetTask(Struct, frozen=True, kw_only=True):
     trusted: tuple[str, ...] = ()
     attempt: int = 1
     has_journals: bool = True
+
+    def entry(self, code: ExitCode, *problems: Problem) -> FleetEntry:
+        """Return a result that has an exit code and problems alone."""
+        return FleetEntry(workspace=self.workspace, url=self.url, labels=self.labels, exit=code, problems=problems)
+
+    def lost(self, code: ExitCode, problem: Problem) -> FleetEntry:
+        """Return the result of a task that has none: of an apply, it may be done in part."""
+        is_begun = self.action is FleetAction.APPLY and problem.code == "fleet/lost"
+        return self.entry(ExitCode.PARTIAL if is_begun else code, problem)
 
 
 def with_part_of_rate(task: FleetTask, processes: int) -> FleetTask:
@@ -126,28 +138,25 @@ class TaskRunner:
         interrupts: keeps Ctrl-C and SIGTERM once an apply has begun, also after it.
         """
         self._interrupts = interrupts or Interrupts()
-        name = task.workspace
-        labels = self._project.labels(name)
-        empty = FleetEntry(
-            workspace=name,
-            url=str(self._project.mapping_at("workspaces", name)["url"]),
-            labels=labels,
-            exit=ExitCode.OK,
-        )
         # Notes are about one workspace.
         project = replace(self._project, notes=[])
         try:
-            return _ACTIONS[task.action](self, task, settings_of(project, self._root, name, self._environ), empty)
+            settings = settings_of(project, self._root, task.workspace, self._environ)
+            return _ACTIONS[task.action](self, task, settings, task.entry(ExitCode.OK))
         except LmsconfError as error:
             problems = error.problems
             try:
                 file = self._saved(task, "problems", lambda: problems_json(problems))
             except LmsconfError:  # of what could not be done in the workspace, the result says more
                 file = None
-            return replace(empty, exit=error.exit, problems=tuple(_errors(problems)), file=file)
+            return replace(task.entry(error.exit, *_errors(problems)), file=file)
 
-    def _connected(self, task: FleetTask, settings: Settings) -> Connection:
-        return Connection(settings, max_rate=task.max_rate, rate_limiters=self._rate_limiters, only_reads=True)
+    @contextmanager
+    def _reader(self, task: FleetTask, settings: Settings) -> Iterator[WorkspaceReader]:
+        with Connection(
+            settings, max_rate=task.max_rate, rate_limiters=self._rate_limiters, only_reads=True
+        ) as connection:
+            yield WorkspaceReader(settings=settings, connection=connection, parallelism=task.parallelism)
 
     def validate(self, task: FleetTask, settings: Settings, entry: FleetEntry) -> FleetEntry:
         problems = validate_offline(settings).problems
@@ -161,26 +170,18 @@ class TaskRunner:
         refuse_errors(manifests)
         policy = replace(settings.policy, effects=task.effects)
         base = self._base(task, settings, policy)
-        with self._connected(task, settings) as connection:
-            reader = WorkspaceReader(settings=settings, connection=connection, parallelism=task.parallelism)
+        with self._reader(task, settings) as reader:
             if base is None:
                 plan = reader.plan(manifests, policy)
             else:
                 from lmsconf.workspace.plan_with_base import plan_with_base  # only pull requests have a base
 
                 plan = plan_with_base(reader, manifests, policy, base)
-        counts = plan.summary
         return replace(
             entry,
             exit=ExitCode.CHANGES if plan.changes else ExitCode.OK,
             digest=plan_digest(plan),
-            summary={
-                "create": counts.create,
-                "update": counts.update,
-                "replace": counts.replace,
-                "delete": counts.delete,
-                "calls": counts.calls,
-            },
+            summary=asdict(plan.summary),
             people=asdict(plan.effects.people),
             basis=plan.effects.basis,
             guards={guard.name: guard.total for guard in plan.guards},
@@ -209,8 +210,7 @@ class TaskRunner:
 
     def drift(self, task: FleetTask, settings: Settings, entry: FleetEntry) -> FleetEntry:
         manifests = load_manifests(settings)
-        with self._connected(task, settings) as connection:
-            reader = WorkspaceReader(settings=settings, connection=connection, parallelism=task.parallelism)
+        with self._reader(task, settings) as reader:
             report = reader.drift(manifests)
         return replace(
             entry,
@@ -225,8 +225,7 @@ class TaskRunner:
         refuse_errors(manifests)
         name = settings.policy.workspace
         tests = [test for test in manifests.tests if test.applies_in(name)]
-        with self._connected(task, settings) as connection:
-            reader = WorkspaceReader(settings=settings, connection=connection, parallelism=task.parallelism)
+        with self._reader(task, settings) as reader:
             state, header = read_people_view(reader, manifests, query_of(tests))
         if not header.planned:
             raise ProblemsFound(header.problems)
@@ -307,9 +306,9 @@ def apply_plan(settings: Settings, plan: Plan, options: ApplyOptions) -> tuple[A
     """Apply a saved plan; return the report, and how many of its calls were carried out."""
 
     def prepare(workspace: WorkspaceReader, progress: ApplyProgress) -> PreparedPlan:
-        return PreparedPlan(plan=reevaluate_guards(workspace, plan, ()))
+        return PreparedPlan(plan=reevaluate_guards(workspace, plan, ()), saved=True)
 
-    report, _ = apply_safely(settings, PlanSource(get=prepare, saved=True), options, ApplyProgress())
+    report, _ = apply_safely(settings, prepare, options, ApplyProgress())
     return report, report.count(CallStatus.DONE)
 
 
@@ -343,10 +342,9 @@ def apply_again(
         rest = plan_what_is_left(workspace, guarded)
         refuse_blocked(guarded)  # what is left is planned without the lists of `guards.protect`
         left = len(rest.calls)
-        return PreparedPlan(plan=rest)
+        return PreparedPlan(plan=rest, saved=False)
 
-    source = PlanSource(get=prepare, saved=False)
-    report = _once_unlocked(settings, source, replace(options, digest=None))
+    report = _once_unlocked(settings, prepare, replace(options, digest=None))
     return replace(report, plan_digest=digest), len(plan.calls) - left + report.count(CallStatus.DONE)
 
 

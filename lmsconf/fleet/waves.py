@@ -8,11 +8,10 @@ from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.errors import ExitCode, LmsconfError, Problem, ProblemsFound
-from lmsconf.fleet.fleet_run import Engine, LabelSelector, Listener, Lost, read_index, run_tasks, write_index
+from lmsconf.fleet.fleet_run import Engine, LabelSelector, Listener, read_index, run_tasks, write_index
 from lmsconf.fleet.tasks import FleetTask
 from lmsconf.model.fleet import INTERRUPTIONS, STOPPED, FleetAction, FleetEntry, FleetIndex
 from lmsconf.model.policy import UNKNOWN, Consent
@@ -57,14 +56,18 @@ def read_applied(folder: Path, key: bytes | None) -> FleetIndex | None:
     Raises LmsconfError, also if the results of the next one cannot be written there.
     """
     if not is_writable(folder / APPLIED):
-        hint = "Check that the folder is writable, or copy it to one that is. Nothing was applied."
-        raise LmsconfError(f"{folder / APPLIED} cannot be written, so the results cannot be saved", hint=hint)
+        raise LmsconfError(
+            f"{folder / APPLIED} cannot be written, so the results cannot be saved",
+            hint="Check that the folder is writable, or copy it to one that is. Nothing was applied.",
+        )
     if not (folder / APPLIED).exists():
         return None
     index = read_index(folder, key, APPLIED)
     if index.action is not FleetAction.APPLY:
-        message = f"{folder / APPLIED} has the results of lmsconf fleet {index.action.value}, not of an apply"
-        raise LmsconfError(message, hint="Delete it: nothing in it was applied.")
+        raise LmsconfError(
+            f"{folder / APPLIED} has the results of lmsconf fleet {index.action.value}, not of an apply",
+            hint="Delete it: nothing in it was applied.",
+        )
     return index
 
 
@@ -91,63 +94,65 @@ def refuse_fleet_guards(index: FleetIndex, limits: Mapping[str, int], consents: 
             plans = "the plan" if len(totals) == 1 else f"all {len(totals):,} plans together"
             missing = f"the total is not known without the number of {name_list(unknown, _NAMES)}"
             counted = missing if total is None else counted_words(name, total)
-            message = f"guard {name} of the fleet: in {plans}, {counted}, and the limit is {limit:,}"
-            hint = f"To allow exactly this: --allow {name}={UNKNOWN if total is None else total}"
-            problems.append(Problem(code=f"guard/{name}", message=message, hint=hint))
+            problems.append(
+                Problem(
+                    code=f"guard/{name}",
+                    message=f"guard {name} of the fleet: in {plans}, {counted}, and the limit is {limit:,}",
+                    hint=f"To allow exactly this: --allow {name}={UNKNOWN if total is None else total}",
+                )
+            )
     if problems:
         raise ProblemsFound(problems, exit=ExitCode.BLOCKED)
 
 
-class WaveRun(Struct, frozen=True, kw_only=True):
-    """How waves are applied.
+def apply_waves(
+    waves: Sequence[Wave],
+    applied: FleetIndex | None,
+    folder: Path,
+    key: bytes | None,
+    *,
+    engine: Engine,
+    make_task: Callable[[FleetEntry], FleetTask],
+    listen: Callable[[str, int], AbstractContextManager[Listener]],
+    max_failures: int,
+    created_at: str,
+) -> FleetIndex:
+    """Apply wave after wave, until one has more failures than `max_failures`, or until an interruption.
 
-    make_task: makes the task for a workspace of the index. lost: makes the result of a task that has none. listen:
-    called with each wave and how many of its plans are to be applied. key: the secret that signs the index of results.
+    Returns the index of all results. applied: the results of an earlier run, whose successes are kept. The index in the
+    folder, signed with the key, is written after each wave, with the earlier results of workspaces that are in none, so
+    that the next run does what is left. make_task: makes the task for a workspace. listen: called with each wave and
+    how many of its plans are to be applied.
     """
+    earlier = {} if applied is None else {entry.workspace: entry for entry in applied.entries}
+    done = {name: entry for name, entry in earlier.items() if not entry.failed}
+    results: dict[str, FleetEntry] = {}
+    stopped: str | None = None
+    for wave in waves:
+        tasks: list[FleetTask] = []
+        for entry in wave.entries:
+            known = _result_without_task(entry, done.get(entry.workspace), stopped)
+            if known is None:
+                tasks.append(make_task(entry))
+            else:
+                results[entry.workspace] = known
+        if stopped is not None:
+            continue
+        try:
+            with listen(f"Wave {wave.selector}", len(tasks)) as tell:
+                keep = partial(_keep_and_tell, results, tell)
+                ran = run_tasks(tasks, engine, FleetAction.APPLY, created_at, keep)
+            results |= {entry.workspace: entry for entry in ran.entries}
+        finally:  # the engine may fail after some results
+            write_index(folder, _index(earlier | results, created_at), key, APPLIED)
+        stopped = _why_stopped(wave, [results[entry.workspace] for entry in wave.entries], max_failures)
+    write_index(folder, _index(earlier | results, created_at), key, APPLIED)
+    return _index(results, created_at)
 
-    engine: Engine
-    make_task: Callable[[FleetEntry], FleetTask]
-    lost: Lost
-    listen: Callable[[str, int], AbstractContextManager[Listener]]
-    max_failures: int
-    created_at: str
-    key: bytes | None
 
-    def apply(self, folder: Path, waves: Sequence[Wave], applied: FleetIndex | None) -> FleetIndex:
-        """Apply wave after wave, until one has more failures than `max_failures`, or until an interruption.
-
-        Returns the index of all results. applied: the results of an earlier run, whose successes are kept. The index in
-        the folder is written after each wave, with the earlier results of workspaces that are in none, so that the next
-        run does what is left.
-        """
-        earlier = {} if applied is None else {entry.workspace: entry for entry in applied.entries}
-        done = {name: entry for name, entry in earlier.items() if not entry.failed}
-        results: dict[str, FleetEntry] = {}
-        stopped: str | None = None
-        for wave in waves:
-            tasks: list[FleetTask] = []
-            for entry in wave.entries:
-                known = _result_without_task(entry, done.get(entry.workspace), stopped)
-                if known is None:
-                    tasks.append(self.make_task(entry))
-                else:
-                    results[entry.workspace] = known
-            if stopped is not None:
-                continue
-            try:
-                with self.listen(f"Wave {wave.selector}", len(tasks)) as tell:
-                    listen = partial(_keep_and_tell, results, tell)
-                    ran = run_tasks(tasks, self.engine, FleetAction.APPLY, self.created_at, listen, self.lost)
-                results |= {entry.workspace: entry for entry in ran.entries}
-            finally:  # the engine may fail after some results
-                write_index(folder, self._index(earlier | results), self.key, APPLIED)
-            stopped = _why_stopped(wave, [results[entry.workspace] for entry in wave.entries], self.max_failures)
-        write_index(folder, self._index(earlier | results), self.key, APPLIED)
-        return self._index(results)
-
-    def _index(self, results: Mapping[str, FleetEntry]) -> FleetIndex:
-        entries = tuple(results[name] for name in sorted(results))
-        return FleetIndex(action=FleetAction.APPLY, created_at=self.created_at, entries=entries)
+def _index(results: Mapping[str, FleetEntry], created_at: str) -> FleetIndex:
+    entries = tuple(results[name] for name in sorted(results))
+    return FleetIndex(action=FleetAction.APPLY, created_at=created_at, entries=entries)
 
 
 def _keep_and_tell(results: dict[str, FleetEntry], tell: Listener, entry: FleetEntry) -> None:

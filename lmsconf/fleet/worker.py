@@ -22,15 +22,18 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from queue import SimpleQueue
 from typing import IO, Final, NoReturn, cast
 
+from msgspec import Struct
+
+from lmsconf.documents.document import from_json
 from lmsconf.documents.fleet_file import entry_json
-from lmsconf.errors import Terminated
+from lmsconf.errors import ExitCode, Problem, Terminated
 from lmsconf.fleet.tasks import OF_ONE_WORKSPACE, FleetTask, TaskRunner, task_from_json, task_json
-from lmsconf.model.canonical_json import Json
+from lmsconf.model.fleet import FleetAction, FleetEntry
 from lmsconf.support.interrupts import Interrupts
 
 BOUND: Final = "--bound"
@@ -114,6 +117,29 @@ def _always() -> bool:
     return True
 
 
+class TaskAnswer(Struct, frozen=True, kw_only=True):
+    """The entry of a task; without one, the exit code of its process, and whether that was killed as time was over."""
+
+    entry: FleetEntry | None = None
+    code: int = 0
+    late: bool = False
+
+
+def result_of(task: FleetTask, answer: TaskAnswer, time_limit: float | None) -> FleetEntry:
+    """Return the entry of a task; that of one whose process died, or was killed after the time limit, without any."""
+    if answer.entry is not None:
+        return answer.entry
+    message, code = f"the process ended with exit code {answer.code}", ExitCode.ERROR
+    if answer.late:
+        message, code = f"the time limit of {time_limit:,.0f} seconds is over", ExitCode.UNREACHABLE
+    elif answer.code < 0:
+        message = f"the process ended with {signal.Signals(-answer.code).name}"
+    hint = f"Run it again with --select workspace={task.workspace}"
+    if task.action is FleetAction.APPLY:
+        hint += ". What it has done is not done twice."
+    return task.lost(code, Problem(code="fleet/lost", message=message, hint=hint))
+
+
 class TaskProcess:
     """A process that runs tasks of one project, one after the other."""
 
@@ -140,8 +166,8 @@ class TaskProcess:
             stdin.write(task_json(task) + b"\n")
             stdin.flush()
 
-    def answer(self, end: float | None, goes_on: Callable[[], bool] = _always) -> dict[str, Json]:
-        """Return the entry of its task, or why there is none; killed at `end`, or once `goes_on` returns False."""
+    def answer(self, end: float | None, goes_on: Callable[[], bool] = _always) -> TaskAnswer:
+        """Return the answer to its task; it is killed at `end`, or once `goes_on` returns False."""
         stdout = cast("IO[bytes]", self._process.stdout)
         line = b""
         is_late = False
@@ -156,8 +182,8 @@ class TaskProcess:
                 elif (is_late := end is not None and time.monotonic() >= end) or not goes_on():
                     self.kill()
         if line.endswith(b"\n"):
-            return {"entry": json.loads(line)}
-        return {"late": is_late, "code": self._process.wait()}
+            return TaskAnswer(entry=from_json(json.loads(line), FleetEntry))
+        return TaskAnswer(code=self._process.wait(), late=is_late)
 
     def send_signal(self, number: int) -> None:
         self._process.send_signal(number)
@@ -185,47 +211,27 @@ class TaskProcess:
         cast("IO[bytes]", self._process.stdout).close()
 
 
-class TaskProcesses:
-    """The process that works on the tasks of a run, one after the other: an idle one of the project, or a new one."""
-
-    def __init__(self, root: Path, run: str) -> None:
-        self._root, self._run = root, run
-        self._settings = ""
-        self._process: TaskProcess | None = None
-
-    def __enter__(self) -> TaskProcesses:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._give_back()
-
-    def get(self, settings: str) -> TaskProcess:
-        """Return a process that has read the project file with this digest."""
-        if self._process is not None and self._process.is_alive and self._settings == settings:
-            return self._process
-        self._give_back()
-        self._settings = settings
+@contextmanager
+def task_process(root: Path, run: str, settings: str) -> Iterator[TaskProcess]:
+    """Yield an idle process that has read the project file with this digest, or a new one; then it is idle again."""
+    with _changing:
+        waiting = _idle[str(root), settings]
+        process = waiting.pop() if waiting else None
+        if process is not None:
+            process.keep()
+    process = process or TaskProcess(root, os.environ, BOUND)
+    with _changing:
+        _running[run].add(process)
+        if run in _interrupted:
+            process.send_signal(_interrupted[run])
+    try:
+        yield process
+    finally:
         with _changing:
-            waiting = _idle[str(self._root), settings]
-            self._process = waiting.pop() if waiting else None
-            if self._process is not None:
-                self._process.keep()
-        process = self._process = self._process or TaskProcess(self._root, os.environ, BOUND)
-        with _changing:
-            _running[self._run].add(process)
-            if self._run in _interrupted:
-                process.send_signal(_interrupted[self._run])
-        return process
-
-    def _give_back(self) -> None:
-        process, self._process = self._process, None
-        if process is None:
-            return
-        with _changing:
-            _running[self._run].discard(process)
-            is_reusable = process.is_alive and self._run not in _interrupted
+            _running[run].discard(process)
+            is_reusable = process.is_alive and run not in _interrupted
             if is_reusable:
-                _idle[str(self._root), self._settings].append(process)
+                _idle[str(root), settings].append(process)
                 process.retire_later()
         if not is_reusable:
             process.kill()

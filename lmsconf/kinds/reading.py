@@ -18,7 +18,6 @@ from lmsconf.errors import InvalidResponse, Rejected
 from lmsconf.kinds.content_target.read import find_empty_group_listings, read_assignments, reread_assignments
 from lmsconf.kinds.custom_field.read import read_fields, reread_fields
 from lmsconf.kinds.manual_group.read import read_groups, reread_groups
-from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
 from lmsconf.kinds.smart_group.read import (
     find_unlisted_fields,
@@ -29,8 +28,7 @@ from lmsconf.kinds.user.read import read_people, reread_people
 from lmsconf.model.api import Api
 from lmsconf.model.plan import Action, Change
 from lmsconf.model.snapshot import Listing, Snapshot
-from lmsconf.planner.kind import Kind
-from lmsconf.planner.reading import ReadContext, ReadScope, changed_keys, changes_of, is_cheaper_by_id
+from lmsconf.planner.reading import ReadContext, changed_keys, changes_of, is_cheaper_by_id
 
 _READ: Final[Mapping[str, Callable[[ReadContext], Listing[Any] | None]]] = {
     USER: read_people,
@@ -53,25 +51,12 @@ _REREAD: Final[Mapping[str, Callable[[Api, Snapshot, Sequence[Change]], Listing[
 _ABOUT_OTHERS: Final = frozenset({"email", "admin", "archived", "custom_archive_date"})
 
 
-def read_workspace(
-    api: Api,
-    kinds: Mapping[str, Kind],
-    wanted: ReadScope,
-    call_templates: SpecCallTemplates,
-    *,
-    url: str,
-    taken_at: str,
-) -> Snapshot:
-    """Return a snapshot of what is wanted. Raises ApiError, also for a response that is not a listing.
-
-    A listing that looks complete is marked incomplete if another one contradicts it.
-    url, taken_at: recorded in the snapshot as given.
-    """
-    return read_snapshot(ReadContext(api, kinds, wanted, call_templates), url=url, taken_at=taken_at)
-
-
 def read_snapshot(reading: ReadContext, *, url: str, taken_at: str) -> Snapshot:
-    """Run a reading, and return its snapshot, as `read_workspace` does; what its jobs share can be read on."""
+    """Run a reading, and return its snapshot; what its jobs share can be read on.
+
+    Raises ApiError, also for a response that is not a listing. A listing that looks complete is marked incomplete if
+    another one contradicts it. url, taken_at: recorded in the snapshot as given.
+    """
     results = reading.api.together({kind: partial(_run, reading, kind, read) for kind, read in _READ.items()})
     listings = reading.with_further({kind: one for kind, one in results.items() if isinstance(one, Listing)})
     name = reading.policy.workspace

@@ -76,7 +76,7 @@ def map_texts(value: Json, change: Callable[[str], str], *, keys: bool = False) 
     """Return a value with every text changed; the keys of mappings, too, if `keys`."""
     if isinstance(value, str):
         return change(value)
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return [map_texts(item, change, keys=keys) for item in value]
     if not isinstance(value, dict):
         return value

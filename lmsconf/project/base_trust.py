@@ -69,8 +69,10 @@ def parse_trusted_parts(text: str | None) -> frozenset[str]:
     """Parse the comma-separated value of `--trust-project`. Raises UsageError for an unknown part."""
     parts = frozenset(part.strip() for part in (text or "").split(",") if part.strip())
     if unknown := sorted(parts - set(PARTS)):
-        hint = f"Name any of {', '.join(PARTS)}, with commas between them."
-        raise UsageError(f"{OPTION}: there is no {shorten(unknown[0])}", hint=hint)
+        raise UsageError(
+            f"{OPTION}: there is no {shorten(unknown[0])}",
+            hint=f"Name any of {', '.join(PARTS)}, with commas between them.",
+        )
     return parts
 
 
@@ -83,13 +85,12 @@ def refuse_untrusted_changes(
     if not left:
         return
     wanted = ",".join(part for part in PARTS if part in differs)
-    hint = f"No request was sent. If you have reviewed the change: {OPTION}={wanted}"
     raise ProblemsFound(
         [
             Problem(
                 code=f"trust/{part}",
                 message=f"workspaces.{workspace}: {message.format(base=name)}",
-                hint=hint,
+                hint=f"No request was sent. If you have reviewed the change: {OPTION}={wanted}",
                 source=now.places.get(part),
             )
             for part, message in left.items()

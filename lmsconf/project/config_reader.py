@@ -43,8 +43,12 @@ def read_project_file(root: Path) -> ProjectFile:
     """Read and validate the project file of a folder. Raises ProblemsFound with all its problems at once."""
     path = root / FILE
     if path.is_symlink():
-        message = "is a symbolic link, and such links are not followed"
-        raise problem_found("project/link", message, "Replace the link by the file.", SourceLocation(FILE))
+        raise problem_found(
+            "project/link",
+            "is a symbolic link, and such links are not followed",
+            "Replace the link by the file.",
+            SourceLocation(FILE),
+        )
     if not path.is_file():
         hint = f"Rename lmsconf.yml to {FILE}." if (root / "lmsconf.yml").is_file() else _NO_FILE_HINT
         raise problem_found("project/missing", f"there is no {FILE} in {root.absolute()}", hint)
@@ -113,9 +117,12 @@ def _meaning(project: ProjectFile, root: Path) -> Iterator[Problem]:
     """Yield the problems that the JSON Schema cannot express, over all workspaces."""
     names = list(project.mapping_at("workspaces"))
     if "token" in names:
-        hint = "Add `file:` with the table of workspaces, or write the token under its workspace."
-        message = "workspaces: a token here is that of the workspaces in a file, and there is no `file:`"
-        yield _problem("project/token", message, project.places.key("workspaces", "token"), hint=hint)
+        yield _problem(
+            "project/token",
+            "workspaces: a token here is that of the workspaces in a file, and there is no `file:`",
+            project.places.key("workspaces", "token"),
+            hint="Add `file:` with the table of workspaces, or write the token under its workspace.",
+        )
         return
     for name in names:
         yield from _workspace_problems(project, root, name)
@@ -126,16 +133,24 @@ def _meaning(project: ProjectFile, root: Path) -> Iterator[Problem]:
     default = project.body.get("default_workspace")
     if default is not None and default not in names:
         hint = did_you_mean(str(default), names) or known_names(names)
-        message = f'there is no workspace "{shorten(str(default))}"'
-        yield _problem("project/unknown-workspace", message, project.places.at("default_workspace"), hint=hint)
+        yield _problem(
+            "project/unknown-workspace",
+            f'there is no workspace "{shorten(str(default))}"',
+            project.places.at("default_workspace"),
+            hint=hint,
+        )
     yield from _zone_problems(project)
 
 
 def _workspace_problems(project: ProjectFile, root: Path, name: str) -> Iterator[Problem]:
     at = ("workspaces", name)
     if name == ENV_WORKSPACE:
-        hint = "LMSCONF_URL makes a workspace of that name; choose another."
-        yield _problem("project/name", 'a workspace cannot be called "env"', project.places.key(*at), hint=hint)
+        yield _problem(
+            "project/name",
+            'a workspace cannot be called "env"',
+            project.places.key(*at),
+            hint="LMSCONF_URL makes a workspace of that name; choose another.",
+        )
     declared = project.mapping_at(*at)
     url, seed = str(declared["url"]), str(declared.get("seed", ""))
     if wrong := url_problem(url):
@@ -151,8 +166,12 @@ def _layer_problems(project: ProjectFile, path: tuple[str, ...]) -> Iterator[Pro
     """Yield the problems of what the project and each of its workspaces may have."""
     for at, item in project.items_at(*path, "allow"):
         if sum(guard in item for guard in GUARDS) != 1:
-            message = f"an entry under `allow` needs exactly one of {', '.join(GUARDS[:-1])} and {GUARDS[-1]}"
-            yield _problem("project/consent", message, project.places.at(*at), hint="Write one item for each.")
+            yield _problem(
+                "project/consent",
+                f"an entry under `allow` needs exactly one of {', '.join(GUARDS[:-1])} and {GUARDS[-1]}",
+                project.places.at(*at),
+                hint="Write one item for each.",
+            )
         yield from _date_problems(project, item, at)
     for at, item in project.items_at(*path, "ignore"):
         yield from _date_problems(project, item, at)
@@ -184,15 +203,21 @@ def _pattern_problems(project: ProjectFile, key: str, pattern: str, at: KeyPath)
         # It may mean itself or, as on a command line, escape what follows.
         decoded = decode_typed(pattern)
         other = "" if decoded == pattern else f", or {quote_name(shorten(decoded))} for the character itself"
-        message = f"{key}: the single backslash in {quote_name(shorten(pattern))} is ambiguous"
-        hint = f"Write {quote_name(shorten(doubled))} for a backslash in the name{other}."
-        yield _problem("project/pattern", message, project.places.at(*at), hint=hint)
+        yield _problem(
+            "project/pattern",
+            f"{key}: the single backslash in {quote_name(shorten(pattern))} is ambiguous",
+            project.places.at(*at),
+            hint=f"Write {quote_name(shorten(doubled))} for a backslash in the name{other}.",
+        )
     elif bare != "*" and (bare != "all" or key == "ignore") and (right := suggest_address_pattern(bare)) is not None:
         right = quote_name(shorten(pattern[: len(pattern) - len(bare)] + right))
         kinds = ", ".join(kind_names_by_section().values())
-        message = f"{key}: no address can match {quote_name(shorten(pattern))}"
-        hint = f"Write {right}: a kind, a slash and a name. The kinds are {kinds}."
-        yield _problem("project/pattern", message, project.places.at(*at), hint=hint)
+        yield _problem(
+            "project/pattern",
+            f"{key}: no address can match {quote_name(shorten(pattern))}",
+            project.places.at(*at),
+            hint=f"Write {right}: a kind, a slash and a name. The kinds are {kinds}.",
+        )
 
 
 def _date_problems(project: ProjectFile, item: Mapping[str, Json], at: KeyPath) -> Iterator[Problem]:

@@ -66,8 +66,10 @@ def require_approval(
         return
     shown = shlex.join(command)
     if ask is None:
-        hint = f"Run it once on a terminal to allow it, or set {VARIABLE}={_ALLOW} where every change is reviewed."
-        raise TokenSourceForbidden(f"the token's command is not allowed to run yet: {shown}", hint=hint)
+        raise TokenSourceForbidden(
+            f"the token's command is not allowed to run yet: {shown}",
+            hint=f"Run it once on a terminal to allow it, or set {VARIABLE}={_ALLOW} where every change is reviewed.",
+        )
     if not ask(shown):
         raise TokenSourceForbidden("declined: the token's command did not run", hint=f"The command is: {shown}")
     if file is not None:
@@ -80,8 +82,9 @@ def _approved_commands(file: Path | None) -> list[object]:
         content = None if file is None else read_own_file(file)
         document = {} if content is None else json.loads(content)
     except ValueError as error:
-        hint = "Delete the file; lmsconf then asks again for each command."
-        raise LmsconfError(f"{file} is damaged", hint=hint) from error
+        raise LmsconfError(
+            f"{file} is damaged", hint="Delete the file; lmsconf then asks again for each command."
+        ) from error
     allowed = document.get("allowed") if isinstance(document, dict) and document.get("format") == FORMAT else None
     return allowed if isinstance(allowed, list) else []
 
@@ -161,16 +164,19 @@ class EnvToken(Struct, frozen=True):
     def secret(self) -> Secret:
         """Return the token. Raises TokenUnavailable and TokenSourceForbidden."""
         if not self.allowed:
-            hint = f"Use one that begins with {_OURS}, or list it outside the project: {ENVS}={shorten(self.name)}"
             raise TokenSourceForbidden(
-                f"a token must not come from the environment variable {shorten(self.name)}", hint=hint
+                f"a token must not come from the environment variable {shorten(self.name)}",
+                hint=f"Use one that begins with {_OURS}, or list it outside the project: {ENVS}={shorten(self.name)}",
             )
         if self.value is None:
             raise TokenUnavailable(
                 f"the environment variable {self.name} is not set", hint=f"Set it to the token: {self.name}=…"
             )
-        hint = f"Set it to the token, in one line: {self.name}=…"
-        return _usable(self.value.reveal(), f"the environment variable {self.name}", hint)
+        return _usable(
+            self.value.reveal(),
+            f"the environment variable {self.name}",
+            f"Set it to the token, in one line: {self.name}=…",
+        )
 
 
 class FileToken(Struct, frozen=True):
@@ -183,8 +189,10 @@ class FileToken(Struct, frozen=True):
         """Return the token. Raises TokenUnavailable and TokenSourceForbidden."""
         real = Path(os.path.realpath(self.path))
         if not self._allowed(real):
-            hint = f"Put it into the project, or name its folder outside the project: {DIRS}=FOLDER"
-            raise TokenSourceForbidden(f"the token file {self.path} is outside the project", hint=hint)
+            raise TokenSourceForbidden(
+                f"the token file {self.path} is outside the project",
+                hint=f"Put it into the project, or name its folder outside the project: {DIRS}=FOLDER",
+            )
         try:
             text = _small_text(real)
         except (OSError, UnicodeDecodeError) as error:
@@ -245,8 +253,9 @@ class CommandToken(Struct, frozen=True):
             reason = error.strerror if isinstance(error, OSError) else f"no output within {_PATIENCE:.0f} seconds"
             raise TokenUnavailable(f"the command {words} gave no token: {reason}", hint=_COMMAND_HINT) from error
         if done.returncode:
-            message = f"the command {words} gave no token: it exited with {done.returncode}"
-            raise TokenUnavailable(message, hint=_COMMAND_HINT)
+            raise TokenUnavailable(
+                f"the command {words} gave no token: it exited with {done.returncode}", hint=_COMMAND_HINT
+            )
         return _usable(done.stdout.decode("utf-8", "replace"), f"the command {words}", _COMMAND_HINT)
 
 

@@ -47,8 +47,10 @@ def find_project_folder(start: Path, environ: Mapping[str, str]) -> Path:
         if os.path.lexists(folder / FILE):
             if foreign is not None:
                 named = real if folder is start else folder
-                hint = f"If you trust it, pass its folder: -C {shlex.quote(str(named))}"
-                raise UntrustedProjectFolder(f"{named} {foreign}, so its {FILE} is not used", hint=hint)
+                raise UntrustedProjectFolder(
+                    f"{named} {foreign}, so its {FILE} is not used",
+                    hint=f"If you trust it, pass its folder: -C {shlex.quote(str(named))}",
+                )
             return folder
         if foreign is not None or last == (real if folder is start else folder):
             break
@@ -224,16 +226,24 @@ def _folders(project: ProjectFile, workspace: str, root: Path) -> list[Path]:
     problems = []
     for name in names:
         if VARIABLE_START in name:
-            message = f"manifests: {shorten(name)} has a variable that is not a label of the workspace {workspace}"
-            problems.append((message, "Add the label, or name the folder."))
+            problems.append(
+                (
+                    f"manifests: {shorten(name)} has a variable that is not a label of the workspace {workspace}",
+                    "Add the label, or name the folder.",
+                )
+            )
         if wrong := path_problem(root, name):
             problems.append((f"manifests: {wrong[0]}", "Name a folder inside the project, without `..`."))
         inside = [other for other in names if other != name and Path(name).is_relative_to(other)]
         inside += [name] * (names.count(name) > 1)
         if inside:
             what = "is named twice" if inside[0] == name else f"is inside {shorten(inside[0])}"
-            message = f"manifests: {shorten(name)} {what}, so its files would be read twice"
-            problems.append((message, "Name each folder once, and none inside another."))
+            problems.append(
+                (
+                    f"manifests: {shorten(name)} {what}, so its files would be read twice",
+                    "Name each folder once, and none inside another.",
+                )
+            )
     if problems:
         source = project.places.at(*at, "manifests")
         raise ProblemsFound(
@@ -311,8 +321,9 @@ def _chosen(project: ProjectFile, workspace: str | None, environ: Mapping[str, s
     hint = did_you_mean(str(name), names) or known_names(names)
     if workspace:
         raise UsageError(f'there is no workspace "{shorten(str(name))}"', hint=hint)
-    message = f'LMSCONF_WORKSPACE: there is no workspace "{shorten(str(name))}"'
-    raise problem_found("project/unknown-workspace", message, hint)
+    raise problem_found(
+        "project/unknown-workspace", f'LMSCONF_WORKSPACE: there is no workspace "{shorten(str(name))}"', hint
+    )
 
 
 def _database(url: str, root: Path) -> Path | None:

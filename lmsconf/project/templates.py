@@ -68,8 +68,9 @@ def write_schemas(root: Path, *, replace: bool) -> Iterator[Path]:
                 continue
             path.parent.mkdir(exist_ok=True)
         except OSError as error:
-            hint = "Check its folder."
-            raise LmsconfError(f"{path} cannot be written: {os_error_message(error)}", hint=hint) from error
+            raise LmsconfError(
+                f"{path} cannot be written: {os_error_message(error)}", hint="Check its folder."
+            ) from error
         write_atomically(path, text, mode=0o644)
         yield path
 

@@ -54,8 +54,12 @@ def _columns(table: Table) -> dict[str, int]:
     for number, title in enumerate(table.columns):
         where = table.sheet.where(table.header, number)
         if column_name(title) == TOKEN:
-            hint = "Remove it, and write a pattern beside `file:`, such as token: {env: LMSCONF_TOKEN_$(workspace)}."
-            raise problem_found(_CODE, "a token must not stand in this file", hint, where)
+            raise problem_found(
+                _CODE,
+                "a token must not stand in this file",
+                "Remove it, and write a pattern beside `file:`, such as token: {env: LMSCONF_TOKEN_$(workspace)}.",
+                where,
+            )
         if column_name(title) not in _COLUMNS:
             hint = did_you_mean(column_name(title), _COLUMNS) or known_names(_COLUMNS)
             raise problem_found(_CODE, f'unknown column "{shorten(title)}"', hint, where)
@@ -74,8 +78,13 @@ def _rows(
 ) -> Iterator[tuple[str, Map]]:
     """Yield the name and entry of each row; problems of a row are appended."""
     if len(table.rows) > MOST_WORKSPACES:
-        message = f"{len(table.rows):,} workspaces are too many: at most {MOST_WORKSPACES:,} are read"
-        problems.append(_problem(message, "Split the project.", table.sheet.row(table.header)))
+        problems.append(
+            _problem(
+                f"{len(table.rows):,} workspaces are too many: at most {MOST_WORKSPACES:,} are read",
+                "Split the project.",
+                table.sheet.row(table.header),
+            )
+        )
         return
     for line, cells in table.rows:
         values = {name: cells[number] for name, number in columns.items()}
@@ -83,21 +92,31 @@ def _rows(
         at = source.where(marks["name"])
         name = values["name"]
         if not NAME.fullmatch(name) or name in (FILE, TOKEN):
-            hint = "Write letters, digits, ., _ and -; begin with a letter or a digit."
-            problems.append(_problem(f'"{shorten(name)}" cannot be the name of a workspace', hint, at))
+            problems.append(
+                _problem(
+                    f'"{shorten(name)}" cannot be the name of a workspace',
+                    "Write letters, digits, ., _ and -; begin with a letter or a digit.",
+                    at,
+                )
+            )
             continue
         if name in taken:
-            hint = "Give each workspace its own name."
-            problems.append(_problem(f'the workspace "{name}" is declared twice', hint, at))
+            problems.append(
+                _problem(f'the workspace "{name}" is declared twice', "Give each workspace its own name.", at)
+            )
             continue
         taken.add(name)
         body: dict[str, Json] = {"url": values["url"]}
         for key in _PAIRS:
             pairs = _pairs(values.get(key, ""))
             if pairs is None:
-                hint = "Write pairs: ring=canary, region=eu."
-                message = f"{shorten(values[key])} is not a list of pairs"
-                problems.append(_problem(message, hint, source.where(marks[key])))
+                problems.append(
+                    _problem(
+                        f"{shorten(values[key])} is not a list of pairs",
+                        "Write pairs: ring=canary, region=eu.",
+                        source.where(marks[key]),
+                    )
+                )
             elif pairs:
                 body[key] = source.mapping(pairs, dict.fromkeys(pairs, marks[key]))
         if token is not None:

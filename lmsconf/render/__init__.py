@@ -5,116 +5,45 @@ No file, clock or terminal is used.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from functools import partial
 from importlib import import_module
 from typing import TypeAlias
 
-from lmsconf.errors import Problem
-from lmsconf.model.drift import DriftReport
-from lmsconf.model.fleet import FleetReport
-from lmsconf.model.outcomes import ApplyReport
-from lmsconf.model.plan import Plan
-from lmsconf.model.snapshot import Snapshot
-
-PlanView: TypeAlias = Callable[[Plan], str]
-ApplyView: TypeAlias = Callable[[ApplyReport], str]
-DriftView: TypeAlias = Callable[[DriftReport], str]
-FleetView: TypeAlias = Callable[[FleetReport], str]
-SnapshotView: TypeAlias = Callable[[Snapshot], str]
-ProblemsView: TypeAlias = Callable[[Sequence[Problem]], str]
+Views: TypeAlias = Mapping[str, Callable[..., str]]
+"""Format → the function that renders a value in it."""
 
 
-def _view(module: str, name: str) -> Callable[..., str]:
-    """Return a view that imports its module when it is called: a command prints one format, and there are many."""
-
-    def view(value: object, **options: object) -> str:
-        made: Callable[..., str] = getattr(import_module(f"lmsconf.render.{module}"), name)
-        return made(value, **options)
-
-    return view
+def _views(what: str, **modules: str) -> Views:
+    """Return the views of a type of values. modules: format → the module that has the function `what_format`."""
+    return {format: partial(_rendered, module, f"{what}_{format}") for format, module in modules.items()}
 
 
-apply_html = _view("html", "apply_html")
-apply_markdown = _view("markdown", "apply_markdown")
-apply_text = _view("text", "apply_text")
-drift_html = _view("html", "drift_html")
-drift_markdown = _view("markdown", "drift_markdown")
-plan_html = _view("html", "plan_html")
-plan_markdown = _view("markdown", "plan_markdown")
-plan_text = _view("text", "plan_text")
-problems_json = _view("json", "problems_json")
-problems_text = _view("text", "problems_text")
+def _rendered(module: str, name: str, value: object, **options: object) -> str:
+    """Render a value; the module is imported only now: a command prints one format, and there are many."""
+    view: Callable[..., str] = getattr(import_module(f"lmsconf.render.{module}"), name)
+    return view(value, **options)
 
-PLAN_VIEWS: Mapping[str, PlanView] = {
-    "text": plan_text,
-    "json": _view("json", "plan_json"),
-    "markdown": plan_markdown,
-    "html": plan_html,
-}
-PLAN_EXTRACTS: Mapping[str, PlanView] = {
-    "digest": _view("json", "plan_digest_line"),
-    "gitlab": _view("json", "plan_gitlab"),
-}
+
+PLAN_VIEWS = _views("plan", text="text", json="json", markdown="markdown", html="html")
+PLAN_EXTRACTS = _views("plan", digest="json", gitlab="json")
 """Views of single values of a plan, for scripts."""
-PLAN_PROBLEMS_VIEWS: Mapping[str, PlanView] = {
-    "github": _view("code_review", "plan_github"),
-    "sarif": _view("code_review", "plan_sarif"),
-    "codequality": _view("code_review", "plan_codequality"),
-}
+PLAN_PROBLEMS_VIEWS = _views("plan", github="code_review", sarif="code_review", codequality="code_review")
 """Views of a plan's problems, which show each at its line in a code review."""
-APPLY_VIEWS: Mapping[str, ApplyView] = {
-    "text": apply_text,
-    "json": _view("json", "apply_json"),
-    "markdown": apply_markdown,
-    "html": apply_html,
-}
-DRIFT_VIEWS: Mapping[str, DriftView] = {
-    "text": _view("text", "drift_text"),
-    "json": _view("json", "drift_json"),
-    "junit": _view("junit", "drift_junit"),
-    "sarif": _view("code_review", "drift_sarif"),
-    "markdown": drift_markdown,
-    "html": drift_html,
-}
-FLEET_VIEWS: Mapping[str, FleetView] = {
-    "text": _view("text", "fleet_text"),
-    "json": _view("json", "fleet_json"),
-    "markdown": _view("markdown", "fleet_markdown"),
-    "html": _view("html", "fleet_html"),
-}
-SNAPSHOT_VIEWS: Mapping[str, SnapshotView] = {
-    "text": _view("text", "snapshot_text"),
-    "markdown": _view("markdown", "snapshot_markdown"),
-    "html": _view("html", "snapshot_html"),
-}
+APPLY_VIEWS = _views("apply", text="text", json="json", markdown="markdown", html="html")
+DRIFT_VIEWS = _views(
+    "drift", text="text", json="json", junit="junit", sarif="code_review", markdown="markdown", html="html"
+)
+FLEET_VIEWS = _views("fleet", text="text", json="json", markdown="markdown", html="html")
+SNAPSHOT_VIEWS = _views("snapshot", text="text", markdown="markdown", html="html")
 """There is no JSON view: a snapshot file is JSON already."""
-PROBLEMS_VIEWS: Mapping[str, ProblemsView] = {
-    "text": problems_text,
-    "json": problems_json,
-    "markdown": _view("markdown", "problems_markdown"),
-    "html": _view("html", "problems_html"),
-    "github": _view("code_review", "problems_github"),
-    "sarif": _view("code_review", "problems_sarif"),
-    "codequality": _view("code_review", "problems_codequality"),
-}
-
-__all__ = [
-    "APPLY_VIEWS",
-    "DRIFT_VIEWS",
-    "FLEET_VIEWS",
-    "PLAN_EXTRACTS",
-    "PLAN_PROBLEMS_VIEWS",
-    "PLAN_VIEWS",
-    "PROBLEMS_VIEWS",
-    "SNAPSHOT_VIEWS",
-    "apply_html",
-    "apply_markdown",
-    "apply_text",
-    "drift_html",
-    "drift_markdown",
-    "plan_html",
-    "plan_markdown",
-    "plan_text",
-    "problems_json",
-    "problems_text",
-]
+PROBLEMS_VIEWS = _views(
+    "problems",
+    text="text",
+    json="json",
+    markdown="markdown",
+    html="html",
+    github="code_review",
+    sarif="code_review",
+    codequality="code_review",
+)

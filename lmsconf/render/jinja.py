@@ -35,7 +35,14 @@ from lmsconf.render import (
     plan_wording,
     resource_wording,
 )
-from lmsconf.render.escape import escape_html, escape_markdown, escape_terminal, markdown_code, markdown_fence
+from lmsconf.render.escape import (
+    escape_html,
+    escape_markdown,
+    escape_terminal,
+    escape_xml,
+    markdown_code,
+    markdown_fence,
+)
 from lmsconf.render.size_limit import NAME_SIZE, truncate
 
 _FOLDER: Final = Path(__file__).parent / "templates"
@@ -77,6 +84,11 @@ def json_macro(template: str, macro: str, value: object) -> str:
     return str(getattr(text_environment().get_template(template).module, macro)(value))
 
 
+def xml_macro(template: str, macro: str, /, *values: object) -> str:
+    """Return what a macro of a template of XML makes of values."""
+    return str(getattr(xml_environment().get_template(template).module, macro)(*values))
+
+
 def terminal_text(template: str, /, **values: object) -> str:
     """Return the text of a template for a terminal, with each line escaped, and at most one blank line in a row."""
     text = text_environment().get_template(template).render(**values)
@@ -104,6 +116,11 @@ def markdown_environment() -> Environment:
     made = _environment(escape_markdown, trim_blocks=True, lstrip_blocks=True)
     made.filters |= {"cut": _cut, "words": _words, "code": _code, "fence": _fence, "html": _short_html}
     return made
+
+
+@cache
+def xml_environment() -> Environment:
+    return _environment(escape_xml, trim_blocks=True, lstrip_blocks=True)
 
 
 @cache

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Final
 
+from lmsconf.documents import plan_file
 from lmsconf.documents.document import (
     TOOL,
     change_json,
@@ -16,7 +17,6 @@ from lmsconf.documents.document import (
 )
 from lmsconf.documents.fleet_file import index_json
 from lmsconf.documents.plan_file import dumps as plan_json
-from lmsconf.documents.plan_file import plan_digest
 from lmsconf.documents.report_file import dumps as apply_json
 from lmsconf.documents.reports import problems_json
 from lmsconf.model.canonical_json import Json
@@ -27,9 +27,9 @@ from lmsconf.model.plan import Plan
 __all__ = ["apply_json", "drift_json", "fleet_json", "plan_json", "problems_json"]
 
 
-def plan_digest_line(plan: Plan) -> str:
+def plan_digest(plan: Plan) -> str:
     """Return the plan's digest and a newline, for `apply --expect-digest`."""
-    return f"{plan_digest(plan)}\n"
+    return f"{plan_file.plan_digest(plan)}\n"
 
 
 def plan_gitlab(plan: Plan) -> str:

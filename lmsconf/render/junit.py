@@ -2,21 +2,21 @@
 
 A resource that is as declared passes, a finding fails, a difference that is ignored or not applied yet is skipped with
 its reason, and a resource that could not be compared is an error. The document is valid under both common schemas,
-Ant's and Jenkins'. All texts are escaped by `xml`.
+Ant's and Jenkins'.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final, TypeAlias
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
 
 from lmsconf.errors import SourceLocation
 from lmsconf.kinds.shared.kind_names import resource_title
 from lmsconf.model.address import Address
 from lmsconf.model.drift import DriftReport
 from lmsconf.render import drift_report
-from lmsconf.render.escape import escape_xml
+from lmsconf.render.jinja import xml_macro
 from lmsconf.render.plan_wording import format_problem
 from lmsconf.render.resource_wording import kind_plural
 
@@ -24,24 +24,31 @@ REST: Final = "manifests and workspace"
 """The suite of errors that concern no declared resource."""
 
 
-Case: TypeAlias = "tuple[str | None, list[str]]"
-"""The outcome of a case, `failure`, `error` or `skipped`, or None if it passed, and its lines."""
+class Case(NamedTuple):
+    """A case, with the attributes of its element. outcome: failure, error or skipped; None: it passed. result: the
+    attributes of the outcome's element; lines: its text.
+    """
+
+    about: Mapping[str, str]
+    outcome: str | None = None
+    result: Mapping[str, str] = {}
+    lines: Sequence[str] = ()
+
+
+def junit_document(suites: Iterable[tuple[Mapping[str, str], Sequence[Case]]], url: str | None = None) -> str:
+    """Return a document of suites: attributes and cases. url: of the workspace, for suites with all that Ant has."""
+    return xml_macro("junit.xml.j2", "document", suites, url)
 
 
 def drift_junit(drift: DriftReport) -> str:
     """Return the report as JUnit XML; kinds without cases have no suite."""
     suites: defaultdict[str, list[Case]] = defaultdict(list)
-    cases = _cases(drift)
-    for address in sorted(cases):
-        suites[address.kind] += cases[address]
-    kinds = enumerate(sorted(suites))
-    return junit_document(line for number, kind in kinds for line in _suite(drift, number, kind, suites[kind]))
-
-
-def junit_document(suites: Iterable[str]) -> str:
-    """Return a document with the lines of its suites."""
-    head = '<?xml version="1.0" encoding="UTF-8"?>'
-    return "\n".join([head, "<testsuites>", *suites, "</testsuites>"]) + "\n"
+    for address, cases in sorted(_cases(drift).items()):
+        suites[address.kind] += cases
+    return junit_document(
+        [(_suite(drift, number, kind, suites[kind]), suites[kind]) for number, kind in enumerate(sorted(suites))],
+        drift.url,
+    )
 
 
 def _cases(drift: DriftReport) -> Mapping[Address, list[Case]]:
@@ -53,7 +60,7 @@ def _cases(drift: DriftReport) -> Mapping[Address, list[Case]]:
         about = {"classname": f"{drift.workspace}.{address.kind}", "name": title, "time": "0"}
         # Keep the line breaks of a hint; those inside names are escaped already.
         lines = [line for paragraph in details for line in paragraph.split("\n")]
-        cases[address].append((outcome, junit_case(about, outcome, {**type, "message": message}, lines)))
+        cases[address].append(Case(about, outcome, {**type, "message": message}, lines))
 
     for finding in drift.findings:
         details = (*_place(finding.source), *drift_report.finding_details(finding))
@@ -80,9 +87,10 @@ def _place(source: SourceLocation | None) -> list[str]:
     return [] if source is None else [str(source)]
 
 
-def _suite(drift: DriftReport, number: int, kind: str, cases: Sequence[Case]) -> Iterator[str]:
-    outcomes = [outcome for outcome, _ in cases]
-    about = {
+def _suite(drift: DriftReport, number: int, kind: str, cases: Sequence[Case]) -> dict[str, str]:
+    """Return the attributes of a suite."""
+    outcomes = [case.outcome for case in cases]
+    return {
         "id": str(number),
         "package": drift.workspace,
         "name": REST if kind == REST else kind_plural(kind),
@@ -94,29 +102,3 @@ def _suite(drift: DriftReport, number: int, kind: str, cases: Sequence[Case]) ->
         "skipped": str(outcomes.count("skipped")),
         "time": "0",
     }
-    yield f"  <testsuite{xml_attributes(about)}>"
-    yield f"    <properties><property{xml_attributes({'name': 'url', 'value': drift.url})}/></properties>"
-    for _, lines in cases:
-        yield from lines
-    yield "    <system-out/>"
-    yield "    <system-err/>"
-    yield "  </testsuite>"
-
-
-def junit_case(
-    about: Mapping[str, str],
-    outcome: str | None = None,
-    result: Mapping[str, str] | None = None,
-    details: Iterable[str] = (),
-) -> list[str]:
-    """Return the lines of a case. outcome: the element of its result, with the attributes `result`; None: passed."""
-    opening = f"    <testcase{xml_attributes(about)}"
-    if outcome is None:
-        return [f"{opening}/>"]
-    text = "\n".join(map(escape_xml, details))
-    return [f"{opening}>", f"      <{outcome}{xml_attributes(result or {})}>{text}</{outcome}>", "    </testcase>"]
-
-
-def xml_attributes(values: Mapping[str, str]) -> str:
-    """Return attributes, each with a space before it."""
-    return "".join(f' {key}="{escape_xml(value)}"' for key, value in values.items())

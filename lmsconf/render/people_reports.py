@@ -24,7 +24,7 @@ from lmsconf.model.names import quote_if_ambiguous
 from lmsconf.render.effects_wording import NOT_KNOWN, format_count
 from lmsconf.render.escape import csv_cell, escape_terminal
 from lmsconf.render.jinja import terminal_text
-from lmsconf.render.junit import junit_case, junit_document, xml_attributes
+from lmsconf.render.junit import Case, junit_document
 from lmsconf.render.plan_wording import annotation_lines
 from lmsconf.render.text import table_lines
 
@@ -144,13 +144,12 @@ def tests_junit(report: AccessTestReport) -> str:
         "timestamp": report.created_at.removesuffix("Z"),
         "hostname": "localhost",
     }
-    cases = [line for result in report.results for line in _test_case(report, result)]
-    return junit_document([f"  <testsuite{xml_attributes(suite)}>", *cases, "  </testsuite>"])
+    return junit_document([(suite, [_test_case(report, result) for result in report.results])])
 
 
-def _test_case(report: AccessTestReport, result: AccessTestResult) -> list[str]:
+def _test_case(report: AccessTestReport, result: AccessTestResult) -> Case:
     test = result.test
-    case = {
+    about = {
         "classname": f"{report.workspace}.tests",
         "name": f"{test.title} ({test.source.each})" if test.source.each else test.title,
         "file": test.source.file,
@@ -158,9 +157,9 @@ def _test_case(report: AccessTestReport, result: AccessTestResult) -> list[str]:
         "time": "0",
     }
     if result.reason is None:
-        return junit_case(case)
+        return Case(about)
     details = [str(test.source), test.statement, *annotation_lines(test)]
-    return junit_case(case, "failure", {"type": "test/failed", "message": result.reason}, details)
+    return Case(about, "failure", {"type": "test/failed", "message": result.reason}, details)
 
 
 TEST_VIEWS = {"text": tests_text, "json": access_tests_json, "junit": tests_junit}

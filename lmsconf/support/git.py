@@ -13,9 +13,9 @@ import os
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec import Struct
 
@@ -45,6 +45,15 @@ class GitFailed(LmsconfError):
     code = "git/failed"
 
 
+class GitFile(NamedTuple):
+    """A file of a commit. path: relative to a folder. oid: of its content. size: in bytes; maybe a word."""
+
+    path: str
+    mode: str
+    oid: str
+    size: str
+
+
 class GitRepository(Struct, frozen=True):
     """Git for one repository. top: the folder of its work tree. is_submodule: of the repository around it."""
 
@@ -64,6 +73,17 @@ class GitRepository(Struct, frozen=True):
             hint = "If it is a shallow or partial clone, fetch the rest first. Otherwise run `git fsck`."
             raise GitFailed(f"git cannot read the history of {self.top}", hint=hint)
         return answer
+
+    def files(self, commit: str, folder: PurePosixPath) -> Iterator[GitFile]:
+        """Yield the files of a commit in a folder relative to the work tree; none if it has no such folder."""
+        tree = f"{commit}:{'' if folder == PurePosixPath() else folder}"
+        if self.run_if_possible("rev-parse", "--verify", "--quiet", "--end-of-options", tree) is None:
+            return
+        for line in self.run("ls-tree", "-r", "-z", "--long", tree).split(b"\0"):
+            about, _, path = line.decode("utf-8", "surrogateescape").partition("\t")
+            if about:
+                mode, _, oid, size = about.split()
+                yield GitFile(path, mode, oid, size)
 
 
 @contextmanager

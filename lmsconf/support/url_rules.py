@@ -26,32 +26,42 @@ def url_problem(url: str, *, in_process: str | None = None) -> tuple[str, str] |
         host, port = parts.hostname, parts.port
     except ValueError:
         return "the URL cannot be read", _WRITE
-    if parts.username is not None or parts.password is not None:
-        return "a URL must not contain a user name or a password", "Configure the token under `token:`."
-    if parts.query or parts.fragment:
-        return "the URL must not have a query or fragment", "Remove everything from ? or # on."
-    if url != url.strip():
-        return "the URL begins or ends with whitespace", "Remove it."
-    if _UNFIT.search(url):
-        hint = f"{_WRITE} Write a non-ASCII host as xn--…, and a space in a path as %20."
-        return "the URL contains a character that is not allowed", hint
-    if parts.scheme not in ("http", "https") or not host:
-        return (
+    is_local = is_loopback(host or "") or host == in_process
+    is_encrypted = parts.scheme == "https" or (parts.scheme == "http" and is_local)
+    rules = (
+        (
+            parts.username is not None or parts.password is not None,
+            "a URL must not contain a user name or a password",
+            "Configure the token under `token:`.",
+        ),
+        (
+            parts.query or parts.fragment,
+            "the URL must not have a query or fragment",
+            "Remove everything from ? or # on.",
+        ),
+        (url != url.strip(), "the URL begins or ends with whitespace", "Remove it."),
+        (
+            _UNFIT.search(url),
+            "the URL contains a character that is not allowed",
+            f"{_WRITE} Write a non-ASCII host as xn--…, and a space in a path as %20.",
+        ),
+        (
+            parts.scheme not in ("http", "https") or not host,
             f"{shorten(url)} is not a valid workspace URL",
             "Write https://HOST/PATH, or sandbox:FILE for the embedded workspace.",
-        )
-    if port == 0:
-        return (
+        ),
+        (
+            port == 0,
             f"{shorten(url)} has port 0, which is not a valid port",
             "Write another port, or none for the default.",
-        )
-    is_local = is_loopback(host) or host == in_process
-    if parts.scheme == "https" or (parts.scheme == "http" and is_local):
-        return None
-    return (
-        f"{shorten(url)} would send the token unencrypted",
-        "Write https; http is only for this machine (localhost).",
+        ),
+        (
+            not is_encrypted,
+            f"{shorten(url)} would send the token unencrypted",
+            "Write https; http is only for this machine (localhost).",
+        ),
     )
+    return next(((message, hint) for is_broken, message, hint in rules if is_broken), None)
 
 
 ALLOWED_HOSTS: Final = "LMSCONF_ALLOWED_HOSTS"
@@ -95,14 +105,18 @@ def strip_final_newline(text: str) -> str:
 
 def token_problem(token: str) -> str | None:
     """Return why a token is not valid in a header, without quoting any of it; None if it is valid."""
-    if not token:
-        return "it is empty"
-    if token.casefold().startswith("bearer "):
-        return "it begins with the word Bearer, which is not a part of the token"
-    if token[0] == token[-1] and token[0] in "\"'":
-        return "it is in quotes, which are not a part of the token"
-    if token != token.strip():
-        return "it begins or ends with whitespace"
-    if unfit := _NO_TOKEN.search(token):
-        return f"character {unfit.start() + 1} is not allowed in a token"
-    return None
+    unfit = _NO_TOKEN.search(token)
+    rules = (
+        (not token, "it is empty"),
+        (
+            token.casefold().startswith("bearer "),
+            "it begins with the word Bearer, which is not a part of the token",
+        ),
+        (
+            token[:1] == token[-1:] and token[:1] in ("'", '"'),
+            "it is in quotes, which are not a part of the token",
+        ),
+        (token != token.strip(), "it begins or ends with whitespace"),
+        (unfit, f"character {unfit.start() + 1 if unfit else 0} is not allowed in a token"),
+    )
+    return next((message for is_broken, message in rules if is_broken), None)

@@ -8,11 +8,12 @@ precedence over a ref.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from contextlib import ExitStack
+from io import BytesIO
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
-from typing import Final, NamedTuple
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -26,7 +27,7 @@ from lmsconf.project.config_file import ENV_WORKSPACE
 from lmsconf.project.config_reader import read_project_file
 from lmsconf.project.settings import Settings, load_settings
 from lmsconf.support.folders import find_work_tree
-from lmsconf.support.git import GitFailed, GitRepository, open_repository
+from lmsconf.support.git import GitFailed, GitFile, GitRepository, open_repository
 from lmsconf.workspace.plan_with_base import BaseManifests, ManifestsVersion, default_settings_by_path, settings_by_path
 from lmsconf.workspace.project_manifests import load_manifests
 
@@ -38,18 +39,8 @@ _SUBMODULE_MODE: Final = "160000"
 _HINT: Final = "Pass a folder, a branch or a commit. For a remote branch, run git fetch first."
 
 
-class _File(NamedTuple):
-    """One file of a commit. path: relative to the project's folder."""
-
-    oid: str
-    path: PurePosixPath
-
-
-class _Loaded(NamedTuple):
-    """Manifests of a base, and where their project file sends the requests of the current workspace."""
-
-    version: ManifestsVersion
-    destination: RequestDestination
+_Loaded = tuple[ManifestsVersion, RequestDestination]
+"""Manifests of a base, and where their project file sends the requests of the current workspace."""
 
 
 class _History(Struct, frozen=True):
@@ -100,39 +91,26 @@ class _History(Struct, frozen=True):
         return [commit, *output.decode().split()[1:]]
 
     def check_out(self, commit: str, folder: Path) -> None:
-        """Write the commit's manifests and tables below the project's folder into another folder."""
-        for file, content in self._contents(list(self._files(commit))):
+        """Write the commit's manifests and tables below the project's folder, byte for byte, into another folder."""
+        files = [file for file in self.git.files(commit, self.below) if _is_input(file)]
+        wanted = "".join(f"{file.oid}\n" for file in files).encode()
+        contents = BytesIO(self.git.run("cat-file", "--batch", stdin=wanted))
+        for file in files:
+            size = int(contents.readline().split()[2])
             path = folder / file.path
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
+            path.write_bytes(contents.read(size + 1)[:size])
 
-    def _files(self, commit: str) -> Iterator[_File]:
-        """Files of a commit that can be manifests or belong to them; no symbolic links. Raises GitFailed."""
-        tree = f"{commit}:{'' if self.below == PurePosixPath() else self.below}"
-        if self.git.run_if_possible("rev-parse", "--verify", "--quiet", "--end-of-options", f"{tree}") is None:
-            return
-        for line in self.git.run("ls-tree", "-r", "-z", "--long", tree).split(b"\0"):
-            about, _, name = line.decode("utf-8", "surrogateescape").partition("\t")
-            path = PurePosixPath(name)
-            if not about or path.suffix not in _SUFFIXES or path.is_absolute() or ".." in path.parts:
-                continue
-            mode, _, oid, size = about.split()
-            if mode in _FILE_MODES and not size.isdecimal():
-                hint = "Fetch the complete history first (git fetch --unshallow, or --refetch for a partial clone)."
-                raise GitFailed(f"the repository lacks {path} of the base", hint=hint)
-            if mode in _FILE_MODES and int(size) <= FILE_LIMIT:
-                yield _File(oid, path)
 
-    def _contents(self, files: list[_File]) -> Iterator[tuple[_File, bytes]]:
-        """The content of each file, byte for byte as committed."""
-        wanted = "".join(f"{file.oid}\n" for file in files).encode()
-        answer = self.git.run("cat-file", "--batch", stdin=wanted)
-        at = 0
-        for file in files:
-            end = answer.index(b"\n", at)
-            size = int(answer[at:end].split()[2])
-            yield file, answer[end + 1 : end + 1 + size]
-            at = end + 1 + size + 1
+def _is_input(file: GitFile) -> bool:
+    """Whether a file can be a manifest or belong to one; no symbolic links. Raises GitFailed if its content lacks."""
+    path = PurePosixPath(file.path)
+    if path.suffix not in _SUFFIXES or path.is_absolute() or ".." in path.parts or file.mode not in _FILE_MODES:
+        return False
+    if not file.size.isdecimal():
+        hint = "Fetch the complete history first (git fetch --unshallow, or --refetch for a partial clone)."
+        raise GitFailed(f"the repository lacks {path} of the base", hint=hint)
+    return int(file.size) <= FILE_LIMIT
 
 
 def load_base(
@@ -157,14 +135,14 @@ def load_base(
         if found is not None:
             history, commit = found
             latest, *others = history.versions(commit)
-            loaded = _at(history, latest, settings, policy, environ)
+            version, destination = _at(history, latest, settings, policy, environ)
             before = others if with_older else []
-            older = [_at(history, one, settings, policy, environ).version for one in before]
+            older = [_at(history, one, settings, policy, environ)[0] for one in before]
         else:
-            loaded = _version(_folder(base_name, settings.root), settings, policy, environ)
+            version, destination = _version(_folder(base_name, settings.root), settings, policy, environ)
     current, workspace = settings.destination, settings.workspace.name
-    refuse_untrusted_changes(current, loaded.destination, trusted, workspace=workspace, name=base_name)
-    return BaseManifests(name=base_name, version=loaded.version, older=older)
+    refuse_untrusted_changes(current, destination, trusted, workspace=workspace, name=base_name)
+    return BaseManifests(name=base_name, version=version, older=older)
 
 
 def _is_path(text: str) -> bool:
@@ -208,7 +186,7 @@ def _version(folder: Path, settings: Settings, policy: Policy, environ: Mapping[
             base_settings = load_settings(folder, None if name == ENV_WORKSPACE else name, environ, today=policy.today)
         except LmsconfError as error:
             # Treat a project that cannot be read like manifests that cannot be planned.
-            return _Loaded(_without_project(Manifests(problems=error.problems), policy), place)
+            return _without_project(Manifests(problems=error.problems), policy), place
     base_policy = replace(base_settings.policy, only=policy.only, excluded=policy.excluded, additive=policy.additive)
     # Manifests alone are read with the current settings, so that no setting differs.
     compared = (
@@ -216,7 +194,7 @@ def _version(folder: Path, settings: Settings, policy: Policy, environ: Mapping[
         if base_settings is bare
         else base_settings
     )
-    return _Loaded(ManifestsVersion(load_manifests(base_settings), base_policy, settings_by_path(compared)), place)
+    return ManifestsVersion(load_manifests(base_settings), base_policy, settings_by_path(compared)), place
 
 
 def _without_project(manifests: Manifests, policy: Policy) -> ManifestsVersion:
@@ -230,5 +208,5 @@ def _at(history: _History, commit: str, settings: Settings, policy: Policy, envi
         folder = Path(name)
         history.check_out(commit, folder)
         if not (folder / PROJECT_FILE).is_file():
-            return _Loaded(_without_project(Manifests(), replace(policy, ownership={})), NOWHERE)
+            return _without_project(Manifests(), replace(policy, ownership={})), NOWHERE
         return _version(folder, settings, policy, environ)

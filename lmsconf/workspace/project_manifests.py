@@ -148,12 +148,7 @@ def _of(git: GitRepository, settings: Settings, contents: Mapping[str, bytes]) -
 def _committed(git: GitRepository, commit: str, root: Path) -> dict[str, str]:
     """Return the object name of each file of the project in a commit, by its path relative to the project."""
     below = PurePosixPath(os.path.relpath(os.path.realpath(root), git.top))
-    tree = f"{commit}:" if below == PurePosixPath() else f"{commit}:{below}"
-    if git.run_if_possible("rev-parse", "--verify", "--quiet", "--end-of-options", tree) is None:
-        return {}
-    lines = git.run("ls-tree", "-r", "-z", tree).split(b"\0")
-    entries = (line.partition(b"\t") for line in lines if line)
-    return {os.fsdecode(path): about.split(b" ")[2].decode("ascii") for about, _, path in entries}
+    return {file.path: file.oid for file in git.files(commit, below)}
 
 
 def _blob(content: bytes, length: int) -> str:

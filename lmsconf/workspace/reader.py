@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from lmsconf.errors import Problem, ProblemsFound
 from lmsconf.kinds import all_kinds
 from lmsconf.kinds.entries import dependencies
-from lmsconf.kinds.reading import can_reread, read_snapshot, read_workspace, reread
+from lmsconf.kinds.reading import can_reread, read_snapshot, reread
 from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET
 from lmsconf.model.access import ReportHeader
@@ -60,7 +60,7 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
     """One workspace, read through a connection and never changed.
 
     parallelism: concurrent requests. clock: the current time, for reports. on_read: called with each snapshot that was
-    read. on_reread: called with each snapshot of which a part was read again. timing: the clock of a run that waits
+    read as a whole. on_seen: the same, also where a part of one was read again. timing: the clock of a run that waits
     until its writes are visible. patience: seconds in which a write with a response may not be visible yet; default:
     the `settle` setting, and 0 in the embedded workspace, where writes are visible at once.
     """
@@ -70,7 +70,7 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
     parallelism: int = 8
     clock: Clock = lambda: datetime.now(UTC)
     on_read: Callable[[Snapshot], None] = lambda _: None
-    on_reread: Callable[[Snapshot], None] = lambda _: None
+    on_seen: Callable[[Snapshot], None] = lambda _: None
     timing: WaitClock = field(default_factory=WaitClock)
     patience: float | None = None
 
@@ -99,17 +99,7 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
 
     def read(self, wanted: ReadScope, progress: Report | None = None) -> Snapshot:
         """Read what is wanted."""
-        with self.connection.worker_pool(self.parallelism, progress) as pool:
-            snapshot = read_workspace(
-                self.connection.reader(pool, everything=wanted.everything),
-                all_kinds(),
-                wanted,
-                self.call_templates,
-                url=self.connection.url,
-                taken_at=self.now(),
-            )
-        self.on_read(snapshot)
-        return snapshot
+        return self.read_on(wanted, progress, effects=False)[1]
 
     def plan(self, manifests: Manifests, policy: Policy, progress: Report | None = None) -> Plan:
         """Return what apply would do. Raises ProblemsFound if the manifests or the workspace do not allow a plan."""
@@ -124,13 +114,18 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
         draft = draft_plan(all_kinds(), manifests, snapshot, policy, self.call_templates, created_at=self.now())
         return self.add_effects(draft, reading, progress), snapshot
 
-    def read_on(self, wanted: ReadScope, progress: Report | None) -> tuple[ReadContext, Snapshot]:
+    def read_on(
+        self, wanted: ReadScope, progress: Report | None, *, effects: bool = True
+    ) -> tuple[ReadContext, Snapshot]:
         """Read what is wanted; return the snapshot, and the reading, with which the effects of a plan are read."""
         with self.connection.worker_pool(self.parallelism, progress) as pool:
             api = self.connection.reader(pool, everything=wanted.everything)
-            reading = ReadContext(api, all_kinds(), wanted, self.call_templates, effects=wanted.policy.effects)
+            reading = ReadContext(
+                api, all_kinds(), wanted, self.call_templates, effects=effects and wanted.policy.effects
+            )
             snapshot = read_snapshot(reading, url=self.connection.url, taken_at=self.now())
         self.on_read(snapshot)
+        self.on_seen(snapshot)
         return reading, snapshot
 
     def add_effects(self, draft: DraftPlan, reading: ReadContext, progress: Report | None) -> Plan:
@@ -160,7 +155,7 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
         with self.connection.worker_pool(self.parallelism, progress) as pool:
             again = reread(self.connection.reader(pool), kept, changes)
         if again is not None:
-            self.on_reread(again)
+            self.on_seen(again)
         return again
 
     def drift(

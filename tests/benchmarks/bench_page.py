@@ -32,7 +32,7 @@ import sys
 sys.path[:0] = sys.argv[1:3]
 from pathlib import Path
 from drift_samples import large
-from lmsconf.render import plan_html
+from lmsconf.render.html import plan_html
 Path(sys.argv[4]).write_text(plan_html(large(int(sys.argv[3]))), encoding="utf-8")
 """
 _PAINTED = """new Promise(done => new PerformanceObserver(list => {

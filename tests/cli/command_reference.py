@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import click
 
-from lmsconf.cli import COMMANDS, app
 from lmsconf.cli.command import GLOBAL_OPTIONS
+from lmsconf.cli.commands import COMMANDS, app
 from lmsconf.errors import ExitCode
 
 GUIDE = Path(__file__).parent.parent.parent / "lmsconf" / "guide"

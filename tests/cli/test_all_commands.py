@@ -19,7 +19,7 @@ from pathlib import Path
 import click
 import pytest
 
-from lmsconf.cli import COMMANDS
+from lmsconf.cli.commands import COMMANDS
 from lmsconf.cli.output import Output, output_options
 from lmsconf.cli.output_streams import show_progress
 from lmsconf.cli.run_command import run_command_line
@@ -221,7 +221,10 @@ def test_help_lists_every_command_and_imports_none() -> None:
     shown = subprocess.run(
         [sys.executable, "-I", "-S", "-c", _with_path(program)], capture_output=True, text=True, check=True
     )
-    expected = [f"lmsconf.cli.{name}" for name in ("command", "help", "output_streams", "run_command")]
+    expected = [
+        f"lmsconf.cli.{name}"
+        for name in ("command", "commands", "context", "help_layout", "output_streams", "run_command")
+    ]
     assert shown.stderr == f"{expected}\n"
     assert all(f"  {name} " in shown.stdout for name, entry in COMMANDS.items())
 

@@ -307,9 +307,9 @@ def test_a_mistake_of_our_own_is_told_without_keys(capsys: pytest.CaptureFixture
 def test_the_command_line_uses_it() -> None:
     """A program that crashes prints its traceback through the same door."""
     code = (
-        "import sys, lmsconf.cli, lmsconf.cli.run_command as frame\n"
+        "import lmsconf.cli\n"
         f"def run(*_): raise RuntimeError({LINK!r})\n"
-        "frame.run_command_line = run\n"
+        "lmsconf.cli.run_command_line = run\n"
         "lmsconf.cli.main([])\n"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

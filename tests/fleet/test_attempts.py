@@ -62,7 +62,14 @@ class Attempted(Fleet):
     def attempt(self, number: int = 2) -> FleetEntry:
         """Apply the plan as a second attempt does."""
         digest = self.index()["workspaces"][0]["digest"]
-        task = FleetTask(workspace="x", action=FleetAction.APPLY, out=self.root / "out", digest=digest, attempt=number)
+        task = FleetTask(
+            workspace="x",
+            action=FleetAction.APPLY,
+            url="sandbox:x.db",
+            out=self.root / "out",
+            digest=digest,
+            attempt=number,
+        )
         return TaskRunner(self.root, os.environ).run(replace(task, has_journals=False))
 
 

@@ -335,8 +335,8 @@ def test_workers_killed_at_random_leave_nothing_undone_and_nothing_twice(
     assert kills >= 3 * rounds
 
 
-def test_a_worker_that_dies_in_a_batch_of_applies(fleet: DaskFleet, cluster: DaskCluster) -> None:
-    """Quick workspaces are applied several at a time; all of a dead worker's are attempted again, and made once."""
+def test_workers_that_die_among_many_applies(fleet: DaskFleet, cluster: DaskCluster) -> None:
+    """Of many quick workspaces, those of a dead worker are attempted again, and each is made once."""
     names = [f"w{number:02}" for number in range(60)]
     fleet.write("lmsconf.yaml", "workspaces: {file: workspaces.csv}\n")
     fleet.write("workspaces.csv", "name,url\n" + "".join(f"{name},sandbox:{name}.db\n" for name in names))

@@ -20,9 +20,9 @@ from waiting import HANGS, Interruptions, awaited
 
 from fleet.fleet_project import Fleet
 from fleet.served_fleet import CALLS, ServedFleet, kill, wait_for_orphans, workers
-from lmsconf.errors import ExitCode, LmsconfError, Problem
+from lmsconf.errors import ExitCode, LmsconfError
 from lmsconf.fleet.tasks import FleetTask
-from lmsconf.fleet.waves import Wave, WaveRun, read_applied
+from lmsconf.fleet.waves import Wave, apply_waves, read_applied
 from lmsconf.model.fleet import FleetAction, FleetEntry
 from lmsconf.sandbox.faults import Fault, FaultScript
 from lmsconf.sandbox.service import LoggedRequest
@@ -57,20 +57,18 @@ def test_what_was_applied_before_the_engine_fails_is_kept(tmp_path: Path) -> Non
         yield replace(planned[0], exit=ExitCode.OK)
         raise LmsconfError("the scheduler is lost")
 
-    def lost(task: FleetTask, code: ExitCode, problem: Problem) -> FleetEntry:
-        raise AssertionError(problem)
-
-    run = WaveRun(
-        engine=engine,
-        make_task=lambda entry: FleetTask(workspace=entry.workspace, action=FleetAction.APPLY),
-        lost=lost,
-        listen=lambda label, tasks: nullcontext(lambda entry: None),
-        max_failures=0,
-        created_at="",
-        key=None,
-    )
     with pytest.raises(LmsconfError, match="the scheduler is lost"):
-        run.apply(tmp_path, [Wave("*", tuple(planned))], None)
+        apply_waves(
+            [Wave("*", tuple(planned))],
+            None,
+            tmp_path,
+            None,
+            engine=engine,
+            make_task=lambda entry: FleetTask(workspace=entry.workspace, action=FleetAction.APPLY, url=entry.url),
+            listen=lambda label, tasks: nullcontext(lambda entry: None),
+            max_failures=0,
+            created_at="",
+        )
     applied = read_applied(tmp_path, None)
     assert applied is not None
     assert [(entry.workspace, entry.exit) for entry in applied.entries] == [("a", ExitCode.OK)]

@@ -303,7 +303,7 @@ def test_a_worker_that_dies_loses_one_task(fleet: Fleet, tmp_path: Path) -> None
 @pytest.mark.sampled
 def test_a_bound_worker_ends_with_its_stdin(fleet: Fleet) -> None:
     """A process of a Dask worker that dies stops in the middle of its work."""
-    task = FleetTask(workspace="alpha", action=FleetAction.VALIDATE)
+    task = FleetTask(workspace="alpha", action=FleetAction.VALIDATE, url="sandbox:")
     command = [sys.executable, "-m", "lmsconf.fleet.worker", str(fleet.root), BOUND]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, process_group=0) as worker:
         assert worker.stdin is not None

@@ -20,7 +20,8 @@ from lmsconf.cli import app
 from lmsconf.cli.run_command import run_command_line
 from lmsconf.errors import ProblemsFound
 from lmsconf.project.settings import load_settings
-from lmsconf.render import problems_json, problems_text
+from lmsconf.render.json import problems_json
+from lmsconf.render.text import problems_text
 from lmsconf.sandbox.serve import Server
 from lmsconf.sandbox.service import Sandbox, SandboxResponse, json_response
 from lmsconf.workspace.project_manifests import load_manifests

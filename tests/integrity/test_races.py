@@ -11,7 +11,7 @@ import pytest
 from waiting import VirtualClock, nobody_waits
 
 import lmsconf
-from lmsconf.cli import COMMANDS, app
+from lmsconf.cli.commands import COMMANDS, app
 from lmsconf.cli.run_command import run_command_line
 from lmsconf.errors import ExitCode, StalePlan
 from lmsconf.model.plan import Plan

@@ -21,7 +21,8 @@ from lmsconf.kinds import all_kinds
 from lmsconf.model.address import Address
 from lmsconf.model.plan import Action, ChangeOrigin, FieldChange
 from lmsconf.model.snapshot import Listing, Snapshot
-from lmsconf.render import FLEET_VIEWS, PROBLEMS_VIEWS, SNAPSHOT_VIEWS, apply_html, drift_html, plan_html
+from lmsconf.render import FLEET_VIEWS, PROBLEMS_VIEWS, SNAPSHOT_VIEWS
+from lmsconf.render.html import apply_html, drift_html, plan_html
 from lmsconf.sandbox.serve import render_page
 from lmsconf.sandbox.service import Sandbox
 

@@ -20,9 +20,9 @@ from lmsconf.kinds.shared.kind_names import resource_title
 from lmsconf.model.address import Address
 from lmsconf.model.calls import CallStatus
 from lmsconf.model.plan import Action, Plan
-from lmsconf.render import FLEET_VIEWS, apply_html, drift_html, plan_html
+from lmsconf.render import FLEET_VIEWS
 from lmsconf.render.graphs import MAX_NODES
-from lmsconf.render.html import MOST_ROWS
+from lmsconf.render.html import MOST_ROWS, apply_html, drift_html, plan_html
 from lmsconf.render.plan_wording import ACTION_WORDS, plan_summary
 
 PAGES = {

@@ -19,12 +19,13 @@ from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import Problem, Severity
 from lmsconf.model.address import Address
 from lmsconf.model.plan import Action, Plan, PlanScope, SettingChange
-from lmsconf.render import PLAN_VIEWS, apply_markdown, drift_markdown, jinja, plan_markdown, plan_text
-from lmsconf.render.markdown import comment_marker
+from lmsconf.render import PLAN_VIEWS, jinja
+from lmsconf.render.markdown import apply_markdown, comment_marker, drift_markdown, plan_markdown
 from lmsconf.render.plan_wording import plan_summary
 from lmsconf.render.resource_wording import format_item, kind_plural
 from lmsconf.render.size_limit import MIN_LIMIT, SERVICE_LIMITS, SizeLimit, parse_size_limit
 from lmsconf.render.terminal import wrap_prose
+from lmsconf.render.text import plan_text
 
 READER = MarkdownIt("commonmark").enable("table")
 TEN_THOUSAND = large(10_000)
