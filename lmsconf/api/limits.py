@@ -80,18 +80,20 @@ def limit_exceeded_error(subject: str, limit: str) -> InvalidResponse:
     )
 
 
-def estimate_memory(value: Json, counted: set[int] | None = None) -> int:
+def estimate_memory(value: Json, counted: set[int] | None = None, *, subject: str = "a row") -> int:
     """Estimate the memory of a decoded value, in bytes.
 
     counted: ids of the objects in lists that are already counted; an object shared between lists counts once.
-    Raises OversizedResponse for a string longer than TEXT.
+    subject: what the value is, for the error. Raises InvalidResponse for a string longer than TEXT.
     """
     size, left = 0, list[Iterable[Json]]([(value,)])
     while left:
         for item in left.pop():
             if isinstance(item, str):
                 if len(item) > TEXT:
-                    raise OversizedResponse(f"it contains a text of more than {TEXT:,} characters")
+                    raise InvalidResponse(
+                        f"{subject} cannot be used: it contains a text of more than {TEXT:,} characters"
+                    )
                 # One character outside ASCII widens every character of a string, to at most 4 bytes.
                 size += 56 + len(item) * (1 if item.isascii() else 4)
             elif isinstance(item, dict):
@@ -120,7 +122,7 @@ def pages_ahead(rows: list[dict[str, Json]]) -> int:
     some = rows[:: max(1, len(rows) // _SAMPLE)]
     try:
         size = sum(map(estimate_memory, some)) * len(rows) // max(1, len(some))
-    except OversizedResponse:
+    except InvalidResponse:
         size = AHEAD_MEMORY
     return max(2, min(AHEAD, AHEAD_MEMORY // max(size, 1)))
 
@@ -134,10 +136,7 @@ class MemoryQuota:
 
     def charge(self, value: Json) -> None:
         """Count a value that is kept. Raises InvalidResponse if the quota is exceeded or a string is too long."""
-        try:
-            size = estimate_memory(value)
-        except OversizedResponse as error:
-            raise InvalidResponse(f"an answer {self._subject} cannot be used: {error}") from None
+        size = estimate_memory(value, subject=f"an answer {self._subject}")
         with self._lock:
             self._left -= size
             if self._left < 0:

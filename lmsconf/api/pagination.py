@@ -15,7 +15,6 @@ from lmsconf.api.limits import (
     MIB,
     PAGES,
     ListingLimit,
-    OversizedResponse,
     estimate_memory,
     limit_exceeded_error,
     listing_limit,
@@ -151,10 +150,6 @@ class _Endless(Exception):
     """A listing exceeds its limits; ends the run."""
 
 
-class _Unfit(Exception):
-    """A malformed page; a second pass would not help."""
-
-
 def read_listing(
     requests: PageRequests, schema: ListingSchema, query: Mapping[str, Json], on_first_page: OnFirstPage | None = None
 ) -> ListedRows:
@@ -164,8 +159,6 @@ def read_listing(
     Raises Unauthorized and Unreachable, since every other read would fail too, and InvalidResponse for a listing that
     exceeds its limits.
     """
-    scan = ListingPass()
-    reason: str | None = None
     for _ in range(2):
         scan = ListingPass()
         try:
@@ -174,9 +167,6 @@ def read_listing(
             raise
         except ApiError as error:
             reason = error.message if error.hint is None else f"{error.message} ({error.hint})"
-            break
-        except _Unfit as error:
-            reason = str(error)
             break
         except _Endless as error:
             raise limit_exceeded_error(schema.rows_key, str(error)) from None
@@ -195,7 +185,7 @@ def _pass(
     scan: ListingPass,
     on_first: OnFirstPage | None,
 ) -> str | None:
-    """Read to the end; return why `scan` may be incomplete, or None. Raises ApiError, _Unfit and _Endless."""
+    """Read to the end; return why `scan` may be incomplete, or None. Raises ApiError and _Endless."""
     pages = _Pages(requests, schema, query)
     try:
         while True:
@@ -246,10 +236,7 @@ def _collect(rows: list[dict[str, Json]], schema: ListingSchema, scan: ListingPa
         if id not in scan.rows:
             named = row if row.get(schema.id_key) is not None else {**row, schema.id_key: id}
             kept = schema.reduce_row(named) if schema.reduce_row else named
-            try:
-                scan.memory += estimate_memory(kept, scan.counted)
-            except OversizedResponse as error:
-                raise _Unfit(f"a row of {schema.rows_key} cannot be used: {error}") from None
+            scan.memory += estimate_memory(kept, scan.counted, subject=f"a row of {schema.rows_key}")
             scan.rows[id] = kept
             _refuse_endless(schema, scan)
 
@@ -271,13 +258,13 @@ def _page(page: Json, schema: ListingSchema, *, is_first: bool) -> tuple[list[di
     if isinstance(page, dict) and not is_first and schema.rows_key in page and rows is None:
         rows = []
     if not isinstance(page, dict) or not isinstance(rows, list):
-        raise _Unfit(
+        raise InvalidResponse(
             f"a page is missing its list of {schema.rows_key} "
             f"({missing_list_hint(schema.rows_key, schema.dialect_key, page)})"
         )
     objects = [row for row in rows if isinstance(row, dict)]
     if len(objects) != len(rows):
-        raise _Unfit(f"a row of {schema.rows_key} is not an object")
+        raise InvalidResponse(f"a row of {schema.rows_key} is not an object")
     total = page.get(schema.total_key) if schema.total_key else None
     return objects, total if isinstance(total, int) and not isinstance(total, bool) else None
 
@@ -289,9 +276,9 @@ def _id(row: Mapping[str, Json], schema: ListingSchema) -> str:
     """
     id = row.get("id") if row.get(schema.id_key) is None else row[schema.id_key]
     if isinstance(id, bool) or not isinstance(id, str | int) or id == "":
-        raise _Unfit(f"a row of {schema.rows_key} is missing its {schema.id_key}")
+        raise InvalidResponse(f"a row of {schema.rows_key} is missing its {schema.id_key}")
     if isinstance(id, str) and (why := path_segment_problem(id)):
-        raise _Unfit(f"a row of {schema.rows_key} has an unusable {schema.id_key}: {shorten(why)}")
+        raise InvalidResponse(f"a row of {schema.rows_key} has an unusable {schema.id_key}: {shorten(why)}")
     return str(id)
 
 
@@ -335,11 +322,7 @@ def missing_list_hint(list_name: str, dialect_key: str, response: Json) -> str:
         if list_name in members
         else f"the key {quote_name(list_name)} is missing"
     )
-    match lists:
-        case [only]:
-            other = f", and there is a list under {quote_name(only)}"
-        case _:
-            other = ""
+    other = f", and there is a list under {quote_name(lists[0])}" if len(lists) == 1 else ""
     way_out = f"No dialect key names it: the service must write {list_name}, and [] where there are none."
     if dialect_key:
         way_out = f"If the service uses another name, set it under `dialect:` ({dialect_key})."

@@ -104,7 +104,12 @@ class AmbiguousWriteResolver(Struct, frozen=True, kw_only=True):
                 if self._status_now(sent, ids) is WriteStatus.DONE:
                     return None
                 raise
-        raise WriteOutcomeUnknown(lost.message, hint=_OUTCOME_UNKNOWN_HINT, operation=sent.call.operation) from lost
+        raise WriteOutcomeUnknown(
+            lost.message,
+            hint="It is not known whether it was done. Apply again: what was done is detected, and only the rest is "
+            "done.",
+            operation=sent.call.operation,
+        ) from lost
 
     def is_done(self, sent: IssuedRequest, ids: Learnt) -> bool:
         """Return whether a fresh plan of the resource shows that a call that was refused has nothing left to do."""
@@ -165,11 +170,6 @@ class AmbiguousWriteResolver(Struct, frozen=True, kw_only=True):
         except LmsconfError:
             return WriteStatus.UNKNOWN
         return WriteStatus.MISSING if is_left(fresh, sent, ids) else WriteStatus.DONE
-
-
-_OUTCOME_UNKNOWN_HINT: Final = (
-    "It is not known whether it was done. Apply again: what was done is detected, and only the rest is done."
-)
 
 
 def is_left(fresh: Plan, sent: IssuedRequest, ids: Learnt) -> bool:

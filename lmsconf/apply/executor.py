@@ -63,14 +63,12 @@ def grants_to_verify(plan: Plan) -> dict[str, GrantVerification]:
     changing = [call for call in plan.calls if call.address in replaced]
     needed = {need for call in (*revoking, *changing) for need in call.needs}
     strictly = {need for call in changing for need in call.needs}
-    checks: dict[str, GrantVerification] = {}
-    for call in (one for one in plan.calls if one.id in needed):
-        check = grant_verification(call)
-        if check is None and call.id in strictly:
-            check = replacement_verification(call)
-        if check is not None:
-            checks[call.id] = check
-    return checks
+    checks = {
+        call.id: grant_verification(call) or (replacement_verification(call) if call.id in strictly else None)
+        for call in plan.calls
+        if call.id in needed
+    }
+    return {id: check for id, check in checks.items() if check is not None}
 
 
 def verify_grant(
@@ -91,7 +89,6 @@ def verify_grant(
 
 Replay = Callable[[], Plan]
 """Plan the changes of the plan again, on the workspace as it is now."""
-_HINT = "Plan again and review it: what is done stays, and the rest is planned again."
 
 
 def refuse_late_deletion(call: Call, replay: Replay, resolver: AmbiguousWriteResolver) -> None:
@@ -102,7 +99,7 @@ def refuse_late_deletion(call: Call, replay: Replay, resolver: AmbiguousWriteRes
         raise StalePlan(
             f"{call.address} is not deleted, because the workspace has changed during this run: "
             + "; ".join(dict.fromkeys(difference.message for difference in differences)),
-            hint=_HINT,
+            hint="Plan again and review it: what is done stays, and the rest is planned again.",
             differences=differences,
         )
 

@@ -124,8 +124,6 @@ class FirstCalls:
             with self._comparing_along(client, sent, resolver, keys & self._untried) as keys:
                 if not keys:
                     yield sent
-                elif sent.call.operation == ANSWERS:
-                    yield from self._first_answers(client, sent, ids, resolver, keys)
                 elif sent.call.operation in LISTS and ADD_MODE in keys:
                     yield from self._first_addition(client, sent, ids, resolver, keys)
                 else:
@@ -156,29 +154,19 @@ class FirstCalls:
     def _first(
         self, client: Client, sent: IssuedRequest, ids: Learnt, resolver: AmbiguousWriteResolver, keys: frozenset[str]
     ) -> Iterator[IssuedRequest]:
+        answers = sent.call.operation == ANSWERS
+        compared = ComparedAnswers(client, sent, resolver, self._fields) if answers else None
         try:
             yield sent
-            self._refuse_unshown(sent, ids, resolver)
+            if compared is None:
+                self._refuse_unshown(sent, ids, resolver)
+            right = keys if compared is None else compared.right(keys)
         except (Rejected, WrongAssumption) as failed:
             search = self._search(client, sent, ids, resolver)
-            raise self._explained(client, keys, failed, search) or failed from failed
-        self._note_right(keys)
+            compare = _nothing if compared is None else compared.compare_others
+            raise self._explained(client, keys, failed, search, compare) or failed from failed
+        self._note_right(right)
         self._note_added(client, sent)
-
-    def _first_answers(
-        self, client: Client, sent: IssuedRequest, ids: Learnt, resolver: AmbiguousWriteResolver, keys: frozenset[str]
-    ) -> Iterator[IssuedRequest]:
-        compared = ComparedAnswers(client, sent, resolver, self._fields)
-        try:
-            yield sent
-            if compared.is_readable:
-                compared.compare()
-        except (Rejected, WrongAssumption) as failed:
-            search = self._search(client, sent, ids, resolver)
-            raise self._explained(client, keys, failed, search, compared.compare_others) or failed from failed
-        if compared.is_readable:
-            # Without another answer, nothing shows whether those are kept.
-            self._note_right(keys if compared.others else keys - {OMITTED})
 
     def _first_addition(
         self, client: Client, sent: IssuedRequest, ids: Learnt, resolver: AmbiguousWriteResolver, keys: frozenset[str]
@@ -250,7 +238,7 @@ class FirstCalls:
         keys: frozenset[str],
         failed: Rejected | WrongAssumption,
         search: ValueSearch,
-        compare: Callable[[], object] = lambda: None,
+        compare: Callable[[], object],
         *,
         as_assumed: bool = False,
     ) -> LmsconfError | None:
@@ -331,6 +319,10 @@ class FirstCalls:
         if BATCH in self._untried and self._most_added >= client.spec.integer_behaviour(BATCH):
             self._note(BATCH)
             self._untried.discard(BATCH)
+
+
+def _nothing() -> None:
+    """Compare nothing."""
 
 
 def _adds_to_others(change: Change) -> bool:

@@ -25,7 +25,6 @@ from lmsconf.api.spec.value_encoding import (
     ANSWERS,
     OMITTED,
     WRAPPER,
-    PickedChoice,
     answer_leaves,
     answer_value_key,
     answers_in_body,
@@ -34,7 +33,7 @@ from lmsconf.api.spec.value_encoding import (
     encode_answer,
 )
 from lmsconf.errors import ApiError, InvalidResponse, Rejected, WriteOutcomeUnknown, WrongAssumption
-from lmsconf.kinds.custom_field.types import FieldRow, parse_field_row
+from lmsconf.kinds.custom_field.types import FieldRow, answer_value, parse_field_row
 from lmsconf.kinds.grant_verification import SentCall, grant_verification
 from lmsconf.kinds.shared.responses import AnswerRow, id_set, object_list, require_object, try_parse_answers
 from lmsconf.model.names import normalize_name
@@ -226,25 +225,25 @@ class ComparedAnswers:
         self._before = _read(client, sent)
 
     @property
-    def is_readable(self) -> bool:
-        """Whether the answers of the person can be read, so that a call shows anything."""
-        return self._before is not None
-
-    @property
     def others(self) -> _Answers:
         """The answers that the call does not name."""
         named = {normalize_name(self._fields[id].name) for id in self._answers if id in self._fields}
         return {name: answer for name, answer in (self._before or {}).items() if name not in named}
 
-    def compare(self) -> None:
-        """Raise WrongAssumption if the call does not show, or has cleared answers that it does not name.
+    def right(self, keys: frozenset[str]) -> frozenset[str]:
+        """Return which of the keys that the call rests on it shows to be right; none where answers cannot be read.
 
-        These are given back.
+        Raises WrongAssumption if the call does not show, or has cleared answers that it does not name. These are given
+        back.
         """
+        if self._before is None:
+            return frozenset()
         missing = self._resolver.poll(self._missing, not_)
         self.compare_others()
         if missing:
             raise WrongAssumption(f"{ANSWERS} was accepted, and {missing}")
+        # Without another answer, nothing shows whether those are kept.
+        return keys if self.others else keys - {OMITTED}
 
     def compare_others(self) -> None:
         """Raise WrongAssumption if answers that the call does not name have changed, after giving them back."""
@@ -284,7 +283,7 @@ class ComparedAnswers:
     def _send(self, whole: _Answers) -> None:
         behaviour = self._client.spec.behaviour
         answers = {
-            id: encode_answer(behaviour, field.type, _value(field, whole[name]))
+            id: encode_answer(behaviour, field.type, answer_value(field, whole[name]))
             for id, field in self._fields.items()
             if (name := normalize_name(field.name)) in whole
         }
@@ -313,16 +312,6 @@ class ComparedAnswers:
 def _lacking(live: _Answers, answers: _Answers) -> _Answers:
     """Return those of some answers that are not live."""
     return {name: answer for name, answer in answers.items() if live.get(name) != answer}
-
-
-def _value(field: FieldRow, answer: AnswerRow) -> str | list[PickedChoice]:
-    if field.type == "TEXT":
-        return answer.as_text
-    return [
-        PickedChoice(choice.id, choice.name)
-        for choice in field.choices
-        if answer.picked & {choice.id, choice.name, normalize_name(choice.name)}
-    ]
 
 
 def _read(client: Client, sent: IssuedRequest) -> _Answers | None:

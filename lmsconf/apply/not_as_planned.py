@@ -52,10 +52,7 @@ def wrong_assumptions(errors: Iterable[LmsconfError]) -> Iterator[Problem]:
 
 _SHOWN: Final = 3
 _MINUTE: Final = 60
-_METADATA_MODE: Final = "users.update-metadata.mode"
-_ARCHIVE_DATE: Final = "users.set-custom-archived-date.date"
 _CLEAR_DESCRIPTION: Final = "custom-fields.clear-description"
-_PRECISION: Final = "content-targets.time-precision"
 _CREATED: Final = {
     "first_name": "users.create.firstName",
     "last_name": "users.create.lastName",
@@ -159,12 +156,14 @@ def _explained(left: _Left) -> _Explanation:
         and left.field.before is not None
         and left.field.after is None
     ):
-        return _Explanation({_METADATA_MODE: "merge"}, why="the service keeps what a call omits")
+        return _Explanation({"users.update-metadata.mode": "merge"}, why="the service keeps what a call omits")
     if "custom-fields.replace" in sent and path == "description" and not left.field.after:
         return _Explanation({_CLEAR_DESCRIPTION: "null" if left.behaviour(_CLEAR_DESCRIPTION) == "empty" else "empty"})
     keys = {
         "users.create": _CREATED.get(path),
-        "users.set-custom-archived-date": _ARCHIVE_DATE if path == "custom_archive_date" else None,
+        "users.set-custom-archived-date": "users.set-custom-archived-date.date"
+        if path == "custom_archive_date"
+        else None,
         "manual-groups.rename": "manual-groups.rename.name" if path == "name" else None,
     }
     return _Explanation(keys=tuple(key for operation, key in keys.items() if key and operation in sent))
@@ -219,7 +218,7 @@ def _of_target(left: _Left) -> _Explanation:
         return _Explanation(keys=(_TARGET[path],))
     apart = abs((_instant(live) - _instant(wanted)).total_seconds())
     if apart < _MINUTE and not _instant(live).second:
-        return _Explanation({_PRECISION: "minute"}, why="the service cuts seconds off")
+        return _Explanation({"content-targets.time-precision": "minute"}, why="the service cuts seconds off")
     return _Explanation(keys=(TIME_FORMAT,))
 
 

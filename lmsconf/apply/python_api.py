@@ -24,7 +24,6 @@ from lmsconf.apply.safe_apply import ApplyOptions, PreparedPlan, apply_safely
 from lmsconf.documents.plan_file import dumps, loads
 from lmsconf.errors import Problem, UsageError
 from lmsconf.export.export import ExportResult, export_snapshot
-from lmsconf.kinds import all_kinds
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.drift import DriftReport
 from lmsconf.model.outcomes import ApplyReport, VerifyMode
@@ -183,7 +182,6 @@ class Project(Struct, frozen=True):
             only = None if kinds is None else tuple(kinds)
             return export_snapshot(
                 snapshot,
-                all_kinds(),
                 self.settings.policy,
                 reader.call_templates,
                 only_kinds=only,

@@ -228,7 +228,7 @@ def rehearse_on(
     report = execute(twin.workspace, plan, meta={}, progress=progress, verify=VerifyMode.ALL, made_from=manifests)
     requests = len(twin.service.log)
     remaining, problems = _second_plan(report, planned)
-    failed = tuple(_failed_calls(report))
+    failed = _failed_calls(report)
     return Rehearsal(
         receipt=RehearsalReceipt(
             plan_digest=plan_digest(plan),
@@ -324,17 +324,19 @@ def _differs(before: dict[str, Change], now: dict[str, Change], address: str) ->
     return forms[0] != forms[1]
 
 
-def _failed_calls(report: ApplyReport) -> Iterator[FailedCall]:
-    for outcome in report.outcomes:
-        if outcome.status is not CallStatus.DONE:
-            yield FailedCall(
-                call=outcome.call,
-                address=outcome.address,
-                operation=outcome.operation,
-                status=outcome.status,
-                reason=outcome.reason,
-                hint=outcome.hint,
-            )
+def _failed_calls(report: ApplyReport) -> tuple[FailedCall, ...]:
+    return tuple(
+        FailedCall(
+            call=outcome.call,
+            address=outcome.address,
+            operation=outcome.operation,
+            status=outcome.status,
+            reason=outcome.reason,
+            hint=outcome.hint,
+        )
+        for outcome in report.outcomes
+        if outcome.status is not CallStatus.DONE
+    )
 
 
 def _outcome(

@@ -115,7 +115,8 @@ class LockLease:
     """Our own lock: created, renewed while calls are sent, and deleted.
 
     A background thread renews the lease too: what a run reads before its first call may take longer than a lease. Only
-    `renew_before` decides that the lock is lost. left: after `release`, a message if the lock may still exist.
+    `renew_before` decides that the lock is lost. key: identifies the lock, also while its id is unknown. left: after
+    `release`, a message if the lock may still exist.
     """
 
     def __init__(
@@ -126,7 +127,7 @@ class LockLease:
         clock: Callable[[], float],
         idle: Callable[[float, threading.Event], bool],
     ) -> None:
-        self._manager, self._terms, self._clock, self._idle = manager, terms, clock, idle
+        self._manager, self._terms, self.key, self._clock, self._idle = manager, terms, key, clock, idle
         self._lock = WorkspaceLock(id="", key=key, until=0.0, owner=terms.owner)
         self._checked_at = 0.0
         self._may_exist = False
@@ -134,11 +135,6 @@ class LockLease:
         self._mutex = threading.Lock()
         self._ended = threading.Event()
         self._renewer = threading.Thread(target=self._renew_on, name="lmsconf-lock", daemon=True)
-
-    @property
-    def key(self) -> str:
-        """Random key that identifies this lock, also while its id is unknown."""
-        return self._lock.key
 
     def create(self) -> None:
         """Create it, with a lease that begins now. Raises LmsconfError if that was rejected."""
@@ -248,9 +244,6 @@ _VISIBLE_WITHIN: Final = 10.0
 """Seconds in which a new group must become visible, even if the project's `settle` is shorter."""
 _MOST_LISTINGS: Final = 3
 """Attempts at a complete listing: locks of other runs are created and deleted, which can leave a gap between pages."""
-_FORBIDDEN_HINT: Final = (
-    "This token can read but has no permission to change groups, and a lock is a group. Use one that has."
-)
 
 
 class LockManager:
@@ -350,7 +343,11 @@ class LockManager:
                 return pool.submit(lambda client: client.call(operation, path=path, body=body)).result()
         except Rejected as refused:
             if refused.is_forbidden:  # the groups could be read before
-                raise refused.restated(Unauthorized, _FORBIDDEN_HINT) from refused
+                raise refused.restated(
+                    Unauthorized,
+                    "This token can read but has no permission to change groups, and a lock is a group. Use one that "
+                    "has.",
+                ) from refused
             if lock.id and refused.is_missing:
                 hint = "Somebody unlocked the workspace. Apply again."
                 raise LockLost(f"the lock was deleted: {refused.message}", hint=hint) from refused

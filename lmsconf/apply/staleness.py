@@ -7,7 +7,7 @@ that are unchanged. Other changes in the workspace do not matter.
 from __future__ import annotations
 
 import json
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from operator import and_
@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from lmsconf.documents.document import change_json, to_json
 from lmsconf.documents.plan_file import PAIRS, request_body_json
 from lmsconf.errors import Problem
-from lmsconf.model.calls import Call
+from lmsconf.model.calls import Call, CallIndex
 from lmsconf.model.canonical_json import Json, sha256
 from lmsconf.model.names import escape_invisible, quote_name
 from lmsconf.model.plan import Action, Change, Plan
@@ -48,13 +48,15 @@ def find_stale_resources(plan: Plan, now: Plan, unplannable: Sequence[Problem] =
     today = {str(change.address): change for change in now.changes}
     broken = {problem.address for problem in unplannable}
     problems = [_unplannable(problem, wanted.get(problem.address or "")) for problem in unplannable]
-    reviewed, fresh = _calls_by_address(plan), _calls_by_address(now)
+    reviewed, fresh = CallIndex(plan.calls), CallIndex(now.calls)
     for address in sorted(({*wanted, *today} | {*plan.fingerprints, *now.fingerprints}) - broken):
         differs = plan.fingerprints.get(address) != now.fingerprints.get(address)
         if differs or address not in wanted or address not in today:
             problems.append(_changed(address, wanted.get(address), today.get(address)))
-        elif not _same_requests(reviewed.get(address, ()), fresh.get(address, ())):
-            problems.append(_needs_differ(wanted[address]))
+        elif not _same_requests(reviewed.of(wanted[address].address), fresh.of(wanted[address].address)):
+            # A reference resolves to another id, or the plan was edited.
+            message = f"{address}: what it needs has changed since the plan was made, so its calls would differ"
+            problems.append(_problem(wanted[address], message, []))
     problems.extend(_new_errors(plan, now))
     if not problems:
         problems.extend(_other_differences(plan, now))
@@ -78,9 +80,11 @@ def find_foreign_changes(plan: Plan, left: Plan, unplannable: Sequence[Problem] 
         then = wanted.get(address)
         if then is None or not _is_part_done(then, now):
             problems.append(_changed(address, then, now))
-    for address in sorted(left.fingerprints.keys() - wanted.keys()):
-        if left.fingerprints[address] != plan.fingerprints.get(address):
-            problems.append(_problem(None, f"{address} has changed since the plan was made", [], address))
+    problems.extend(
+        _problem(None, f"{address} has changed since the plan was made", [], address)
+        for address in sorted(left.fingerprints.keys() - wanted.keys())
+        if left.fingerprints[address] != plan.fingerprints.get(address)
+    )
     problems.extend(_new_errors(plan, left))
     # A creation that was begun counts as an update.
     if not problems and any(_exceeds(_total(left, guard), _total(plan, guard)) for guard in _TAKING):
@@ -88,12 +92,11 @@ def find_foreign_changes(plan: Plan, left: Plan, unplannable: Sequence[Problem] 
     return tuple(problems)
 
 
-def _new_errors(plan: Plan, now: Plan) -> Iterator[Problem]:
-    """Yield the errors of a re-plan that the plan did not have."""
+def _new_errors(plan: Plan, now: Plan) -> Iterable[Problem]:
+    """Return the errors of a re-plan that the plan did not have."""
     known = {(problem.code, problem.address) for problem in plan.all_problems}
-    for problem in now.all_problems:
-        if problem.is_error and (problem.code, problem.address) not in known:
-            yield replace(problem, code=CODE)
+    errors = (problem for problem in now.all_problems if problem.is_error)
+    return (replace(error, code=CODE) for error in errors if (error.code, error.address) not in known)
 
 
 def _exceeds(number: int | None, counted: int | None) -> bool:
@@ -214,14 +217,16 @@ def _changed(address: str, then: Change | None, now: Change | None) -> Problem:
 
 def _what_changed(then: Change, now: Change | None) -> str:
     """How the resource changed, in a few words."""
-    if now is None:
-        return "it is already deleted"
-    if then.before is None:
-        return "it did not exist, and now exists"
-    if now.before is None:
-        return "it existed, and no longer exists"
-    keys = _keys(then, now.before)
-    return f"{', '.join(keys)} changed" if keys else "something changed that the plan does not contain"
+    live = None if now is None else now.before
+    keys = _keys(then, live)
+    cases = (
+        (now is None, "it is already deleted"),
+        (then.before is None, "it did not exist, and now exists"),
+        (live is None, "it existed, and no longer exists"),
+        (keys, f"{', '.join(keys)} changed"),
+        (True, "something changed that the plan does not contain"),
+    )
+    return next(text for holds, text in cases if holds)
 
 
 def _keys(then: Change, live: Json) -> list[str]:
@@ -272,20 +277,6 @@ def _inline(value: Json) -> str:
     if value is None:
         return "none"
     return quote_name(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-def _needs_differ(change: Change) -> Problem:
-    """The same resource with other calls: a reference now resolves to another id, or the plan was edited."""
-    message = f"{change.address}: what it needs has changed since the plan was made, so its calls would differ"
-    return _problem(change, message, [])
-
-
-def _calls_by_address(plan: Plan) -> Mapping[str, list[Call]]:
-    """The calls of each resource, in their order."""
-    calls: defaultdict[str, list[Call]] = defaultdict(list)
-    for call in plan.calls:
-        calls[str(call.address)].append(call)
-    return calls
 
 
 def _same_requests(then: Sequence[Call], now: Sequence[Call]) -> bool:

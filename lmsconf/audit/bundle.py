@@ -22,7 +22,7 @@ from lmsconf.audit.signing import ENVELOPE, STATEMENT, SigningKey, envelope_text
 from lmsconf.documents import plan_file, report_file
 from lmsconf.documents.document import TOOL, render_json
 from lmsconf.errors import LmsconfError, Problem
-from lmsconf.journal.journal_folder import decode_lines, encode_line, open_journal
+from lmsconf.journal.journal_folder import decode_lines, encode_line, read_journal
 from lmsconf.journal.kept_runs import kept_plan_text, kept_report_text
 from lmsconf.kinds.content_target.types import is_about_people
 from lmsconf.kinds.shared.kind_names import USER
@@ -99,13 +99,7 @@ def _copies(run: RecordedRun, mask: Mask | None) -> tuple[RunCopies, dict[str, J
     path = run.journal
     if path is None:
         raise ValueError(f"the run {run.name} was not read from a file")
-    try:
-        with open_journal(path) as file:
-            journal = file.read()
-    except OSError as error:
-        raise LmsconfError(
-            f"{path} cannot be read: {os_error_message(error)}", hint="Check its permissions."
-        ) from error
+    journal = read_journal(path, hint="Check its permissions.")
     plan, why_no_plan = _kept(kept_plan_text, run)
     report, why_no_report = _kept(kept_report_text, run)
     originals: dict[str, Json] = {

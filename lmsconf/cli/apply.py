@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 from msgspec.structs import replace
@@ -58,10 +57,9 @@ from lmsconf.model.snapshot import Snapshot
 from lmsconf.render import APPLY_VIEWS
 from lmsconf.render.apply_report import apply_summary, verification_result
 from lmsconf.render.plan_wording import workspace_line
-from lmsconf.render.text import apply_text, plan_text
-
-if TYPE_CHECKING:
-    from lmsconf.workspace.reader import WorkspaceReader
+from lmsconf.render.report_texts import apply_text
+from lmsconf.render.text import plan_text
+from lmsconf.workspace.reader import WorkspaceReader
 
 
 @click.command(cls=Command)

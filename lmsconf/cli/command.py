@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 import click
 
-from lmsconf.cli.context import GlobalOptions, options_of, set_global_options
+from lmsconf.cli.context import context_of, note_flag, note_folder, note_value
 from lmsconf.cli.output_streams import mask_people
 
 if TYPE_CHECKING:
@@ -25,40 +25,52 @@ def completes(values: str) -> Complete:
 
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
         function = getattr(import_module("lmsconf.cli.completion"), values)
-        return cast("list[CompletionItem[str]]", function(ctx.obj, incomplete))
+        return cast("list[CompletionItem[str]]", function(context_of(ctx), incomplete))
 
     return complete
 
 
+def _note_masking(context: click.Context, option: click.Parameter, value: bool) -> None:
+    if value:
+        mask_people(True)
+
+
 GLOBAL_OPTIONS: Final = (
     click.Option(
-        ["-C", "_directory"],
+        ["-C", "directory"],
         metavar="DIR",
         multiple=True,
+        expose_value=False,
+        callback=note_folder,
         shell_complete=completes("folders"),
         help="The project's folder, where lmsconf.yaml is; without it, this folder or one above it.",
     ),
     click.Option(
-        ["--workspace", "_workspace"],
+        ["--workspace", "workspace"],
         metavar="NAME",
         multiple=True,
+        expose_value=False,
+        callback=note_value,
         shell_complete=completes("workspaces"),
         help="The workspace, as lmsconf.yaml names it.",
     ),
     click.Option(
-        ["--mask-people", "_masks_people"],
+        ["--mask-people"],
         is_flag=True,
+        expose_value=False,
+        callback=_note_masking,
         envvar="LMSCONF_MASK_PEOPLE",
         help="Write `person 1` and so on for people, in all output. For public logs and comments.",
     ),
     click.Option(
-        ["--verbose", "_verbose"], is_flag=True, help="Write each request, its time and its retries to stderr."
+        ["--verbose"],
+        is_flag=True,
+        expose_value=False,
+        callback=note_flag,
+        help="Write each request, its time and its retries to stderr.",
     ),
-    click.Option(["--no-pager", "_no_pager"], is_flag=True, help="Do not page long output."),
+    click.Option(["--no-pager"], is_flag=True, expose_value=False, callback=note_flag, help="Do not page long output."),
 )
-
-
-_NAMES: Final = tuple(str(option.name) for option in GLOBAL_OPTIONS)
 
 
 class _GlobalOptionsMixin(click.Command):
@@ -66,22 +78,6 @@ class _GlobalOptionsMixin(click.Command):
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         return [*super().get_params(ctx), *GLOBAL_OPTIONS]
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        rest = super().parse_args(ctx, args)
-        given: dict[str, Any] = {name: ctx.params.pop(name, None) for name in _NAMES}
-        before = options_of(ctx)
-        after = GlobalOptions(
-            directory=_one(ctx, "-C", before.directory, given["_directory"]),
-            workspace=_one(ctx, "--workspace", before.workspace, given["_workspace"]),
-            masks_people=before.masks_people or bool(given["_masks_people"]),
-            verbose=before.verbose or bool(given["_verbose"]),
-            pages=before.pages and not given["_no_pager"],
-        )
-        if after.masks_people:
-            mask_people(True)
-        set_global_options(ctx, after)
-        return rest
 
     def get_help(self, ctx: click.Context) -> str:
         from lmsconf.cli.help_layout import help_formatter
@@ -124,11 +120,3 @@ class Group(_GlobalOptionsMixin, click.Group):
         rows = [(name, ((command and command.help) or "").partition("\n")[0]) for name, command in commands]
         with formatter.section("Commands"):
             formatter.write_dl(rows)
-
-
-def _one(ctx: click.Context, name: str, before: str | None, after: tuple[str, ...] | None) -> str | None:
-    """Return the value of an option that may stand before and after the command. Raises click.UsageError for two."""
-    values = list(dict.fromkeys([*([] if before is None else [before]), *(after or ())]))
-    if len(values) > 1:
-        ctx.fail(f"{name} is given twice, with {values[0]!r} and {values[1]!r}.")
-    return values[0] if values else None

@@ -20,7 +20,7 @@ from click.shell_completion import (
 
 from lmsconf.cli.command import Command
 from lmsconf.cli.output_streams import write_redacted
-from lmsconf.errors import ExitCode, LmsconfError
+from lmsconf.errors import ExitCode
 
 if TYPE_CHECKING:
     from lmsconf.cli.context import CommandContext
@@ -119,6 +119,9 @@ class Fish(_Silent, FishComplete):
     source_template = _FISH
 
 
+_SHELLS: Final[dict[str, type[ShellComplete]]] = {"bash": Bash, "zsh": Zsh, "fish": Fish}
+
+
 def _open_quote(line: str) -> str:
     """Return the quote that is open at the end of a command line: `'`, `"` or `$'`; empty if none is."""
     closed = _CLOSED.match(line)
@@ -128,7 +131,7 @@ def _open_quote(line: str) -> str:
 
 def register_shells() -> None:
     """Let click answer shells with these classes."""
-    for shell in (Bash, Zsh, Fish):
+    for shell in _SHELLS.values():
         add_completion_class(shell)
 
 
@@ -264,7 +267,7 @@ def _items(values: Callable[[], Iterator[str]]) -> list[Item]:
 
 
 @click.command(cls=Command)
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.argument("shell", type=click.Choice(list(_SHELLS)))
 @click.pass_context
 def completion(context: click.Context, *, shell: str) -> ExitCode:
     """Print the completion script of a shell.
@@ -272,11 +275,5 @@ def completion(context: click.Context, *, shell: str) -> ExitCode:
     For bash, put eval "$(lmsconf completion bash)" into ~/.bashrc; for zsh the same with zsh into ~/.zshrc; for fish,
     lmsconf completion fish | source.
     """
-    from click.shell_completion import get_completion_class
-
-    register_shells()
-    shell_class = get_completion_class(shell)
-    if shell_class is None:
-        raise LmsconfError(f"there is no completion for {shell}")
-    write_redacted(shell_class(context.find_root().command, {}, "lmsconf", VARIABLE).source() + "\n", sys.stdout)
+    write_redacted(_SHELLS[shell](context.find_root().command, {}, "lmsconf", VARIABLE).source() + "\n", sys.stdout)
     return ExitCode.OK

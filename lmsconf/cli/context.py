@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
+import functools
 import os
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar, cast
 
 import click
 from msgspec import Struct
@@ -17,46 +18,8 @@ from lmsconf.errors import UsageError
 if TYPE_CHECKING:
     from pathlib import Path
 
-_KEY: Final = "lmsconf.global_options"
-
-
-class GlobalOptions(NamedTuple):
-    """What the global options of a command line say.
-
-    pages: whether long output on a terminal goes through a pager.
-    """
-
-    directory: str | None = None
-    workspace: str | None = None
-    masks_people: bool = False
-    verbose: bool = False
-    pages: bool = True
-
-
-def global_options() -> GlobalOptions:
-    """Return the global options of the command that is running."""
-    context = click.get_current_context(silent=True)
-    return GlobalOptions() if context is None else options_of(context)
-
-
-def options_of(context: click.Context) -> GlobalOptions:
-    """Return the global options that a command line has so far."""
-    return cast(GlobalOptions, context.meta.get(_KEY, GlobalOptions()))
-
-
-def set_global_options(context: click.Context, options: GlobalOptions) -> None:
-    """Note the global options, for this command and those below it; with the project that they choose, if another one.
-
-    Raises UsageError if the folder of -C does not exist, unless the command line is parsed for shell completion.
-    """
-    before = options_of(context)
-    context.meta[_KEY] = options
-    if context.obj is None or options[:2] != before[:2]:
-        try:
-            context.obj = CommandContext.of(options.directory, options.workspace)
-        except UsageError:
-            if not context.resilient_parsing:
-                raise
+P = ParamSpec("P")
+Result = TypeVar("Result")
 
 
 class CommandContext(Struct, frozen=True):
@@ -79,17 +42,59 @@ class CommandContext(Struct, frozen=True):
 
         return self.directory if self.named else find_project_folder(Path(), self.environ)
 
-    @classmethod
-    def of(cls, directory: str | None, workspace: str | None) -> CommandContext:
-        """Return the context of this process. Raises UsageError if `directory` is not a folder."""
-        from pathlib import Path
 
-        folder = Path(directory or ".")
+def context_of(context: click.Context) -> CommandContext:
+    """Return what the command runs with: what its caller has set, or what the command line and this process say."""
+    from pathlib import Path
+
+    if context.obj is None:
+        directory, workspace = (next(iter(_given(context, name)), None) for name in ("directory", "workspace"))
+        named = directory is not None
+        context.obj = CommandContext(Path(directory or "."), workspace, dict(os.environ), named=named)
+    return cast(CommandContext, context.obj)
+
+
+def pass_context(command: Callable[Concatenate[CommandContext, P], Result]) -> Callable[P, Result]:
+    """Pass the CommandContext to a command, as its first argument."""
+
+    @functools.wraps(command)
+    def passed(*args: P.args, **kwargs: P.kwargs) -> Result:
+        return command(context_of(click.get_current_context()), *args, **kwargs)
+
+    return passed
+
+
+def is_given(flag: str) -> bool:
+    """Whether the command that is running has a global flag, such as `verbose`."""
+    context = click.get_current_context(silent=True)
+    return context is not None and bool(_given(context, flag))
+
+
+def _given(context: click.Context, name: str | None) -> list[str]:
+    """Return the values of a global option so far: it may stand before and after the name of the command."""
+    return cast("list[str]", context.meta.setdefault(f"lmsconf.{name}", []))
+
+
+def note_flag(context: click.Context, option: click.Parameter, value: bool) -> None:
+    """Note a global flag."""
+    if value:
+        _given(context, option.name).extend(option.opts)
+
+
+def note_value(context: click.Context, option: click.Parameter, values: tuple[str, ...]) -> None:
+    """Note the value of a global option. Raises click.UsageError for two different ones."""
+    given = _given(context, option.name)
+    given.extend(value for value in dict.fromkeys(values) if value not in given)
+    if len(given) > 1:
+        context.fail(f"{option.opts[0]} is given twice, with {given[0]!r} and {given[1]!r}.")
+
+
+def note_folder(context: click.Context, option: click.Parameter, values: tuple[str, ...]) -> None:
+    """Note the folder of the project. Raises UsageError if it does not exist."""
+    from pathlib import Path
+
+    note_value(context, option, values)
+    for folder in map(Path, values):
         if not folder.is_dir():
-            hint = "Pass the folder that contains lmsconf.yaml."
             wrong = "that is a file" if folder.exists() else "there is no such folder"
-            raise UsageError(f"-C {directory}: {wrong}", hint=hint)
-        return cls(folder, workspace, dict(os.environ), named=directory is not None)
-
-
-pass_context = click.make_pass_decorator(CommandContext)
+            raise UsageError(f"-C {values[0]}: {wrong}", hint="Pass the folder that contains lmsconf.yaml.")

@@ -125,7 +125,6 @@ def _compared(
 ) -> DriftedProject:
     """Read the workspace once and return its drift, with all that is needed to accept it."""
     from lmsconf.export.accept_drift import DriftedProject
-    from lmsconf.kinds import all_kinds
     from lmsconf.workspace.project_manifests import load_manifests, refuse_errors
 
     refuse_errors(manifests)
@@ -138,7 +137,6 @@ def _compared(
         manifests=manifests,
         root=settings.root,
         timezone=settings.policy.timezone,
-        kinds=all_kinds(),
         parse_manifests=lambda drafts: load_manifests(settings, drafts=drafts),
         compute_drift=lambda drafted: workspace.drift_from_snapshot(snapshot, drafted, reads_all=reads_all),
     )

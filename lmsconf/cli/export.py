@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,9 +37,8 @@ class _KindOption(click.Option):
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         from lmsconf.export.manifest_files import order_kinds
-        from lmsconf.kinds import all_kinds
 
-        kinds = order_kinds(all_kinds())
+        kinds = order_kinds()
         *sections, last = [kind.section for kind in kinds]
         unusual = " and ".join(kind.section for kind in kinds if kind.is_person)
         self.help = f"Export only this kind: {', '.join(sections)} or {last}. Without it, all but {unusual}."
@@ -90,7 +90,6 @@ def export(
     """
     from lmsconf.export.export import export_snapshot as exported
     from lmsconf.export.manifest_files import parse_rule
-    from lmsconf.kinds import all_kinds
 
     settings = load_context_settings(context)
     target = settings.manifests if folder is None else folder
@@ -103,10 +102,8 @@ def export(
         else:
             snapshot = _loaded(snapshot_file)
         terms = workspace.call_templates
-    rule = None if by is None else parse_rule(by, snapshot, all_kinds())
-    generated = exported(
-        snapshot, all_kinds(), settings.policy, terms, only_kinds=kinds, existing_manifests=existing, by=rule
-    )
+    rule = None if by is None else parse_rule(by, snapshot)
+    generated = exported(snapshot, settings.policy, terms, only_kinds=kinds, existing_manifests=existing, by=rule)
     report_problems(generated.problems)
     paths = _write(settings.root, target, generated.files, "exported-" if existing is not None else "")
     _tell(generated, paths)
@@ -191,11 +188,9 @@ def _create_folder(folder: Path) -> None:
 
 def _unused(target: Path, stem: str) -> Path:
     """Return an unused path for the name, numbered from 2 if it exists."""
-    path, number = target / f"{stem}.yaml", 1
-    while path.exists() or path.is_symlink():
-        number += 1
-        path = target / f"{stem}-{number}.yaml"
-    return path
+    stems = chain([stem], (f"{stem}-{number}" for number in count(2)))
+    paths = (target / f"{name}.yaml" for name in stems)
+    return next(path for path in paths if not (path.exists() or path.is_symlink()))
 
 
 def _tell(generated: ExportResult, paths: Sequence[Path]) -> None:

@@ -214,7 +214,8 @@ def apply(
     from lmsconf.model.fleet import FleetReport
     from lmsconf.model.policy import parse_consents
     from lmsconf.render import FLEET_VIEWS
-    from lmsconf.render.fleet_report import fleet_headline, workspace_count
+    from lmsconf.render.fleet_report import fleet_headline
+    from lmsconf.render.resource_wording import count_noun
 
     consents, notes = parse_consents(allow), parse_meta(meta)
     if not auto_approve:
@@ -233,7 +234,7 @@ def apply(
         write_stderr(fleet_headline(FleetReport(index=planned)))
         write_stderr(f"Waves: {', then '.join(describe_waves(waves))}.")
         if before := applied_before(planned, applied):
-            write_stderr(f"Applied before: {workspace_count(before)}.")
+            write_stderr(f"Applied before: {count_noun(before, 'workspace')}.")
         if not confirm("Apply these plans?"):
             raise LmsconfError("declined: nothing was changed")
     index = apply_waves(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -129,24 +129,20 @@ def _variable(environ: Mapping[str, str], text: str) -> str:
 
 def _zone(text: str) -> str:
     """Return an IANA time zone name. Raises UsageError."""
-    if not _is_zone(text):
-        raise UsageError(f"there is no time zone {text}", hint="Write an IANA name such as Europe/Stockholm.")
-    return text
-
-
-def _is_zone(text: str) -> bool:
     try:
-        ZoneInfo(text)
-    except (KeyError, ValueError, OSError):
-        return False
-    return True
+        return ZoneInfo(text).key
+    except (KeyError, ValueError, OSError) as error:
+        raise UsageError(
+            f"there is no time zone {text}", hint="Write an IANA name such as Europe/Stockholm."
+        ) from error
 
 
 def _local_zone(environ: Mapping[str, str]) -> str:
     """Return this machine's IANA time zone (TZ, else /etc/localtime); UTC if it is unknown."""
     linked = str(_LOCALTIME.resolve()).partition("/zoneinfo/")[2]
-    zone = environ.get("TZ", "").removeprefix(":") or linked
-    return zone if zone and _is_zone(zone) else "UTC"
+    with suppress(UsageError):
+        return _zone(environ.get("TZ", "").removeprefix(":") or linked or "UTC")
+    return "UTC"
 
 
 @click.command(cls=Command)

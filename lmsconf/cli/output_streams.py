@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TextIO, TypeVar
 
 from msgspec.structs import replace
 
-from lmsconf.cli.context import global_options
+from lmsconf.cli.context import is_given
 from lmsconf.errors import LmsconfError, Problem, UsageError
 
 if TYPE_CHECKING:
@@ -111,8 +111,13 @@ def redact_problems(problems: Sequence[Problem]) -> list[Problem]:
 def _redacted(problem: Problem) -> Problem:
     from lmsconf.support.redaction import redact_secrets
 
-    hint = None if problem.hint is None else redact_secrets(problem.hint)
-    return mask_if_enabled(replace(problem, message=redact_secrets(problem.message), hint=hint))
+    return mask_if_enabled(
+        replace(
+            problem,
+            message=redact_secrets(problem.message),
+            hint=None if problem.hint is None else redact_secrets(problem.hint),
+        )
+    )
 
 
 def write_stderr(text: str) -> None:
@@ -180,7 +185,7 @@ def _wrapped(text: str, stream: TextIO) -> str:
 def _is_paged(text: str, stream: TextIO) -> bool:
     """Show a text in the pager; False, with nothing shown, where none is wanted, needed or there."""
     seen = sys.stdin.isatty() and stream.isatty() and os.environ.get("TERM") != "dumb"
-    if not seen or not global_options().pages:
+    if not seen or is_given("no_pager"):
         return False
     from lmsconf.cli.pager import page, pager_command
     from lmsconf.render.terminal import rows_on_terminal
@@ -252,7 +257,7 @@ def show_progress(stream: TextIO | None = None, *, label: str = "", quiet: bool 
 
     where = sys.stderr if stream is None else stream
     # A bar is drawn over again and again, so the lines of --verbose would tear it.
-    bar = where.isatty() and os.environ.get("TERM") != "dumb" and not global_options().verbose
+    bar = where.isatty() and os.environ.get("TERM") != "dumb" and not is_given("verbose")
     with progress_bar(where, label) if bar else progress_lines(where) as tell:
         yield lambda progress, label: tell(progress, mask_if_enabled(label))
 

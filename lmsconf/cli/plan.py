@@ -202,8 +202,7 @@ def _check_undo(base: str | None, snapshot_file: Path | None, *, additive: bool,
         "--additive": additive,
         "--rehearse": rehearses,
     }
-    option = next((option for option, is_given in given.items() if is_given), None)
-    if option is not None:
+    for option in (option for option, is_given in given.items() if is_given):
         raise UsageError(
             f"--undo and {option} exclude each other",
             hint="Remove one of them: --undo plans the way back from a run, and not what the manifests declare.",

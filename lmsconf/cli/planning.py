@@ -13,7 +13,7 @@ import click
 from msgspec.structs import replace
 
 from lmsconf.cli.command import completes
-from lmsconf.cli.context import CommandContext, global_options
+from lmsconf.cli.context import CommandContext, is_given
 from lmsconf.cli.events import NO_EVENTS, CommandEvents
 from lmsconf.cli.output_streams import can_ask, masks_people, show_progress, write_stderr
 from lmsconf.cli.run_command import abort_cause, interrupt_exit_code
@@ -245,7 +245,7 @@ def show_reading_progress(label: str, events: CommandEvents = NO_EVENTS) -> Iter
 
 def on_request(events: CommandEvents = NO_EVENTS) -> Callable[[Exchange], None] | None:
     """Return what gets each request: the log of `--verbose`, the events, or both; None for neither."""
-    if not global_options().verbose:
+    if not is_given("verbose"):
         # Without a listener no Exchange is made for each request.
         return None if events is NO_EVENTS else events.exchanged
 

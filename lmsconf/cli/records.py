@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, date, datetime
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING
 
 import click
 from msgspec.structs import replace
@@ -21,18 +20,18 @@ from lmsconf.documents import plan_file, report_file, reports, snapshot_file
 from lmsconf.documents.document import parse_document
 from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound, UsageError
 from lmsconf.model.plan import Plan
+from lmsconf.model.recorded_run import RecordedRun
 from lmsconf.render import (
     APPLY_VIEWS,
     PLAN_EXTRACTS,
     PLAN_PROBLEMS_VIEWS,
     PLAN_VIEWS,
     PROBLEMS_VIEWS,
+    RUN_VIEWS,
+    RUNS_VIEWS,
     SNAPSHOT_VIEWS,
     Views,
 )
-
-if TYPE_CHECKING:
-    from lmsconf.model.recorded_run import RecordedRun
 
 
 @click.command(cls=Command)
@@ -104,7 +103,6 @@ def runs(context: CommandContext, *, run: str | None, output: Output) -> ExitCod
     result is not known.
     """
     from lmsconf.journal.journal_reader import find_run, read_runs
-    from lmsconf.render.recorded_runs import RUN_VIEWS, RUNS_VIEWS
 
     root = context.project
     if run is not None:

@@ -24,14 +24,12 @@ if TYPE_CHECKING:
 
 
 @click.group("sandbox", cls=Group)
-def sandbox_group() -> None:
+def sandbox() -> None:
     """Serve, seed or reset the embedded workspace.
 
     Without --db and --seed it is the workspace that lmsconf.yaml names and --workspace selects.
     """
 
-
-sandbox = sandbox_group
 
 _db = click.option("--db", type=click.Path(), metavar="FILE", help="The workspace's database file.")
 _seed = click.option(
@@ -39,7 +37,7 @@ _seed = click.option(
 )
 
 
-@sandbox_group.command()
+@sandbox.command()
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
@@ -108,7 +106,7 @@ def serve(
             service.close_workspace()
 
 
-@sandbox_group.command("seed")
+@sandbox.command("seed")
 @_db
 @_seed
 @click.option("--users", type=click.IntRange(0), metavar="N", help="Number of users to generate.")
@@ -150,7 +148,7 @@ def seed_command(
         write_stderr(f"{place.db} is filled from {place.seed}.")
 
 
-@sandbox_group.command()
+@sandbox.command()
 @_db
 @_seed
 @click.option(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 import platform
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,6 +12,7 @@ from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Final, cast
 
+import msgspec
 from msgspec import Struct
 
 from lmsconf import __version__
@@ -65,11 +65,18 @@ class ClockSkewCheck(Struct):
         if self.ahead is None:
             return CheckResult("clock", Health.UNKNOWN, "the responses of the service have no Date header")
         seconds = round(self.ahead.total_seconds())
-        if abs(self.ahead) <= _TOLERATED:
-            return CheckResult("clock", Health.OK, f"within {max(1, abs(seconds))} s of the service's")
         which = "behind" if seconds > 0 else "ahead of"
         hint = "Set this machine's clock: visibility windows and the token's expiry follow the service's clock."
-        return CheckResult("clock", Health.WARNING, f"this machine is {abs(seconds):,} s {which} the service", hint)
+        return _first_result(
+            "clock",
+            (abs(self.ahead) <= _TOLERATED, Health.OK, f"within {max(1, abs(seconds))} s of the service's", None),
+            (True, Health.WARNING, f"this machine is {abs(seconds):,} s {which} the service", hint),
+        )
+
+
+def _first_result(check: str, *cases: tuple[object, Health, str, str | None]) -> CheckResult:
+    """Return the first case that holds: health, message and hint."""
+    return next(CheckResult(check, health, message, hint) for holds, health, message, hint in cases if holds)
 
 
 def run_read_only_checks(
@@ -143,12 +150,13 @@ def _names(reader: Api) -> Iterable[CheckResult]:
     if incomplete:
         hint = "Nothing is created or deleted from such a list."
         yield CheckResult("listings", Health.WARNING, "; ".join(incomplete), hint)
-    if twice:
-        more = f"; and {len(twice) - _LISTED:,} more" if len(twice) > _LISTED else ""
-        hint = "Rename or delete one of each in the product, or pin the right one with `id:`."
-        yield CheckResult("names", Health.WARNING, "; ".join(twice[:_LISTED]) + more, hint)
-    else:
-        yield CheckResult("names", Health.OK, "no duplicate names within a kind")
+    more = f"; and {len(twice) - _LISTED:,} more" if len(twice) > _LISTED else ""
+    hint = "Rename or delete one of each in the product, or pin the right one with `id:`."
+    yield _first_result(
+        "names",
+        (twice, Health.WARNING, "; ".join(twice[:_LISTED]) + more, hint),
+        (True, Health.OK, "no duplicate names within a kind", None),
+    )
 
 
 def _listings() -> dict[str, ListOperation]:
@@ -164,17 +172,18 @@ def _twice(kind: str, listing: ListOperation, rows: ListedRows) -> Iterable[str]
     for row in rows.rows:
         name = normalize_name(str(row.get("name") or "")) if known is None else listed_name(known, row)
         ids[name].append(str(row[listing.id]))
-    for name, same in sorted(ids.items()):
-        if len(same) > 1:
-            yield f"{kind}/{name} is live {len(same)} times: {', '.join(sorted(same))}"
+    twice = ((name, sorted(same)) for name, same in sorted(ids.items()) if len(same) > 1)
+    return (f"{kind}/{name} is live {len(same)} times: {', '.join(same)}" for name, same in twice)
 
 
 def _used(kind: Kind, limit: int, used: int) -> CheckResult:
     """Report how many resources of a kind exist of those that a workspace can hold."""
-    check, message = kind.plural.rpartition(" ")[2], f"{used} of {limit} {kind.plural} are used"
-    if used < limit:
-        return CheckResult(check, Health.OK, message)
-    return CheckResult(check, Health.WARNING, message, "Delete one before you create another.")
+    message = f"{used} of {limit} {kind.plural} are used"
+    return _first_result(
+        kind.plural.rpartition(" ")[2],
+        (used < limit, Health.OK, message, None),
+        (True, Health.WARNING, message, "Delete one before you create another."),
+    )
 
 
 def _manifests(settings: Settings) -> tuple[set[str], CheckResult]:
@@ -186,9 +195,11 @@ def _manifests(settings: Settings) -> tuple[set[str], CheckResult]:
         return kinds, CheckResult("manifests", Health.WARNING, problems.problems[0].message, "See: lmsconf validate")
     kinds |= {resource.address.kind for resource in manifests.declared} | {one.address.kind for one in manifests.absent}
     errors = sum(problem.is_error for problem in manifests.problems)
-    if errors:
-        return kinds, CheckResult("manifests", Health.WARNING, f"they have {errors} errors", "See: lmsconf validate")
-    return kinds, CheckResult("manifests", Health.OK, f"{len(manifests.declared)} resources are declared")
+    return kinds, _first_result(
+        "manifests",
+        (errors, Health.WARNING, f"they have {errors} errors", "See: lmsconf validate"),
+        (True, Health.OK, f"{len(manifests.declared)} resources are declared", None),
+    )
 
 
 _CHECK: Final = "token"
@@ -207,28 +218,26 @@ def check_token_expiry(token: str, now: datetime) -> CheckResult:
         return CheckResult(_CHECK, Health.OK, "the token has no expiry claim")
     day = f"{ends:%Y-%m-%d %H:%M} UTC"
     left = ends - now
-    if left <= timedelta(0):
-        return CheckResult(_CHECK, Health.ERROR, f"it expired at {day}", _RENEW)
     message = f"it expires in {_days(left)}, at {day}"
-    if left < _SOON:
-        return CheckResult(_CHECK, Health.WARNING, message, _RENEW)
-    return CheckResult(_CHECK, Health.OK, message)
+    return _first_result(
+        _CHECK,
+        (left <= timedelta(0), Health.ERROR, f"it expired at {day}", _RENEW),
+        (left < _SOON, Health.WARNING, message, _RENEW),
+        (True, Health.OK, message, None),
+    )
+
+
+class _Claims(Struct):
+    """The claims of a JSON Web Token. exp: seconds since the epoch."""
+
+    exp: float | None = None
 
 
 def _end(token: str) -> datetime | None:
     """The instant of the claim `exp`; None without one. Raises ValueError for anything but a JSON Web Token."""
-    parts = token.split(".")
-    if len(parts) != 3:
-        raise ValueError("a JSON Web Token has three parts")
-    claims = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
-    if not isinstance(claims, dict):
-        raise ValueError("its claims are not an object")
-    end = claims.get("exp")
-    if end is None:
-        return None
-    if isinstance(end, bool) or not isinstance(end, int | float):
-        raise ValueError("exp is not a number")
-    return datetime.fromtimestamp(end, UTC)
+    _, encoded, _ = token.split(".")
+    claims = msgspec.json.decode(base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)), type=_Claims)
+    return None if claims.exp is None else datetime.fromtimestamp(claims.exp, UTC)
 
 
 def _days(left: timedelta) -> str:
@@ -267,18 +276,17 @@ def check_page_size(limits: Sequence[ListingPageSize]) -> CheckResult:
     """Report whether pages are as large as the project says."""
     most = common_page_size(limits)
     short = [limit for limit in limits if limit.most is not None and limit.most < limit.requested]
-    if short and most is not None:
-        verbs = {True: "takes", False: "gives"}
-        message = ", ".join(f"{one.operation} {verbs[one.refused]} {one.most} of {one.requested}" for one in short)
-        refused = any(one.refused for one in short)
-        health = Health.ERROR if refused else Health.WARNING
-        return CheckResult("pages", health, message, f"Set under `dialect:` {_KEY}: {most}")
+    verbs = {True: "takes", False: "gives"}
+    message = ", ".join(f"{one.operation} {verbs[one.refused]} {one.most} of {one.requested}" for one in short)
+    health = Health.ERROR if any(one.refused for one in short) else Health.WARNING
     operations = [limit.operation for limit in limits if limit.most is not None]
-    if not operations:
-        return CheckResult(
-            "pages", Health.UNKNOWN, "no listing is longer than a page, so the largest page size is not known"
-        )
-    return CheckResult("pages", Health.OK, f"{', '.join(operations)}: whole pages of {most}")
+    unknown = "no listing is longer than a page, so the largest page size is not known"
+    return _first_result(
+        "pages",
+        (short, health, message, f"Set under `dialect:` {_KEY}: {most}"),
+        (not operations, Health.UNKNOWN, unknown, None),
+        (True, Health.OK, f"{', '.join(operations)}: whole pages of {most}", None),
+    )
 
 
 def _limit(api: Api, listing: ListOperation, requested: int) -> ListingPageSize:

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from lmsconf.errors import LmsconfError, Problem, ProblemsFound, SourceLocation
 from lmsconf.export.manifest_editor import ManifestEditor
+from lmsconf.kinds import all_kinds
 from lmsconf.kinds.entries import dependencies
 from lmsconf.model.address import Address
 from lmsconf.model.declarations import Manifests
@@ -25,7 +26,6 @@ from lmsconf.model.drift import DriftFinding, DriftReport, DriftState
 from lmsconf.model.names import matches_pattern
 from lmsconf.planner.address_patterns import AMBIGUOUS, resolve_patterns, unresolved_problem
 from lmsconf.planner.drift import TAKE_OVER
-from lmsconf.planner.kind import Kind
 
 ACCEPT: Final = "--accept"
 
@@ -70,20 +70,20 @@ def acceptable_findings(drift: DriftReport) -> list[DriftFinding]:
     return [finding for finding in findings if not finding.goes_along]
 
 
-def select_findings(
-    findings: Sequence[DriftFinding], arguments: Sequence[str], kinds: Mapping[str, Kind]
-) -> list[DriftFinding]:
+def select_findings(findings: Sequence[DriftFinding], arguments: Sequence[str]) -> list[DriftFinding]:
     """Return the findings that the arguments of --accept name. Raises LmsconfError for one that names none."""
     addresses = [finding.address for finding in findings]
-    patterns = resolve_patterns(arguments, kinds, addresses)
+    patterns = resolve_patterns(arguments, all_kinds(), addresses)
     for pattern in patterns:
         if not pattern.matches:
-            problem = unresolved_problem(ACCEPT, pattern, kinds, addresses)
+            problem = unresolved_problem(ACCEPT, pattern, all_kinds(), addresses)
             if problem.code == AMBIGUOUS:
                 raise LmsconfError(problem.message, hint=problem.hint)
             near = problem.hint if problem.hint and problem.hint.startswith("Did you mean") else None
-            hint = near or "`lmsconf drift` lists the differences with their addresses."
-            raise LmsconfError(f"{ACCEPT} {pattern.typed}: no difference has this address", hint=hint)
+            raise LmsconfError(
+                f"{ACCEPT} {pattern.typed}: no difference has this address",
+                hint=near or "`lmsconf drift` lists the differences with their addresses.",
+            )
     return [one for one in findings if any(matches_pattern(str(one.address), by.pattern) for by in patterns)]
 
 
@@ -121,7 +121,6 @@ class DriftedProject(Struct, frozen=True, kw_only=True):
     manifests: Manifests
     root: Path
     timezone: tzinfo | None
-    kinds: Mapping[str, Kind]
     parse_manifests: ParseManifests
     compute_drift: ComputeDrift
 
@@ -132,7 +131,7 @@ class DriftedProject(Struct, frozen=True, kw_only=True):
         ProblemsFound if a finding cannot be accepted by an edit in place, or something would still differ.
         """
         every = acceptable_findings(self.drift)
-        wanted = select_findings(every, patterns, self.kinds)
+        wanted = select_findings(every, patterns)
         asked = frozenset(one.address for one in wanted)
         while True:
             # An entry that declares several resources can only be edited for all of them.
@@ -236,7 +235,7 @@ class DriftedProject(Struct, frozen=True, kw_only=True):
 
         Raises ProblemsFound, with all problems, if a finding cannot be accepted by an edit in place.
         """
-        editor = ManifestEditor(self.manifests, self.root, self.timezone, self.kinds)
+        editor = ManifestEditor(self.manifests, self.root, self.timezone)
         editor.accept(findings)
         after = editor.edited()
         if editor.problems:

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.errors import LmsconfError, Problem, Severity
-from lmsconf.export.manifest_files import entries_of, order_kinds, render_files, unexportable_line
+from lmsconf.export.manifest_files import (
+    TeamRule,
+    entries_of,
+    live_entries,
+    order_kinds,
+    render_files,
+    split_by_team,
+    teams_of,
+    unexportable_line,
+)
 from lmsconf.export.verify_empty_plan import EmptyPlanCheck, deletes_undeclared
+from lmsconf.kinds import all_kinds
 from lmsconf.kinds.export import unread_value_notes
 from lmsconf.kinds.planning import match_kind
 from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
@@ -24,13 +33,8 @@ from lmsconf.model.plan import Plan
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.context import PlanContext
-from lmsconf.planner.kind import Kind
 from lmsconf.planner.manifest_entries import ExportedEntry, LiveNames, UnexportableRow
 from lmsconf.planner.plan import make_plan
-
-if TYPE_CHECKING:
-    from lmsconf.export.manifest_files import TeamRule
-
 
 _A_PART = "A partial export could be mistaken for a complete one. Try again, or select other kinds with --kind."
 _UNMANAGED = "It stays as it is, unmanaged."
@@ -55,7 +59,6 @@ class ExportResult(Struct, frozen=True, kw_only=True):
 
 def export_snapshot(
     snapshot: Snapshot,
-    kinds: Mapping[str, Kind],
     policy: Policy,
     call_templates: SpecCallTemplates,
     *,
@@ -68,7 +71,7 @@ def export_snapshot(
     Raises LmsconfError for a snapshot in which such a kind is incomplete, and ProblemsFound if the existing manifests
     cannot be planned.
     """
-    ordered = order_kinds(kinds)
+    ordered = order_kinds()
     names = [kind.name for kind in ordered if not kind.is_person] if only_kinds is None else only_kinds
     for name in names:
         if (why := snapshot.of(name).incomplete) is not None:
@@ -78,12 +81,14 @@ def export_snapshot(
     existing_manifests = existing_manifests or Manifests()
 
     def planned(manifests: Manifests) -> Plan:
-        return make_plan(kinds, manifests, snapshot, policy, call_templates, created_at=snapshot.taken_at, offline=True)
+        return make_plan(
+            all_kinds(), manifests, snapshot, policy, call_templates, created_at=snapshot.taken_at, offline=True
+        )
 
     planned(existing_manifests)  # reports problems of the existing manifests alone
-    live = _live_names(snapshot, kinds, policy, call_templates)
-    declared = find_declared_rows(existing_manifests, snapshot, kinds, policy, call_templates)
-    check = EmptyPlanCheck(kinds, existing_manifests, policy.timezone, planned)
+    live = _live_names(snapshot, policy, call_templates)
+    declared = find_declared_rows(existing_manifests, snapshot, policy, call_templates)
+    check = EmptyPlanCheck(existing_manifests, policy.timezone, planned)
     rows = [row for kind in wanted for row in entries_of(kind, live)]
     new = [row for row in rows if row.id not in declared.ids.get(row.address.kind, ())]
     managed = [row for row in new if not matches_patterns(str(row.address), policy.leave_alone)]
@@ -92,7 +97,7 @@ def export_snapshot(
     entries, plan = check.keep_unchanged(entry for entry in limited if entry is not None)
     of_kind = {kind.name: [entry for entry in entries if entry.address.kind == kind.name] for kind in wanted}
     return ExportResult(
-        files=_files(entries, check.skipped, live, kinds, by),
+        files=_files(entries, check.skipped, live, by),
         counts={name: len(exported) for name, exported in of_kind.items()},
         problems=(
             *_first(
@@ -116,31 +121,26 @@ def _files(
     entries: Sequence[ExportedEntry],
     skipped: Sequence[UnexportableRow],
     live: LiveNames,
-    kinds: Mapping[str, Kind],
     by: TeamRule | None,
 ) -> Mapping[str, str]:
     """Return path → text: a file for each section, in a folder for each team. Rows left out have no team."""
     workspace = live.snapshot.workspace
     if by is None:
-        return render_files(entries, skipped, kinds, workspace)
-    from lmsconf.export.manifest_files import live_entries, split_by_team, teams_of
-
-    teams = teams_of(by, live_entries(live, kinds), kinds)
+        return render_files(entries, skipped, workspace)
+    teams = teams_of(by, live_entries(live))
     return {
         f"{folder}/{section}".lstrip("/"): text
         for folder, part in split_by_team(entries, teams).items()
-        for section, text in render_files(part, () if folder else skipped, kinds, workspace).items()
+        for section, text in render_files(part, () if folder else skipped, workspace).items()
     }
 
 
-def _live_names(
-    snapshot: Snapshot, kinds: Mapping[str, Kind], policy: Policy, call_templates: SpecCallTemplates
-) -> LiveNames:
+def _live_names(snapshot: Snapshot, policy: Policy, call_templates: SpecCallTemplates) -> LiveNames:
     """Return the names of the snapshot's rows, in a PlanContext of all kinds with nothing declared."""
     plain = Policy(workspace=policy.workspace, today=policy.today, timezone=policy.timezone)
     planning = PlanContext(snapshot, plain, call_templates, lambda _: True)
-    for kind in kinds.values():
-        match_kind(planning, kind.name, (), ())
+    for name in all_kinds():
+        match_kind(planning, name, (), ())
     return LiveNames(planning, policy)
 
 
@@ -149,8 +149,13 @@ def _limited(
 ) -> ExportedEntry | None:
     """Limit the entry to this workspace if others declare its address; None if this one does, reported as left out."""
     if entry.address in declared.this_workspace:
-        reason = "the manifests have an entry of that name, with another meaning"
-        check.skipped.append(UnexportableRow(address=entry.address, id=entry.id, reason=reason))
+        check.skipped.append(
+            UnexportableRow(
+                address=entry.address,
+                id=entry.id,
+                reason="the manifests have an entry of that name, with another meaning",
+            )
+        )
         return None
     if entry.address not in declared.other_workspaces:
         return entry
@@ -198,7 +203,6 @@ class DeclaredRows(Struct, frozen=True):
 def find_declared_rows(
     existing: Manifests,
     snapshot: Snapshot,
-    kinds: Mapping[str, Kind],
     policy: Policy,
     call_templates: SpecCallTemplates,
 ) -> DeclaredRows:
@@ -208,10 +212,10 @@ def find_declared_rows(
     resources = [resource for resource in existing.declared if resource.applies_in(policy.workspace)]
     delete_entries = [entry for entry in existing.absent if entry.applies_in(policy.workspace)]
     ids: defaultdict[str, set[str]] = defaultdict(set)
-    for name, kind in kinds.items():
+    for name in all_kinds():
         declared = [resource for resource in resources if resource.address.kind == name]
         absent = [entry for entry in delete_entries if entry.address.kind == name]
-        result = match_kind(planning, kind.name, declared, absent)
+        result = match_kind(planning, name, declared, absent)
         ids[name].update(match.row.id for match in result.matches if match.row is not None)
         ids[name].update(one.row.id for one in result.deletions if one.absent is not None or one.with_ is not None)
     this_workspace = frozenset([resource.address for resource in resources] + [one.address for one in delete_entries])

@@ -12,6 +12,7 @@ from typing import Final, cast
 from msgspec import Struct
 
 from lmsconf.errors import LmsconfError, UsageError
+from lmsconf.kinds import all_kinds
 from lmsconf.kinds.export import assignment_entries, entry_body, group_by_content, person_entries, team_of
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET
 from lmsconf.manifest.edit.yaml_text import escape_for_comment, format_entry_lines
@@ -27,9 +28,9 @@ _SHOWN: Final = 20
 """How many rows that could not be exported are listed in a file; the others are counted."""
 
 
-def order_kinds(kinds: Mapping[str, Kind]) -> list[Kind]:
+def order_kinds() -> list[Kind]:
     """Return the kinds in the order of their sections in manifests: those that are not usually exported last."""
-    return sorted(kinds.values(), key=lambda kind: kind.is_person)
+    return sorted(all_kinds().values(), key=lambda kind: kind.is_person)
 
 
 def entries_of(kind: Kind, live: LiveNames) -> Iterator[ExportedEntry | UnexportableRow]:
@@ -44,11 +45,11 @@ def entries_of(kind: Kind, live: LiveNames) -> Iterator[ExportedEntry | Unexport
 
 
 def render_files(
-    entries: Sequence[ExportedEntry], skipped: Sequence[UnexportableRow], kinds: Mapping[str, Kind], workspace: str
+    entries: Sequence[ExportedEntry], skipped: Sequence[UnexportableRow], workspace: str
 ) -> dict[str, str]:
     """Map each section to the text of its file; kinds without an entry have none."""
     files: dict[str, str] = {}
-    for kind in order_kinds(kinds):
+    for kind in order_kinds():
         missing = [row for row in skipped if row.address.kind == kind.name]
         if own := [entry for entry in entries if entry.address.kind == kind.name]:
             files[kind.section] = _file(kind, own, missing, workspace)
@@ -116,7 +117,7 @@ class TeamRule(Struct, frozen=True):
     separator: str = ""
 
 
-def parse_rule(text: str, snapshot: Snapshot, kinds: Mapping[str, Kind]) -> TeamRule:
+def parse_rule(text: str, snapshot: Snapshot) -> TeamRule:
     """Parse the value of `--by`. Raises UsageError for a field that the workspace does not have."""
     if text.startswith(_PREFIX):
         separator = text.removeprefix(_PREFIX)
@@ -127,7 +128,7 @@ def parse_rule(text: str, snapshot: Snapshot, kinds: Mapping[str, Kind]) -> Team
         return TeamRule(separator=separator)
     fields = {
         normalize_name(row.name)
-        for kind in kinds.values()
+        for kind in all_kinds().values()
         if declares_choices(kind)
         for row in snapshot.of(kind.name).rows
     }
@@ -138,11 +139,11 @@ def parse_rule(text: str, snapshot: Snapshot, kinds: Mapping[str, Kind]) -> Team
     return TeamRule(field=normalize_name(text))
 
 
-def teams_of(rule: TeamRule, entries: Iterable[ExportedEntry], kinds: Mapping[str, Kind]) -> dict[Address, str]:
+def teams_of(rule: TeamRule, entries: Iterable[ExportedEntry]) -> dict[Address, str]:
     """Return the team of each entry that has one. entries: of all kinds, in their order."""
     teams: dict[Address, str] = {}
     for entry in entries:
-        kind = kinds[entry.address.kind]
+        kind = all_kinds()[entry.address.kind]
         team = (
             _prefix(entry, kind, rule.separator)
             if rule.field is None
@@ -153,9 +154,9 @@ def teams_of(rule: TeamRule, entries: Iterable[ExportedEntry], kinds: Mapping[st
     return teams
 
 
-def live_entries(live: LiveNames, kinds: Mapping[str, Kind]) -> list[ExportedEntry]:
+def live_entries(live: LiveNames) -> list[ExportedEntry]:
     """Return the entries of everything that is live, of kinds that are not exported too."""
-    return [row for kind in kinds.values() for row in entries_of(kind, live) if isinstance(row, ExportedEntry)]
+    return [row for kind in all_kinds().values() for row in entries_of(kind, live) if isinstance(row, ExportedEntry)]
 
 
 def split_by_team(entries: Iterable[ExportedEntry], teams: Mapping[Address, str]) -> dict[str, Sequence[ExportedEntry]]:

@@ -7,7 +7,7 @@ left out until the plan is empty. So an export declares only what the workspace 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import tzinfo
 from typing import Any, Final, TypeAlias, cast
 
@@ -15,6 +15,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation
+from lmsconf.kinds import all_kinds
 from lmsconf.kinds.entries import parse
 from lmsconf.kinds.export import content_id_of_target
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET
@@ -25,7 +26,7 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DesiredResource, Manifests
 from lmsconf.model.names import is_representable
 from lmsconf.model.plan import Action, Change, Plan
-from lmsconf.planner.kind import Kind, required_keys
+from lmsconf.planner.kind import required_keys
 from lmsconf.planner.manifest_entries import ExportedEntry, ManifestEntry, UnexportableRow
 from lmsconf.planner.planned_resources import OWNED
 
@@ -62,7 +63,6 @@ class EmptyPlanCheck(Struct):
     plan: plans manifests on the snapshot of the export. skipped: the rows that were left out.
     """
 
-    kinds: Mapping[str, Kind]
     existing: Manifests
     timezone: tzinfo | None
     plan: Callable[[Manifests], Plan]
@@ -92,7 +92,7 @@ class EmptyPlanCheck(Struct):
             unrepresentable = [key for key, value in entry.body.items() if not is_representable(value)]
             yield from ((number, key, _UNREPRESENTABLE) for key in unrepresentable)
             if not unrepresentable:
-                shape = sections_by_path()[(self.kinds[entry.address.kind].section,)].shape
+                shape = sections_by_path()[(all_kinds()[entry.address.kind].section,)].shape
                 for finding in shape.validate(escaped_texts(cast(Json, entry.body))):
                     yield (number, str(finding.path[0]) if finding.path else _WHOLE, "it has another shape")
 
@@ -129,7 +129,7 @@ class EmptyPlanCheck(Struct):
         left = []
         for number, entry in enumerate(entries):
             keys = by_number.get(number, {})
-            kind = self.kinds[entry.address.kind]
+            kind = all_kinds()[entry.address.kind]
             needed = required_keys(kind) | _IDENTITY | {_WHOLE}
             is_whole = bool(keys) and kind.name == CONTENT_TARGET
             if is_whole or keys.keys() & needed or keys.keys() - entry.body.keys():

@@ -17,6 +17,7 @@ from lmsconf.fleet.tasks import load_file
 from lmsconf.model.canonical_json import Json, sha256
 from lmsconf.model.fleet import FleetAction, FleetEntry, FleetIndex, FleetReport, FleetShard, SharedChanges
 from lmsconf.model.plan import FULL_UNDO, Change
+from lmsconf.render.resource_wording import name_list
 from lmsconf.support.atomic_files import read_text, write_atomically
 
 _SOME: Final = 10
@@ -69,25 +70,26 @@ def _entries(indexes: Iterable[tuple[Path, FleetIndex]]) -> dict[str, tuple[Flee
 
 def _refuse_missing_shards(indexes: Iterable[tuple[Path, FleetIndex]]) -> None:
     """Raise LmsconfError unless the folders are all shards of one plan, or none is a shard."""
-    (first, index), *others = indexes
-    for folder, other in others:
-        if (index.shard and index.shard.of) != (other.shard and other.shard.of):
-            message = f"{first} has {_in_words(index.shard)}, and {folder} has {_in_words(other.shard)}"
-            raise LmsconfError(message, hint=_ONE_RUN)
+    (first, index), *_ = indexes
+    of = _parts(index)
     shards: dict[int, Path] = {}
-    for folder, other in ((first, index), *others):
-        if other.shard is not None and other.shard.number in shards:
-            both = f"{shards[other.shard.number]} and {folder}"
-            raise LmsconfError(f"shard {other.shard} is in two folders: {both}", hint=_ONE_RUN)
-        if other.shard is not None:
-            shards[other.shard.number] = folder
-    of = 0 if index.shard is None else index.shard.of
+    for folder, other in indexes:
+        if _parts(other) != of:
+            raise LmsconfError(
+                f"{first} has {_in_words(index.shard)}, and {folder} has {_in_words(other.shard)}", hint=_ONE_RUN
+            )
+        if other.shard is not None and (known := shards.setdefault(other.shard.number, folder)) != folder:
+            raise LmsconfError(f"shard {other.shard} is in two folders: {known} and {folder}", hint=_ONE_RUN)
     if missing := [f"{number}/{of}" for number in range(1, of + 1) if number not in shards]:
-        some = ", ".join(missing[:_SOME]) + (f" and {len(missing) - _SOME:,} more" if missing[_SOME:] else "")
         raise LmsconfError(
-            f"{len(missing):,} of {of:,} shards missing: {some}",
+            f"{len(missing):,} of {of:,} shards missing: {name_list(missing, _SOME)}",
             hint="Run their jobs again, and collect the folders of all shards.",
         )
+
+
+def _parts(index: FleetIndex) -> int:
+    """Return of how many shards an index is one; 0 for the whole."""
+    return 0 if index.shard is None else index.shard.of
 
 
 def _in_words(shard: FleetShard | None) -> str:
@@ -124,17 +126,15 @@ def read_report(folder: Path, index: FleetIndex, key: bytes | None = None) -> Fl
 
 def group_changes(plans: Iterable[tuple[str, tuple[Change, ...]]]) -> tuple[SharedChanges, ...]:
     """Group changes that are equal but for ids and source lines; those in most workspaces first."""
-    change_of: dict[str, Change] = {}
-    workspaces: dict[str, list[str]] = defaultdict(list)
+    known: dict[str, tuple[Change, list[str]]] = {}
     for workspace, changes in plans:
         for change in changes:
             key = sha256({name: value for name, value in change_json(change).items() if name not in _DIFFERS})
-            change_of.setdefault(key, change)
-            workspaces[key].append(workspace)
+            known.setdefault(key, (change, []))[1].append(workspace)
     together: dict[tuple[str, ...], list[Change]] = defaultdict(list)
     alike: dict[str, list[tuple[str, Change]]] = defaultdict(list)
-    for key, names in workspaces.items():
-        change = replace(change_of[key], id=None, problems=(), undo=FULL_UNDO)
+    for first, names in known.values():
+        change = replace(first, id=None, problems=(), undo=FULL_UNDO)
         if len(names) == 1:
             alike[_without_name(change)].append((names[0], change))
         else:

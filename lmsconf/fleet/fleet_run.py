@@ -44,8 +44,10 @@ def select_workspaces(project: ProjectFile, selector: LabelSelector, environ: Ma
         known = {f"{key}={value}" for name in every for key, value in {WORKSPACE: name, **project.labels(name)}.items()}
         asked = [f"{one.key}={one.value}" for one in selector.requirements if one.value and not one.negated]
         near = next(filter(None, (did_you_mean(one, sorted(known)) for one in asked if one not in known)), None)
-        hint = near or f"The project has {len(every):,} workspaces. Give them `labels:`, or correct the selector."
-        raise UsageError(f"--select {selector.text}: no workspace has these labels", hint=hint)
+        raise UsageError(
+            f"--select {selector.text}: no workspace has these labels",
+            hint=near or f"The project has {len(every):,} workspaces. Give them `labels:`, or correct the selector.",
+        )
     problems = [*_unusable_names(project, names), *_shared_tokens(project, names, environ)]
     if problems:
         raise ProblemsFound(problems)

@@ -16,7 +16,7 @@ from lmsconf.fleet.tasks import FleetTask
 from lmsconf.model.fleet import INTERRUPTIONS, STOPPED, FleetAction, FleetEntry, FleetIndex
 from lmsconf.model.policy import UNKNOWN, Consent
 from lmsconf.planner.guards import counted_words
-from lmsconf.render.resource_wording import name_list
+from lmsconf.render.resource_wording import count_noun, name_list
 from lmsconf.support.atomic_files import is_writable
 
 APPLIED: Final = "apply.json"
@@ -182,17 +182,20 @@ def _why_stopped(wave: Wave, results: Sequence[FleetEntry], max_failures: int) -
     failures = sum(entry.failed for entry in results)
     if failures <= max_failures:
         return None
-    noun = "workspace" if failures == 1 else "workspaces"
-    return f"{failures:,} {noun} of the wave {wave.selector} failed, and the limit is {max_failures:,}"
+    return f"{count_noun(failures, 'workspace')} of the wave {wave.selector} failed, and the limit is {max_failures:,}"
 
 
 def _not_attempted(entry: FleetEntry, reason: str) -> FleetEntry:
-    problem = Problem(code=STOPPED, message=f"not applied: {reason}", hint="Apply again once that is corrected.")
-    return replace(entry, exit=ExitCode.PARTIAL, summary={"calls": 0, "done": 0}, problems=(problem,), file=None)
+    return replace(
+        entry,
+        exit=ExitCode.PARTIAL,
+        summary={"calls": 0, "done": 0},
+        problems=(Problem(code=STOPPED, message=f"not applied: {reason}", hint="Apply again once that is corrected."),),
+        file=None,
+    )
 
 
 def describe_waves(waves: Sequence[Wave]) -> Iterator[str]:
     """Yield each wave in words: `ring=canary (3 workspaces)`."""
     for wave in waves:
-        noun = "workspace" if len(wave.entries) == 1 else "workspaces"
-        yield f"{wave.selector} ({len(wave.entries):,} {noun})"
+        yield f"{wave.selector} ({count_noun(len(wave.entries), 'workspace')})"

@@ -10,6 +10,7 @@ import os
 import re
 import stat
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -74,17 +75,35 @@ def open_journal(path: Path) -> BinaryIO:
     return os.fdopen(descriptor, "rb")
 
 
+def read_journal(path: Path, *, first_line: bool = False, hint: str = "Check its permissions, or delete it.") -> bytes:
+    """Return the content of a journal, or only its first line. Raises LmsconfError, with the hint."""
+    try:
+        with open_journal(path) as file:
+            return file.readline() if first_line else file.read()
+    except OSError as error:
+        raise unreadable_error(path, error, hint) from error
+
+
+def unreadable_error(path: Path, error: OSError, hint: str) -> LmsconfError:
+    """Return the error of a folder or a journal that cannot be read."""
+    return LmsconfError(f"{path} cannot be read: {os_error_message(error)}", hint=hint)
+
+
 def open_private_file(path: Path, *flags: int) -> int:
     """Open a file, created with mode 0600 if missing, and return its descriptor. Raises OSError, also for a symlink."""
     return os.open(path, sum(flags, os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC), 0o600)
 
 
-def unwritable_error(path: Path, error: OSError) -> LmsconfError:
-    """Return the error of a run that is refused because its files cannot be written."""
-    return LmsconfError(
-        f"{path} cannot be written: {os_error_message(error)}",
-        hint="Each run writes its journal there. Check the permissions of the folder and the free space.",
-    )
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Raise LmsconfError, of a run that is refused because its files cannot be written, in place of an OSError."""
+    try:
+        yield
+    except OSError as error:
+        raise LmsconfError(
+            f"{path} cannot be written: {os_error_message(error)}",
+            hint="Each run writes its journal there. Check the permissions of the folder and the free space.",
+        ) from error
 
 
 def _is_folder(path: Path) -> bool:
@@ -95,24 +114,20 @@ def _is_folder(path: Path) -> bool:
 
 
 def _make(folder: Path) -> None:
-    try:
+    with writing(folder):
         # A symlink planted by another user would put the files where others can read them.
         if folder.is_symlink():
             raise NotADirectoryError(None, _LINK)
         folder.mkdir(mode=_MODE, exist_ok=True)
-    except OSError as error:
-        raise unwritable_error(folder, error) from error
 
 
 def _ignore(path: Path) -> None:
     """Write a `.gitignore` into the folder, so that git ignores it without a rule of the project."""
-    try:
-        # An empty one is what a full disk leaves of it.
+    # An empty one is what a full disk leaves of it.
+    with writing(path):
         if not path.exists() or not path.stat().st_size:
             with os.fdopen(open_private_file(path, os.O_WRONLY), "w", encoding="utf-8") as file:
                 file.write("*\n")
-    except OSError as error:
-        raise unwritable_error(path, error) from error
 
 
 FORMAT: Final = "lmsconf.journal/1"

@@ -18,7 +18,16 @@ from msgspec.structs import replace
 
 from lmsconf.documents.document import from_json
 from lmsconf.errors import LmsconfError
-from lmsconf.journal.journal_folder import FOLDER, FORMAT, RUNS, decode_line, decode_lines, journals, open_journal
+from lmsconf.journal.journal_folder import (
+    FOLDER,
+    FORMAT,
+    RUNS,
+    decode_line,
+    decode_lines,
+    journals,
+    read_journal,
+    unreadable_error,
+)
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.recorded_run import (
     CallState,
@@ -27,7 +36,6 @@ from lmsconf.model.recorded_run import (
     RecordedRun,
     RunEnding,
 )
-from lmsconf.support.atomic_files import os_error_message
 
 
 def read_runs(root: Path, url: str | None = None) -> Iterator[RecordedRun]:
@@ -54,7 +62,7 @@ def read_headers(root: Path, url: str | None = None) -> Iterator[tuple[Path, Jou
     url: only those of runs in the workspace with this URL. Raises LmsconfError.
     """
     for path in _journals(root, url):
-        header = parse_journal(path.stem, _first_line(path)).opening
+        header = parse_journal(path.stem, read_journal(path, first_line=True)).opening
         if header is not None:
             yield path, header
 
@@ -117,7 +125,8 @@ def _journals(root: Path, url: str | None = None) -> list[Path]:
     try:
         return _sorted(list(journals(root, url)))
     except OSError as error:
-        raise _unreadable(Path(error.filename or root / FOLDER / RUNS), error) from error
+        path = Path(error.filename or root / FOLDER / RUNS)
+        raise unreadable_error(path, error, "Check its permissions, or delete it.") from error
 
 
 def _sorted(paths: Sequence[Path]) -> list[Path]:
@@ -137,31 +146,12 @@ def _second(path: Path) -> str:
 
 def _began_at(path: Path) -> str:
     """Return when a run began, to the millisecond; for a journal that does not say it, the end of the second."""
-    at = (decode_line(_first_line(path)) or {}).get("at")
+    at = (decode_line(read_journal(path, first_line=True)) or {}).get("at")
     return at if isinstance(at, str) else "~"
 
 
-def _first_line(path: Path) -> bytes:
-    """Raises LmsconfError for a journal that cannot be read."""
-    try:
-        with open_journal(path) as file:
-            return file.readline()
-    except OSError as error:
-        raise _unreadable(path, error) from error
-
-
 def _read(path: Path) -> RecordedRun:
-    try:
-        with open_journal(path) as file:
-            return replace(parse_journal(path.stem, file.read()), journal=path)
-    except OSError as error:
-        raise _unreadable(path, error) from error
-
-
-def _unreadable(path: Path, error: OSError) -> LmsconfError:
-    return LmsconfError(
-        f"{path} cannot be read: {os_error_message(error)}", hint="Check its permissions, or delete it."
-    )
+    return replace(parse_journal(path.stem, read_journal(path)), journal=path)
 
 
 def _pruned(journals: list[Path], name: str) -> str:

@@ -29,9 +29,9 @@ from lmsconf.journal.journal_folder import (
     ensure_folder,
     open_private_file,
     runs_folder,
-    unwritable_error,
+    writing,
 )
-from lmsconf.journal.kept_runs import Retention, before_path, delete_run, plan_path, plan_retention, report_path
+from lmsconf.journal.kept_runs import BEFORE, PLAN, REPORT, Retention, delete_run, kept_path, plan_retention
 from lmsconf.model.calls import Call
 from lmsconf.model.canonical_json import Json, sha256_of_bytes
 from lmsconf.model.outcomes import ApplyReport, CallOutcome, VerifyMode
@@ -93,10 +93,8 @@ class Journal:
         text = redact_registered_tokens(text)
         folder = ensure_folder(root, RUNS, runs_folder(plan.url))
         link, pruned = plan_retention(root, plan.workspace, plan.url, retention)
-        try:
+        with writing(folder):
             path, descriptor = _opened(folder, started, digest)
-        except OSError as error:
-            raise unwritable_error(folder, error) from error
         journal = cls(path, digest, descriptor, clock, sync)
         try:
             earlier = None if pre_image is None else redact_registered_tokens(snapshot_file.dumps(pre_image))
@@ -116,13 +114,11 @@ class Journal:
             )
             absent = [key for key in ("commit", "pre_image_sha256") if getattr(header, key) is None]
             opening: dict[str, Json] = {"event": "run", "format": FORMAT, **without_keys(object_json(header), *absent)}
-            journal._write(opening, started, lasting=True)
-            write_atomically(plan_path(path), text)
+            with writing(path):
+                journal._write(opening, started, lasting=True)
+            write_atomically(kept_path(path, PLAN), text)
             if earlier is not None:
-                write_atomically(before_path(path), earlier)
-        except OSError as error:
-            journal._abandon()
-            raise unwritable_error(path, error) from error
+                write_atomically(kept_path(path, BEFORE), earlier)
         except LmsconfError:
             journal._abandon()
             raise
@@ -225,7 +221,7 @@ class Journal:
         problems = (*report.problems, *self._warnings)
         text = redact_registered_tokens(report_file.dumps(replace(report, meta=_noted(report.meta), problems=problems)))
         try:
-            write_atomically(report_path(self.path), text)
+            write_atomically(kept_path(self.path, REPORT), text)
         except LmsconfError as error:
             self._warnings.append(
                 Problem(

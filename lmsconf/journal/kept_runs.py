@@ -13,7 +13,7 @@ run is complete when its digest is taken.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -21,32 +21,22 @@ from msgspec import Struct
 
 from lmsconf.documents import plan_file, snapshot_file
 from lmsconf.errors import LmsconfError
-from lmsconf.journal.journal_folder import open_journal
+from lmsconf.journal.journal_folder import read_journal
 from lmsconf.journal.journal_reader import read_headers
 from lmsconf.model.canonical_json import sha256_of_bytes
 from lmsconf.model.plan import Plan
 from lmsconf.model.recorded_run import ChainLink, JournalHeader, RecordedRun
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.support.atomic_files import os_error_message, read_text
+from lmsconf.support.atomic_files import read_text
 
-PLAN_SUFFIX: Final = ".plan.json"
-BEFORE_SUFFIX: Final = ".before.json"
-REPORT_SUFFIX: Final = ".report.json"
-
-
-def plan_path(journal: Path) -> Path:
-    """Return the path of the plan that is kept beside a journal."""
-    return journal.with_name(f"{journal.stem}{PLAN_SUFFIX}")
+PLAN: Final = "plan"
+BEFORE: Final = "before"
+REPORT: Final = "report"
 
 
-def report_path(journal: Path) -> Path:
-    """Return the path of the report that is kept beside a journal."""
-    return journal.with_name(f"{journal.stem}{REPORT_SUFFIX}")
-
-
-def before_path(journal: Path) -> Path:
-    """Return the path of the part of a snapshot that is kept beside a journal."""
-    return journal.with_name(f"{journal.stem}{BEFORE_SUFFIX}")
+def kept_path(journal: Path, part: str) -> Path:
+    """Return the path of what is kept beside a journal: PLAN, REPORT, or BEFORE, the part of a snapshot."""
+    return journal.with_name(f"{journal.stem}.{part}.json")
 
 
 def kept_plan(run: RecordedRun) -> Plan:
@@ -58,26 +48,24 @@ def kept_before(run: RecordedRun) -> Snapshot:
     """Return what a run changed, as it was before. Raises LmsconfError like `kept_plan`."""
     recorded = None if run.opening is None else run.opening.pre_image_sha256
     why = "Only runs of lmsconf from this version on keep what was before." if recorded is None else _why_no_plan(run)
-    return snapshot_file.loads(_verified(run, before_path, "earlier state", recorded, why))
+    return snapshot_file.loads(_verified(run, BEFORE, "earlier state", recorded, why))
 
 
 def kept_plan_text(run: RecordedRun) -> str:
     """Return the text of the plan file of a run; raises like `kept_plan`."""
     recorded = None if run.opening is None else run.opening.plan_sha256
-    return _verified(run, plan_path, "plan", recorded, _why_no_plan(run))
+    return _verified(run, PLAN, "plan", recorded, _why_no_plan(run))
 
 
 def kept_report_text(run: RecordedRun) -> str:
     """Return the text of the report of a run. Raises LmsconfError if it is not kept, or not the one it ended with."""
     recorded = None if run.ending is None else run.ending.report_sha256
-    return _verified(run, report_path, "report", recorded, _why_no_report(run))
+    return _verified(run, REPORT, "report", recorded, _why_no_report(run))
 
 
-def _verified(
-    run: RecordedRun, beside: Callable[[Path], Path], noun: str, recorded: str | None, why_missing: str
-) -> str:
+def _verified(run: RecordedRun, part: str, noun: str, recorded: str | None, why_missing: str) -> str:
     """Return the text of a kept file if its SHA-256 is the recorded one."""
-    path = None if run.journal is None else beside(run.journal)
+    path = None if run.journal is None else kept_path(run.journal, part)
     if path is None or not path.exists():
         raise LmsconfError(f"the {noun} of the run {run.name} is not kept", hint=why_missing)
     text = read_text(path, regular=True)
@@ -174,12 +162,7 @@ def _link(own: Sequence[tuple[Path, JournalHeader]], kept: Sequence[Path]) -> Ch
 
 
 def _file_digest(path: Path) -> str:
-    try:
-        with open_journal(path) as file:
-            return sha256_of_bytes(file.read())
-    except OSError as error:
-        hint = "Check its permissions: the next run names it in its own journal."
-        raise LmsconfError(f"{path} cannot be read: {os_error_message(error)}", hint=hint) from error
+    return sha256_of_bytes(read_journal(path, hint="Check its permissions: the next run names it in its own journal."))
 
 
 def _quiet(path: Path, settle: float) -> bool:

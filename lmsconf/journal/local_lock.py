@@ -16,7 +16,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from lmsconf.errors import LmsconfError
-from lmsconf.journal.journal_folder import ensure_folder, open_private_file, unwritable_error
+from lmsconf.journal.journal_folder import ensure_folder, open_private_file, writing
 from lmsconf.model.time_formats import format_utc
 
 _LONGEST = 100
@@ -39,10 +39,8 @@ def hold_lock(
     available.
     """
     path = ensure_folder(root) / f"{quote(workspace, safe=' ')[:_LONGEST]}.lock"
-    try:
+    with writing(path):
         descriptor = open_private_file(path, os.O_RDWR)
-    except OSError as error:
-        raise unwritable_error(path, error) from error
     try:
         _take(descriptor, path, workspace)
         me = {"pid": os.getpid(), "host": platform.node(), "since": format_utc(clock())}
@@ -58,24 +56,21 @@ def _take(descriptor: int, path: Path, workspace: str) -> None:
     except ImportError as missing:
         hint = "Apply on Linux, macOS or WSL."
         raise LmsconfError("this system has no file locks, which apply needs", hint=hint) from missing
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as held:
-        raise WorkspaceLocked(
-            f"another run is applying to the workspace {workspace}{_holder(descriptor)}",
-            hint="Wait until it ends, or stop it; then apply again.",
-        ) from held
-    except OSError as error:
-        raise unwritable_error(path, error) from error
+    with writing(path):
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as held:
+            raise WorkspaceLocked(
+                f"another run is applying to the workspace {workspace}{_holder(descriptor)}",
+                hint="Wait until it ends, or stop it; then apply again.",
+            ) from held
 
 
 def _write(descriptor: int, path: Path, text: str) -> None:
     """Replace the content of the file."""
-    try:
+    with writing(path):
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, text.encode(), 0)
-    except OSError as error:
-        raise unwritable_error(path, error) from error
 
 
 def _holder(descriptor: int) -> str:

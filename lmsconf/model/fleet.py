@@ -124,8 +124,7 @@ class SharedFailure(Struct, frozen=True, kw_only=True):
 
 def group_failures(entries: Iterable[FleetEntry]) -> list[SharedFailure]:
     """Group the failures that are the same but for names and urls of workspaces; what only follows from others last."""
-    first: dict[tuple[ExitCode, tuple[str, ...]], FleetEntry] = {}
-    names: dict[tuple[ExitCode, tuple[str, ...]], list[str]] = {}
+    alike: dict[tuple[ExitCode, tuple[str, ...]], tuple[FleetEntry, list[str]]] = {}
     for entry in entries:
         if entry.failed:
             place = entry.url.partition(":")[2].lstrip("/")  # urlsplit raises for some texts
@@ -133,22 +132,18 @@ def group_failures(entries: Iterable[FleetEntry]) -> list[SharedFailure]:
             some = "|".join(re.escape(text) for text in names_of_one if text)
             own = re.compile(rf"(?<![A-Za-z0-9])(?:{some})(?![A-Za-z0-9])")
             key = entry.exit, tuple(own.sub("", problem.message) for problem in entry.problems)
-            first.setdefault(key, entry)
-            names.setdefault(key, []).append(entry.workspace)
-    failures = [SharedFailure(entry=first[key], workspaces=tuple(names[key])) for key in first]
+            alike.setdefault(key, (entry, []))[1].append(entry.workspace)
+    failures = [SharedFailure(entry=first, workspaces=tuple(names)) for first, names in alike.values()]
     return sorted(failures, key=lambda failure: (failure.entry.was_not_attempted, -len(failure.workspaces)))
 
 
 def group_blocked(entries: Iterable[FleetEntry]) -> list[tuple[tuple[Blocker, ...], list[str]]]:
     """Return what stops an apply, with the workspaces in which it does; what stops most of them first."""
-    names: dict[tuple[str, ...], list[str]] = {}
-    blocked: dict[tuple[str, ...], tuple[Blocker, ...]] = {}
+    alike: dict[tuple[str, ...], tuple[tuple[Blocker, ...], list[str]]] = {}
     for entry in entries:
         if entry.blocked and not entry.failed:
-            key = tuple(map(str, entry.blocked))
-            blocked.setdefault(key, entry.blocked)
-            names.setdefault(key, []).append(entry.workspace)
-    return sorted(((blocked[key], names[key]) for key in blocked), key=lambda pair: -len(pair[1]))
+            alike.setdefault(tuple(map(str, entry.blocked)), (entry.blocked, []))[1].append(entry.workspace)
+    return sorted(alike.values(), key=lambda pair: -len(pair[1]))
 
 
 class FleetReport(Struct, frozen=True, kw_only=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import date, tzinfo
-from typing import TYPE_CHECKING, Final, cast
+from typing import Final, cast
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -19,9 +19,7 @@ from lmsconf.model.lints import LintLevel, LintSetting
 from lmsconf.model.names import matches_pattern, nearest_name
 from lmsconf.model.policy import GUARDS, UNKNOWN, Consent, GuardLimit, GuardLimits
 from lmsconf.planner.address_patterns import canonical_pattern
-
-if TYPE_CHECKING:
-    from lmsconf.planner.kind import Kind
+from lmsconf.planner.kind import Kind
 
 
 def ownership_properties() -> dict[str, Json]:

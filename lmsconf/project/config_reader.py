@@ -50,8 +50,11 @@ def read_project_file(root: Path) -> ProjectFile:
             SourceLocation(FILE),
         )
     if not path.is_file():
-        hint = f"Rename lmsconf.yml to {FILE}." if (root / "lmsconf.yml").is_file() else _NO_FILE_HINT
-        raise problem_found("project/missing", f"there is no {FILE} in {root.absolute()}", hint)
+        raise problem_found(
+            "project/missing",
+            f"there is no {FILE} in {root.absolute()}",
+            f"Rename lmsconf.yml to {FILE}." if (root / "lmsconf.yml").is_file() else _NO_FILE_HINT,
+        )
     text = ManifestFileReader(root).read_yaml(path)
     reading = read_yaml(FILE, text)
     if not reading.documents:
@@ -132,12 +135,11 @@ def _meaning(project: ProjectFile, root: Path) -> Iterator[Problem]:
         yield from _pattern_problems(project, "leave_alone", pattern, ("leave_alone", number))
     default = project.body.get("default_workspace")
     if default is not None and default not in names:
-        hint = did_you_mean(str(default), names) or known_names(names)
         yield _problem(
             "project/unknown-workspace",
             f'there is no workspace "{shorten(str(default))}"',
             project.places.at("default_workspace"),
-            hint=hint,
+            hint=did_you_mean(str(default), names) or known_names(names),
         )
     yield from _zone_problems(project)
 
@@ -179,17 +181,22 @@ def _layer_problems(project: ProjectFile, path: tuple[str, ...]) -> Iterator[Pro
     for at, item in project.items_at(*path, "lint"):
         default = RULES[str(at[-1])].level
         if LintLevel(str(item["level"])).is_weaker_than(default) and "reason" not in item:
-            message = f"lint: {at[-1]}: a level below the default, which is {default}, needs a reason"
-            where = project.places.at(*at, "level")
-            yield _problem("project/lint-reason", message, where, hint="Add `reason:` with the reason.")
+            yield _problem(
+                "project/lint-reason",
+                f"lint: {at[-1]}: a level below the default, which is {default}, needs a reason",
+                project.places.at(*at, "level"),
+                hint="Add `reason:` with the reason.",
+            )
         yield from _date_problems(project, item, at)
     for number, pattern in enumerate(cast("list[str]", project.mapping_at(*path, "guards").get("protect", []))):
         yield from _pattern_problems(project, "protect", pattern, (*path, "guards", "protect", number))
     for section, people in unownable_sections(project.mapping_at(*path, "ownership")).items():
-        hint = f"Remove `{section}`. To archive somebody, declare them with `archived: true`."
-        where = project.places.key(*path, "ownership", section)
-        message = f"{people} cannot be owned, because people are never deleted"
-        yield _problem("project/people-owned", message, where, hint=hint)
+        yield _problem(
+            "project/people-owned",
+            f"{people} cannot be owned, because people are never deleted",
+            project.places.key(*path, "ownership", section),
+            hint=f"Remove `{section}`. To archive somebody, declare them with `archived: true`.",
+        )
 
 
 def _pattern_problems(project: ProjectFile, key: str, pattern: str, at: KeyPath) -> Iterator[Problem]:
@@ -224,9 +231,12 @@ def _date_problems(project: ProjectFile, item: Mapping[str, Json], at: KeyPath) 
     try:
         parse_until(item)
     except ValueError:
-        message = f"{shorten(str(item['until']))} is not a calendar date"
-        where = project.places.at(*at, "until")
-        yield _problem("project/date", message, where, hint="Write a date such as 2030-01-31.")
+        yield _problem(
+            "project/date",
+            f"{shorten(str(item['until']))} is not a calendar date",
+            project.places.at(*at, "until"),
+            hint="Write a date such as 2030-01-31.",
+        )
 
 
 def _zone_problems(project: ProjectFile) -> Iterator[Problem]:
@@ -236,12 +246,11 @@ def _zone_problems(project: ProjectFile) -> Iterator[Problem]:
         from zoneinfo import available_timezones
 
         name = str(project.body["timezone"])
-        hint = did_you_mean(name, sorted(available_timezones())) or "Write an IANA name such as Europe/Stockholm."
         yield _problem(
             "project/timezone",
             f'there is no time zone "{shorten(name)}"',
             project.places.at("timezone"),
-            hint=hint,
+            hint=did_you_mean(name, sorted(available_timezones())) or "Write an IANA name such as Europe/Stockholm.",
         )
 
 

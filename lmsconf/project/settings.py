@@ -313,9 +313,13 @@ def _chosen(project: ProjectFile, workspace: str | None, environ: Mapping[str, s
     if name is None and len(names) == 1:
         return names[0]
     if name is None:
-        message = "no workspace is selected" if names else "the project file has no workspace"
         hint = f"Set default_workspace, or pass --workspace {names[0]}." if names else f"Add `workspaces:` to {FILE}."
-        raise problem_found("project/no-workspace", message, hint, project.places.at())
+        raise problem_found(
+            "project/no-workspace",
+            "no workspace is selected" if names else "the project file has no workspace",
+            hint,
+            project.places.at(),
+        )
     if name in names:
         return str(name)
     hint = did_you_mean(str(name), names) or known_names(names)

@@ -61,8 +61,12 @@ def _columns(table: Table) -> dict[str, int]:
                 where,
             )
         if column_name(title) not in _COLUMNS:
-            hint = did_you_mean(column_name(title), _COLUMNS) or known_names(_COLUMNS)
-            raise problem_found(_CODE, f'unknown column "{shorten(title)}"', hint, where)
+            raise problem_found(
+                _CODE,
+                f'unknown column "{shorten(title)}"',
+                did_you_mean(column_name(title), _COLUMNS) or known_names(_COLUMNS),
+                where,
+            )
     columns = known_columns(table, _COLUMNS, _CODE)
     require_columns(table, columns, _COLUMNS[:2], _CODE, f"The first row names the columns: {', '.join(_COLUMNS)}.")
     return columns

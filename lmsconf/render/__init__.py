@@ -30,12 +30,12 @@ PLAN_EXTRACTS = _views("plan", digest="json", gitlab="json")
 """Views of single values of a plan, for scripts."""
 PLAN_PROBLEMS_VIEWS = _views("plan", github="code_review", sarif="code_review", codequality="code_review")
 """Views of a plan's problems, which show each at its line in a code review."""
-APPLY_VIEWS = _views("apply", text="text", json="json", markdown="markdown", html="html")
+APPLY_VIEWS = _views("apply", text="report_texts", json="json", markdown="markdown", html="html")
 DRIFT_VIEWS = _views(
-    "drift", text="text", json="json", junit="junit", sarif="code_review", markdown="markdown", html="html"
+    "drift", text="report_texts", json="json", junit="junit", sarif="code_review", markdown="markdown", html="html"
 )
-FLEET_VIEWS = _views("fleet", text="text", json="json", markdown="markdown", html="html")
-SNAPSHOT_VIEWS = _views("snapshot", text="text", markdown="markdown", html="html")
+FLEET_VIEWS = _views("fleet", text="report_texts", json="json", markdown="markdown", html="html")
+SNAPSHOT_VIEWS = _views("snapshot", text="report_texts", markdown="markdown", html="html")
 """There is no JSON view: a snapshot file is JSON already."""
 PROBLEMS_VIEWS = _views(
     "problems",
@@ -47,3 +47,5 @@ PROBLEMS_VIEWS = _views(
     sarif="code_review",
     codequality="code_review",
 )
+RUN_VIEWS = _views("run", text="report_texts", json="json")
+RUNS_VIEWS = _views("runs", text="report_texts", json="json")

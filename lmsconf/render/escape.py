@@ -4,8 +4,7 @@
     escape_markdown  Markdown inline or in a table cell: no link, mention, emphasis or HTML
     markdown_code    Markdown code span, from which a name can be copied
     markdown_fence   Markdown code block that its content cannot end
-    escape_html      HTML text or quoted attribute value
-    escape_xml       XML text or quoted attribute value; XML forbids some characters altogether
+    escape_html      HTML or XML text, or a quoted attribute value; XML forbids some characters altogether
     csv_cell         CSV cell that no spreadsheet evaluates as a formula
 
 All of them replace control characters, characters that reorder or hide text, and lone surrogates as
@@ -75,14 +74,9 @@ def markdown_fence(text: str, language: str = "") -> str:
 
 
 def escape_html(text: str) -> str:
-    """Escape text for HTML: element content or a quoted attribute value."""
+    """Escape text for HTML or XML: element content or a quoted attribute value."""
     escaped = _ACTIVE_IN_HTML.sub(lambda match: _HTML[match[0]], escape_invisible(text))
     return _COMMAND.sub(_reference_instead, escaped)
-
-
-def escape_xml(text: str) -> str:
-    """Escape text for XML: element content or a quoted attribute value; characters forbidden in XML become escapes."""
-    return escape_html(text)
 
 
 def csv_cell(text: str) -> str:

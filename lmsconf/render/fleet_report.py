@@ -86,8 +86,8 @@ def fleet_effects(report: FleetReport) -> str:
     if all(entry.basis is Basis.OFF for entry in plans):
         sentences.append(NOT_COMPUTED)
     elif unknown:
-        sentences.append(f"Not known in {workspace_count(len(unknown))}: {name_list(unknown, _FEW)}.")
-    return f"{EFFECTS_HEADING} in {workspace_count(len(plans))}: {' '.join(sentences)}"
+        sentences.append(f"Not known in {count_noun(len(unknown), 'workspace')}: {name_list(unknown, _FEW)}.")
+    return f"{EFFECTS_HEADING} in {count_noun(len(plans), 'workspace')}: {' '.join(sentences)}"
 
 
 def fleet_relaxed(report: FleetReport) -> Iterator[str]:
@@ -97,7 +97,7 @@ def fleet_relaxed(report: FleetReport) -> Iterator[str]:
         for line in entry.relaxed:
             names.setdefault(line, []).append(entry.workspace)
     for line, workspaces in names.items():
-        yield f"{line}, in {workspace_count(len(workspaces))}: {name_list(workspaces, _FEW)}"
+        yield f"{line}, in {count_noun(len(workspaces), 'workspace')}: {name_list(workspaces, _FEW)}"
 
 
 def fleet_assumptions(report: FleetReport) -> str | None:
@@ -109,7 +109,7 @@ def fleet_assumptions(report: FleetReport) -> str | None:
         return None
     calls = sum(entry.assumed_calls for entry in entries)
     ranked = [key for key, _ in keys.most_common()]
-    where = f"in {workspace_count(len(entries))}"
+    where = f"in {count_noun(len(entries), 'workspace')}"
     return f"{assumed_calls_sentence(calls, ranked, where)} --workspace NAME"
 
 
@@ -147,7 +147,7 @@ def failed_workspaces(failure: SharedFailure) -> str:
     """Return which workspaces failed alike, and how: `Workspace oslo (https://…): …`, or `3 workspaces: …`."""
     if len(failure.workspaces) == 1:
         return f"Workspace {failure.entry.workspace} ({failure.entry.url}): {outcome_words(failure.entry)}"
-    return f"{workspace_count(len(failure.workspaces))}: {outcome_words(failure.entry)}"
+    return f"{count_noun(len(failure.workspaces), 'workspace')}: {outcome_words(failure.entry)}"
 
 
 def more_errors(entry: FleetEntry, action: FleetAction) -> str | None:
@@ -158,8 +158,3 @@ def more_errors(entry: FleetEntry, action: FleetAction) -> str | None:
     command = FleetAction.PLAN if action is FleetAction.APPLY else action
     where = f" in {entry.file}" if entry.file else f": lmsconf {command.value} --workspace {entry.workspace}"
     return f"… and {count_noun(left, 'more error')}{where}"
-
-
-def workspace_count(number: int) -> str:
-    """Return `412 workspaces`."""
-    return count_noun(number, "workspace")

@@ -24,7 +24,7 @@ from lmsconf.render.change_summary import (
     risk_heading,
 )
 from lmsconf.render.drift_report import COUNTED, SIGNS
-from lmsconf.render.fleet_report import shared_headline, workspace_count
+from lmsconf.render.fleet_report import shared_headline
 from lmsconf.render.graphs import call_places, draw_graph
 from lmsconf.render.jinja import html_page
 from lmsconf.render.plan_wording import ACTION_SIGNS
@@ -225,7 +225,7 @@ def fleet_html(report: FleetReport) -> str:
     return html_page(
         "fleet.html.j2",
         report=report,
-        heading=f"{_FLEET_TITLES[report.index.action]} {workspace_count(len(entries))}",
+        heading=f"{_FLEET_TITLES[report.index.action]} {count_noun(len(entries), 'workspace')}",
         rows=_first_rows(_shared(report), _ACTIONS),
         failed=group_failures(entries),
         blocked=group_blocked(entries),

@@ -34,12 +34,12 @@ from lmsconf.render import (
     fleet_report,
     plan_wording,
     resource_wording,
+    text,
 )
 from lmsconf.render.escape import (
     escape_html,
     escape_markdown,
     escape_terminal,
-    escape_xml,
     markdown_code,
     markdown_fence,
 )
@@ -114,20 +114,25 @@ def html_environment() -> Environment:
 @cache
 def markdown_environment() -> Environment:
     made = _environment(escape_markdown, trim_blocks=True, lstrip_blocks=True)
-    made.filters |= {"cut": _cut, "words": _words, "code": _code, "fence": _fence, "html": _short_html}
+    made.filters |= {"words": _words, "fence": _fence}
+    made.filters |= {
+        "cut": partial(_shortened, escape_markdown),
+        "code": partial(_shortened, markdown_code),
+        "html": partial(_shortened, escape_html),
+    }
     return made
 
 
 @cache
 def xml_environment() -> Environment:
-    return _environment(escape_xml, trim_blocks=True, lstrip_blocks=True)
+    return _environment(escape_html, trim_blocks=True, lstrip_blocks=True)
 
 
 @cache
 def text_environment() -> Environment:
     """Return an environment in which a value is in one line; a whole line is escaped once it is put together."""
     made = _environment(escape_invisible, trim_blocks=True, lstrip_blocks=True)
-    made.globals["names"] = names
+    made.globals |= {"names": names, "text": text}
     made.filters["json"] = lambda value: _escaped(json.dumps(value))
     return made
 
@@ -169,12 +174,9 @@ def _html_lines(text: str | None) -> Markup:
     return _escaped("".join(f"{line}\n" for line in lines))
 
 
-def _cut(text: str, most: int = NAME_SIZE) -> Markup:
-    return _escaped(truncate(text, escape_markdown, most))
-
-
-def _code(value: object, most: int | None = NAME_SIZE) -> Markup:
-    return _escaped(markdown_code(str(value)) if most is None else truncate(str(value), markdown_code, most))
+def _shortened(escape: Callable[[str], str], value: object, most: int | None = NAME_SIZE) -> Markup:
+    """Escape a value, shortened to so many bytes; None: in full."""
+    return _escaped(escape(str(value)) if most is None else truncate(str(value), escape, most))
 
 
 def _fence(text: str, language: str = "") -> Markup:
@@ -186,10 +188,6 @@ def _words(text: str, is_first: bool) -> Markup:
     inner = text.strip(" ")
     escaped = escape_markdown(inner) if is_first else escape_markdown(f",{inner}")[1:]
     return _escaped(text.replace(inner, escaped, 1) if inner else text)
-
-
-def _short_html(text: str, most: int | None = NAME_SIZE) -> Markup:
-    return _escaped(escape_html(text) if most is None else truncate(text, escape_html, most))
 
 
 def _escaped(text: str) -> Markup:

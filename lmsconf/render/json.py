@@ -1,8 +1,10 @@
-"""JSON: the documents that lmsconf saves, those of drift and fleets, and single values for CI scripts."""
+"""JSON: the documents that lmsconf saves, those of drift, fleets and recorded runs, and single values for scripts."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Sequence
+from datetime import datetime
 from typing import Final
 
 from lmsconf.documents import plan_file
@@ -23,6 +25,8 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.model.drift import DriftFinding, DriftReport, DriftState, IgnoredFinding, ManagedShare
 from lmsconf.model.fleet import FleetReport, SharedChanges
 from lmsconf.model.plan import Plan
+from lmsconf.model.recorded_run import CallState, RecordedCall, RecordedRun
+from lmsconf.model.time_formats import format_utc
 
 __all__ = ["apply_json", "drift_json", "fleet_json", "plan_json", "problems_json"]
 
@@ -128,3 +132,56 @@ def _coverage(coverage: ManagedShare) -> Json:
         "left_alone": coverage.left_alone,
         "incomplete": coverage.incomplete,
     }
+
+
+RUNS_FORMAT: Final = "lmsconf.runs/1"
+
+
+def runs_json(runs: Sequence[RecordedRun]) -> str:
+    """Return the runs, without calls, as JSON."""
+    return _runs_document([_run(run) for run in runs])
+
+
+def run_json(run: RecordedRun) -> str:
+    """Return one run with its calls as JSON."""
+    return _runs_document([{**_run(run), "calls": [_call_json(call) for call in run.calls]}])
+
+
+def _runs_document(runs: Iterable[Json]) -> str:
+    return render_json({"format": RUNS_FORMAT, "tool": TOOL, "runs": list(runs)})
+
+
+def _run(run: RecordedRun) -> dict[str, Json]:
+    opening, ending = run.opening, run.ending
+    return {
+        "run": run.name,
+        "digest": opening.digest if opening else None,
+        "workspace": {"name": opening.workspace, "url": opening.url} if opening else None,
+        "tool": {"name": "lmsconf", "version": opening.tool} if opening else None,
+        "meta": dict(sorted(opening.meta.items())) if opening else {},
+        "started_at": _time(opening.started) if opening else None,
+        "ended_at": _time(ending.at) if ending else None,
+        "exit": ending.exit if ending else None,
+        "verified": ending.verified.value if ending else None,
+        "converged": ending.converged if ending else None,
+        "summary": {state.value: run.summary[state] for state in CallState},
+        "damaged": run.damaged,
+    }
+
+
+def _call_json(call: RecordedCall) -> Json:
+    return {
+        "call": call.call,
+        "address": call.address,
+        "operation": call.operation,
+        "status": call.state.value,
+        "reason": call.reason,
+        "id": call.id,
+        "people": list(call.people),
+        "begun_at": _time(call.begun),
+        "ended_at": _time(call.ended),
+    }
+
+
+def _time(at: datetime | None) -> str | None:
+    return None if at is None else format_utc(at)

@@ -26,7 +26,7 @@ from lmsconf.render.escape import csv_cell, escape_terminal
 from lmsconf.render.jinja import terminal_text
 from lmsconf.render.junit import Case, junit_document
 from lmsconf.render.plan_wording import annotation_lines
-from lmsconf.render.text import table_lines
+from lmsconf.render.report_texts import table_lines
 
 
 def access_text(report: PersonAccess) -> str:

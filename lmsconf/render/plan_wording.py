@@ -91,23 +91,16 @@ def _part(plan: Plan) -> str:
 def count_origins(plan: Plan) -> str:
     """`Compared with main: 2 changes are from this change, 1 is already pending.`"""
     counts = Counter(change.origin for change in plan.changes)
-    verbs = {origin: _FROM[origin] if counts[origin] == 1 else _FROM_SEVERAL[origin] for origin in ChangeOrigin}
-    parts = [f"{counts[origin]:,} {verbs[origin]}" for origin in ChangeOrigin if counts[origin]]
+    parts = [f"{number:,} {words[number != 1]}" for origin, words in _FROM.items() if (number := counts[origin])]
     return f"Compared with {escape_base_name(plan.base)}: {', '.join(parts) or 'nothing changes'}."
 
 
 _FROM = {
-    ChangeOrigin.THIS_CHANGE: "is from this change",
-    ChangeOrigin.PENDING: "is already pending",
-    ChangeOrigin.REPAIR: "repairs an edit by hand",
+    ChangeOrigin.THIS_CHANGE: ("is from this change", "are from this change"),
+    ChangeOrigin.PENDING: ("is already pending", "are already pending"),
+    ChangeOrigin.REPAIR: ("repairs an edit by hand", "repair edits by hand"),
 }
-
-
-_FROM_SEVERAL = {
-    ChangeOrigin.THIS_CHANGE: "are from this change",
-    ChangeOrigin.PENDING: "are already pending",
-    ChangeOrigin.REPAIR: "repair edits by hand",
-}
+"""Origin → how one change, and several, are from it."""
 
 
 def escape_base_name(name: str | None) -> str:

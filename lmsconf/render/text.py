@@ -1,39 +1,32 @@
-"""Plans, reports, drift, fleets, snapshots and problems as text for a terminal, in terraform's style.
+"""Plans and problems as text for a terminal, in terraform's style, and the lines that other texts have too.
 
 A page is blocks of lines; `join_blocks` escapes each line, so that no name steers a terminal.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import Problem
 from lmsconf.kinds.shared.kind_names import resource_title
 from lmsconf.model.address import Address
 from lmsconf.model.blockers import CONSENT_LEAD, blockers, consent_command
-from lmsconf.model.drift import DriftReport
-from lmsconf.model.fleet import FleetReport, group_blocked, group_failures
-from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Action, Change, Plan, Rehearsal, UnmanagedResources
-from lmsconf.model.snapshot import Snapshot
 from lmsconf.render import plan_wording
 from lmsconf.render.change_summary import KeyChange, drop_empty_groups, every_key_change
-from lmsconf.render.drift_report import managed_share
 from lmsconf.render.effects_tables import effects_lines, effects_reminder
 from lmsconf.render.escape import escape_terminal
-from lmsconf.render.resource_wording import count_listed_rows, count_noun, count_unmanaged
-from lmsconf.render.terminal import colorize
+from lmsconf.render.resource_wording import count_noun, count_unmanaged
 
 SHOWN_ADDRESSES = 10
 """Maximum number of listed resources that the plan does not change; changed resources are all listed."""
 _KEY_SIGNS = {Action.CREATE: "+", Action.DELETE: "-"}
 
 
-def join_blocks(blocks: Iterable[Iterable[str]], color: bool = False) -> str:
+def join_blocks(blocks: Iterable[Iterable[str]]) -> str:
     """Join blocks of lines, each escaped, with empty lines between; empty blocks are dropped."""
-    text = "\n\n".join(filter(None, ("\n".join(map(escape_terminal, block)) for block in blocks))) + "\n"
-    return colorize(text) if color else text
+    return "\n\n".join(filter(None, ("\n".join(map(escape_terminal, block)) for block in blocks))) + "\n"
 
 
 def listed(heading: str, lines: Iterable[str], indent: str = "  ") -> list[str]:
@@ -46,17 +39,6 @@ def split_lines(text: str | None, indent: str = "  ") -> list[str]:
     """Return the lines of a text that may have several, such as a hint with a corrected manifest line."""
     # Split at \n only: other line separators can only come from names.
     return [indent + line for line in (text or "").split("\n") if line.strip()]
-
-
-def table_lines(rows: Sequence[Sequence[str]], left: Container[int]) -> Iterator[str]:
-    """Yield rows of cells in columns as wide as their widest cell. left: the columns that are not right-aligned."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = (
-            cell.ljust(width) if column in left else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        yield "  ".join(cells).rstrip()
 
 
 def unchanged_lines(addresses: Sequence[Address]) -> Iterator[str]:
@@ -112,7 +94,7 @@ def problems_block(problems: Iterable[Problem]) -> list[str]:
     return [line for problem in problems for line in problem_lines(problem)]
 
 
-def plan_text(plan: Plan, *, color: bool = False, names_blockers: bool = True) -> str:
+def plan_text(plan: Plan, *, names_blockers: bool = True) -> str:
     """Render a plan: effects on people, settings and problems, changes, unmanaged resources, blockers."""
     return join_blocks(
         [
@@ -132,53 +114,16 @@ def plan_text(plan: Plan, *, color: bool = False, names_blockers: bool = True) -
             *([] if plan.rehearsal is None else _rehearsal(plan, plan.rehearsal)),
             _summary(plan),
             _stops(plan) if names_blockers else [],
-        ],
-        color,
+        ]
     )
 
 
-def apply_text(report: ApplyReport, *, names_workspace: bool = True) -> str:
-    """Render an apply report: problems, failed calls, calls not done, remaining differences, outcome.
-
-    names_workspace: whether the first line is that of the workspace.
-    """
-    return _page("apply.txt.j2", report=report, names_workspace=names_workspace)
-
-
-def drift_text(drift: DriftReport) -> str:
-    """Render a drift report: findings, ignored differences, unmanaged resources, coverage."""
-    return _page("drift.txt.j2", drift=drift, coverage=map(managed_share, drift.coverage))
-
-
-def fleet_text(report: FleetReport) -> str:
-    """Render the results of a fleet: failures, people, what is alike, then each workspace."""
-    entries = report.index.entries
-    return _page("fleet.txt.j2", report=report, failures=group_failures(entries), blocked=group_blocked(entries))
-
-
-_LINES = (change_lines, item_lines, problem_lines, problems_block, split_lines, unmanaged_lines)
-
-
-def _page(template: str, **values: object) -> str:
-    """Return the text of a template, which knows the functions that make lines of values."""
-    from lmsconf.render.jinja import terminal_text  # a plan is printed without it: it takes long to import
-
-    return terminal_text(template, **{lines.__name__: lines for lines in _LINES}, **values)
-
-
-def snapshot_text(snapshot: Snapshot, *, color: bool = False) -> str:
-    """Render a snapshot: counts per kind, and which listings are incomplete."""
-    workspace = plan_wording.workspace_line(snapshot.workspace, snapshot.url, snapshot.people)
-    counts = [f"  {count_listed_rows(kind, listing)}" for kind, listing in snapshot.listings.items()]
-    return join_blocks([[workspace, f"Taken {snapshot.taken_at}."], counts], color)
-
-
-def problems_text(problems: Sequence[Problem], *, color: bool = False) -> str:
+def problems_text(problems: Sequence[Problem]) -> str:
     """Render problems with their hints and, for several, their counts. Empty without problems."""
     if not problems:
         return ""
     counts = [f"{plan_wording.count_severities(problems)}."] if len(problems) > 1 else []
-    return join_blocks([problems_block(problems), counts], color)
+    return join_blocks([problems_block(problems), counts])
 
 
 def _left_out(addresses: Sequence[Address]) -> Iterator[str]:

@@ -7,7 +7,8 @@ service                   request → validation → handler → response, witho
 faults                    scripted faults, from a file or from values
 serve                     a loopback port, with an HTML page
 seed                      initial content, from a file or from values
-seed_loader, seed_rows    fill a workspace from the entries of a seed; YAML as text, typed reads, rows
+seed_rows                 entries of any seed: YAML as text, typed reads, the rows that they become
+seed_loader               fill a workspace from the entries of a seed
 snapshot_seed             fill a workspace from a snapshot file
 synthetic_seed            synthetic workspaces of any size
 """

@@ -30,8 +30,8 @@ from typing import Final, cast
 from lmsconf.api.spec import ApiSpec
 from lmsconf.errors import ProblemsFound
 from lmsconf.sandbox.request_context import RequestContext
-from lmsconf.sandbox.seed_loader import SeedLoader, load_certificates, load_participations
-from lmsconf.sandbox.seed_rows import file_problem, read_json_or_yaml
+from lmsconf.sandbox.seed_loader import SeedLoader
+from lmsconf.sandbox.seed_rows import file_problem, read_yaml
 from lmsconf.sandbox.snapshot_seed import fill_from_snapshot, is_snapshot
 from lmsconf.sandbox.store import Repository
 
@@ -64,7 +64,7 @@ SECTIONS: Final[Mapping[str, frozenset[str]]] = {
 
 def load_seed(path: Path) -> Mapping[str, object]:
     """Parse a seed or snapshot file. Raises ProblemsFound if it is neither, LmsconfError if it cannot be read."""
-    values = read_json_or_yaml(path, "seed")
+    values = read_yaml(path, "seed")
     if not isinstance(values, dict):
         raise ProblemsFound([file_problem("seed", str(path), f"it has no sections such as {', '.join(SECTIONS)}")])
     if not is_snapshot(values) and str(values.get("format")).startswith("lmsconf."):
@@ -97,25 +97,13 @@ def fill_workspace(
 
 
 def _fill_from_seed(context: RequestContext, values: Mapping[str, object]) -> list[str]:
-    """Create what the sections list; return the problems. A section follows those that it references."""
+    """Create what the sections list; return the problems."""
     problems = list(_find_structural_errors(values))
     if problems:
         return problems
     loader = SeedLoader(context)
-    loader.load_custom_fields(_section(values, "custom_fields"))
-    loader.load_people(_section(values, "people"))
-    loader.load_groups(_section(values, "groups"))
-    loader.load_smart_groups(_section(values, "smart_groups"))
-    loader.load_contents(_section(values, "content"))
-    loader.load_content_targets(_section(values, "content_targets"))
-    load_participations(loader, context.repository, _section(values, "participations"))
-    load_certificates(loader, context.repository, _section(values, "certificates"))
+    loader.load_sections({name: cast("list[Mapping[str, object]]", values.get(name) or []) for name in SECTIONS})
     return loader.problems
-
-
-def _section(values: Mapping[str, object], name: str) -> list[Mapping[str, object]]:
-    """The entries of a valid section; empty if it is missing or empty."""
-    return cast("list[Mapping[str, object]]", values.get(name) or [])
 
 
 def _find_structural_errors(values: Mapping[str, object]) -> Iterator[str]:

@@ -6,36 +6,50 @@ Entries that are few are created by the API handlers, so that seed and API follo
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Final
+from functools import partial
+from typing import Final, TypeAlias, cast
 
 from lmsconf.sandbox.handlers import custom_fields
 from lmsconf.sandbox.handlers.analytics import APPROVED, STATES
-from lmsconf.sandbox.handlers.content import EVERYONE, USER, assign_content
+from lmsconf.sandbox.handlers.content import EVERYONE, OCCASIONS, USER, assign_content
 from lmsconf.sandbox.handlers.groups import write_conditions
-from lmsconf.sandbox.handlers.users import store_details
-from lmsconf.sandbox.request_context import GROUP, SMART_GROUP, Json, Refusal, Request, RequestContext
+from lmsconf.sandbox.handlers.users import ADDRESS_KEYS, FIRST_LANGUAGE, KEYS, store_details, validate_language
+from lmsconf.sandbox.request_context import (
+    APPLICATIONS,
+    GROUP,
+    SMART_GROUP,
+    Json,
+    Request,
+    RequestContext,
+    default_applications,
+    encode_applications,
+)
 from lmsconf.sandbox.seed_rows import (
-    INSERT_CONTENT,
-    INSERT_PERSON,
+    ANSWERS,
+    CONTENTS,
+    GROUPS,
+    MANAGERS,
+    MEMBERS,
+    PEOPLE,
     Entry,
+    EntryLoader,
     InvalidSeedValue,
-    content_row,
-    person_row,
+    Rows,
+    Table,
     read_flag,
     read_instant,
     read_list,
     read_mapping,
     read_mappings,
-    read_order_details,
     read_text,
     read_texts,
     read_whole_number,
     refuse_unknown,
     reserve_id,
 )
-from lmsconf.sandbox.store import Repository, Value
+from lmsconf.sandbox.store import Value
 
 _PREFIXES: Final = {
     "people": "u",
@@ -46,136 +60,202 @@ _PREFIXES: Final = {
     "certificates": "cert",
 }
 _FLAGS: Final = {"hidden": "isHidden", "locked": "isLocked", "optional": "isOptional"}
+_PARTICIPATIONS: Final = Table(
+    "participations (id, person, content, state, percentage, revision, enrolled_at, updated_at)"
+)
+_CERTIFICATES: Final = Table(
+    "certificates (id, person, content, issued, expires_at, recertification, notify, attachments)"
+)
+_EVENTS: Final = Table("events (id, participation, status, revision, at, mandatory, manually)")
+_EVENT_KEYS: Final = ("at", "mandatory", "manually", "revision", "status")
+_ATTACHMENT_KEYS: Final = ("created", "name", "url")
+_LINKS: Final = {"link": "link", "backgroundImageUrl": "image"}
+_SWITCHES: Final = ("companyPayment", "disablePayment")
+_FIRST_APPLICATIONS: Final = {
+    (admin, manager): encode_applications(default_applications(admin=admin, manager=manager))
+    for admin in (True, False)
+    for manager in (True, False)
+}
+_Numbered: TypeAlias = "tuple[str, Entry]"
+"""An id, and the entry that has it."""
 
 
-class SeedLoader:
-    """A workspace being filled, section by section. Errors are collected in `problems`; loading continues."""
+class SeedLoader(EntryLoader):
+    """A workspace being filled from a seed, whose entries name each other."""
 
     def __init__(self, context: RequestContext) -> None:
-        self.problems: list[str] = []
-        self._context = context
-        self._repository = context.repository
+        super().__init__(context)
         self._people: dict[str, str] = {}
-        self._groups: dict[tuple[str, str], list[str]] = {}
-        self._contents: dict[str, list[str]] = {}
+        self._groups: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+        self._contents: defaultdict[str, list[str]] = defaultdict(list)
         self._fields: dict[str, tuple[str, dict[str, str]]] = {}
+        self._pairs: set[tuple[str, str, str]] = set()
+        self._events: list[tuple[Value, ...]] = []
 
-    def load_custom_fields(self, entries: Sequence[Entry]) -> None:
-        """Create the fields, and record the ids of their choices by name."""
-        for place, entry in enumerate(entries):
-            with self.collect_problems("custom_fields", place):
-                body: dict[str, Json] = {"name": read_text(entry, "name"), "type": read_text(entry, "type")}
-                if body["type"] not in ("CHOICE", "MULTI_SELECT", "TEXT"):
-                    raise InvalidSeedValue(f"type {body['type']!r} is none of CHOICE, MULTI_SELECT, TEXT")
-                if "choices" in entry:
-                    body["choices"] = [{"name": name} for name in read_texts(entry, "choices")]
-                body["description"] = read_text(entry, "description", "")
-                body |= {wire_name: read_flag(entry, key) for key, wire_name in _FLAGS.items() if key in entry}
-                made = custom_fields.create(self._context, Request({}, {}, body))
-                self._fields[str(body["name"])] = (str(made["id"]), _choice_ids(made))
+    def load_sections(self, sections: Mapping[str, Sequence[Entry]]) -> None:
+        """Create what the sections list. A section follows those that it references."""
+        self.load("custom_fields", sections["custom_fields"], self._custom_field)
+        self.load("people", self._numbered(sections, "people"), self._person)
+        self.load("groups", self._numbered(sections, "groups"), partial(self._group, GROUP))
+        self.load("smart_groups", self._numbered(sections, "smart_groups"), partial(self._group, SMART_GROUP))
+        contents = self._numbered(sections, "content")
+        for id, entry in contents:  # a content may declare its programs, listed before or after itself
+            self._contents[str(entry.get("name"))].append(id)
+        self.load("content", contents, self._content)
+        self.load("content_targets", sections["content_targets"], self._target)
+        self.load("participations", self._numbered(sections, "participations"), self._participation)
+        ids = self.repository.new_ids("e", len(self._events))
+        self.load("events", zip(ids, self._events, strict=True), lambda pair: [(_EVENTS, (pair[0], *pair[1]))])
+        self.load("certificates", self._numbered(sections, "certificates"), self._certificate)
 
-    def load_people(self, entries: Sequence[Entry]) -> None:
-        """Create the people with their answers."""
-        now = self._repository.now()
-        rows: list[Sequence[Value]] = []
-        answers: list[Sequence[Value]] = []
-        for place, (id, entry) in enumerate(self.pair_with_ids("people", entries)):
-            with self.collect_problems("people", place):
-                email = read_text(entry, "email")
-                if self._people.setdefault(email.casefold(), id) != id:
-                    raise InvalidSeedValue(f"{email} is a duplicate")
-                rows.append(person_row(id, email, entry, now))
-                answers.extend(self._answers(id, entry))
-                if "order_details" in entry:
-                    store_details(self._repository, id, read_order_details(entry))
-        self._repository.execute_many(INSERT_PERSON, rows)
-        self._repository.execute_many("INSERT INTO answers VALUES (?, ?, ?, ?)", answers)
-
-    def load_groups(self, entries: Sequence[Entry]) -> None:
-        """Create the manual groups with members and managers."""
-        made = self._make_groups("groups", GROUP, entries)
-        for list_name in ("members", "managers"):
-            self._enrol("groups", list_name, made)
-
-    def load_smart_groups(self, entries: Sequence[Entry]) -> None:
-        """Create the smart groups with conditions and managers."""
-        made = self._make_groups("smart_groups", SMART_GROUP, entries)
-        for place, (id, entry) in enumerate(made):
-            with self.collect_problems("smart_groups", place):
-                conditions = [self._condition(one) for one in read_mappings(entry, "conditions")]
-                write_conditions(self._context, id, conditions)
-        self._enrol("smart_groups", "managers", made)
-
-    def load_contents(self, entries: Sequence[Entry]) -> None:
-        """Create the catalog. A content may declare its programs, listed before or after itself."""
-        now, made = self._repository.now(), self.pair_with_ids("content", entries)
-        for id, entry in made:
-            self._contents.setdefault(str(entry.get("name")), []).append(id)
-        rows: list[Sequence[Value]] = []
-        for place, (id, entry) in enumerate(made):
-            with self.collect_problems("content", place):
-                programs = [self.find_content_id(name) for name in read_texts(entry, "programs")]
-                rows.append(content_row(id, entry, programs, now))
-        self._repository.execute_many(INSERT_CONTENT, rows)
-
-    def load_content_targets(self, entries: Sequence[Entry]) -> None:
-        """Assign content."""
-        for place, entry in enumerate(entries):
-            with self.collect_problems("content_targets", place):
-                content = self.find_content_id(read_text(entry, "content"))
-                value = (
-                    read_flag(entry, "mandatory"),
-                    read_instant(entry, "visible_from"),
-                    read_instant(entry, "visible_until"),
-                )
-                for audience in read_list(entry, "assign_to"):
-                    assign_content(self._repository, content, self._audience(audience), value, replace=False)
-
-    @contextmanager
-    def collect_problems(self, section: str, place: int) -> Iterator[None]:
-        """Convert an error inside the context to a problem of that entry."""
-        try:
-            yield
-        except (InvalidSeedValue, Refusal) as wrong:
-            self.problems.append(f"{section}[{place}]: {wrong}")
-
-    def pair_with_ids(self, section: str, entries: Sequence[Entry]) -> list[tuple[str, Entry]]:
+    def _numbered(self, sections: Mapping[str, Sequence[Entry]], section: str) -> list[_Numbered]:
         """Pair each entry with its id, declared or new."""
         prefix = _PREFIXES[section]
-        taken = set(self._repository.existing_ids(prefix))
+        taken = set(self.repository.existing_ids(prefix))
         given: list[str | None] = []
-        for place, entry in enumerate(entries):
+        for place, entry in enumerate(sections[section]):
             given.append(None)
             with self.collect_problems(section, place):
                 if "id" in entry:
                     given[-1] = reserve_id(read_text(entry, "id"), taken)
-        made = iter(self._repository.new_ids(prefix, given.count(None), frozenset(taken)))
-        return [(id or next(made), entry) for id, entry in zip(given, entries, strict=True)]
+        made = iter(self.repository.new_ids(prefix, given.count(None), frozenset(taken)))
+        return [(id or next(made), entry) for id, entry in zip(given, sections[section], strict=True)]
 
-    def _make_groups(self, section: str, kind: str, entries: Sequence[Entry]) -> list[tuple[str, Entry]]:
-        made = self.pair_with_ids(section, entries)
-        rows: list[Sequence[Value]] = []
-        for place, (id, entry) in enumerate(made):
-            with self.collect_problems(section, place):
-                name = read_text(entry, "name")
-                self._groups.setdefault((kind, name), []).append(id)
-                rows.append((id, kind, name))
-        self._repository.execute_many("INSERT INTO groups (id, kind, name) VALUES (?, ?, ?)", rows)
-        return made
+    def _custom_field(self, entry: Entry) -> Rows:
+        """Create a field, and record the ids of its choices by name."""
+        body: dict[str, Json] = {"name": read_text(entry, "name"), "type": read_text(entry, "type")}
+        if body["type"] not in ("CHOICE", "MULTI_SELECT", "TEXT"):
+            raise InvalidSeedValue(f"type {body['type']!r} is none of CHOICE, MULTI_SELECT, TEXT")
+        if "choices" in entry:
+            body["choices"] = [{"name": name} for name in read_texts(entry, "choices")]
+        body["description"] = read_text(entry, "description", "")
+        body |= {wire_name: read_flag(entry, key) for key, wire_name in _FLAGS.items() if key in entry}
+        made = custom_fields.create(self.context, Request({}, {}, body))
+        choices = cast("list[Mapping[str, str]]", made.get("choices", []))
+        self._fields[str(body["name"])] = (str(made["id"]), {one["name"]: one["choiceId"] for one in choices})
+        return ()
 
-    def _enrol(self, section: str, list_name: str, groups: list[tuple[str, Entry]]) -> None:
-        """Add people to one list of many groups."""
-        rows: list[Sequence[Value]] = []
-        for place, (id, entry) in enumerate(groups):
-            with self.collect_problems(section, place):
-                rows.extend([(id, self.find_person_id(email)) for email in read_texts(entry, list_name)])
-        self._repository.execute_many(f"INSERT OR IGNORE INTO {list_name} VALUES (?, ?)", rows)  # noqa: S608  the names are ours
+    def _person(self, numbered: _Numbered) -> Rows:
+        """A person with their answers."""
+        id, entry = numbered
+        email, date = read_text(entry, "email"), read_instant(entry, "custom_archive_date", None)
+        if self._people.setdefault(email.casefold(), id) != id:
+            raise InvalidSeedValue(f"{email} is a duplicate")
+        admin, manager, archived = read_flag(entry, "admin"), read_flag(entry, "manager"), read_flag(entry, "archived")
+        if date is not None and (admin or manager):
+            raise InvalidSeedValue("an admin or manager cannot have a custom archive date")
+        row: tuple[Value, ...] = (
+            *(id, email, read_text(entry, "first_name", ""), read_text(entry, "last_name", ""), admin, manager),
+            *(self.now if archived else None, self.now, date),
+            validate_language(read_text(entry, "language", FIRST_LANGUAGE)),
+            json.dumps(_metadata(entry)),
+            _applications(entry) if "applications" in entry else _FIRST_APPLICATIONS[admin, manager],
+        )
+        yield PEOPLE, row
+        for name, answer in read_mapping(entry, "answers").items():
+            field, choices = self._field(name)
+            if not choices and isinstance(answer, str):
+                yield ANSWERS, (id, field, "", answer)
+            else:
+                for choice in dict.fromkeys([answer] if isinstance(answer, str) else read_texts({name: answer}, name)):
+                    yield ANSWERS, (id, field, self._choice(name, choice), None)
+        if "order_details" in entry:
+            store_details(self.repository, id, _order_details(entry))
 
-    def find_content_id(self, name: str) -> str:
+    def _group(self, kind: str, numbered: _Numbered) -> Rows:
+        """A group of either kind, with its conditions, members and managers."""
+        id, entry = numbered
+        name = read_text(entry, "name")
+        self._groups[kind, name].append(id)
+        yield GROUPS, (id, kind, name)
+        if kind == SMART_GROUP:
+            write_conditions(self.context, id, [self._condition(one) for one in read_mappings(entry, "conditions")])
+        for table, key in ((MEMBERS, "members"), (MANAGERS, "managers")):
+            for person in dict.fromkeys(map(self._person_id, read_texts(entry, key))):
+                yield table, (id, person)
+
+    def _condition(self, entry: Entry) -> dict[str, Json]:
+        """A condition as the API takes it."""
+        field = read_text(entry, "field")
+        condition: dict[str, Json] = {"customFieldId": self._field(field)[0]}
+        if "choices" in entry:
+            condition["choiceIds"] = [self._choice(field, name) for name in read_texts(entry, "choices")]
+        if "system_condition" in entry:
+            condition["systemCondition"] = read_text(entry, "system_condition")
+        return condition
+
+    def _content(self, numbered: _Numbered) -> Rows:
+        id, entry = numbered
+        details: dict[str, Json] = {
+            "partOfPrograms": [self._content_id(name) for name in read_texts(entry, "programs")],
+            "categories": read_texts(entry, "categories"),
+            "metadata": _metadata(entry),
+        }
+        details |= {key: read_text(entry, name) for key, name in _LINKS.items() if name in entry}
+        if "occasions" in entry:
+            occasions = enumerate(read_mappings(entry, "occasions"), 1)
+            details[OCCASIONS] = [_occasion(f"{id}-{number}", one) for number, one in occasions]
+        row: tuple[Value, ...] = (
+            *(id, read_text(entry, "type", "COURSE"), read_text(entry, "name"), read_text(entry, "description", "")),
+            *(read_whole_number(entry, "price"), read_instant(entry, "updated", self.now), json.dumps(details)),
+        )
+        yield CONTENTS, row
+
+    def _target(self, entry: Entry) -> Rows:
+        """Assign content."""
+        content = self._content_id(read_text(entry, "content"))
+        window = (read_instant(entry, "visible_from", None), read_instant(entry, "visible_until", None))
+        value = (read_flag(entry, "mandatory"), *window)
+        for audience in read_list(entry, "assign_to"):
+            assign_content(self.repository, content, self._audience(audience), value, replace=False)
+        return ()
+
+    def _audience(self, target: object) -> tuple[str, str]:
+        """Kind and id of an assignment's target."""
+        if target in ("everyone", {"everyone": "true"}, {"everyone": True}):
+            return EVERYONE, self.context.behaviour("content-targets.everyone")
+        if isinstance(target, dict) and len(target) == 1:
+            [(key, name)] = target.items()
+            if key == "user":
+                return USER, self._person_id(str(name))
+            if kind := {"group": GROUP, "smart_group": SMART_GROUP}.get(key):
+                return kind, _only(self._groups[kind, str(name)], key, str(name))
+        raise InvalidSeedValue(f"{target!r} is none of everyone, {{group: …}}, {{smart_group: …}}, {{user: …}}")
+
+    def _participation(self, numbered: _Numbered) -> Rows:
+        """A participation with its declared events, or one event for its state."""
+        id, entry = numbered
+        pair = self._pair("participations", entry)
+        updated, state = read_instant(entry, "updated", self.now), _state(entry, "state")
+        enrolled = read_instant(entry, "enrolled", updated)
+        percentage = read_whole_number(entry, "percentage", 100 * (state == APPROVED))
+        revision = read_whole_number(entry, "revision") or 1
+        yield _PARTICIPATIONS, (id, *pair, state, percentage, revision, enrolled, updated)
+        self._events.extend(_events(id, entry, state, updated))
+
+    def _certificate(self, numbered: _Numbered) -> Rows:
+        id, entry = numbered
+        pair = self._pair("certificates", entry)
+        issued, expires = read_instant(entry, "issued", self.now), read_instant(entry, "expires", None)
+        if expires is not None and expires <= issued:
+            raise InvalidSeedValue("expires is not after issued")
+        following = self._content_id(read_text(entry, "recertification")) if "recertification" in entry else None
+        attachments = json.dumps([_attachment(one, issued) for one in read_mappings(entry, "attachments")])
+        yield _CERTIFICATES, (id, *pair, issued, expires, following, read_flag(entry, "notify"), attachments)
+
+    def _pair(self, section: str, entry: Entry) -> tuple[str, str]:
+        """The ids of person and content, a pair that a section may declare only once."""
+        person, content = self._person_id(read_text(entry, "user")), self._content_id(read_text(entry, "content"))
+        if (section, person, content) in self._pairs:
+            raise InvalidSeedValue(f"{entry['user']} with {entry['content']} is a duplicate")
+        self._pairs.add((section, person, content))
+        return person, content
+
+    def _content_id(self, name: str) -> str:
         """The id of the one content of that name."""
-        return _only(self._contents.get(name, []), "content", name)
+        return _only(self._contents[name], "content", name)
 
-    def find_person_id(self, email: str) -> str:
+    def _person_id(self, email: str) -> str:
         """The id of the person with that e-mail."""
         try:
             return self._people[email.casefold()]
@@ -194,45 +274,6 @@ class SeedLoader:
             raise InvalidSeedValue(f"custom field {field!r} has no choice {name!r}")
         return choices[name]
 
-    def _answers(self, person: str, entry: Entry) -> list[Sequence[Value]]:
-        """Rows for a person's answers: a text for a TEXT field, one choice or several for any other."""
-        rows: list[Sequence[Value]] = []
-        for name, answer in read_mapping(entry, "answers").items():
-            id, choices = self._field(name)
-            if not choices and isinstance(answer, str):
-                rows.append((person, id, "", answer))
-            else:
-                for choice in dict.fromkeys([answer] if isinstance(answer, str) else read_texts({name: answer}, name)):
-                    rows.append((person, id, self._choice(name, choice), None))
-        return rows
-
-    def _condition(self, entry: Entry) -> dict[str, Json]:
-        """A condition as the API takes it."""
-        field = read_text(entry, "field")
-        condition: dict[str, Json] = {"customFieldId": self._field(field)[0]}
-        if "choices" in entry:
-            condition["choiceIds"] = [self._choice(field, name) for name in read_texts(entry, "choices")]
-        if "system_condition" in entry:
-            condition["systemCondition"] = read_text(entry, "system_condition")
-        return condition
-
-    def _audience(self, target: object) -> tuple[str, str]:
-        """Kind and id of an assignment's target."""
-        if target in ("everyone", {"everyone": "true"}, {"everyone": True}):
-            return EVERYONE, self._context.behaviour("content-targets.everyone")
-        if isinstance(target, dict) and len(target) == 1:
-            [(key, name)] = target.items()
-            if key == "user":
-                return USER, self.find_person_id(str(name))
-            if kind := {"group": GROUP, "smart_group": SMART_GROUP}.get(key):
-                return kind, _only(self._groups.get((kind, str(name)), []), key, str(name))
-        raise InvalidSeedValue(f"{target!r} is none of everyone, {{group: …}}, {{smart_group: …}}, {{user: …}}")
-
-
-def _choice_ids(field: Mapping[str, Json]) -> dict[str, str]:
-    choices = field.get("choices", [])
-    return {one["name"]: one["choiceId"] for one in choices}  # type: ignore[union-attr,index,call-overload,misc]  # as checked
-
 
 def _only(ids: list[str], kind: str, name: str) -> str:
     if len(ids) != 1:
@@ -242,81 +283,17 @@ def _only(ids: list[str], kind: str, name: str) -> str:
     return ids[0]
 
 
-_EVENT_KEYS: Final = ("at", "mandatory", "manually", "revision", "status")
-_ATTACHMENT_KEYS: Final = ("created", "name", "url")
-_Rows = list[Sequence[Value]]
-
-
-def load_participations(loader: SeedLoader, repository: Repository, entries: Sequence[Entry]) -> None:
-    """Store participations. Each has its declared events, or one event for its state."""
-    rows: _Rows = []
-    events: _Rows = []
-    taken: set[tuple[str, str]] = set()
-    for place, (id, entry) in enumerate(loader.pair_with_ids("participations", entries)):
-        with loader.collect_problems("participations", place):
-            pair = _pair(loader, entry, taken)
-            updated = _or_now(repository, entry, "updated")
-            enrolled = updated if "enrolled" not in entry else _or_now(repository, entry, "enrolled")
-            state = _state(entry, "state")
-            percentage = read_whole_number(entry, "percentage") if "percentage" in entry else 100 * (state == APPROVED)
-            rows.append((id, *pair, state, percentage, read_whole_number(entry, "revision") or 1, enrolled, updated))
-            events.extend(_events(id, entry, state, updated))
-    repository.execute_many(
-        "INSERT INTO participations (id, person, content, state, percentage, revision, enrolled_at, updated_at) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        rows,
-    )
-    ids = repository.new_ids("e", len(events))
-    repository.execute_many(
-        "INSERT INTO events (id, participation, status, revision, at, mandatory, manually) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?)",
-        [(id, *event) for id, event in zip(ids, events, strict=True)],
-    )
-
-
-def load_certificates(loader: SeedLoader, repository: Repository, entries: Sequence[Entry]) -> None:
-    """Store certificates."""
-    rows: _Rows = []
-    taken: set[tuple[str, str]] = set()
-    for place, (id, entry) in enumerate(loader.pair_with_ids("certificates", entries)):
-        with loader.collect_problems("certificates", place):
-            pair = _pair(loader, entry, taken)
-            issued, expires = _or_now(repository, entry, "issued"), read_instant(entry, "expires")
-            if expires is not None and expires <= issued:
-                raise InvalidSeedValue("expires is not after issued")
-            following = (
-                loader.find_content_id(read_text(entry, "recertification")) if "recertification" in entry else None
-            )
-            attachments = [_attachment(one, issued) for one in read_mappings(entry, "attachments")]
-            rows.append((id, *pair, issued, expires, following, read_flag(entry, "notify"), json.dumps(attachments)))
-    repository.execute_many(
-        "INSERT INTO certificates (id, person, content, issued, expires_at, recertification, notify, attachments) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        rows,
-    )
-
-
-def _pair(loader: SeedLoader, entry: Entry, taken: set[tuple[str, str]]) -> tuple[str, str]:
-    """The ids of person and content, a pair that may be declared only once."""
-    pair = loader.find_person_id(read_text(entry, "user")), loader.find_content_id(read_text(entry, "content"))
-    if pair in taken:
-        raise InvalidSeedValue(f"{entry['user']} with {entry['content']} is a duplicate")
-    taken.add(pair)
-    return pair
-
-
-def _events(participation: str, entry: Entry, state: str, updated: int) -> Iterator[Sequence[Value]]:
+def _events(participation: str, entry: Entry, state: str, updated: int) -> Iterator[tuple[Value, ...]]:
     """One row for each event of a participation."""
     events: list[Entry] = read_mappings(entry, "events") if "events" in entry else [{"status": state}]
     for event in events:
         refuse_unknown("events", event, _EVENT_KEYS)
-        at = read_instant(event, "at")
         yield (
             *(
                 participation,
                 _state(event, "status"),
                 read_whole_number(event, "revision") or 1,
-                updated if at is None else at,
+                read_instant(event, "at", updated),
             ),
             *(read_flag(event, "mandatory"), read_flag(event, "manually")),
         )
@@ -324,12 +301,8 @@ def _events(participation: str, entry: Entry, state: str, updated: int) -> Itera
 
 def _attachment(entry: Entry, issued: int) -> Mapping[str, Json]:
     refuse_unknown("attachments", entry, _ATTACHMENT_KEYS)
-    created = read_instant(entry, "created")
-    return {
-        "url": read_text(entry, "url"),
-        "name": read_text(entry, "name", ""),
-        "createdAt": issued if created is None else created,
-    }
+    created = read_instant(entry, "created", issued)
+    return {"url": read_text(entry, "url"), "name": read_text(entry, "name", ""), "createdAt": created}
 
 
 def _state(entry: Entry, key: str) -> str:
@@ -339,6 +312,46 @@ def _state(entry: Entry, key: str) -> str:
     return state
 
 
-def _or_now(repository: Repository, entry: Entry, key: str) -> int:
-    time = read_instant(entry, key)
-    return repository.now() if time is None else time
+def _order_details(entry: Entry) -> dict[str, Json]:
+    """The order details of a person, with the API's names. Raises InvalidSeedValue."""
+    details = read_mapping(entry, "order_details")
+    known = {_snake(key): key for key in (*KEYS, "disablePayment")}
+    refuse_unknown("order_details", details, known)
+    return {known[key]: _detail(details, key, known[key]) for key in details}
+
+
+def _detail(details: Entry, key: str, name: str) -> Json:
+    """One of the order details: a boolean, an address, or a text."""
+    if name in _SWITCHES:
+        return read_flag(details, key)
+    if name != "address":
+        return read_text(details, key)
+    address = read_mapping(details, key)
+    refuse_unknown("address", address, ADDRESS_KEYS)
+    return {part: read_text(address, part) for part in address}
+
+
+def _occasion(id: str, entry: Entry) -> Mapping[str, Json]:
+    """One date of a meetup, with the number of attendees."""
+    refuse_unknown("occasions", entry, ("starts", "attending"))
+    starts = read_instant(entry, "starts", None)
+    if starts is None:
+        raise InvalidSeedValue("occasions: starts is missing")
+    return {"occasionId": id, "startTime": starts, "attendanceCount": read_whole_number(entry, "attending")}
+
+
+def _metadata(entry: Entry) -> dict[str, str]:
+    metadata = read_mapping(entry, "metadata")
+    return {key: read_text(metadata, key) for key in metadata}
+
+
+def _applications(entry: Entry) -> str:
+    named = read_texts(entry, "applications")
+    if unknown := sorted(set(named) - set(APPLICATIONS)):
+        raise InvalidSeedValue(f"application {unknown[0]!r} is none of {', '.join(APPLICATIONS)}")
+    return encode_applications(named)
+
+
+def _snake(name: str) -> str:
+    """The seed's name of an API field: `companyName` → `company_name`."""
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)

@@ -7,10 +7,11 @@ what the catalog says of a content beside its name and type.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 from unicodedata import normalize
 
 from lmsconf.sandbox.handlers.content import EVERYONE, USER
@@ -24,10 +25,18 @@ from lmsconf.sandbox.request_context import (
     parse_time,
 )
 from lmsconf.sandbox.seed_rows import (
-    CONTENT_COLUMNS,
-    PERSON_COLUMNS,
+    ANSWERS,
+    CONTENTS,
+    GROUPS,
+    MANAGERS,
+    MEMBERS,
+    PEOPLE,
     Entry,
+    EntryLoader,
     InvalidSeedValue,
+    Row,
+    Rows,
+    Table,
     read_flag,
     read_list,
     read_mapping,
@@ -36,7 +45,6 @@ from lmsconf.sandbox.seed_rows import (
     read_texts,
     reserve_id,
 )
-from lmsconf.sandbox.store import Value
 
 FORMAT: Final = "lmsconf.snapshot/1"
 REDACTED: Final = "a redacted snapshot names too few people to make a workspace of"
@@ -46,11 +54,12 @@ _READ: Final = ("user", "custom_field", GROUP_LISTING, SMART_GROUP_LISTING, "con
 """The listings that a workspace is made of."""
 _GROUP_KINDS: Final = {GROUP_LISTING: GROUP, SMART_GROUP_LISTING: SMART_GROUP}
 _AUDIENCES: Final = {"user": USER, **_GROUP_KINDS}
-_TARGET_COLUMNS: Final = "targets (content, kind, audience, mandatory, start, finish, created_at, updated_at, type)"
-_CONDITION_COLUMNS: Final = "conditions (grp, position, field, system_condition)"
-_PICKED_COLUMNS: Final = "condition_choices (grp, position, choice, place, field)"
+_FIELDS: Final = Table("fields (id, name, type, description, hidden, locked, optional)")
+_CHOICES: Final = Table("choices (id, field, position, name)")
+_CONDITIONS: Final = Table("conditions (grp, position, field, system_condition)", 2)
+_PICKED: Final = Table("condition_choices (grp, position, choice, place, field)", 3)
+_TARGETS: Final = Table("targets (content, kind, audience, mandatory, start, finish, created_at, updated_at, type)", 3)
 _DETAILS: Final = json.dumps({"partOfPrograms": [], "categories": [], "metadata": {}})
-_Row: TypeAlias = "tuple[Value, ...]"
 
 
 def is_snapshot(values: Mapping[str, object]) -> bool:
@@ -79,156 +88,107 @@ def fill_from_snapshot(
     if missing:
         return missing
     loader = _SnapshotLoader(context, values, keeps_unlisted=keeps_unlisted)
-    loader.load()
+    loader.load_listings()
     return loader.problems
 
 
-class _SnapshotLoader:
-    """One snapshot being loaded. Rows refer to each other by id. problems: of single rows; loading continues."""
+class _SnapshotLoader(EntryLoader):
+    """One snapshot being loaded. Rows refer to each other by id."""
 
     def __init__(self, context: RequestContext, values: Mapping[str, object], *, keeps_unlisted: bool) -> None:
-        self.problems: list[str] = []
-        self._keeps_unlisted = keeps_unlisted
-        self._values, self._repository = values, context.repository
-        self._now = self._repository.now()
-        self._time_format = context.behaviour("content-targets.time-format")
-        self._everyone = context.behaviour("content-targets.everyone")
-        self._ids: dict[str, set[str]] = {}
+        super().__init__(context)
+        self._values, self._keeps_unlisted = values, keeps_unlisted
+        self._ids: defaultdict[str, set[str]] = defaultdict(set)
         self._names: dict[tuple[str, str], str] = {}
-        self._fields: dict[str, list[_Field]] = {}
+        self._fields: defaultdict[str, list[_Field]] = defaultdict(list)
         self._field_of: dict[str, str] = {}
 
-    def load(self) -> None:
+    def load_listings(self) -> None:
         """Insert all rows. A listing follows those that it refers to."""
-        self._insert("fields (id, name, type, description, hidden, locked, optional)", "custom_field", self._field)
-        self._insert("choices (id, field, position, name)", "custom_field", self._choices)
-        self._insert(PERSON_COLUMNS, "user", self._person)
-        self._insert("answers (person, field, choice, text)", "user", self._answers, unique=3)
-        for listing in (GROUP_LISTING, SMART_GROUP_LISTING):
-            self._insert("groups (id, kind, name)", listing, partial(self._group, listing))
-            self._insert("managers (grp, person)", listing, partial(self._list, "managers"), unique=2)
-        self._insert("members (grp, person)", GROUP_LISTING, partial(self._list, "members"), unique=2)
-        self._insert(_CONDITION_COLUMNS, SMART_GROUP_LISTING, _conditions, unique=2)
-        self._insert(_PICKED_COLUMNS, SMART_GROUP_LISTING, self._picked, unique=3)
-        self._insert(CONTENT_COLUMNS, "content", self._content)
-        self._insert(_TARGET_COLUMNS, "content_target", self._target, unique=3)
-
-    def _insert(
-        self, columns: str, listing: str, rows_of: Callable[[Entry], Iterable[_Row]], *, unique: int = 1
-    ) -> None:
-        """Insert the rows of a table that the entries of a listing make. unique: the columns that no two rows share."""
-        rows: list[_Row] = []
-        seen: set[_Row] = set()
-        try:
-            entries = read_mappings(self._values, listing)
-        except InvalidSeedValue as wrong:
-            self.problems.append(str(wrong))
-            return
-        for place, entry in enumerate(entries):
+        for listing, rows_of in (
+            ("custom_field", self._field),
+            ("user", self._person),
+            (GROUP_LISTING, partial(self._group, GROUP_LISTING)),
+            (SMART_GROUP_LISTING, partial(self._group, SMART_GROUP_LISTING)),
+            ("content", self._content),
+            ("content_target", self._target),
+        ):
             try:
-                for row in rows_of(entry):
-                    if row[:unique] in seen:
-                        raise InvalidSeedValue("it names the same twice")
-                    seen.add(row[:unique])
-                    rows.append(row)
+                self.load(listing, read_mappings(self._values, listing), rows_of)
             except InvalidSeedValue as wrong:
-                self.problems.append(f"{listing}[{place}]: {wrong}")
-        places = ", ".join("?" * (columns.count(",") + 1))
-        try:
-            self._repository.execute_many(f"INSERT INTO {columns} VALUES ({places})", rows)  # noqa: S608  names of ours
-        except (UnicodeEncodeError, OverflowError) as wrong:
-            self.problems.append(f"{listing}: a value cannot be stored: {wrong}")
+                self.problems.append(str(wrong))
 
     def _new_id(self, listing: str, entry: Entry) -> str:
         """Return the id of an entry. Raises InvalidSeedValue if it is empty or a duplicate."""
-        return reserve_id(read_text(entry, "id"), self._ids.setdefault(listing, set()))
+        return reserve_id(read_text(entry, "id"), self._ids[listing])
 
     def _known(self, listing: str, id: str) -> str:
         """Return the id of an entry that exists. Raises InvalidSeedValue."""
-        if id not in self._ids.get(listing, ()):
+        if id not in self._ids[listing]:
             raise InvalidSeedValue(f"there is no {listing} with the id {id!r}")
         return id
 
-    def _field(self, entry: Entry) -> Iterator[_Row]:
+    def _field(self, entry: Entry) -> Rows:
         id, name, type = self._new_id("custom_field", entry), read_text(entry, "name"), read_text(entry, "type")
-        choices = {read_text(choice, "id"): read_text(choice, "name") for choice in read_mappings(entry, "choices")}
-        self._fields.setdefault(normalize("NFC", name), []).append(_Field(id, type, choices))
+        field = _Field(id, type, {})
+        self._fields[normalize("NFC", name)].append(field)
         flags = (None if key not in entry else read_flag(entry, key) for key in ("hidden", "locked", "optional"))
-        yield (id, name, type, None if "description" not in entry else read_text(entry, "description"), *flags)
-
-    def _choices(self, entry: Entry) -> Iterator[_Row]:
+        yield _FIELDS, (id, name, type, None if "description" not in entry else read_text(entry, "description"), *flags)
         for position, choice in enumerate(read_mappings(entry, "choices")):
-            id = self._new_id("choice", choice)
-            self._field_of[id] = read_text(entry, "id")
-            yield id, read_text(entry, "id"), position, read_text(choice, "name")
+            choice_name, choice_id = read_text(choice, "name"), self._new_id("choice", choice)
+            field.choices[choice_id], self._field_of[choice_id] = choice_name, id
+            yield _CHOICES, (choice_id, id, position, choice_name)
 
-    def _person(self, entry: Entry) -> Iterator[_Row]:
+    def _person(self, entry: Entry) -> Rows:
         id = self._new_id("user", entry)
         admin, manager = read_flag(entry, "admin"), read_flag(entry, "manager")
-        applications = (
-            read_texts(entry, "applications")
-            if "applications" in entry
-            else default_applications(admin=admin, manager=manager)
-        )
+        first = () if "applications" in entry else default_applications(admin=admin, manager=manager)
         metadata = dict(_pair(one) for one in read_list(entry, "metadata"))
         date = entry.get("archive_date")
-        yield (
+        row: Row = (
             *(id, read_text(entry, "email"), read_text(entry, "first_name", ""), read_text(entry, "last_name", "")),
-            *(admin, manager, self._now if read_flag(entry, "archived") else None, self._now),
+            *(admin, manager, self.now if read_flag(entry, "archived") else None, self.now),
             *(date if isinstance(date, int) else None, read_text(entry, "language", FIRST_LANGUAGE)),
-            *(json.dumps(metadata), encode_applications(applications)),
+            *(json.dumps(metadata), encode_applications([*first, *read_texts(entry, "applications")])),
         )
-
-    def _answers(self, entry: Entry) -> Iterator[_Row]:
-        person = read_text(entry, "id")
+        yield PEOPLE, row
         for answer in read_mappings(entry, "answers"):
             name, text = read_text(answer, "field"), answer.get("text")
             values = [*read_texts(answer, "choices"), *([text] if isinstance(text, str) else [])]
-            for field in self._fields.get(normalize("NFC", name), ()):
-                if (rows := field.answer_rows(person, values)) is not None:
-                    yield from rows
-                    break
-            else:
+            rows = (field.answer_rows(id, values) for field in self._fields[normalize("NFC", name)])
+            if (fitting := next((some for some in rows if some is not None), None)) is None:
                 raise InvalidSeedValue(f"the answer to {name!r} fits no custom field of that name")
+            yield from ((ANSWERS, answered) for answered in fitting)
 
-    def _group(self, listing: str, entry: Entry) -> Iterator[_Row]:
-        id = self._new_id(listing, entry)
-        if listing == SMART_GROUP_LISTING and id in self._ids.get(GROUP_LISTING, ()):
+    def _group(self, listing: str, entry: Entry) -> Rows:
+        id, name = self._new_id(listing, entry), read_text(entry, "name")
+        if listing == SMART_GROUP_LISTING and id in self._ids[GROUP_LISTING]:
             raise InvalidSeedValue(f"a group has the same id {id!r}, and the sandbox has one id for one group")
-        self._names[_GROUP_KINDS[listing], id] = read_text(entry, "name")
-        yield id, _GROUP_KINDS[listing], read_text(entry, "name")
-
-    def _list(self, key: str, entry: Entry) -> Iterator[_Row]:
-        if key not in entry:
-            raise InvalidSeedValue(f"{key} were not read")
-        for person in read_texts(entry, key):
-            yield read_text(entry, "id"), person if self._keeps_unlisted else self._known("user", person)
-
-    def _picked(self, entry: Entry) -> Iterator[_Row]:
-        for position, condition in enumerate(read_mappings(entry, "conditions")):
-            self._known("custom_field", read_text(condition, "field"))
+        self._names[_GROUP_KINDS[listing], id] = name
+        yield GROUPS, (id, _GROUP_KINDS[listing], name)
+        parts = ("managers", "members") if listing == GROUP_LISTING else ("managers", "conditions")
+        if unread := [key for key in parts if key not in entry]:
+            raise InvalidSeedValue(f"{unread[0]} were not read")
+        for table, key in ((MANAGERS, "managers"), (MEMBERS, "members")):
+            for person in read_texts(entry, key) if key in parts else ():
+                yield table, (id, person if self._keeps_unlisted else self._known("user", person))
+        for position, condition in enumerate(read_mappings(entry, "conditions") if "conditions" in parts else ()):
+            system = read_text(condition, "system_condition") if "system_condition" in condition else None
+            yield _CONDITIONS, (id, position, self._known("custom_field", read_text(condition, "field")), system)
             for place, choice in enumerate(read_texts(condition, "choices")):
-                field = self._field_of.get(self._known("choice", choice), "")
-                yield read_text(entry, "id"), position, choice, place, field
+                field = self._field_of[self._known("choice", choice)]
+                yield _PICKED, (id, position, choice, place, field)
 
-    def _content(self, entry: Entry) -> Iterator[_Row]:
-        yield (
-            self._new_id("content", entry),
-            read_text(entry, "type"),
-            read_text(entry, "name"),
-            "",
-            0,
-            self._now,
-            _DETAILS,
-        )
+    def _content(self, entry: Entry) -> Rows:
+        id, type, name = self._new_id("content", entry), read_text(entry, "type"), read_text(entry, "name")
+        yield CONTENTS, (id, type, name, "", 0, self.now, _DETAILS)
 
-    def _target(self, entry: Entry) -> Iterator[_Row]:
+    def _target(self, entry: Entry) -> Rows:
         content, audience = self._known("content", read_text(entry, "content")), read_text(entry, "target")
-        window = (self._instant(entry, "start"), self._instant(entry, "finish"))
-        type = read_text(entry, "type", "")
-        kind = self._audience_kind(entry)
+        window = (_instant(entry, "start"), _instant(entry, "finish"))
+        type, kind = read_text(entry, "type", ""), self._audience_kind(entry)
         own_type = type if type and type != kind else None
-        yield content, kind, audience, read_flag(entry, "mandatory"), *window, self._now, self._now, own_type
+        yield _TARGETS, (content, kind, audience, read_flag(entry, "mandatory"), *window, self.now, self.now, own_type)
 
     def _audience_kind(self, entry: Entry) -> str:
         """Return what kind of audience a target has; its type, or its label, decides where kinds share an id."""
@@ -249,8 +209,8 @@ class _SnapshotLoader:
 
     def _holders(self, id: str) -> set[str]:
         """Return the kinds of audiences of which one has this id."""
-        kinds = {kind for listing, kind in _AUDIENCES.items() if id in self._ids.get(listing, ())}
-        return kinds | ({EVERYONE} if id == self._everyone else set())
+        kinds = {kind for listing, kind in _AUDIENCES.items() if id in self._ids[listing]}
+        return kinds | ({EVERYONE} if id == self.context.behaviour("content-targets.everyone") else set())
 
     @cached_property
     def _kinds_of_types(self) -> Mapping[str, set[str]]:
@@ -261,14 +221,15 @@ class _SnapshotLoader:
                 types.setdefault(read_text(entry, "type", ""), set()).update(holders)
         return types
 
-    def _instant(self, entry: Entry, key: str) -> int | None:
-        if key not in entry:
-            return None
-        text = read_text(entry, key)
-        for format in ("iso", "epoch-ms"):
-            with suppress(ValueError):
-                return parse_time(text, format)
-        raise InvalidSeedValue(f"{key}: {text!r} is not a time")
+
+def _instant(entry: Entry, key: str) -> int | None:
+    if key not in entry:
+        return None
+    text = read_text(entry, key)
+    for format in ("iso", "epoch-ms"):
+        with suppress(ValueError):
+            return parse_time(text, format)
+    raise InvalidSeedValue(f"{key}: {text!r} is not a time")
 
 
 def _pair(value: object) -> tuple[str, str]:
@@ -284,20 +245,12 @@ class _Field(NamedTuple):
 
     id: str
     type: str
-    choices: Mapping[str, str]
+    choices: dict[str, str]
 
-    def answer_rows(self, person: str, values: Sequence[str]) -> list[_Row] | None:
+    def answer_rows(self, person: str, values: Sequence[str]) -> list[Row] | None:
         """Return the rows of an answer, of choices by id or name; None if it is not an answer to this field."""
         if self.type == "TEXT":
             return [(person, self.id, "", values[0])] if len(values) == 1 else None
         by_name = {name: id for id, name in self.choices.items()}
         chosen = [value if value in self.choices else by_name.get(value) for value in values]
         return None if None in chosen else [(person, self.id, choice, None) for choice in chosen]
-
-
-def _conditions(entry: Entry) -> Iterator[_Row]:
-    if "conditions" not in entry:
-        raise InvalidSeedValue("conditions were not read")
-    for position, condition in enumerate(read_mappings(entry, "conditions")):
-        system = read_text(condition, "system_condition") if "system_condition" in condition else None
-        yield read_text(entry, "id"), position, read_text(condition, "field"), system

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from types import FrameType
 
 Handler = Callable[[KeyboardInterrupt], None]
@@ -89,16 +89,9 @@ class Interrupts:
         finally:
             self.keep()
 
-    @contextmanager
-    def raised(self) -> Iterator[None]:
+    def raised(self) -> AbstractContextManager[None]:
         """Raise the first interruption in this context, also one that was kept, and keep all that follow."""
-        try:
-            self._handle = self._raise_once
-            if self.first is not None:
-                self._raise_once(self.first)
-            yield
-        finally:
-            self.keep()
+        return self.passed_to(self._raise_once)
 
     def _raise_once(self, cut: KeyboardInterrupt) -> None:
         self.keep()

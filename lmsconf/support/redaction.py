@@ -23,11 +23,14 @@ _IS: Final = r"(?:=|%3d|\\u003d)"
 # Texts, compiled by `re` when they are first used: few commands meet a secret, and these take a millisecond.
 _LINK: Final = r"(?i)(https?:(?:\\?/){2})([^\s\"'<>/\\?#]+)([^\s\"'<>]*)"
 _KEYED: Final = rf"(?i)(?:[?&;#]|%3f|%26|\\u0026|\b)(?:{_NAMES}){_IS}"
-_BEARER: Final = r"(?i)\b(bearer|basic)((?:\s|%20|\+)+)[\w.~+/=-]{8,}"
-_JWT: Final = r"\beyJ[\w-]{4,}\.[\w-]+(?:\.[\w-]*)*"
-_PAIR: Final = rf"(?i)(\b(?:{_NAMES}){_IS})(?!{re.escape(HIDDEN)})[^\s\"'<>&,;}}\\]+"
-_MEMBER: Final = rf"(?i)(\"(?:{_NAMES})\"\s*:\s*\")(?:[^\"\\]|\\.)+"
-_QUOTED_MEMBER: Final = rf"(?i)(\\\"(?:{_NAMES})\\\"\s*:\s*\\\")(?:(?!\\\").)+"
+_RULES: Final = (
+    (r"(?i)\b(bearer|basic)((?:\s|%20|\+)+)[\w.~+/=-]{8,}", rf"\1\2{HIDDEN}"),
+    (r"\beyJ[\w-]{4,}\.[\w-]+(?:\.[\w-]*)*", HIDDEN),  # a JSON Web Token
+    (rf"(?i)(\"(?:{_NAMES})\"\s*:\s*\")(?:[^\"\\]|\\.)+", rf"\1{HIDDEN}"),
+    (rf"(?i)(\\\"(?:{_NAMES})\\\"\s*:\s*\\\")(?:(?!\\\").)+", rf"\1{HIDDEN}"),
+    (rf"(?i)(\b(?:{_NAMES}){_IS})(?!{re.escape(HIDDEN)})[^\s\"'<>&,;}}\\]+", rf"\1{HIDDEN}"),
+)
+"""What is redacted, in this order, and what is written in its place."""
 
 _known: set[str] = set()
 
@@ -54,10 +57,9 @@ def redact_registered_tokens(text: str) -> str:
 def redact_secrets(text: str) -> str:
     """Redact everything that looks like a secret: registered tokens, JWTs, credentials and pre-signed links."""
     text = re.sub(_LINK, _link, redact_registered_tokens(text))
-    text = re.sub(_BEARER, rf"\1\2{HIDDEN}", text)
-    text = re.sub(_JWT, HIDDEN, text)
-    text = re.sub(_QUOTED_MEMBER, rf"\1{HIDDEN}", re.sub(_MEMBER, rf"\1{HIDDEN}", text))
-    return re.sub(_PAIR, rf"\1{HIDDEN}", text)
+    for pattern, replacement in _RULES:
+        text = re.sub(pattern, replacement, text)
+    return text
 
 
 def _link(match: re.Match[str]) -> str:

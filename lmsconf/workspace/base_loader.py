@@ -36,7 +36,6 @@ OLDER: Final = 10
 _SUFFIXES: Final = frozenset({".yaml", ".yml", ".csv", ".tsv", ".txt", ".xlsx", ".xlsm", ".ods"})
 _FILE_MODES: Final = ("100644", "100755")
 _SUBMODULE_MODE: Final = "160000"
-_HINT: Final = "Pass a folder, a branch or a commit. For a remote branch, run git fetch first."
 
 
 _Loaded = tuple[ManifestsVersion, RequestDestination]
@@ -169,7 +168,10 @@ def _folder(text: str, root: Path) -> Path:
     if text.startswith("-"):
         raise UsageError(f"--base {text}: this looks like an option", hint="Pass a folder, a branch or a commit.")
     if not folder.is_dir():
-        raise UsageError(f"--base {text}: there is no such folder, and no such commit", hint=_HINT)
+        raise UsageError(
+            f"--base {text}: there is no such folder, and no such commit",
+            hint="Pass a folder, a branch or a commit. For a remote branch, run git fetch first.",
+        )
     if not _is_path(text) and find_work_tree(root) is not None and find_work_tree(folder) is not None:
         hint = f"For a folder, write ./{text}. For a remote branch, run git fetch first."
         raise UsageError(f"--base {text}: there is no such commit", hint=hint)

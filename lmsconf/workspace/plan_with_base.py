@@ -6,7 +6,7 @@ resources that the change abandons, and compares the settings of both projects, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -227,15 +227,14 @@ def _compared(
     return replace(made, let_go=find_orphaned_resources(all_kinds(), now, base.version, live, reader.call_templates))
 
 
-def _dropped_tests(manifests: Manifests, base: BaseManifests, workspace: str) -> Iterator[SettingChange]:
-    """Yield each test of the base that the manifests do not have: it would not stop this plan."""
+def _dropped_tests(manifests: Manifests, base: BaseManifests, workspace: str) -> Iterable[SettingChange]:
+    """Return each test of the base that the manifests do not have: it would not stop this plan."""
     now, before = (
         dict.fromkeys(test.statement for test in version.tests if test.applies_in(workspace))
         for version in (manifests, base.version.manifests)
     )
-    for statement in before:
-        if statement not in now:
-            yield SettingChange(path="tests", base=statement, now=None, weaker=True)
+    dropped = (statement for statement in before if statement not in now)
+    return (SettingChange(path="tests", base=statement, now=None, weaker=True) for statement in dropped)
 
 
 def _changes_of(reader: WorkspaceReader, version: ManifestsVersion, snapshot: Snapshot) -> tuple[Change, ...] | None:

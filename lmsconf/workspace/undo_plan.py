@@ -8,6 +8,7 @@ planned again.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import takewhile
 from typing import Any
 
 from msgspec.structs import replace
@@ -52,16 +53,11 @@ def load_run(reader: WorkspaceReader, recorded: RecordedRun) -> RunToUndo:
             f"{connected[0]} ({connected[1]})",
             hint=f"Choose that workspace: --workspace {plan.workspace}",
         )
-    recreated: dict[Address, RemoteId] = {}
-    unsure: set[Address] = set()
-    for later in read_runs(reader.settings.root, plan.url):
-        if later.name == recorded.name:
-            break
-        for address, id in _creations(later, recorded):
-            if id is None:
-                unsure.add(address)
-            else:
-                recreated.setdefault(address, id)
+    later = takewhile(lambda run: run.name != recorded.name, read_runs(reader.settings.root, plan.url))
+    creations = [creation for run in later for creation in _creations(run, recorded)]
+    # The newest run comes first, and tells which of several is there.
+    recreated = {address: id for address, id in reversed(creations) if id is not None}
+    unsure = {address for address, id in creations if id is None}
     return RunToUndo(
         recorded, plan, kept_before(recorded), recreated=recreated, unsure=frozenset(unsure - recreated.keys())
     )

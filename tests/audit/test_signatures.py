@@ -38,7 +38,7 @@ from lmsconf.documents import report_file
 from lmsconf.errors import ExitCode, Problem, SourceLocation
 from lmsconf.journal.journal_folder import decode_lines, encode_line
 from lmsconf.journal.journal_reader import find_run
-from lmsconf.journal.kept_runs import kept_report_text, report_path
+from lmsconf.journal.kept_runs import REPORT, kept_path, kept_report_text
 from lmsconf.model.calls import CallStatus
 from lmsconf.model.canonical_json import sha256_of_bytes
 
@@ -252,7 +252,7 @@ def test_reasons_of_failures_name_nobody(tmp_path: Path) -> None:
     text = report_file.dumps(replace(report, outcomes=failed, problems=(problem,)))
     journal = run.journal
     assert journal is not None
-    report_path(journal).write_text(text)
+    kept_path(journal, REPORT).write_text(text)
     entries = [dict(entry) for entry in decode_lines(journal.read_bytes()) if entry]
     for number, entry in enumerate(entries):
         entry |= {"reason": reason[number % 2], "status": "failed"} if entry["event"] == "outcome" else {}

@@ -16,7 +16,8 @@ from lmsconf.documents.document import render_json
 from lmsconf.errors import ExitCode
 from lmsconf.model.outcomes import ApplyReport, VerifiedScope, VerifyMode
 from lmsconf.model.plan import Plan
-from lmsconf.render.text import apply_text, plan_text
+from lmsconf.render.report_texts import apply_text
+from lmsconf.render.text import plan_text
 
 PLAN = Plan(
     workspace="sandbox",

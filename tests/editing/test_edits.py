@@ -20,7 +20,6 @@ from msgspec.structs import replace
 from lmsconf.errors import LmsconfError
 from lmsconf.export.accept_drift import DriftedProject
 from lmsconf.export.export import export_snapshot
-from lmsconf.kinds import all_kinds
 from lmsconf.kinds.custom_field.types import ChoiceRow
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP
 from lmsconf.model.address import RemoteId
@@ -133,7 +132,6 @@ def test_what_is_edited_by_hand_can_be_accepted(folder: Path, both: tuple[Random
             manifests=manifests,
             root=stage.folder,
             timezone=stage.settings.policy.timezone,
-            kinds=all_kinds(),
             parse_manifests=lambda drafts: load_manifests(stage.settings, drafts=drafts),
             compute_drift=lambda drafted: stage.workspace.drift_from_snapshot(snapshot, drafted),
         )
@@ -152,9 +150,7 @@ def test_what_is_edited_by_hand_can_be_accepted(folder: Path, both: tuple[Random
 
 def commented(stage: SandboxProject, dice: Dice) -> dict[str, str]:
     """The workspace as manifests, on disk, with a comment in every line, and in the line breaks of one system."""
-    found = export_snapshot(
-        stage.workspace.snapshot(), all_kinds(), stage.settings.policy, stage.workspace.call_templates
-    )
+    found = export_snapshot(stage.workspace.snapshot(), stage.settings.policy, stage.workspace.call_templates)
     end, last = dice.pick((("\n", "\n"), ("\r\n", "\r\n"), ("\n", "")))
     files = {}
     for section, text in found.files.items():

@@ -19,8 +19,8 @@ from lmsconf.fleet.tasks import FleetTask, task_json
 from lmsconf.fleet.worker import BOUND
 from lmsconf.model.fleet import FleetAction
 from lmsconf.render.markdown import fleet_markdown
+from lmsconf.render.report_texts import fleet_text
 from lmsconf.render.size_limit import parse_size_limit
-from lmsconf.render.text import fleet_text
 
 LABELS = {"ring": "canary", "region": "eu"}
 

@@ -26,8 +26,15 @@ from lmsconf.model.outcomes import ApplyReport, CallOutcome, VerifiedScope, Veri
 from lmsconf.model.plan import Action, Change, FieldChange, GuardCount, GuardResult, Plan, PlanScope, UnmanagedResources
 from lmsconf.model.progress import RunProgress
 from lmsconf.model.recorded_run import CallState, JournalHeader, RecordedCall, RecordedRun, RunEnding
-from lmsconf.render import APPLY_VIEWS, FLEET_VIEWS, PLAN_PROBLEMS_VIEWS, PLAN_VIEWS, PROBLEMS_VIEWS
-from lmsconf.render.recorded_runs import RUN_VIEWS, RUNS_VIEWS
+from lmsconf.render import (
+    APPLY_VIEWS,
+    FLEET_VIEWS,
+    PLAN_PROBLEMS_VIEWS,
+    PLAN_VIEWS,
+    PROBLEMS_VIEWS,
+    RUN_VIEWS,
+    RUNS_VIEWS,
+)
 from lmsconf.sandbox.service import Sandbox
 
 from .active_content import HALF, JUDGES, NAMES, text

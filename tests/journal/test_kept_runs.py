@@ -26,7 +26,7 @@ from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound, Severity
 from lmsconf.journal.journal_folder import encode_line
 from lmsconf.journal.journal_reader import find_run, read_headers, run_names
 from lmsconf.journal.journal_writer import Journal
-from lmsconf.journal.kept_runs import Retention, chain_heads, delete_run, kept_plan, kept_report_text, report_path
+from lmsconf.journal.kept_runs import REPORT, Retention, chain_heads, delete_run, kept_path, kept_plan, kept_report_text
 from lmsconf.model.recorded_run import ManifestsCommit
 
 MORE = "default_workspace: sandbox\n"
@@ -287,7 +287,7 @@ def test_what_cannot_be_deleted_or_kept_is_a_warning(scene: JournalProject) -> N
         old.path.with_name(f"{old.path.stem}.zip").mkdir()
     retention = Retention(keep=1, settle=0.0)
     with Journal.begin(scene.root, plan, meta={}, retention=retention) as journal:
-        report_path(journal.path).mkdir()
+        kept_path(journal.path, REPORT).mkdir()
         report = execute(scene.workspace, plan, meta={}, journal=journal)
     assert {one.name for one in Path("/dev/fd").iterdir()} <= descriptors
     assert report.exit == ExitCode.OK
@@ -302,14 +302,14 @@ def test_what_cannot_be_deleted_or_kept_is_a_warning(scene: JournalProject) -> N
             "journal/report-not-kept",
             Severity.WARNING,
             "this report is not kept beside the journal: "
-            f"{report_path(journal.path)} cannot be written: Is a directory",
+            f"{kept_path(journal.path, REPORT)} cannot be written: Is a directory",
             "Save it yourself, as the record of the run.",
         ),
     ]
     run = find_run(scene.root, journal.path.stem)
     assert run.ending is not None
     assert run.ending.report_sha256 is None
-    report_path(journal.path).rmdir()
+    kept_path(journal.path, REPORT).rmdir()
     with pytest.raises(LmsconfError, match="is not kept") as refused:
         kept_report_text(run)
     assert refused.value.hint == "It was not written when the run ended. Its journal lists every call: lmsconf runs RUN"

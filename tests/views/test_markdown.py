@@ -24,7 +24,7 @@ from lmsconf.render.markdown import apply_markdown, comment_marker, drift_markdo
 from lmsconf.render.plan_wording import plan_summary
 from lmsconf.render.resource_wording import format_item, kind_plural
 from lmsconf.render.size_limit import MIN_LIMIT, SERVICE_LIMITS, SizeLimit, parse_size_limit
-from lmsconf.render.terminal import wrap_prose
+from lmsconf.render.terminal import colorize, wrap_prose
 from lmsconf.render.text import plan_text
 
 READER = MarkdownIt("commonmark").enable("table")
@@ -242,7 +242,7 @@ def test_the_line_to_paste_keeps_what_was_allowed(view: str, by: str, line: str)
 @pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
 def test_color_changes_no_word(plan: Plan) -> None:
     """Colour is added to the plain text; without its codes the text is the same."""
-    plain, painted = plan_text(plan), plan_text(plan, color=True)
+    plain, painted = plan_text(plan), colorize(plan_text(plan))
     assert painted != plain
     assert re.sub("\x1b\\[[0-9]+m", "", painted) == plain
 

@@ -18,8 +18,10 @@ from lmsconf.api.spec.operations import (
     ApiDescription,
     Operation,
     Schema,
+    dialect_key_of,
     encode_path_segment,
     load_api_description,
+    nested_properties,
     path_segment_problem,
 )
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation
@@ -72,9 +74,16 @@ def _clashes(
     at: Mapping[str, SourceLocation],
 ) -> Iterable[Problem]:
     """Yield a problem for each override that gives two properties of one object the same wire name."""
-    for key in sorted(overrides.keys() & description.names.keys()):
-        among = description.siblings.get(key, ())
-        if any([values.get(other, name) for name, other in level].count(values[key]) > 1 for level in among):
+    renamed = sorted(overrides.keys() & description.names.keys())
+    objects = [
+        {name: dialect_key_of(part) for name, part in properties.items()}
+        for operation in (description.operations.values() if renamed else ())
+        for schema in (operation.body, operation.success)
+        for properties in nested_properties(schema or {})
+    ]
+    for key in renamed:
+        among = (keys for keys in objects if key in keys.values())
+        if any([values.get(other, name) for name, other in keys.items()].count(values[key]) > 1 for keys in among):
             yield Problem(
                 code="dialect/clash",
                 message=f"dialect {key} cannot be {values[key]!r}: another part of that body has this name",

@@ -231,15 +231,12 @@ class ApiDescription(Struct, frozen=True, kw_only=True):
     behaviours  dialect key → schema of the behaviour
     names       dialect key of a name that the specification leaves open → default wire name
     headers     the keys in `names` that name a header
-    siblings    dialect key of a name → the objects in bodies and responses that have it, each as (name, key) of all its
-                properties; the key is empty if the specification shows the name
     """
 
     operations: Mapping[str, Operation]
     behaviours: Mapping[str, Schema]
     names: Mapping[str, str]
     headers: frozenset[str]
-    siblings: Mapping[str, Sequence[Sequence[tuple[str, str]]]]
 
 
 @cache
@@ -258,18 +255,7 @@ def load_api_description() -> ApiDescription:
         behaviours=MappingProxyType(document["x-dialect"]),
         names=MappingProxyType(names),
         headers=frozenset(f"{one.id}.{header}" for one in operations.values() for header in one.headers),
-        siblings=_siblings(operations.values()),
     )
-
-
-def _siblings(operations: Iterable[Operation]) -> dict[str, list[list[tuple[str, str]]]]:
-    siblings: dict[str, list[list[tuple[str, str]]]] = {}
-    schemas = [schema for operation in operations for schema in (operation.body, operation.success) if schema]
-    for level in (level for schema in schemas for level in nested_properties(schema)):
-        parts = [(name, dialect_key_of(part)) for name, part in level.items()]
-        for key in {key for _, key in parts if key}:
-            siblings.setdefault(key, []).append(parts)
-    return siblings
 
 
 def _operations(document: Mapping[str, Mapping[str, Mapping[str, object]]]) -> Iterator[Operation]:

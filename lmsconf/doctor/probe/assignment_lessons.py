@@ -7,8 +7,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from lmsconf.api.spec.assumed_keys import Value
-from lmsconf.doctor.probe.scratch_objects import Assignment, ScratchObjects
+from lmsconf.doctor.probe.scratch_objects import ScratchObjects
 from lmsconf.doctor.probe.trial_client import TrialClient, WriteResult
+from lmsconf.kinds.content_target.types import TargetRow
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.time_formats import format_request_time, parse_response_time, time_format_of
 
@@ -93,12 +94,12 @@ class AssignmentLessons:
         wanted = self._start + _SECONDS
         row = self._fresh({"startTime": format_request_time(wanted, self._taken[0])})
         shown = row.start if row is not None else None
-        if _is_at(shown, wanted):
-            self._client.record_value(PRECISION, "second", "a time with seconds was shown as sent")
-        elif _is_at(shown, self._start):
-            self._client.record_value(PRECISION, "minute", "the seconds of a time were cut off")
-        else:
-            self._client.record_undetermined(PRECISION, f"a time with seconds is shown as {shown}")
+        self._client.conclude(
+            PRECISION,
+            (_is_at(shown, wanted), "second", "a time with seconds was shown as sent"),
+            (_is_at(shown, self._start), "minute", "the seconds of a time were cut off"),
+            (True, None, f"a time with seconds is shown as {shown}"),
+        )
 
     def _is_finish(self, value: Value) -> bool:
         return any(
@@ -109,28 +110,29 @@ class AssignmentLessons:
 
     def _existing(self) -> None:
         """Probe whether a POST updates an existing assignment, or it must be deleted first."""
-        before: dict[str, Json]
-        after: dict[str, Json]
-        if self._client.is_determined(MANDATORY):
-            before, after = {"mandatory": False}, {"mandatory": True}
-        elif self._client.is_determined(START):
-            before, after = {}, self._with_start()
-        else:
+        changes: dict[str, tuple[dict[str, Json], dict[str, Json]]] = {
+            MANDATORY: ({"mandatory": False}, {"mandatory": True}),
+            START: ({}, self._with_start()),
+        }
+        known = next(filter(self._client.is_determined, changes), None)
+        if known is None:
             self._client.record_undetermined(
                 EXISTING, "nothing is known that could be changed: neither mandatory nor startTime"
             )
             return
+        before, after = changes[known]
         if self._fresh(before) is None:
             self._client.record_undetermined(EXISTING, "no assignment could be made")
             return
         sent = self._post(after)
         rows = self._rows()
-        changed = len(rows) == 1 and (rows[0].mandatory if "mandatory" in after else rows[0].start is not None)
-        if changed:
-            self._client.record_value(EXISTING, "update", "a second POST changed the assignment")
-        else:
-            why = sent.reason or ("it was created twice" if len(rows) > 1 else "it had no effect")
-            self._client.record_value(EXISTING, "recreate", f"a second POST did not change the assignment: {why}")
+        changed = len(rows) == 1 and (rows[0].mandatory if known == MANDATORY else rows[0].start is not None)
+        why = sent.reason or ("it was created twice" if len(rows) > 1 else "it had no effect")
+        self._client.conclude(
+            EXISTING,
+            (changed, "update", "a second POST changed the assignment"),
+            (True, "recreate", f"a second POST did not change the assignment: {why}"),
+        )
 
     def _clearing(self) -> None:
         """Probe what clears a side of the window, by the confirmed way of changing assignments."""
@@ -144,20 +146,16 @@ class AssignmentLessons:
                 EXISTING, "recreate", "a second POST changes an assignment, but opens no end of its window"
             )
             value = self._client.first_working_value(CLEAR, self._clears)
-        if value is None:
-            self._client.record_undetermined(CLEAR, why)
-        else:
-            self._client.record_value(CLEAR, value, "confirmed by reading back")
+        self._client.conclude(CLEAR, (value is None, None, why), (True, value, "confirmed by reading back"))
 
     def _everyone(self) -> None:
         """Look for the id of everyone among the assignments that there are: a try would reach everybody."""
         id = self._client.project_spec.behaviour(EVERYONE)
-        if self._scratch.list_assignments(self._content, id):
-            self._client.record_value(EVERYONE, id, "the content has an assignment to this id")
-        else:
-            self._client.record_undetermined(
-                EVERYONE, f"the content has no assignment to {id}, and none is made for a try"
-            )
+        self._client.conclude(
+            EVERYONE,
+            (self._scratch.list_assignments(self._content, id), id, "the content has an assignment to this id"),
+            (True, None, f"the content has no assignment to {id}, and none is made for a try"),
+        )
 
     def _clears(self, value: Value) -> bool:
         row = self._fresh(self._with_start())
@@ -173,7 +171,7 @@ class AssignmentLessons:
     def _with_start(self) -> dict[str, Json]:
         return {"mandatory": False, "startTime": format_request_time(self._start, self._taken[0])}
 
-    def _fresh(self, fields: Mapping[str, Json], trying: Mapping[str, Value] | None = None) -> Assignment | None:
+    def _fresh(self, fields: Mapping[str, Json], trying: Mapping[str, Value] | None = None) -> TargetRow | None:
         """The assignment that a POST creates where none was; None if it creates none."""
         self._scratch.delete_assignments(self._content, self._group)
         self._post(fields, trying)
@@ -184,7 +182,7 @@ class AssignmentLessons:
         body = {"contentId": self._content, "targetId": self._group, **fields}
         return self._client.send("content-targets.create", fields=body, trying=trying)
 
-    def _rows(self) -> list[Assignment]:
+    def _rows(self) -> list[TargetRow]:
         return self._scratch.list_assignments(self._content, self._group)
 
 

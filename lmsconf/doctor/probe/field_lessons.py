@@ -74,12 +74,13 @@ class _FieldLessons:
             self._conclude(sent, "condition")
 
     def _conclude(self, sent: WriteResult, forbidden: str) -> None:
-        if sent.accepted:
-            self._client.record_value(IN_USE, "never", "nothing was refused while a smart group named the field")
-        elif sent.status == _FORBIDDEN:
-            self._client.record_value(IN_USE, forbidden, f"refused while a smart group named the field: {sent.reason}")
-        else:
-            self._client.record_undetermined(IN_USE, f"the field was refused for another reason: {sent.reason}")
+        is_in_use = sent.status == _FORBIDDEN
+        self._client.conclude(
+            IN_USE,
+            (sent.accepted, "never", "nothing was refused while a smart group named the field"),
+            (is_in_use, forbidden, f"refused while a smart group named the field: {sent.reason}"),
+            (True, None, f"the field was refused for another reason: {sent.reason}"),
+        )
 
     def _condition(self, choice: str) -> dict[str, Json]:
         return {"customFieldId": str(self._field.id), "choiceIds": [choice]}

@@ -86,12 +86,12 @@ def _learn_mode(client: TrialClient, group: str, people: Sequence[str]) -> None:
     listed = set(_people(client, MEMBERS, group))
     for one in (person, other):
         _take_out(client, MEMBERS, group, one)
-    if other not in listed:
-        client.record_undetermined(ADD_MODE, "the second person could not be added")
-    elif person in listed:
-        client.record_value(ADD_MODE, "add", "the first person stayed in the list when a second one was added")
-    else:
-        client.record_value(ADD_MODE, "replace", "adding a second person took the first one out of the list")
+    client.conclude(
+        ADD_MODE,
+        (other not in listed, None, "the second person could not be added"),
+        (person in listed, "add", "the first person stayed in the list when a second one was added"),
+        (True, "replace", "adding a second person took the first one out of the list"),
+    )
 
 
 def _learn_managers(client: TrialClient, group: str, candidates: Sequence[ManagerCandidate]) -> None:
@@ -113,16 +113,14 @@ def _learn_managers(client: TrialClient, group: str, candidates: Sequence[Manage
         client.record_undetermined(CAN_MANAGE, "nobody could be made manager")
         return
     client.record_value(MANAGERS, value, "confirmed by reading back")
-    if lacking is None:
-        client.record_undetermined(
-            CAN_MANAGE, "the person tried may manage in any case; name somebody without the manager right"
-        )
-    elif is_refused:
-        client.record_value(CAN_MANAGE, "with-right", "refused without the manager right, and accepted with it")
-    elif _person(client, lacking.id).get("manager"):
-        client.record_value(CAN_MANAGE, "given", "somebody without the manager right was accepted, and has it now")
-    else:
-        client.record_value(CAN_MANAGE, "anybody", "somebody without the manager right was accepted")
+    is_given = lacking is not None and not is_refused and _person(client, lacking.id).get("manager")
+    client.conclude(
+        CAN_MANAGE,
+        (lacking is None, None, "the person tried may manage in any case; name somebody without the manager right"),
+        (is_refused, "with-right", "refused without the manager right, and accepted with it"),
+        (is_given, "given", "somebody without the manager right was accepted, and has it now"),
+        (True, "anybody", "somebody without the manager right was accepted"),
+    )
 
 
 def _learn_managed_groups(client: TrialClient, group: str, candidates: Sequence[ManagerCandidate]) -> None:
@@ -145,12 +143,12 @@ def _learn_managed_groups(client: TrialClient, group: str, candidates: Sequence[
     client.send("user-access.make-manager", path={"userId": person, "endow": "false"})
     is_manager, has_right = person in _people(client, MANAGERS, group), _person(client, person).get("manager")
     _take_out(client, MANAGERS, group, person)
-    if not was_manager or has_right:
-        client.record_undetermined(MANAGED_GROUPS, f"the manager right could not be given and taken: {client.last}")
-    elif is_manager:
-        client.record_value(MANAGED_GROUPS, "keep", "somebody whose manager right was taken manages the group still")
-    else:
-        client.record_value(MANAGED_GROUPS, "lose", "somebody whose manager right was taken lost the group")
+    client.conclude(
+        MANAGED_GROUPS,
+        (not was_manager or has_right, None, f"the manager right could not be given and taken: {client.last}"),
+        (is_manager, "keep", "somebody whose manager right was taken manages the group still"),
+        (True, "lose", "somebody whose manager right was taken lost the group"),
+    )
 
 
 def _is_free(client: TrialClient, candidate: ManagerCandidate) -> bool:

@@ -8,9 +8,9 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Final, Literal, cast
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from lmsconf.api.spec import ApiSpec
@@ -19,7 +19,6 @@ from lmsconf.api.spec.operations import CUSTOM_FIELDS
 from lmsconf.api.spec.value_encoding import (
     ANSWERS,
     WRAPPER,
-    PickedChoice,
     answer_value_key,
     build_answers_body,
     clear_answer_key,
@@ -27,8 +26,9 @@ from lmsconf.api.spec.value_encoding import (
 )
 from lmsconf.doctor.probe.scratch_objects import PREFIX
 from lmsconf.doctor.probe.trial_client import TrialClient, WriteResult
+from lmsconf.documents.document import from_json
 from lmsconf.errors import LmsconfError, Rejected
-from lmsconf.kinds.custom_field.types import FieldRow, parse_field_row
+from lmsconf.kinds.custom_field.types import FieldRow, answer_value, parse_field_row
 from lmsconf.kinds.shared.responses import AnswerRow, try_parse_answers
 from lmsconf.model.canonical_json import Json, sha256
 from lmsconf.model.names import normalize_name
@@ -43,7 +43,7 @@ _RIGHTS: Final = ("admin", "manager")
 
 
 class PersonBackup(Struct, frozen=True):
-    """A person at one moment. answers: None if the service shows them in an unreadable form."""
+    """A person at one moment. answers: None if the service shows them in a form that cannot be read or sent again."""
 
     id: str
     email: str
@@ -52,7 +52,7 @@ class PersonBackup(Struct, frozen=True):
     date: int | None
     metadata: Mapping[str, str]
     answers: tuple[AnswerRow, ...] | None
-    fields: tuple[FieldRow, ...]
+    fields: tuple[FieldRow, ...] = ()
 
     @classmethod
     def take(cls, client: TrialClient, person: str) -> PersonBackup:
@@ -61,6 +61,8 @@ class PersonBackup(Struct, frozen=True):
         listed = client.reader.rows(CUSTOM_FIELDS).rows
         fields = tuple(parse_field_row(row) for row in listed)
         date, metadata = user.get("customArchiveDate"), user.get("metadata")
+        answers, by_name = try_parse_answers(user), {normalize_name(field.name): field for field in fields}
+        is_repeatable = all(_is_repeatable(answer, by_name.get(answer.field)) for answer in answers or ())
         return cls(
             id=person,
             email=str(user.get("email") or person),
@@ -68,7 +70,7 @@ class PersonBackup(Struct, frozen=True):
             rights={right: bool(user.get(right)) for right in _RIGHTS},
             date=int(date) if isinstance(date, int | float) and date else None,
             metadata={key: str(value) for key, value in (metadata if isinstance(metadata, dict) else {}).items()},
-            answers=_repeatable(try_parse_answers(user), fields),
+            answers=answers if is_repeatable else None,
             fields=fields,
         )
 
@@ -196,7 +198,7 @@ class PersonBackup(Struct, frozen=True):
         return {
             str(field.id): encode_answer(spec.behaviour, field.type, value)
             for field, answer in pairs
-            if field is not None and (value := answer.as_text if field.type == "TEXT" else _picked(field, answer))
+            if field is not None and (value := answer_value(field, answer))
         }
 
 
@@ -204,37 +206,19 @@ def _answered(person: PersonBackup) -> set[str]:
     return {answer.field for answer in person.answers or ()}
 
 
-def _picked(field: FieldRow, answer: AnswerRow) -> list[PickedChoice]:
-    names = {str(choice.id): choice.name for choice in field.choices}
-    return [PickedChoice(id, names[id]) for id in sorted(answer.choices)]
+def _is_repeatable(answer: AnswerRow, field: FieldRow | None) -> bool:
+    """Whether an answer has a form that can be sent again: some services show names of choices in place of ids."""
+    if field is None or field.type == "TEXT":
+        return field is None or len(answer.choices) < 2
+    return answer.picked <= {text for choice in field.choices for text in (str(choice.id), choice.name)}
 
 
-def _repeatable(answers: tuple[AnswerRow, ...] | None, fields: tuple[FieldRow, ...]) -> tuple[AnswerRow, ...] | None:
-    """The answers with choice ids, which some services show as names; None if one could not be sent again."""
-    by_name = {normalize_name(field.name): field for field in fields}
-    rows = [_with_ids(answer, by_name.get(answer.field)) for answer in answers or ()]
-    return None if answers is None or None in rows else tuple(row for row in rows if row)
+class _KeptDocument(Struct, kw_only=True):
+    """What is kept. words: the dialect as far as it was known."""
 
-
-def _with_ids(answer: AnswerRow, field: FieldRow | None) -> AnswerRow | None:
-    """An answer in a form that can be sent again; None if that form is unknown."""
-    if field is None:
-        return answer
-    if field.type == "TEXT":
-        return AnswerRow(answer.field, frozenset(), answer.as_text) if len(answer.choices) < 2 else None
-    ids = _ids(field)
-    if not answer.picked <= ids.keys():
-        return None
-    return AnswerRow(answer.field, frozenset(ids[choice] for choice in answer.picked), None)
-
-
-def _ids(field: FieldRow) -> dict[str, str]:
-    """The id of each choice, by name and by id."""
-    names = {choice.name: str(choice.id) for choice in field.choices}
-    return {**names, **{id: id for id in names.values()}}
-
-
-_FORMAT: Final = "lmsconf.probe-people/1"
+    format: Literal["lmsconf.probe-people/2"] = "lmsconf.probe-people/2"
+    words: Mapping[str, Value]
+    people: tuple[PersonBackup, ...]
 
 
 class KeptPeople(Struct, frozen=True):
@@ -257,35 +241,20 @@ class KeptPeople(Struct, frozen=True):
         if content is None:
             return [], {}
         try:
-            document = json.loads(content)
-            if document["format"] != _FORMAT:
-                raise ValueError(document["format"])
-            return [_person(row) for row in document["people"]], dict(document["words"])
-        except (ValueError, TypeError, KeyError) as error:
+            kept = from_json(json.loads(content), _KeptDocument)
+        except ValueError as error:
             hint = "It held what people had before a probe that was killed. Delete it if they are as they should be."
             raise LmsconfError(f"{self.file} is damaged", hint=hint) from error
+        return list(kept.people), dict(kept.words)
 
     def save(self, people: Sequence[PersonBackup], words: Mapping[str, Value]) -> None:
         """Replace what is kept. Raises LmsconfError."""
         if self.file is not None and people:
-            document = {"format": _FORMAT, "words": dict(words), "people": [_row(person) for person in people]}
-            write_own_file(self.file, json.dumps(document, indent=2) + "\n")
+            document = _KeptDocument(words=words, people=tuple(replace(person, fields=()) for person in people))
+            write_own_file(self.file, json.dumps(to_builtins(document), indent=2) + "\n")
 
     def discard(self) -> None:
         """Delete the file: the people are as before."""
         if self.file is not None:
             with suppress(FileNotFoundError):
                 self.file.unlink()
-
-
-def _row(person: PersonBackup) -> dict[str, object]:
-    answers = None if person.answers is None else [(one.field, sorted(one.choices), one.text) for one in person.answers]
-    kept = ("id", "email", "archived", "rights", "date", "metadata")
-    return {**{name: getattr(person, name) for name in kept}, "answers": answers}
-
-
-def _person(row: Mapping[str, Any]) -> PersonBackup:
-    """Return a kept person, without the fields of the workspace."""
-    given = row["answers"]
-    answers = None if given is None else tuple(AnswerRow(field, frozenset(ids), text) for field, ids, text in given)
-    return PersonBackup(**{**row, "answers": answers, "fields": ()})

@@ -27,7 +27,7 @@ from lmsconf.api.spec.value_encoding import (
 from lmsconf.doctor.probe.person_backup import DATE, FAR, PersonBackup
 from lmsconf.doctor.probe.scratch_objects import ScratchObjectNotCreated, ScratchObjects, reason_of_leftover
 from lmsconf.doctor.probe.trial_client import TrialClient, WriteResult
-from lmsconf.kinds.custom_field.types import MOST_FIELDS, FieldRow, parse_field_row
+from lmsconf.kinds.custom_field.types import MOST_FIELDS, FieldRow, answer_value, parse_field_row
 from lmsconf.model.canonical_json import Json
 
 MODE: Final = "users.update-metadata.mode"
@@ -97,12 +97,12 @@ class PersonLessons:
         sent = self._send_metadata({key: value for key, value in held.items() if key != first})
         after = self._person.retake(self._client).metadata
         self._person.restore_metadata(self._client)
-        if not sent.accepted:
-            self._client.record_undetermined(MODE, f"metadata without one of its names is refused: {sent.reason}")
-        elif first in after:
-            self._client.record_value(MODE, "merge", "what was omitted was kept")
-        else:
-            self._client.record_value(MODE, "replace", "what was omitted was removed")
+        self._client.conclude(
+            MODE,
+            (not sent.accepted, None, f"metadata without one of its names is refused: {sent.reason}"),
+            (first in after, "merge", "what was omitted was kept"),
+            (True, "replace", "what was omitted was removed"),
+        )
 
     def _send_metadata(self, metadata: Mapping[str, str]) -> WriteResult:
         return self._client.send(
@@ -255,12 +255,13 @@ class PersonLessons:
             )
             return
         other = self._field(field.type)
-        if not self._answers(field) or not self._answers(other):
-            self._client.record_undetermined(OMITTED, "one of the two scratch fields did not take an answer")
-        elif self._answer_to(field):
-            self._client.record_value(OMITTED, "keep", "an omitted answer was kept")
-        else:
-            self._client.record_value(OMITTED, "clear", "an omitted answer was removed")
+        is_answered = self._answers(field) and self._answers(other)
+        self._client.conclude(
+            OMITTED,
+            (not is_answered, None, "one of the two scratch fields did not take an answer"),
+            (is_answered and self._answer_to(field), "keep", "an omitted answer was kept"),
+            (True, "clear", "an omitted answer was removed"),
+        )
 
     def _field(self, type: str) -> FieldRow:
         """Create a hidden scratch field of that type; with two choices if it takes choices."""
@@ -290,4 +291,6 @@ class PersonLessons:
     def _answer_to(self, field: FieldRow) -> list[str]:
         """The person's current answer to a scratch field: its text, or its choices by id; empty if there is none."""
         answers = self._person.retake(self._client).answers or ()
-        return [one for answer in answers if answer.field == field.name for one in sorted(answer.picked)]
+        answer = next((one for one in answers if one.field == field.name), None)
+        value = [] if answer is None else answer_value(field, answer)
+        return [value] if isinstance(value, str) else [str(choice.id) for choice in value]

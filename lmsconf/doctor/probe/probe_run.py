@@ -77,9 +77,6 @@ class ProbeRun:
         tell: Tell,
     ) -> None:
         self._client, self._subjects, self._now, self._tell = client, subjects, now, tell
-        self._person: str | None = None
-        self._other: str | None = None
-        self._content: str | None = None
         self._accounts = accounts
         self._scratch = ScratchObjects(client, secrets.token_hex(3), settle, accounts=accounts)
         self._made_accounts: list[str] = []
@@ -111,10 +108,8 @@ class ProbeRun:
         """Run first, because every listing is read in pages. Needs no scratch object."""
         requested = max(MOST, self._client.spec.integer_behaviour(PAGES))
         most = common_page_size(measure_page_sizes(self._client.reader, requested))
-        if most is None:
-            self._client.record_undetermined(PAGES, "no listing is longer than a page")
-        else:
-            self._client.record_value(PAGES, most, f"of {requested} that were asked for")
+        reason = "no listing is longer than a page" if most is None else f"of {requested} that were asked for"
+        self._client.conclude(PAGES, (True, most, reason))
 
     def _look_up(self) -> None:
         """Find the ids of the people and the content."""

@@ -10,21 +10,11 @@ from typing import Final, NamedTuple, cast
 from lmsconf.api.spec.operations import CATALOG, CUSTOM_FIELDS, MANUAL_GROUPS, SMART_GROUPS, USERS
 from lmsconf.doctor.probe.trial_client import TrialClient, WriteResult
 from lmsconf.errors import LmsconfError
+from lmsconf.kinds.content_target.types import TargetRow, parse_target_row
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, GROUP, SMART_GROUP, USER
-from lmsconf.kinds.shared.responses import require_text
+from lmsconf.model.address import RemoteId
 from lmsconf.model.api import ListOperation
 from lmsconf.model.canonical_json import Json
-
-
-class Assignment(NamedTuple):
-    """A live assignment of a content, with texts as in the response. `start` and `finish` are None for no limit."""
-
-    target: str
-    type: str
-    mandatory: bool
-    start: str | None
-    finish: str | None
-
 
 PREFIX: Final = "lmsconf-probe-"
 _DOMAIN: Final = "@lmsconf.invalid"
@@ -152,11 +142,12 @@ class ScratchObjects:
             raise ScratchObjectNotCreated(f"the scratch {_PLACES[listing].noun} {id} no longer exists")
         return match
 
-    def list_assignments(self, content: str, group: str) -> list[Assignment]:
+    def list_assignments(self, content: str, group: str) -> list[TargetRow]:
         """The assignments of a content to a scratch group."""
         answer = cast("dict[str, Json]", self._client.reader.get("content-targets.list", query={"contentId": content}))
         rows = cast("list[dict[str, Json]]", answer.get("targets") or [])
-        return [row for row in map(_assignment, rows) if row.target == group]
+        targets = (parse_target_row(RemoteId(content), row) for row in rows)
+        return [row for row in targets if row.target == group]
 
     def delete_assignments(self, content: str, group: str) -> None:
         """Delete every assignment of the content to the group; a service may have created duplicates."""
@@ -212,10 +203,3 @@ def _is_ours(listing: ListOperation, row: Mapping[str, Json]) -> bool:
     """Whether a probe created it, according to its name; for accounts, also to its e-mail domain."""
     name = str(row.get(_PLACES[listing].label) or "")
     return name.startswith(PREFIX) and (listing != USERS or name.endswith(_DOMAIN))
-
-
-def _assignment(row: Mapping[str, Json]) -> Assignment:
-    """Parse an item of a content's targets. Raises InvalidResponse."""
-    start, finish = (None if row.get(key) in (None, "") else str(row[key]) for key in ("startTime", "finishTime"))
-    target, type = require_text(row, "targetId"), str(row.get("targetType") or "")
-    return Assignment(target, type, bool(row.get("mandatory")), start, finish)

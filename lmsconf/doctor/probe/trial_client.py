@@ -95,10 +95,7 @@ class TrialClient:
     ) -> bool:
         """Try values until one works, and record the result. Returns whether one was found."""
         value = self.first_working_value(key, works)
-        if value is None:
-            self.record_undetermined(key, self.failure_reason(key))
-        else:
-            self.record_value(key, value, reason)
+        self.conclude(key, (value is None, None, self.failure_reason(key)), (True, value, reason))
         return value is not None
 
     def first_working_value(self, key: str, works: Callable[[Value], bool]) -> Value | None:
@@ -113,6 +110,14 @@ class TrialClient:
         more = f" and {len(tried) - _SHOWN} more" if len(tried) > _SHOWN else ""
         last = f"; the last refusal was: {self.last}" if self.last else ""
         return f"none of {shown}{more} had an effect{last}"
+
+    def conclude(self, key: str, *cases: tuple[object, Value | None, str]) -> None:
+        """Record the first case that holds: its value, and the reason. Without a value, the key is undetermined."""
+        value, reason = next((value, reason) for holds, value, reason in cases if holds)
+        if value is None:
+            self.record_undetermined(key, reason)
+        else:
+            self.record_value(key, value, reason)
 
     def record_value(self, key: str, value: Value, reason: str) -> None:
         """Record a value, and use it from now on."""

@@ -7,12 +7,14 @@ from typing import Final, cast
 
 from msgspec import Struct
 
+from lmsconf.api.spec.value_encoding import PickedChoice
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD
-from lmsconf.kinds.shared.responses import object_list, require_text
+from lmsconf.kinds.shared.responses import AnswerRow, object_list, require_text
 from lmsconf.model.address import RemoteId
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import SourceMap
 from lmsconf.model.forms import equal_but_for
+from lmsconf.model.names import normalize_name
 from lmsconf.model.snapshot import SnapshotRow
 
 MOST_FIELDS: Final = 10
@@ -90,6 +92,17 @@ class CustomFieldSpec(Struct, frozen=True):
     locked: bool | None
     optional: bool | None
     migrate: Migration | None = None
+
+
+def answer_value(field: FieldRow, answer: AnswerRow) -> str | list[PickedChoice]:
+    """Return a live answer as it can be sent again: its text, or those of the field's choices that it picks."""
+    if field.type == "TEXT":
+        return answer.as_text
+    return [
+        PickedChoice(choice.id, choice.name)
+        for choice in field.choices
+        if answer.picked & {choice.id, choice.name, normalize_name(choice.name)}
+    ]
 
 
 def parse_field_row(data: Mapping[str, Json]) -> FieldRow:

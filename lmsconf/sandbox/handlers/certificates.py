@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Final, cast
 
-from lmsconf.sandbox.handlers.analytics import APPROVED, find_enrolment, has_expired
+from lmsconf.sandbox.handlers.analytics import APPROVED, find_enrolment
 from lmsconf.sandbox.request_context import Entry, Handler, Json, Request, RequestContext, bad_request, not_found
 from lmsconf.sandbox.store import Value, encode_ids
 
@@ -67,7 +67,7 @@ def _entry(row: _Row, now: int) -> Entry:
         "certificateId": id,
         "issued": issued,
         "pdfUri": f"{PDF}{id}.pdf",
-        "status": EXPIRED if has_expired(cast("int | None", expires_at), now) else ACTIVE,
+        "status": EXPIRED if expires_at is not None and cast(int, expires_at) <= now else ACTIVE,
         "certificateAttachments": attached,
         "expiredNotificationEnabled": bool(notify),
     } | {key: value for key, value in optional.items() if value is not None}
@@ -145,17 +145,17 @@ def _issue(context: RequestContext, person: str, content: str, issued: int, expi
 
 def _approve(context: RequestContext, person: str, content: str, now: int) -> None:
     """Record the participation as approved, with a manual event."""
-    enrolment = find_enrolment(context, content, person)
+    since, is_mandatory = find_enrolment(context, content, person) or (now, False)
     context.repository.execute(
         "INSERT INTO participations (id, person, content, state, percentage, revision, enrolled_at, updated_at) "
         "VALUES (?, ?, ?, ?, 100, 1, ?, ?) ON CONFLICT (person, content) DO UPDATE "
         "SET state = excluded.state, percentage = 100, updated_at = excluded.updated_at",
-        *(context.repository.new_id("p"), person, content, APPROVED, enrolment.since if enrolment else now, now),
+        *(context.repository.new_id("p"), person, content, APPROVED, since, now),
     )
     context.repository.execute(
         "INSERT INTO events (id, participation, status, revision, at, mandatory, manually) "
         "SELECT ?, id, state, revision, ?, ?, TRUE FROM participations WHERE person = ? AND content = ?",
-        *(context.repository.new_id("e"), now, enrolment is not None and enrolment.mandatory, person, content),
+        *(context.repository.new_id("e"), now, is_mandatory, person, content),
     )
 
 
