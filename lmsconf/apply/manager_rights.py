@@ -205,8 +205,11 @@ def wrong_along(compared: ComparedRights | ComparedGroups, sent: IssuedRequest) 
     try:
         return compared.wrong()
     except ApiError as error:
-        why = f"the call was accepted, but people could not be read after it: {error.message}"
-        raise WriteOutcomeUnknown(why, hint=error.hint, operation=sent.call.operation) from error
+        raise WriteOutcomeUnknown(
+            f"the call was accepted, but people could not be read after it: {error.message}",
+            hint=error.hint,
+            operation=sent.call.operation,
+        ) from error
 
 
 def _shown(listed: ComparedList) -> Mapping[str, Value]:

@@ -34,9 +34,8 @@ def dialect_lines(values: Mapping[str, str | int]) -> list[str]:
 
 def wrong_assumptions(errors: Iterable[LmsconfError]) -> Iterator[Problem]:
     """Yield the problem of a run that found values of the dialect: all of them, as one block to paste."""
-    values: dict[str, str | int] = {}
-    for error in errors:
-        values |= dict(error.values) if isinstance(error, WrongAssumption) else {}
+    found = (error.values for error in errors if isinstance(error, WrongAssumption))
+    values = {key: value for some in found for key, value in some.items()}
     if not values:
         return
     points = "1 point" if len(values) == 1 else f"{len(values)} points"

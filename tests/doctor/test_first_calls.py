@@ -205,6 +205,7 @@ def test_a_service_that_clears_what_is_omitted_costs_nobody_an_answer(open_clini
     assert all(one.get("Desk") for one in answers(clinic.service).values() if one)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("dialect", "lines"),
     [
@@ -277,6 +278,7 @@ class Deaf(Sandbox):
         return super().answer(method, path, query, headers, body)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("manifest", "told", "key"),
     [
