@@ -136,8 +136,6 @@ class Sandbox(httpx.BaseTransport):
             if operation is None:
                 raise self._no_endpoint(request)
             handler = find_handler(operation.id)
-            if handler is None:
-                raise Refusal(501, "not_implemented", f"{operation.id} is not implemented here")
             content_type = request.headers.get("content-type", "")
             validated = validate_request(operation, parameters, request.query, content_type, request.body)
             with self._transaction(operation, stale=fault is not None and fault.stale) as repository:

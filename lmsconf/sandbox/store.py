@@ -305,10 +305,9 @@ class Store:
     def checkpoint(self, name: str) -> None:
         """Save a copy of the workspace under a name; replaces an earlier one with that name."""
         with self._lock:
-            copy = _open(IN_MEMORY)
-            self._connection.backup(copy)
-            self._forget(name)
-            self._kept[name] = copy
+            if name not in self._kept:
+                self._kept[name] = _open(IN_MEMORY)
+            self._connection.backup(self._kept[name])
 
     def restore(self, name: str) -> None:
         """Reset the workspace to a checkpoint, which is kept. Raises LmsconfError for an unknown name."""
@@ -330,13 +329,9 @@ class Store:
     def close(self) -> None:
         """Close the file. A workspace in memory is lost, and so are the checkpoints."""
         with self._lock:
-            for name in list(self._kept):
-                self._forget(name)
+            for copy in self._kept.values():
+                copy.close()
             self._closer()
-
-    def _forget(self, name: str) -> None:
-        if name in self._kept:
-            self._kept.pop(name).close()
 
 
 def json_flag(column: str) -> str:
