@@ -24,7 +24,6 @@ from lmsconf.errors import InvalidResponse
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.time_formats import format_request_time, parse_response_time
 
-_SPELLING: Final = ("pattern", "format")
 _BRANCHES: Final = {"oneOf": "exactly", "anyOf": "at least"}
 
 
@@ -62,7 +61,7 @@ def _compiled(operation: str) -> Callable[[object], None]:
         "headers": _named({name: {"type": "string"} for name in known.headers}, filters=False),
         "body": _body_values(known),
     }
-    validate = fastjsonschema.compile({"properties": places}, use_default=False)
+    validate = fastjsonschema.compile({"properties": places}, use_default=False, use_formats=False)
 
     def check(given: object) -> None:
         try:
@@ -75,16 +74,19 @@ def _compiled(operation: str) -> Callable[[object], None]:
 
 def _body_values(known: Operation) -> Schema:
     """Return the schema of the body's values. In a read operation, lists are filters."""
-    body = cast("dict[str, Schema]", _without_spelling(known.body or {"type": "object"}))
+    body = dict(known.body or {"type": "object"})
     properties = cast("Mapping[str, Schema]", body.get("properties", {}))
     return {**body, **_named(properties, filters=not known.writes)}
 
 
 def _named(schemas: Mapping[str, Schema], *, filters: bool) -> dict[str, object]:
-    """Return an object schema with these properties and non-empty ids; with `filters`, arrays must not be empty."""
+    """Return an object schema with these properties, without patterns, and with ids that are not empty.
+
+    filters: arrays must not be empty.
+    """
     properties: dict[str, Schema] = {}
     for name, schema in schemas.items():
-        part = dict(schema)
+        part = {key: value for key, value in schema.items() if key != "pattern"}
         if name.endswith("Id") and part["type"] == "string":
             part["minLength"] = 1
         if name.removesuffix("[]").endswith("Ids"):
@@ -93,15 +95,6 @@ def _named(schemas: Mapping[str, Schema], *, filters: bool) -> dict[str, object]
             part["minItems"] = 1
         properties[name] = part
     return {"properties": properties}
-
-
-def _without_spelling(node: object) -> object:
-    """Return the schema without `pattern` and `format`."""
-    if isinstance(node, dict):
-        # A `pattern` or `format` that is not a string is a property of that name, not the keyword.
-        kept = {key: part for key, part in node.items() if key not in _SPELLING or not isinstance(part, str)}
-        return {key: _without_spelling(part) for key, part in kept.items()}
-    return [_without_spelling(item) for item in node] if isinstance(node, list) else node
 
 
 def _wrong(error: Any) -> str:
