@@ -199,9 +199,8 @@ class EndpointGroup:
     def _answers(self, operation: str, **answers: Mapping[str, object] | None) -> Mapping[str, object]:
         """Return the body for answers by field type and id. Raises ValueError for a value of another type."""
         behaviour, values = self._client.spec.behaviour, dict[str, object]()
-        for type, given in answers.items():
-            _check_answers(operation, type, given, values)
-            for field, answer in (given or {}).items():
+        for type, given in _given(answers).items():
+            for field, answer in _checked_answers(operation, type, given, values).items():
                 values[field] = encode_answer(behaviour, type, _picked(type, answer))
         return build_answers_body(behaviour, values)
 
@@ -252,10 +251,11 @@ def _picked(type: str, answer: object) -> str | list[PickedChoice] | None:
     return [PickedChoice(one, one) for one in choices]
 
 
-def _check_answers(operation: str, type: str, answers: object, others: Mapping[str, object]) -> None:
-    """Raise ValueError for a value unlike its field's type; the schema is looser, as it covers all body shapes."""
-    if answers is None:
-        return
+def _checked_answers(operation: str, type: str, answers: object, others: Mapping[str, object]) -> Values:
+    """Return the answers. Raises ValueError for a value unlike its field's type.
+
+    The schema is looser, as it covers all body shapes.
+    """
     if not isinstance(answers, Mapping):
         raise ValueError(f"{operation} takes a map of {type} answers, not {_kind(answers)}")
     for field, answer in answers.items():
@@ -268,6 +268,7 @@ def _check_answers(operation: str, type: str, answers: object, others: Mapping[s
                 raise ValueError(f"{operation}: {field} must be array of string")
         elif answer is not None and not isinstance(answer, str):
             raise ValueError(f"{operation}: {field} must be string or null, not {_kind(answer)}")
+    return answers
 
 
 def _given(values: Mapping[str, object] | None) -> dict[str, object]:

@@ -36,10 +36,7 @@ class Refusal(Exception):
 
     def __init__(self, status: int, code: str, message: str, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(message)
-        self.status = status
-        self.code = code
-        self.message = message
-        self.headers = headers or {}
+        self.status, self.code, self.headers = status, code, headers or {}
 
 
 bad_request: Final = partial(Refusal, 400, "bad_request")

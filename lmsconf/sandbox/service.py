@@ -146,7 +146,7 @@ class Sandbox(httpx.BaseTransport):
                 else json_response(200, cast(Json, operation.response_names.to_wire(done)))
             )
         except Refusal as refusal:
-            return json_response(refusal.status, {"error": refusal.code, "message": refusal.message}, refusal.headers)
+            return json_response(refusal.status, {"error": refusal.code, "message": str(refusal)}, refusal.headers)
 
     @contextmanager
     def _transaction(self, operation: Operation, *, stale: bool) -> Iterator[Repository]:
