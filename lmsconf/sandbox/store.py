@@ -210,12 +210,13 @@ class Repository:
 
     def new_ids(self, prefix: str, count: int, taken: frozenset[str] = frozenset()) -> list[str]:
         """`count` unused ids, none of them in the workspace or in `taken`."""
+        taken = taken | self.existing_ids(prefix) if count > 1 else taken
         made: list[str] = []
         last = self.number("SELECT last FROM counters WHERE prefix = ?", prefix)
         while len(made) < count:
             last += 1
             candidate = self._ids(prefix) if self._ids else f"{prefix}-{last}"
-            if candidate not in taken and not self._holds(prefix, candidate):
+            if candidate not in taken and (count > 1 or not self._holds(prefix, candidate)):
                 made.append(candidate)
         self.execute("INSERT OR REPLACE INTO counters VALUES (?, ?)", prefix, last)
         return made
