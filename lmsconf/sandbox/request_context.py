@@ -166,9 +166,6 @@ class ApiKeys:
     def __init__(self, first: str) -> None:
         self._digests = [_digest(first)]
 
-    def __len__(self) -> int:
-        return len(self._digests)
-
     def create(self) -> str:
         """Create a key, returned only here. Raises LmsconfError if three are active."""
         if len(self._digests) >= AT_MOST:

@@ -15,6 +15,7 @@ from urllib.parse import unquote
 from msgspec.structs import replace
 
 from lmsconf.api.spec.operations import (
+    PATH_PARAMETER,
     ApiDescription,
     Operation,
     Schema,
@@ -26,7 +27,6 @@ from lmsconf.api.spec.operations import (
 )
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation
 
-_PARAMETER = re.compile(r"\{(\w+)\}")
 _COUNT = re.compile(r"0{0,9}[1-9][0-9]{0,8}")
 _HEADER = re.compile(r"[A-Za-z][A-Za-z0-9-]*")
 _TAKEN = {"accept", "accept-encoding", "authorization", "connection", "content-encoding", "content-length",
@@ -208,4 +208,4 @@ def _routes() -> list[tuple[re.Pattern[str], dict[str, str]]]:
     for operation in load_api_description().operations.values():
         paths.setdefault(operation.path, {})[operation.method] = operation.id
     # A brace sorts after all letters.
-    return [(re.compile(_PARAMETER.sub(r"(?P<\1>[^/]+)", path)), paths[path]) for path in sorted(paths)]
+    return [(re.compile(PATH_PARAMETER.sub(r"(?P<\1>[^/]+)", path)), paths[path]) for path in sorted(paths)]

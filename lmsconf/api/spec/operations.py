@@ -120,7 +120,7 @@ MANUAL_GROUPS: Final = ListOperation("manual-groups.list", "groups", "groupId", 
 SMART_GROUPS: Final = ListOperation("smart-groups.list", "smartGroups", "smartGroupId")
 CATALOG: Final = ListOperation("content.list", "courses", "courseId", "total")
 
-_PLACE = re.compile(r"\{(\w+)\}")
+PATH_PARAMETER = re.compile(r"\{(\w+)\}")
 _PLAIN = re.compile(r"[A-Za-z0-9_-]+")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _TRUTH = ("true", "false")
@@ -185,7 +185,7 @@ class Operation(Struct, frozen=True, kw_only=True):
             allowed = _texts(schema)
             if allowed and parameters[name] not in allowed:
                 raise ValueError(f"{self.id}: {name} is one of {', '.join(allowed)}")
-        return _PLACE.sub(lambda place: encode_path_segment(parameters[place[1]]), self.path)
+        return PATH_PARAMETER.sub(lambda place: encode_path_segment(parameters[place[1]]), self.path)
 
     @property
     def required_body_names(self) -> frozenset[str]:
@@ -276,7 +276,7 @@ def _operation(path: str, method: str, definition: Mapping[str, object]) -> Oper
         path=path,
         group=cast("list[str]", definition["tags"])[0],
         summary=str(definition["summary"]),
-        path_schemas=MappingProxyType({name: schemas["path", name] for name in _PLACE.findall(path)}),
+        path_schemas=MappingProxyType({name: schemas["path", name] for name in PATH_PARAMETER.findall(path)}),
         headers=MappingProxyType({name: name for where, name in schemas if where == "header"}),
         query=MappingProxyType({name: schema for (where, name), schema in schemas.items() if where == "query"}),
         required_query=frozenset(str(one["name"]) for one in given if one["in"] == "query" and one.get("required")),
