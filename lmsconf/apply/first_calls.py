@@ -164,8 +164,8 @@ class FirstCalls:
     def _first(
         self, client: Client, sent: IssuedRequest, ids: Learnt, resolver: AmbiguousWriteResolver, keys: frozenset[str]
     ) -> Iterator[IssuedRequest]:
-        answers = sent.call.operation == ANSWERS
-        compared = ComparedAnswers(client, sent, resolver, self._fields) if answers else None
+        has_answers = sent.call.operation == ANSWERS
+        compared = ComparedAnswers(client, sent, resolver, self._fields) if has_answers else None
         try:
             yield sent
             if compared is None:

@@ -132,8 +132,10 @@ def find_orphaned_resources(
         for row, declared in _declared_rows(kinds, base, snapshot, call_templates)
         if declared is not None and row not in current and kinds[declared.address.kind].ownership_schema is not None
     )
-    workspace = now.policy.workspace
-    lines = {declared.address: _absent_line(kinds[declared.address.kind], declared, workspace) for declared in left}
+    lines = {
+        declared.address: _absent_line(kinds[declared.address.kind], declared, now.policy.workspace)
+        for declared in left
+    }
     return tuple(NoLongerDeclared(address=address, absent=lines[address]) for address in sorted(lines))
 
 

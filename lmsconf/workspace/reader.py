@@ -161,8 +161,7 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
         requests = 0 if reading is None else reading.api.requests
         effects = replace(predicted.effects, requests=requests)
         plan = with_effects(draft.plan, replace(predicted, effects=effects), draft.planning.policy)
-        lints = lint_plan(all_kinds(), draft, predicted.sizes)
-        return replace(plan, problems=(*plan.problems, *lints))
+        return replace(plan, problems=(*plan.problems, *lint_plan(all_kinds(), draft, predicted.sizes)))
 
     def reread(self, kept: Snapshot, changes: Sequence[Change], progress: Report | None = None) -> Snapshot | None:
         """Read again what changes touch, by id; None if only a whole reading can tell. Raises ApiError."""

@@ -168,9 +168,13 @@ class ProbeRun:
             self._skip(PERSON_KEYS, shown if self._person is not None else "no person was named; pass --user EMAIL")
             return
         self._tell("Learning how people are changed.")
-        is_own = subject is not self._before
         on_person = PersonLessons(
-            self._client, self._scratch, subject, self._now, scratch_account=is_own, keep=self._keep
+            self._client,
+            self._scratch,
+            subject,
+            self._now,
+            scratch_account=subject is not self._before,
+            keep=self._keep,
         )
         self._guarded((DATE,), on_person.probe_archive_date)
         self._guarded((MODE,), on_person.probe_metadata_mode)
