@@ -1,7 +1,7 @@
 """How much is tried in a run: every day a tenth of the examples and of the simulated schedules, with TESTS=all all.
 
 Which tenth it is follows from the number of commits, so that ten commits in a row play all; of schedules of one call
-it is a part of 120, and with the number of a commit in SIMULATION, as .ci/run sets it, a twelfth. SIMULATION=all plays
+it is a part of 240, and with the number of a commit in SIMULATION, as .ci/run sets it, a twelfth. SIMULATION=all plays
 all.
 TESTS=0 to TESTS=9 chooses one tenth.
 """
@@ -68,13 +68,13 @@ def of_today(cases: Iterable[T], parts: int = PARTS, name: str = "") -> list[T]:
 
 
 def schedules_of_today(cases: Sequence[T], name: str, parts: int = GATES) -> list[T]:
-    """The same of schedules: every day a tenth of what .ci/run plays of them.
+    """The same of schedules: every day a twentieth of what .ci/run plays of them.
 
     parts: how many commits in a row play all of them in .ci/run.
     """
     if GATE is not None:
         return _turn(cases, GATE, parts, name)
-    return of_today(cases, parts * PARTS, name)
+    return of_today(cases, 2 * parts * PARTS, name)
 
 
 def is_of_today(position: int, name: str, day: int = PARTS, gate: int = 1) -> bool:

@@ -79,7 +79,7 @@ def verify_grant(
     granted = frozenset(check.granted(call))
     missing = resolver.poll(lambda: granted.difference(check.visible(client.call, call)), not_)
     if missing:
-        keys = client.spec.dialect_keys(sent.call.operation)
+        keys = client.spec[sent.call.operation].dialect_keys
         raise NoEffect(
             f"the service accepted it, and {check.missing.format(missing=len(missing), granted=len(granted))}; "
             f"{check.spared}",

@@ -52,7 +52,7 @@ def missing_manager_right(client: Client, sent: IssuedRequest, refused: Rejected
     Reads each of these people.
     """
     spec, operation = client.spec, sent.call.operation
-    if WHO_CAN_MANAGE not in spec.dialect_keys(operation) or spec.behaviour(WHO_CAN_MANAGE) != "anybody":
+    if WHO_CAN_MANAGE not in spec[operation].dialect_keys or spec.behaviour(WHO_CAN_MANAGE) != "anybody":
         return None
     try:
         unable = [email for id in _managers(client, sent) if (email := _unable(client, id))]

@@ -36,7 +36,7 @@ from lmsconf.support.atomic_files import read_text, write_atomically
 from lmsconf.workspace.base_loader import load_base
 from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.plan_with_base import plan_with_base
-from lmsconf.workspace.project_manifests import load_manifests, refuse_errors, validate_offline
+from lmsconf.workspace.project_manifests import error_free, load_manifests, validate_offline
 from lmsconf.workspace.reader import WorkspaceReader
 
 
@@ -214,9 +214,7 @@ class Project(Struct, frozen=True):
         return replace(policy, only=only, excluded=excluded, additive=additive, consents=given)
 
     def _manifests(self) -> Manifests:
-        manifests = load_manifests(self.settings)
-        refuse_errors(manifests)
-        return manifests
+        return error_free(load_manifests(self.settings))
 
     @contextmanager
     def _reader(self) -> Iterator[WorkspaceReader]:

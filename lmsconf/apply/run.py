@@ -46,7 +46,7 @@ from lmsconf.model.plan import Plan
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.plan import calls_by_key
 from lmsconf.support.interrupts import Interrupts
-from lmsconf.workspace.project_manifests import load_manifests, refuse_errors
+from lmsconf.workspace.project_manifests import error_free, load_manifests
 from lmsconf.workspace.reader import WorkspaceReader
 
 Verify = Callable[[RunResult, AmbiguousWriteResolver], VerificationResult]
@@ -280,8 +280,7 @@ def _manifests_of(
 ) -> tuple[Manifests | None, str | None]:
     """Return the manifests that a plan was made from if they are available; otherwise the reason why not."""
     try:
-        manifests = made_from or load_manifests(workspace.settings)
-        refuse_errors(manifests)
+        manifests = error_free(made_from or load_manifests(workspace.settings))
     except LmsconfError:
         return None, "There are no readable local manifests, so only what this plan touched was checked."
     if manifests.digest == plan.manifests_digest:

@@ -35,7 +35,7 @@ from lmsconf.planner.reading import Declarations
 from lmsconf.planner.snapshot_redaction import drop_unknown_people, restore_snapshot
 from lmsconf.project.config_file import DEFAULT_KEPT_RUNS
 from lmsconf.project.settings import DEFAULT_MANIFESTS, Settings
-from lmsconf.workspace.project_manifests import refuse_errors
+from lmsconf.workspace.project_manifests import error_free
 from lmsconf.workspace.reader import WorkspaceReader, reads_needed_by_both
 
 
@@ -187,7 +187,7 @@ def plan_with_base(
 
     snapshot: what both are planned against; default: the workspace is read once for both.
     """
-    refuse_errors(manifests)
+    error_free(manifests)
     reading, live = None, snapshot
     if live is None:
         reading, live = reader.read_on(reads_needed_by_both(manifests, policy, base.version), progress)
@@ -242,7 +242,7 @@ def _dropped_tests(manifests: Manifests, base: BaseManifests, workspace: str) ->
 def _changes_of(reader: WorkspaceReader, version: ManifestsVersion, snapshot: Snapshot) -> tuple[Change, ...] | None:
     """What another version would change; None if it cannot be planned."""
     try:
-        refuse_errors(version.manifests)
+        error_free(version.manifests)
         manifests = drop_unknown_people(snapshot, version.manifests, all_kinds())
         return reader.plan_with_errors(manifests, version.policy, snapshot)[0].changes
     except ProblemsFound as error:

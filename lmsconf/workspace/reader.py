@@ -34,7 +34,7 @@ from lmsconf.planner.plan import DraftPlan, draft_plan, with_effects
 from lmsconf.planner.reading import Declarations, ReadContext, ReadScope
 from lmsconf.project.settings import Settings
 from lmsconf.workspace.connection import Connection
-from lmsconf.workspace.project_manifests import add_previous_names, refuse_errors, without_entries
+from lmsconf.workspace.project_manifests import add_previous_names, error_free, without_entries
 
 if TYPE_CHECKING:
     from lmsconf.planner.audience.query import AccessQuery
@@ -109,7 +109,7 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
         self, manifests: Manifests, policy: Policy, progress: Report | None = None
     ) -> tuple[Plan, Snapshot]:
         """Return what apply would do, and the snapshot that it follows from; raises like `plan`."""
-        refuse_errors(manifests)
+        error_free(manifests)
         reading, snapshot = self.read_on(reads_needed(manifests, policy), progress)
         return self.add_effects(self.draft(manifests, snapshot, policy), reading, progress), snapshot
 
@@ -187,7 +187,7 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
         base: manifests that are assumed to be applied, to identify manual changes. reads_all: read the whole workspace,
         for coverage; `count_unmanaged` reads it too. Raises ProblemsFound if nothing can be planned.
         """
-        refuse_errors(manifests)
+        error_free(manifests)
         reads_all = reads_all or count_unmanaged
         snapshot = self.read_for_drift(manifests, base, progress, reads_all=reads_all)
         return self.drift_from_snapshot(snapshot, manifests, base, count_unmanaged=count_unmanaged, reads_all=reads_all)
@@ -220,7 +220,7 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
         from lmsconf.kinds.content_target.target_requests import last_edits
         from lmsconf.planner.drift import DriftInputs, make_drift
 
-        refuse_errors(manifests)
+        error_free(manifests)
         # Where everything comparable was read already, all of it is compared.
         compares = None if reads_all else self.settings.policy.compares
         policy = replace(self.settings.policy, compares=compares)
@@ -258,7 +258,7 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
 
         manifests, policy = base.version.manifests, base.version.policy
         try:
-            refuse_errors(manifests)
+            error_free(manifests)
             plan, broken = self.partial_plan(manifests, replace(policy, compares=compares), snapshot)
         except ProblemsFound:
             return AppliedBase(name=base.name, changes=None)
@@ -268,7 +268,7 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
         """Plan against a snapshot file; the plan can be shown, not applied."""
         from lmsconf.planner.snapshot_redaction import drop_unknown_people, restore_snapshot
 
-        refuse_errors(manifests)
+        error_free(manifests)
         live = restore_snapshot(snapshot, manifests, all_kinds())
         planned = drop_unknown_people(snapshot, manifests, all_kinds())
         return self.add_effects(self.draft(planned, live, policy, snapshot.taken_at))

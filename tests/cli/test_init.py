@@ -208,6 +208,7 @@ def test_on_a_terminal_it_asks(tmp_path: Path) -> None:
 LIVE = ["https://lms.example/api", "live", "LMSCONF_K", "UTC", "none"]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("answered", range(len(LIVE) + 1))
 def test_an_end_of_input_is_a_no(tmp_path: Path, answered: int) -> None:
     """Whoever goes away at any of the questions has begun nothing, and is told so."""
@@ -217,6 +218,7 @@ def test_an_end_of_input_is_a_no(tmp_path: Path, answered: int) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.sampled
 def test_a_yes_makes_manifests_of_what_is_live(tmp_path: Path) -> None:
     """With a token, a yes exports at once from the workspace that was named, so that the first plan is empty."""
     (tmp_path / "seed.yaml").write_text("groups: [{name: Book club}]\n", encoding="utf-8")
@@ -236,6 +238,7 @@ def test_a_yes_makes_manifests_of_what_is_live(tmp_path: Path) -> None:
     assert "Put the token" not in shown
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("key", "code", "reason"),
     [("", ExitCode.ERROR, "LMSCONF_K"), ("wrong", ExitCode.UNAUTHORIZED, "401")],

@@ -122,6 +122,7 @@ def test_many_clients_send_little_more_than_one(name: str) -> None:
     assert len(network.requests) <= 8 * 4 + 8
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("luck", [0.0, 0.5, 1.0])
 @pytest.mark.parametrize(
     ("status", "headers"), [(429, {}), (429, {"Retry_After": "0"}), (429, {"Retry_After": "60"}), (503, {})]

@@ -375,6 +375,7 @@ def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ssl.SSLContext:
     return context
 
 
+@pytest.mark.sampled
 def test_requests_go_through_the_tunnel_of_a_proxy(service: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch) -> None:
     """The proxy sees the host and its own credential; the reads of a client share one tunnel."""
     with tunnelling(service) as (port, connects, requests):
@@ -391,6 +392,7 @@ def test_requests_go_through_the_tunnel_of_a_proxy(service: ssl.SSLContext, monk
         assert CANARY.encode() not in connect
 
 
+@pytest.mark.sampled
 def test_nothing_is_sent_through_a_proxy_that_refuses(service: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch) -> None:
     """A write is not open then: the error names the variable, and not the password in it."""
     refused = b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n"

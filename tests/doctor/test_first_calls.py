@@ -205,6 +205,7 @@ def test_a_service_that_clears_what_is_omitted_costs_nobody_an_answer(open_clini
     assert all(one.get("Desk") for one in answers(clinic.service).values() if one)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("dialect", "lines"),
     [
@@ -265,7 +266,7 @@ def test_what_a_run_has_seen_is_not_tried_again(open_clinic: Open) -> None:
 
 def _assumed() -> dict[str, str]:
     spec = ApiSpec.default()
-    return {key: spec.behaviour(key) for key in spec.dialect_keys(ANSWERS)}
+    return {key: spec.behaviour(key) for key in spec[ANSWERS].dialect_keys}
 
 
 class Deaf(Sandbox):
@@ -277,6 +278,7 @@ class Deaf(Sandbox):
         return super().answer(method, path, query, headers, body)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("manifest", "told", "key"),
     [

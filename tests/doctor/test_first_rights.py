@@ -67,6 +67,7 @@ def managers(clinic: ServedProject) -> set[tuple[str, str]]:
         return {(str(group), str(person)) for group, person in rows}
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("mode", ["add", "replace"])
 @pytest.mark.parametrize("list", LISTS)
 def test_the_run_tells_who_is_given_the_right(open_clinic: Open, list: str, mode: str) -> None:
@@ -109,6 +110,7 @@ def test_people_with_the_right_are_read_once(open_clinic: Open) -> None:
     assert sorted([*asked[0], "users.get"]) == asked[1]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "more",
     [
@@ -175,6 +177,7 @@ def test_the_probe_sees_it(open_clinic: Open, key: str, value: str, *, accounts:
     assert held(clinic.service) == before
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("dialect", [{}, LOSE])
 def test_the_probe_risks_no_group_of_anybody(open_clinic: Open, dialect: dict[str, str]) -> None:
     """Somebody with the right, or who manages without it, may lose groups: with them it is not tried."""

@@ -115,9 +115,10 @@ CASES: Mapping[str, tuple[Mapping[str, str | int], Mapping[str, object], type[Sa
 
 def chosen(cases: Sequence[tuple[str, int]], name: str) -> list[tuple[str, int]]:
     """Every day a few of the cases, in .ci/run a twelfth, with TESTS=all alone all."""
-    return of_today(cases, 120, name) if GATE is None else schedules_of_today(cases, name)
+    return of_today(cases, 240, name) if GATE is None else schedules_of_today(cases, name)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("case", "part"), chosen([(case, part) for part in range(PARTS) for case in CASES], "killed"))
 def test_after_a_kill_at_any_call_the_next_probe_restores_all(
     open_clinic: Open, tmp_path: Path, case: str, part: int
@@ -138,6 +139,7 @@ def test_after_a_kill_at_any_call_the_next_probe_restores_all(
         assert held(clinic.service) == before, name
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("case", "moment"),
     chosen([(case, moment) for moment in range(25) for case in [*CASES][:4]], "moments"),

@@ -343,6 +343,7 @@ def test_what_was_changed_by_hand_can_be_kept(project: Project, shell: Shell, na
     keep_each(project, shell, differs)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", DELETED)
 def test_what_was_deleted_by_hand_can_stay_away(project: Project, shell: Shell, name: str) -> None:
     """The entry goes, and with it the entries that name it."""
@@ -393,6 +394,7 @@ def sort_of(finding: Mapping[str, Any]) -> tuple[object, ...]:
     return finding["kind"], finding["state"], tuple(one["path"] for one in finding["fields"])
 
 
+@pytest.mark.sampled
 def test_what_cannot_be_edited_has_no_line(tmp_path: Path, shell: Shell) -> None:
     """People of a CSV file, and one of the assignments that a line makes: the way back is all there is."""
     root = tmp_path / "acme"

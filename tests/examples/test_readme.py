@@ -53,7 +53,7 @@ def test_the_first_block_runs_the_main_job() -> None:
 def test_the_first_block_below_tests_runs_the_tests() -> None:
     """The first `sh` block below `## Tests` is one line that sets up and runs the tests."""
     (line,) = blocks(README.partition("\n## Tests\n")[2], "sh")[0].text.splitlines()
-    assert line == f"{SETS_UP}'.[dev]' && .venv/bin/pytest -n auto"
+    assert line == f"{SETS_UP}'.[test]' && .venv/bin/pytest -n auto"
 
 
 # The pictures of README and guide: they are there, they are small, and the plan's is the plan of today.

@@ -256,6 +256,7 @@ class RequestTimes(FaultScript):
         return None
 
 
+@pytest.mark.sampled
 def test_processes_keep_to_a_limit_together(served: ServedFleet) -> None:
     """Two processes that plan four workspaces of one host send no more requests a second than --max-rate says."""
     asked = RequestTimes()

@@ -240,6 +240,7 @@ def contents(folder: Path) -> dict[str, str]:
     return {path.name: times.sub("", path.read_text()) for path in folder.iterdir()}
 
 
+@pytest.mark.sampled
 def test_shards_put_together_are_the_whole(fleet: Fleet) -> None:
     """`collect` gives each file of a run without shards, but for the time, also of shards without a workspace."""
     fleet.plan()
@@ -258,6 +259,7 @@ def test_shards_put_together_are_the_whole(fleet: Fleet) -> None:
     assert contents(fleet.root / "all") == contents(fleet.root / "out")
 
 
+@pytest.mark.sampled
 def test_a_missing_shard_is_not_overlooked(fleet: Fleet) -> None:
     """What is collected is all shards of one selection, each once, or it is refused; a shard alone is not applied."""
     for part, folder in (("1/3", "a"), ("2/3", "b"), ("3/3", "c"), ("2/2", "half")):
@@ -283,6 +285,7 @@ def test_a_missing_shard_is_not_overlooked(fleet: Fleet) -> None:
     assert not (root / "a" / "apply.json").exists()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("number", "of"), [(1, 10**18), (0, 1), (2, 1), (-1, -1), (1, 10_000)])
 def test_a_shard_that_cannot_be_is_refused(fleet: Fleet, number: int, of: int) -> None:
     """Numbers in a tampered index are refused before anything is counted up to them."""
@@ -294,6 +297,7 @@ def test_a_shard_that_cannot_be_is_refused(fleet: Fleet, number: int, of: int) -
     assert (code, f"there is no shard {number}/{of}" in err) == (1, True), err
 
 
+@pytest.mark.sampled
 def test_only_files_are_collected(fleet: Fleet) -> None:
     """A link out of a shard's folder is not followed, and a plan that is missing is an error."""
     assert shard(fleet, "1/1", "a") == 0
@@ -312,6 +316,7 @@ def test_only_files_are_collected(fleet: Fleet) -> None:
         plan.unlink(missing_ok=True)
 
 
+@pytest.mark.sampled
 def test_parts_by_labels_can_be_put_together(fleet: Fleet) -> None:
     """Folders without `--shard` are put together as they are, unless one workspace is in two, or one is a shard."""
     for labels, folder in (("ring=canary", "a"), ("ring!=canary", "b"), ("region=eu", "c")):
@@ -328,6 +333,7 @@ def test_parts_by_labels_can_be_put_together(fleet: Fleet) -> None:
     assert (code, out.partition("\n")[0]) == (0, "3 workspaces: 3 with changes, 0 without.")
 
 
+@pytest.mark.sampled
 def test_a_failure_in_a_shard_is_a_failure_of_the_whole(fleet: Fleet) -> None:
     """The shard and what is collected exit with 1, and the plans of the others are there to apply."""
     epsilon = "{url: 'https://lms.invalid', token: {env: LMSCONF_NOT_SET}, labels: {region: eu}}"

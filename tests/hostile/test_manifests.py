@@ -73,6 +73,7 @@ BOMBS: dict[str, tuple[str, str]] = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("bomb", BOMBS)
 def test_bombs(bomb: str, tmp_path: Path) -> None:
     """A bomb is an error with a place, told with little work, in few words."""
@@ -128,6 +129,7 @@ def test_marks_on_marks(tmp_path: Path) -> None:
         assert len({one.address for one in found.declared}) == names
 
 
+@pytest.mark.sampled
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc/self/status is Linux's")
 def test_bombs_take_little_memory(tmp_path: Path) -> None:
     """All bombs, one after the other, take less than 300 MB, the library's own included."""

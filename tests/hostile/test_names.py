@@ -212,6 +212,7 @@ def test_saved_for_its_owner(command: str, project: Path) -> None:
     assert not list(project.glob(".out*"))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("command", ["plan", "snapshot"])
 def test_no_room(command: str, project: Path) -> None:
     """Where there is no room, the old file stays whole, nothing is left beside it, and the reason is said."""

@@ -397,6 +397,7 @@ def known_stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ser
         yield known_stage
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("verify", ["all", "touched"])
 def test_a_known_service_is_asked_as_before_assumptions_were_tried(known_stage: ServedProject, verify: str) -> None:
     """A plan, an apply, the plan of its undo, and the apply of that: so many requests, as before there were tries."""
@@ -420,6 +421,7 @@ def test_a_service_that_is_not_known_is_asked_more(known_stage: ServedProject) -
     assert asked(known_stage, "apply", "--auto-approve").total() > APPLY.total()
 
 
+@pytest.mark.sampled
 def test_a_fleet_asks_each_known_service_as_before(served: ServedFleet) -> None:
     """Each workspace by itself: an apply of its saved plan, and nothing that is tried."""
     served.write("lmsconf.yaml", served.project(KNOWN_OPTIONS.replace("settle: 0s\n", "")))

@@ -267,6 +267,7 @@ def test_an_assignment_that_may_be_listed_under_another_id_is_not_waited_for(
     assert [one.status for one in report.outcomes] == [CallStatus.DONE, CallStatus.DONE]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("audience", ["{group: A}", "{user: cy@acme.example}", "everyone"])
 def test_a_content_stays_until_the_one_that_replaces_it_is_there(
     tmp_path: Path, sandbox: Sandbox, audience: str

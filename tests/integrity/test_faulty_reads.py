@@ -194,6 +194,7 @@ def test_no_bad_read_becomes_a_change(world: PagedProject, name: str, times: int
     assert wrong == []
 
 
+@pytest.mark.sampled
 def test_some_bad_reads_leave_no_plan(world: PagedProject) -> None:
     """The reads that go wrong above are reads that the plan needs: without them there is none."""
     whole = Spoiled(world.sandbox)

@@ -148,6 +148,7 @@ def test_manifests_with_errors_make_no_plan(folder: Folder) -> None:
             attempt()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("before", "after", "options", "words"), REFUSED.values(), ids=REFUSED)
 def test_it_refuses_as_the_command_line_does(
     folder: Folder,

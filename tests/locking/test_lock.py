@@ -168,6 +168,7 @@ ENDS = {"done", "held", "stale", "nothing to do", "error: read/incomplete"}
 """The last one where the other's lock came or went between two pages of the same listing, and then again."""
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_with_the_lock_nothing_is_made_twice(tmp_path: Path, chunk: int) -> None:
     """Whatever the order: what is live is there once, no lock is left, and each run ends in words of its own."""
@@ -458,6 +459,7 @@ def test_a_lease_is_renewed_while_the_run_reads() -> None:
         holding.renew_before(CALL)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("late", "settle"), [(10.0, 0.5), (25.0, 30.0), (110.0, 120.0)])
 def test_a_lock_may_show_late(late: float, settle: float) -> None:
     """It is waited for as long as the project says that things settle, and ten seconds at least."""

@@ -273,6 +273,7 @@ def test_a_value_is_judged_as_jsonschema_judges(schema: dict[str, Json]) -> None
     assert [not validator.validate(value) for value in values] == [judge.is_valid(value) for value in values]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("example", ["quickstart", "acme", "countries"])
 def test_valid_projects_need_no_jsonschema(example: str) -> None:
     """Importing it takes as long as all the rest of `validate`: only errors need it."""

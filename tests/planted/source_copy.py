@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Final, NamedTuple
@@ -50,9 +51,15 @@ class Fault:
                 raise ValueError(f"{self.name}: its text stands {times} times in {edit.file}")
             texts[edit.file] = text.replace(edit.find, edit.put)
         for file, text in texts.items():
-            if ast.dump(ast.parse(text)) == ast.dump(ast.parse((root / file).read_text(encoding="utf-8"))):
+            if ast.dump(ast.parse(text)) == _meaning((root / file).read_text(encoding="utf-8")):
                 raise ValueError(f"{self.name}: it changes nothing in {file}")
         return texts
+
+
+@lru_cache(maxsize=16)
+def _meaning(text: str) -> str:
+    """The syntax tree of a text in which faults are planted; many stand in one file."""
+    return ast.dump(ast.parse(text))
 
 
 def faults() -> dict[str, Fault]:

@@ -186,6 +186,7 @@ def test_parts_have_nothing_in_common_and_are_all() -> None:
     assert sorted(map(int, taken)) == list(range(34))
 
 
+@pytest.mark.sampled
 def test_twelve_runs_of_ci_play_all_schedules() -> None:
     """Whatever the number of the commit, its run has a twelfth of them, and the next eleven the others."""
     program = "from sampling import schedules_of_today; print(*schedules_of_today(range(132), 'two twins'))"
@@ -207,6 +208,7 @@ def collected(file: str, part: str) -> set[str]:
     return {line for line in ran.stdout.splitlines() if "::" in line}
 
 
+@pytest.mark.sampled
 def test_sampled_cases_take_turns() -> None:
     """Two parts have none of a test's sampled cases in common, and both have every other test."""
     file, test = "tests/planted/test_planted.py", "test_mutants_are_python_and_mean_something_else["

@@ -111,6 +111,7 @@ def test_a_storm_comes_to_the_same(reference: str, batch: int, played: Played) -
 # A process that dies at any of three places around a call leaves a journal that names that call, and no other.
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("kind", ["killed-before", "killed-after", KILLED_UNRECORDED])
 def test_the_journal_tells_which_call_was_in_flight(tmp_path: Path, kind: str) -> None:
     """Wherever the process dies: all calls before are done, the one is in flight, and the run has no end."""

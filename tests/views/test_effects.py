@@ -80,6 +80,7 @@ def test_many_contents_fit_a_comment(size: int, name: str) -> None:
     assert "Plan: 0 to create, 2 to change" in text
 
 
+@pytest.mark.sampled
 def test_a_table_grows_with_the_room() -> None:
     """Ten rows, fifty, all: what is left out is counted."""
     plan = crowd(300)
@@ -105,6 +106,7 @@ def test_the_text_lists_every_content() -> None:
     assert "and 480 more" in page
 
 
+@pytest.mark.sampled
 def test_a_page_folds_long_tables_and_stays_within_bounds() -> None:
     """A hundred rows are open, the others folded; beyond 2,000 the page says where the rest is."""
     page = plan_html(crowd(2_500))
@@ -232,6 +234,7 @@ def test_what_came_twice_is_counted_as_an_error(tmp_path: Path, view: str) -> No
     assert "0 resources" not in said
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("view", PEOPLES)
 def test_a_lost_answer_may_have_done_something(tmp_path: Path, view: str) -> None:
     """Where the only call's answer never came, no format claims that nothing was done."""

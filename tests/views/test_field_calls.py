@@ -210,6 +210,7 @@ PLANS: dict[str, tuple[str, str]] = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", PLANS)
 def test_a_plan_says_which_answers_move(tmp_path: Path, name: str, golden: Callable[[str, str], None]) -> None:
     """It names what is not copied and why, what is deleted, and what to change in the manifest."""

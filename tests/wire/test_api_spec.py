@@ -192,6 +192,7 @@ def test_every_endpoint_is_there_and_no_other() -> None:
     assert sorted((operation.method, operation.path) for operation in OPERATIONS) == sorted(specified)
 
 
+@pytest.mark.slow
 def test_the_description_is_openapi() -> None:
     """The document is a valid OpenAPI 3.1 document."""
     validator = pytest.importorskip("openapi_spec_validator")
