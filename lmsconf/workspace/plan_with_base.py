@@ -242,8 +242,7 @@ def _dropped_tests(manifests: Manifests, base: BaseManifests, workspace: str) ->
 def _changes_of(reader: WorkspaceReader, version: ManifestsVersion, snapshot: Snapshot) -> tuple[Change, ...] | None:
     """What another version would change; None if it cannot be planned."""
     try:
-        error_free(version.manifests)
-        manifests = drop_unknown_people(snapshot, version.manifests, all_kinds())
+        manifests = drop_unknown_people(snapshot, error_free(version.manifests), all_kinds())
         return reader.plan_with_errors(manifests, version.policy, snapshot)[0].changes
     except ProblemsFound as error:
         # A selection pattern may match only in this change; that is no error of the other version.
