@@ -12,13 +12,13 @@ import pytest
 from answer_dialects import answer_dialect_values, possible
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
-from msgspec.structs import replace
-
 from laws.conftest import Open
 from laws.hypothesis_profile import tried
 from laws.random_manifests import RandomManifests, wishes
 from laws.random_workspaces import NAMES, Dice, RandomWorkspace, worlds
 from laws.sandbox_project import Raw, SandboxProject
+from msgspec.structs import replace
+
 from lmsconf.export.export import ExportResult, export_snapshot
 from lmsconf.kinds import all_kinds
 from lmsconf.kinds.content_target.types import ContentRow, TargetRow

@@ -10,11 +10,11 @@ from hashlib import sha256
 from html.parser import HTMLParser
 
 import pytest
-from document_samples import COMPLETE, CREATE, MIXED, PLANS, REPORTS, UPDATE, call, change, outcome
-from drift_samples import ALL, DRIFTS, large
 from fleet.fleet_project import large_fleet
 from hostile.active_content import html_words
 from msgspec.structs import replace
+from views.document_samples import COMPLETE, CREATE, MIXED, PLANS, REPORTS, UPDATE, call, change, outcome
+from views.drift_samples import ALL, DRIFTS, large
 
 from lmsconf.kinds.shared.kind_names import resource_title
 from lmsconf.model.address import Address

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import jinja2
 import pytest
-from document_samples import CREATE, DELETE, EMPTY, EVIL, HOSTILE, PLANS, REPORTS, UPDATE
-from drift_samples import DRIFTS, large
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from msgspec.structs import replace
+from views.document_samples import CREATE, DELETE, EMPTY, EVIL, HOSTILE, PLANS, REPORTS, UPDATE
+from views.drift_samples import DRIFTS, large
 
 import lmsconf
 from lmsconf.documents.plan_file import plan_digest
