@@ -22,7 +22,7 @@ _PHASES: Final = [Phase.explicit, Phase.generate, *([] if os.environ.get("LAWS")
 def tried(number: int) -> settings:
     """Settings for so many examples at most, ten times as many in a search. What an example takes is not limited."""
     return settings(
-        max_examples=number * 10 if SEARCH else number if WHOLE else max(1, number // (2 * PARTS)),
+        max_examples=number * 10 if SEARCH else number if WHOLE else max(1, number // PARTS),
         derandomize=not SEARCH,
         database=None,
         deadline=None,
