@@ -264,7 +264,7 @@ def _check_answers(operation: str, type: str, answers: object, others: Mapping[s
     if answers is None:
         return
     if not isinstance(answers, Mapping):
-        raise ValueError(f"{operation} takes a map of {type} answers, not {_type(answers)}")
+        raise ValueError(f"{operation} takes a map of {type} answers, not {_kind(answers)}")
     for field, answer in answers.items():
         if not isinstance(field, str) or not field:
             raise ValueError(f"{operation} takes only ids of fields that are texts")
@@ -274,11 +274,7 @@ def _check_answers(operation: str, type: str, answers: object, others: Mapping[s
             if not isinstance(answer, list) or not all(isinstance(one, str) and one for one in answer):
                 raise ValueError(f"{operation}: {field} must be array of string")
         elif answer is not None and not isinstance(answer, str):
-            raise ValueError(f"{operation}: {field} must be string or null, not {_type(answer)}")
-
-
-def _type(value: object) -> str:
-    return type(value).__name__
+            raise ValueError(f"{operation}: {field} must be string or null, not {_kind(answer)}")
 
 
 def _given(values: Mapping[str, object] | None) -> dict[str, object]:
@@ -319,7 +315,7 @@ def _time(spec: ApiSpec, name_in_errors: str, name: str, value: object) -> Mappi
 def _renamed(spec: ApiSpec, operation: str, value: object, *, inward: bool) -> object:
     """Translate the id of the group of all users, from wire to canonical if `inward`."""
     everyone_id = spec.behaviour(_EVERYONE)
-    if everyone_id == EVERYONE or _EVERYONE not in spec.dialect_keys(operation):
+    if everyone_id == EVERYONE or _EVERYONE not in spec[operation].dialect_keys:
         return value
     return _replaced(value, *((everyone_id, EVERYONE) if inward else (EVERYONE, everyone_id)))
 

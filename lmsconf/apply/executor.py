@@ -79,7 +79,7 @@ def verify_grant(
     granted = frozenset(check.granted(call))
     missing = resolver.poll(lambda: granted.difference(check.visible(client.call, call)), not_)
     if missing:
-        keys = client.spec.dialect_keys(sent.call.operation)
+        keys = client.spec[sent.call.operation].dialect_keys
         raise NoEffect(
             f"the service accepted it, and {check.missing.format(missing=len(missing), granted=len(granted))}; "
             f"{check.spared}",
@@ -163,10 +163,6 @@ class CallExecutor:
             return future
         return self._pool.submit(lambda client: self._send(client, sent, ids))
 
-    def stop_waiting(self) -> None:
-        """End all waiting; unresolved writes stay unresolved."""
-        self._resolver.stop_waiting.set()
-
     def _send(self, client: Client, sent: IssuedRequest, ids: Learnt) -> Learnt:
         if sent.call.needs and sent.call.address in self._emptied:
             refuse_late_deletion(sent.call, self._replay, self._resolver)
@@ -237,8 +233,9 @@ class CallExecutor:
             except Unauthorized as unauthorized:
                 return unauthorized
             return refused.restated(ResourceInUse, REFUSED_IN_USE[call.operation])
-        hint = "This token can read but has no permission for this call. Use one that has."
-        return refused.restated(Unauthorized, hint)
+        return refused.restated(
+            Unauthorized, "This token can read but has no permission for this call. Use one that has."
+        )
 
 
 def _usable(call: Call, learnt: Learnt) -> Learnt:

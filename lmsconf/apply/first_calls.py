@@ -10,9 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from heapq import heappop, heappush
-from itertools import count
-from threading import Condition
 from typing import TYPE_CHECKING, Final
 
 from lmsconf.api.spec.assumed_keys import (
@@ -27,12 +24,13 @@ from lmsconf.api.spec.assumed_keys import (
 )
 from lmsconf.api.spec.value_encoding import ANSWERS, NEVER_CLEARED, OMITTED, clear_answer_key
 from lmsconf.apply.ambiguous_writes import is_left
-from lmsconf.apply.first_changes import LISTS, AnsweredFields, ComparedAnswers, ComparedList, named_people
+from lmsconf.apply.first_changes import LISTS, ComparedAnswers, ComparedList, answer_keys, named_people
 from lmsconf.apply.manager_rights import ManagerRightMissing, compared_along, wrong_along
 from lmsconf.apply.not_as_planned import dialect_lines
 from lmsconf.apply.scheduler import LAST
 from lmsconf.apply.value_search import ValueSearch, calls_left
 from lmsconf.errors import LmsconfError, Rejected, WrongAssumption
+from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.model.address import Address
 from lmsconf.model.calls import Call
 from lmsconf.model.plan import Action, Change, Plan
@@ -54,7 +52,7 @@ _OF_THE_MOMENT: Final = frozenset((TIME_FORMAT,))
 
 
 class FirstCalls:
-    """The first calls of one run. Its methods are thread-safe.
+    """The first calls of one run. One of those for which `is_first` holds is sent at a time.
 
     keys: call id → the keys that it rests on and that nobody has tried on this workspace. note: called with each key
     that a call has shown to be right.
@@ -81,8 +79,7 @@ class FirstCalls:
         self._found: dict[str, Value] = {}
         self._untried: set[str] = set().union(*self._keys.values())
         self._wrong: dict[str, str] = {}
-        self._fields = AnsweredFields()
-        self._turns = _Turns()
+        self._fields: dict[str, FieldRow] = {}
 
     def weight(self, call: Call) -> int:
         """Return how many untried keys a call rests on: the fewer, the more its outcome says about each of them."""
@@ -92,42 +89,55 @@ class FirstCalls:
         waits = self._followed.get(call.id) or (ADD_MODE in keys & self._untried and call.address in self._to_others)
         return len(keys) + LAST * bool(waits)
 
+    def is_first(self, call: Call) -> bool:
+        """Whether a call is one of the first to rest on an assumption: of these, one is sent at a time."""
+        return self._is_first(call, self._resting(call, call.body))
+
+    def _is_first(self, call: Call, keys: frozenset[str]) -> bool:
+        followed = self._followed.get(call.id, frozenset())
+        return bool((keys | followed) & (self._untried | self._wrong.keys()))
+
+    def _resting(self, call: Call, body: object) -> frozenset[str]:
+        """Return the keys that a call with this body rests on, as far as it can be known before it is sent."""
+        keys = self._keys.get(call.id, frozenset())
+        if call.operation in LISTS:
+            keys |= {ADD_MODE} & self._untried  # An empty list can show it, too.
+            if named_people(body) <= self._most_added:
+                keys -= {BATCH}
+        return keys
+
     @contextmanager
     def comparing(
         self, client: Client, sent: IssuedRequest, ids: Learnt, resolver: AmbiguousWriteResolver
     ) -> Iterator[IssuedRequest]:
-        """Send the yielded call inside: alone, with its resource compared, if it is the first to rest on an assumption.
+        """Send the yielded call inside, with its resource compared if it is the first to rest on an assumption.
 
         Raises WrongAssumption if the call did something else than planned, or if it rests on a key for which an earlier
         one did; Rejected if it is refused, and no other value of a key helps.
         """
-        keys, followed = self._keys.get(sent.call.id, frozenset()), self._followed.get(sent.call.id, frozenset())
-        if sent.call.operation in LISTS:
-            keys |= {ADD_MODE} & self._untried  # An empty list can show it, too.
-            if named_people(sent.body) <= self._most_added:
-                keys -= {BATCH}
-        if not (keys | followed) & (self._untried | self._wrong.keys()):
+        keys = self._resting(sent.call, sent.body)
+        if not self._is_first(sent.call, keys):
             yield sent
             return
-        with self._turns.alone(self.weight(sent.call)):
-            for key in sorted((keys | followed) & self._wrong.keys()):
-                if sent.call.id not in self._replacing:
-                    raise WrongAssumption(f"it rests on {key}, too: {self._wrong[key]}", sent=False)
-                # What it takes the place of is deleted already.
-                as_found = self._search(client, sent, ids, resolver).as_spoken(self._found)
-                with client.speaking(self._found):
-                    yield as_found or sent
-                return
-            if sent.call.operation == ANSWERS and keys & self._untried:
-                # A body does not show the types of the fields.
-                keys = self._fields.keys(client, sent)
-            with self._comparing_along(client, sent, resolver, keys & self._untried) as keys:
-                if not keys:
-                    yield sent
-                elif sent.call.operation in LISTS and ADD_MODE in keys:
-                    yield from self._first_addition(client, sent, ids, resolver, keys)
-                else:
-                    yield from self._first(client, sent, ids, resolver, keys)
+        followed = self._followed.get(sent.call.id, frozenset())
+        for key in sorted((keys | followed) & self._wrong.keys()):
+            if sent.call.id not in self._replacing:
+                raise WrongAssumption(f"it rests on {key}, too: {self._wrong[key]}", sent=False)
+            # What it takes the place of is deleted already.
+            as_found = self._search(client, sent, ids, resolver).as_spoken(self._found)
+            with client.speaking(self._found):
+                yield as_found or sent
+            return
+        if sent.call.operation == ANSWERS and keys & self._untried:
+            # A body does not show the types of the fields.
+            keys = answer_keys(client, sent, self._fields)
+        with self._comparing_along(client, sent, resolver, keys & self._untried) as keys:
+            if not keys:
+                yield sent
+            elif sent.call.operation in LISTS and ADD_MODE in keys:
+                yield from self._first_addition(client, sent, ids, resolver, keys)
+            else:
+                yield from self._first(client, sent, ids, resolver, keys)
 
     @contextmanager
     def _comparing_along(
@@ -333,27 +343,3 @@ def _adds_to_others(change: Change) -> bool:
 
 def _look_at(keys: Collection[str]) -> str:
     return f"Check the dialect keys {', '.join(sorted(keys))}, or find them out with `lmsconf doctor --probe`."
-
-
-class _Turns:
-    """Lets one thread run at a time: of those that wait, the one with the lightest call."""
-
-    def __init__(self) -> None:
-        self._change, self._number, self._busy = Condition(), count(), False
-        self._waiting: list[tuple[int, int]] = []
-
-    @contextmanager
-    def alone(self, weight: int) -> Iterator[None]:
-        """Wait for the turn of a call of that weight, and hold it."""
-        with self._change:
-            own = (weight, next(self._number))
-            heappush(self._waiting, own)
-            self._change.wait_for(lambda: not self._busy and self._waiting[0] == own)
-            heappop(self._waiting)
-            self._busy = True
-        try:
-            yield
-        finally:
-            with self._change:
-                self._busy = False
-                self._change.notify_all()

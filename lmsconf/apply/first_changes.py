@@ -160,8 +160,11 @@ class ComparedList:
             self._client.send(self.sent.call.method, self.sent.path, body=body, operation=self.sent.call.operation)
             left = self._before - self._polled(self._before)
         except ApiError as error:
-            why = f"the call was accepted, but the list could not be read after it: {error.message}"
-            raise WriteOutcomeUnknown(why, hint=error.hint, operation=self.sent.call.operation) from error
+            raise WriteOutcomeUnknown(
+                f"the call was accepted, but the list could not be read after it: {error.message}",
+                hint=error.hint,
+                operation=self.sent.call.operation,
+            ) from error
         people = "1 person who was" if len(missing) == 1 else f"{len(missing)} people who were"
         back = f"{len(missing - left)} of them put back" if left else "put back again"
         raise WrongAssumption(
@@ -195,32 +198,26 @@ _Answers = Mapping[str, AnswerRow]
 """Normalized name of a field → a person's answer to it."""
 
 
-class AnsweredFields:
-    """The custom fields, as the calls of one run have read them."""
-
-    def __init__(self) -> None:
-        self.by_id: dict[str, FieldRow] = {}
-
-    def keys(self, client: Client, sent: IssuedRequest) -> frozenset[str]:
-        """Return the dialect keys that a call rests on. Reads the fields for their types."""
-        answers = answers_in_body(client.spec.behaviour, sent.body)
-        if not answers.keys() <= self.by_id.keys():
-            self.by_id = {str(field.id): field for field in _read_fields(client)}
-        keys = {WRAPPER, OMITTED}
-        for id, value in answers.items():
-            if field := self.by_id.get(id):
-                keys.add(answer_value_key(field.type) if any(answer_leaves(value)) else clear_answer_key(field.type))
-        return frozenset(keys)
+def answer_keys(client: Client, sent: IssuedRequest, fields: dict[str, FieldRow]) -> frozenset[str]:
+    """Return the dialect keys that a call with answers rests on. Reads the fields for their types, and keeps them."""
+    answers = answers_in_body(client.spec.behaviour, sent.body)
+    if not answers.keys() <= fields.keys():
+        fields |= {str(field.id): field for field in _read_fields(client)}
+    keys = {WRAPPER, OMITTED}
+    for id, value in answers.items():
+        if field := fields.get(id):
+            keys.add(answer_value_key(field.type) if any(answer_leaves(value)) else clear_answer_key(field.type))
+    return frozenset(keys)
 
 
 class ComparedAnswers:
     """The answers of the person of one call, as they were before it."""
 
     def __init__(
-        self, client: Client, sent: IssuedRequest, resolver: AmbiguousWriteResolver, fields: AnsweredFields
+        self, client: Client, sent: IssuedRequest, resolver: AmbiguousWriteResolver, fields: Mapping[str, FieldRow]
     ) -> None:
         self._client, self._sent, self._resolver = client, sent, resolver
-        self._fields = fields.by_id
+        self._fields = fields
         self._answers = answers_in_body(client.spec.behaviour, sent.body)
         self._before = _read(client, sent)
 
@@ -253,8 +250,10 @@ class ComparedAnswers:
             return
         forms, left = self._give_back({**after, **lost}, lost)
         back = f"{len(lost) - left} of them given back" if left else "given back again"
-        message = f"{ANSWERS} cleared {_number(len(lost))} that the call does not name, {back}"
-        raise WrongAssumption(message, values={OMITTED: "clear", **forms})
+        raise WrongAssumption(
+            f"{ANSWERS} cleared {_number(len(lost))} that the call does not name, {back}",
+            values={OMITTED: "clear", **forms},
+        )
 
     def _give_back(self, whole: _Answers, lost: _Answers) -> tuple[Mapping[str, Value], int]:
         """Send all answers of the person, in other forms if those assumed are refused.

@@ -52,7 +52,7 @@ def missing_manager_right(client: Client, sent: IssuedRequest, refused: Rejected
     Reads each of these people.
     """
     spec, operation = client.spec, sent.call.operation
-    if WHO_CAN_MANAGE not in spec.dialect_keys(operation) or spec.behaviour(WHO_CAN_MANAGE) != "anybody":
+    if WHO_CAN_MANAGE not in spec[operation].dialect_keys or spec.behaviour(WHO_CAN_MANAGE) != "anybody":
         return None
     try:
         unable = [email for id in _managers(client, sent) if (email := _unable(client, id))]
@@ -205,8 +205,11 @@ def wrong_along(compared: ComparedRights | ComparedGroups, sent: IssuedRequest) 
     try:
         return compared.wrong()
     except ApiError as error:
-        why = f"the call was accepted, but people could not be read after it: {error.message}"
-        raise WriteOutcomeUnknown(why, hint=error.hint, operation=sent.call.operation) from error
+        raise WriteOutcomeUnknown(
+            f"the call was accepted, but people could not be read after it: {error.message}",
+            hint=error.hint,
+            operation=sent.call.operation,
+        ) from error
 
 
 def _shown(listed: ComparedList) -> Mapping[str, Value]:

@@ -34,9 +34,8 @@ def dialect_lines(values: Mapping[str, str | int]) -> list[str]:
 
 def wrong_assumptions(errors: Iterable[LmsconfError]) -> Iterator[Problem]:
     """Yield the problem of a run that found values of the dialect: all of them, as one block to paste."""
-    values: dict[str, str | int] = {}
-    for error in errors:
-        values |= dict(error.values) if isinstance(error, WrongAssumption) else {}
+    found = (error.values for error in errors if isinstance(error, WrongAssumption))
+    values = {key: value for some in found for key, value in some.items()}
     if not values:
         return
     points = "1 point" if len(values) == 1 else f"{len(values)} points"
@@ -96,7 +95,7 @@ def no_effect_problem(plan: Plan, run: RunResult, change: Change, spec: ApiSpec)
     """Return the problem of a change that a fresh plan still has, although its calls were accepted."""
     planned = next((one for one in plan.changes if one.address == change.address), None)
     calls = [call for call in plan.calls if call.address == change.address]
-    keys = list(dict.fromkeys(key for call in calls for key in spec.dialect_keys(call.operation)))
+    keys = list(dict.fromkeys(key for call in calls for key in spec[call.operation].dialect_keys))
     message = f"{change.address}: the service accepted its creation, but it still cannot be read"
     values: dict[str, str] = {}
     done = all(outcome.status is CallStatus.DONE for outcome in run.outcomes if outcome.address == change.address)

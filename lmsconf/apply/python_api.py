@@ -36,7 +36,7 @@ from lmsconf.support.atomic_files import read_text, write_atomically
 from lmsconf.workspace.base_loader import load_base
 from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.plan_with_base import plan_with_base
-from lmsconf.workspace.project_manifests import load_manifests, refuse_errors, validate_offline
+from lmsconf.workspace.project_manifests import error_free, load_manifests, validate_offline
 from lmsconf.workspace.reader import WorkspaceReader
 
 
@@ -96,9 +96,9 @@ class Project(Struct, frozen=True):
         policy = replace(policy, effects=effects, people=people)
         manifests = self._manifests()
         with self._reader() as reader:
-            before = None
-            if base is not None:
-                before = load_base(base, self.settings, policy, self.environ, trusted=trust_project)
+            before = (
+                None if base is None else load_base(base, self.settings, policy, self.environ, trusted=trust_project)
+            )
             if rehearse:
                 from lmsconf.apply.rehearse import rehearsed_plan
 
@@ -162,9 +162,11 @@ class Project(Struct, frozen=True):
         """
         manifests = self._manifests()
         policy = self.settings.policy
-        before = None
-        if base is not None:
-            before = load_base(base, self.settings, policy, self.environ, trusted=trust_project, with_older=False)
+        before = (
+            None
+            if base is None
+            else load_base(base, self.settings, policy, self.environ, trusted=trust_project, with_older=False)
+        )
         with self._reader() as reader:
             return reader.drift(
                 manifests, base=before, count_unmanaged=count_unmanaged, reads_all=coverage, progress=progress
@@ -212,9 +214,7 @@ class Project(Struct, frozen=True):
         return replace(policy, only=only, excluded=excluded, additive=additive, consents=given)
 
     def _manifests(self) -> Manifests:
-        manifests = load_manifests(self.settings)
-        refuse_errors(manifests)
-        return manifests
+        return error_free(load_manifests(self.settings))
 
     @contextmanager
     def _reader(self) -> Iterator[WorkspaceReader]:

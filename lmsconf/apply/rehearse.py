@@ -118,8 +118,10 @@ def open_twin(snapshot: Snapshot, settings: Settings, at: str) -> Iterator[Twin]
     what it does not hold.
     """
     if snapshot.redaction is not None:
-        hint = "Save one without --redact, or rehearse on the workspace itself, without --snapshot."
-        raise CannotRehearse(f"the plan cannot be rehearsed: {REDACTED}", hint=hint)
+        raise CannotRehearse(
+            f"the plan cannot be rehearsed: {REDACTED}",
+            hint="Save one without --redact, or rehearse on the workspace itself, without --snapshot.",
+        )
     clock = RehearsalClock(at)
     service = Sandbox(
         spec=ApiSpec(_service_dialect(snapshot, settings), settings.dialect_at),
@@ -376,10 +378,11 @@ def rehearsed_plan(
     live: the whole workspace; offline: from a saved snapshot. base: the manifests to compare with. max_rate: requests a
     second, at most.
     """
-    if base is None:
-        plan = reader.plan_offline(manifests, policy, live)
-    else:
-        plan = plan_with_base(reader, manifests, policy, base, snapshot=live)
+    plan = (
+        reader.plan_offline(manifests, policy, live)
+        if base is None
+        else plan_with_base(reader, manifests, policy, base, snapshot=live)
+    )
     plan, rate = replace(plan, offline=offline), None if offline else reader.connection.rate
     with open_twin(live, reader.settings, plan.created_at) as twin:
         done = rehearse_on(twin, plan, manifests, policy, live, progress)

@@ -129,7 +129,7 @@ class LockLease:
     ) -> None:
         self._manager, self._terms, self.key, self._clock, self._idle = manager, terms, key, clock, idle
         self._lock = WorkspaceLock(id="", key=key, until=0.0, owner=terms.owner)
-        self._checked_at = 0.0
+        self._checked_at = self._begun = 0.0
         self._may_exist = False
         self.left: str | None = None
         self._mutex = threading.Lock()
@@ -140,7 +140,7 @@ class LockLease:
         """Create it, with a lease that begins now. Raises LmsconfError if that was rejected."""
         now = self._clock()
         self._lock = replace(self._lock, until=now + self._terms.lease)
-        self._checked_at, self._may_exist = now, True
+        self._checked_at, self._begun, self._may_exist = now, now, True
         try:
             answer = self._manager.call("manual-groups.create", self._lock, is_named=True)
         except (WriteOutcomeUnknown, InvalidResponse):
@@ -204,11 +204,6 @@ class LockLease:
     def _is_due(self, now: float) -> bool:
         return now >= self._begun + self._terms.lease * _RENEWED_AFTER
 
-    @property
-    def _begun(self) -> float:
-        """When the current lease began."""
-        return (self._lock.until or 0.0) - self._terms.lease
-
     def _renew_on(self) -> None:
         """Renew when due until the run is over. Errors are left to `renew_before`: a new group may show late."""
         while not self._idle(self._terms.lease * _RENEWED_AFTER / 2, self._ended):
@@ -227,7 +222,7 @@ class LockLease:
             return  # the current lease still holds; the renewal is retried before the next call
         if self._is_safe(self._clock()):
             # Otherwise another run may have seen the lease expire before it was renewed, and proceed as this one would.
-            self._lock, self._checked_at = renewed, now
+            self._lock, self._checked_at, self._begun = renewed, now, now
 
     def _check_exists(self, now: float) -> None:
         """Raise LockLost if the lock's group does not exist.

@@ -40,13 +40,6 @@ from lmsconf.planner.plan import attach_problems, make_plan
 from lmsconf.planner.plan_as_manifests import people_ids, plan_to_manifests
 from lmsconf.workspace.reader import WorkspaceReader, reads_needed
 
-TOUCHED_ONLY: Final = "Nothing else was checked (--verify touched)."
-OTHER_MANIFESTS: Final = (
-    "The local manifests differ from those that this plan was made from, so nothing else was checked."
-)
-UNDONE: Final = "The plan undoes a run, so only what it touched was checked."
-NO_MANIFESTS: Final = "There are no readable local manifests, so only what this plan touched was checked."
-
 Whole = Callable[[], tuple[Plan, tuple[Problem, ...]]]
 """Re-plan everything in the plan's selection; also return the errors of what cannot be planned."""
 
@@ -245,7 +238,7 @@ def replay(
     if snapshot is None:
         with phase(_VERIFYING) as progress:
             snapshot = _read_touched(workspace, plan, manifests, policy, progress)
-    return make_plan(all_kinds(), manifests, snapshot, policy, workspace.call_templates, created_at=workspace.now())
+    return workspace.draft(manifests, snapshot, policy).plan
 
 
 def read_resource(workspace: WorkspaceReader, plan: Plan, address: Address) -> Snapshot:

@@ -15,10 +15,6 @@ from lmsconf.apply.executor import CallExecutor
 from lmsconf.apply.first_calls import FirstCalls
 from lmsconf.apply.not_as_planned import no_effect_problem, wrong_assumptions
 from lmsconf.apply.replanning import (
-    NO_MANIFESTS,
-    OTHER_MANIFESTS,
-    TOUCHED_ONLY,
-    UNDONE,
     VerificationResult,
     exit_code,
     replan_everything,
@@ -50,7 +46,7 @@ from lmsconf.model.plan import Plan
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.plan import calls_by_key
 from lmsconf.support.interrupts import Interrupts
-from lmsconf.workspace.project_manifests import load_manifests, refuse_errors
+from lmsconf.workspace.project_manifests import error_free, load_manifests
 from lmsconf.workspace.reader import WorkspaceReader
 
 Verify = Callable[[RunResult, AmbiguousWriteResolver], VerificationResult]
@@ -213,8 +209,9 @@ def _send_calls(
             width=workspace.parallelism,
             tell=end,
             begin=begin,
-            stop_waiting=executor.stop_waiting,
+            stop_waiting=resolver.stop_waiting.set,
             weight=first_calls.weight,
+            is_first=first_calls.is_first,
             interrupts=interrupts,
         )
         if run.is_abandoned:
@@ -260,10 +257,12 @@ def _verifier(
         )
         return lambda run, resolver: VerificationResult(verified=verified, converged=True)
     manifests, reason = (
-        (None, TOUCHED_ONLY) if verify is not VerifyMode.ALL else _manifests_of(workspace, plan, made_from)
+        (None, "Nothing else was checked (--verify touched).")
+        if verify is not VerifyMode.ALL
+        else _manifests_of(workspace, plan, made_from)
     )
     if plan.undo_of is not None:
-        manifests, reason = None, UNDONE
+        manifests, reason = None, "The plan undoes a run, so only what it touched was checked."
     if manifests is None and not plan.changes:
         return lambda run, resolver: skipped_verification(reason or "")
     return partial(
@@ -281,11 +280,12 @@ def _manifests_of(
 ) -> tuple[Manifests | None, str | None]:
     """Return the manifests that a plan was made from if they are available; otherwise the reason why not."""
     try:
-        manifests = made_from or load_manifests(workspace.settings)
-        refuse_errors(manifests)
+        manifests = error_free(made_from or load_manifests(workspace.settings))
     except LmsconfError:
-        return None, NO_MANIFESTS
-    return (manifests, None) if manifests.digest == plan.manifests_digest else (None, OTHER_MANIFESTS)
+        return None, "There are no readable local manifests, so only what this plan touched was checked."
+    if manifests.digest == plan.manifests_digest:
+        return manifests, None
+    return None, "The local manifests differ from those that this plan was made from, so nothing else was checked."
 
 
 def report_unstarted(

@@ -77,13 +77,16 @@ def run_calls(
     stop_waiting: Callable[[], None] | None = None,
     interrupts: Interrupts | None = None,
     weight: Callable[[Call], int] = lambda _: 0,
+    is_first: Callable[[Call], bool] = lambda _: False,
 ) -> RunResult:
     """Execute a plan. On Ctrl-C, calls under way finish and no other starts; `stop_waiting` is called then.
 
     A second Ctrl-C ends the run at once: it is not known then whether the calls under way were done. weight: of the
-    calls that can be sent, the lightest are sent first.
+    calls that can be sent, the lightest are sent first. is_first: of those for which it holds, one is sent at a time.
     """
-    runner = _Runner(plan, submit, width, tell or _nothing, begin or _nothing, stop_waiting or _nothing, weight)
+    runner = _Runner(
+        plan, submit, width, tell or _nothing, begin or _nothing, stop_waiting or _nothing, weight, is_first
+    )
     return runner.run(interrupts or Interrupts())
 
 
@@ -119,6 +122,7 @@ class _Runner:
         begin: Begin,
         stop_waiting: Callable[[], None],
         weight: Callable[[Call], int],
+        is_first: Callable[[Call], bool],
     ) -> None:
         self.calls = {call.id: call for call in plan.calls}
         self.submit, self.width, self.tell, self.begin, self.stop_waiting = submit, width, tell, begin, stop_waiting
@@ -126,16 +130,15 @@ class _Runner:
         self.graph.prepare()
         ready = self.graph.get_ready()
         first = [call.id for call in plan.calls if call.may_be_refused and not call.needs]
-        self.weight, self.arrived = weight, count()
+        self.weight, self.is_first, self.arrived = weight, is_first, count()
         self.ready: list[tuple[int, int, str]] = []
         self._add_ready(first or ready)
         self.later = [id for id in ready if not self.calls[id].may_be_refused] if first else []
-        self.started: set[str] = set()
         self.failed: set[str] = set()
         self.ids: dict[Ref, str] = {}
         self.outcomes: dict[str, CallOutcome] = {}
         self.ended: SimpleQueue[tuple[str, Future[Learnt]]] = SimpleQueue()
-        self.in_flight = 0
+        self.in_flight: dict[str, bool] = {}
         self.result = RunResult()
 
     def run(self, interrupts: Interrupts) -> RunResult:
@@ -155,7 +158,7 @@ class _Runner:
 
     def _abandon(self) -> None:
         """Report the calls under way as those whose result is not known."""
-        for id in self.started - self.outcomes.keys():
+        for id in self.in_flight.keys() - self.outcomes.keys():
             self.result.is_abandoned = True
             lost = WriteOutcomeUnknown("the run was interrupted twice before its answer")
             self.result.errors.append(lost)
@@ -181,14 +184,18 @@ class _Runner:
                 self.later = []
                 continue
             id, future = self.ended.get()
-            self.in_flight -= 1
             self._finish(self.calls[id], future)
+            # Not before its outcome is recorded: an interruption between both would take it for one not sent.
+            del self.in_flight[id]
 
     @property
     def _has_room(self) -> bool:
         """Whether the next call can be sent beside those under way."""
-        waits = bool(self.in_flight) and self.weight(self.calls[self.ready[0][-1]]) >= LAST
-        return self.in_flight < self.width and not waits
+        call = self.calls[self.ready[0][-1]]
+        is_last = bool(self.in_flight) and self.weight(call) >= LAST
+        return len(self.in_flight) < self.width and not (
+            is_last or (any(self.in_flight.values()) and self.is_first(call))
+        )
 
     @property
     def _stopped(self) -> bool:
@@ -200,9 +207,8 @@ class _Runner:
         except LmsconfError as error:
             self.result.stopped_by = self.result.stopped_by or error
             return
-        self.started.add(call.id)
+        self.in_flight[call.id] = self.is_first(call)
         future = self.submit(call, self.ids)
-        self.in_flight += 1
         future.add_done_callback(lambda done: self.ended.put((call.id, done)))
 
     def _finish(self, call: Call, future: Future[Learnt]) -> None:

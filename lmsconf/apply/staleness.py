@@ -55,8 +55,13 @@ def find_stale_resources(plan: Plan, now: Plan, unplannable: Sequence[Problem] =
             problems.append(_changed(address, wanted.get(address), today.get(address)))
         elif not _same_requests(reviewed.of(wanted[address].address), fresh.of(wanted[address].address)):
             # A reference resolves to another id, or the plan was edited.
-            message = f"{address}: what it needs has changed since the plan was made, so its calls would differ"
-            problems.append(_problem(wanted[address], message, []))
+            problems.append(
+                _problem(
+                    wanted[address],
+                    f"{address}: what it needs has changed since the plan was made, so its calls would differ",
+                    [],
+                )
+            )
     problems.extend(_new_errors(plan, now))
     if not problems:
         problems.extend(_other_differences(plan, now))

@@ -197,7 +197,7 @@ class ApplyScreen(ApplyProgress):
     def approve(self, plan: Plan) -> bool:
         """Ask on the terminal; only `yes` approves."""
         self._events.approval_asked()
-        return confirm("Apply this plan?", about=workspace_line(plan.workspace, plan.url, plan.people))
+        return confirm("Apply this plan?", about=workspace_line(plan))
 
     def waiting_for_lock(self, seconds: float) -> None:
         self._events.waiting("lock", "Waiting until the lock of this run is listed", seconds)

@@ -94,11 +94,10 @@ def drift(
         return _accept(context, accepted, parallelism, max_rate, output, events)
     from lmsconf.render import DRIFT_VIEWS
     from lmsconf.workspace.base_loader import load_base
-    from lmsconf.workspace.project_manifests import load_manifests, refuse_errors
+    from lmsconf.workspace.project_manifests import error_free, load_manifests
 
     settings = load_context_settings(context)
-    manifests = load_manifests(settings)
-    refuse_errors(manifests)
+    manifests = error_free(load_manifests(settings))
     events.manifests_read(manifests)
     policy, environ = settings.policy, context.environ
     applied = None if base is None else load_base(base, settings, policy, environ, trusted=trusted, with_older=False)
@@ -125,9 +124,8 @@ def _compared(
 ) -> DriftedProject:
     """Read the workspace once and return its drift, with all that is needed to accept it."""
     from lmsconf.export.accept_drift import DriftedProject
-    from lmsconf.workspace.project_manifests import load_manifests, refuse_errors
+    from lmsconf.workspace.project_manifests import load_manifests
 
-    refuse_errors(manifests)
     settings = workspace.settings
     snapshot = workspace.read_for_drift(manifests, base, tell, reads_all=reads_all)
     return DriftedProject(
@@ -152,12 +150,12 @@ def _accept(
 ) -> ExitCode:
     """Edit the manifests; saved only once it is verified that no accepted resource differs any more."""
     from lmsconf.support.atomic_files import write_all_or_none
-    from lmsconf.workspace.project_manifests import load_manifests
+    from lmsconf.workspace.project_manifests import error_free, load_manifests
 
     if output.format != "text":
         raise UsageError("--accept prints a diff, which has no other format", hint="Remove --format.")
     settings = load_context_settings(context)
-    manifests = load_manifests(settings)
+    manifests = error_free(load_manifests(settings))
     with (
         open_workspace(settings, parallelism, max_rate, events) as workspace,
         show_reading_progress("Reading", events) as tell,

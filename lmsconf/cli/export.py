@@ -140,7 +140,7 @@ def _existing(settings: Settings, target: Path, into: bool) -> Manifests | None:
     from msgspec.structs import replace
 
     from lmsconf.manifest.file_set import ManifestFileReader, find_manifests
-    from lmsconf.workspace.project_manifests import load_manifests, refuse_errors
+    from lmsconf.workspace.project_manifests import error_free, load_manifests
 
     inside = target.resolve().is_relative_to(settings.manifests.resolve())
     base = settings.manifests if inside else target
@@ -151,9 +151,7 @@ def _existing(settings: Settings, target: Path, into: bool) -> Manifests | None:
             f"{base} already has manifests",
             hint="Pass --into to add what they do not declare yet, or name another folder.",
         )
-    manifests = load_manifests(settings if inside else replace(settings, root=base, manifests=base))
-    refuse_errors(manifests)
-    return manifests
+    return error_free(load_manifests(settings if inside else replace(settings, root=base, manifests=base)))
 
 
 def _write(root: Path, target: Path, files: Mapping[str, str], prefix: str) -> list[Path]:
@@ -194,15 +192,9 @@ def _unused(target: Path, stem: str) -> Path:
 
 
 def _tell(generated: ExportResult, paths: Sequence[Path]) -> None:
+    from lmsconf.render.jinja import terminal_text
     from lmsconf.render.resource_wording import count_kind
 
-    for path in paths:
-        write_stderr(f"Wrote {path}")
     counts = ", ".join(count_kind(number, kind) for kind, number in generated.counts.items() if number)
-    write_stderr(f"Exported {counts}." if counts else "Nothing to export.")
-    if generated.declared:
-        write_stderr(f"{generated.declared:,} {'is' if generated.declared == 1 else 'are'} declared already.")
-    if generated.left_alone:
-        write_stderr(f"{generated.left_alone:,} not exported, because of `leave_alone:` in the project file.")
-    if paths and not any(problem.code == "export/owned" for problem in generated.problems):
-        write_stderr("They match the workspace: expect an empty plan from `lmsconf plan`.")
+    text = terminal_text("exported.txt.j2", generated=generated, paths=paths, counts=counts)
+    write_stderr(text.removesuffix("\n"))

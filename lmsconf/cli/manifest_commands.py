@@ -21,7 +21,6 @@ from lmsconf.errors import ExitCode, Problem, ProblemsFound, SourceLocation, Usa
 if TYPE_CHECKING:
     from lmsconf.manifest.file_set import ManifestFileReader
     from lmsconf.manifest.load import ExpandedEntries
-    from lmsconf.model.declarations import Manifests
 
 
 _FORMATS = ("text", "json", "markdown", "html", "github", "sarif", "codequality")
@@ -42,10 +41,12 @@ def validate(context: CommandContext, *, expanded: bool, output: Output) -> Exit
 
     --expanded prints the manifests without variables, for_each, sets, except and CSV files.
     """
+    from lmsconf.workspace.project_manifests import error_free, validate_offline
+
     if expanded and output.format != "text":
         raise UsageError("--expanded prints YAML", hint="Remove --format.")
     plain: ExpandedEntries | None = [] if expanded else None
-    manifests = _valid_manifests(context, plain)
+    manifests = error_free(validate_offline(load_context_settings(context), plain))
     if output.format != "text":
         from lmsconf.render import PROBLEMS_VIEWS
 
@@ -62,16 +63,6 @@ def validate(context: CommandContext, *, expanded: bool, output: Output) -> Exit
     tested = f" and {tests:,} test{'s' * (tests != 1)}" if tests else ""
     output.write(f"{count:,} resource{'s' * (count != 1)}{tested} in {files} file{'s' * (files != 1)}: no errors.\n")
     return ExitCode.OK
-
-
-def _valid_manifests(context: CommandContext, plain: ExpandedEntries | None) -> Manifests:
-    """Return the manifests with their warnings and notes. Raises ProblemsFound with all problems if one is an error."""
-    from lmsconf.workspace.project_manifests import validate_offline
-
-    manifests = validate_offline(load_context_settings(context), plain)
-    if any(problem.is_error for problem in manifests.problems):
-        raise ProblemsFound(manifests.problems)
-    return manifests
 
 
 @click.command(cls=Command)
@@ -113,11 +104,10 @@ def graph(context: CommandContext, *, only: tuple[str, ...], output: Output) -> 
     from lmsconf.planner.dependency_graph import build_graph
     from lmsconf.planner.selection import Selection
     from lmsconf.render.graphs import GRAPH_VIEWS
-    from lmsconf.workspace.project_manifests import load_manifests, refuse_errors
+    from lmsconf.workspace.project_manifests import error_free, load_manifests
 
     settings = load_context_settings(context)
-    manifests = load_manifests(settings)
-    refuse_errors(manifests)
+    manifests = error_free(load_manifests(settings))
     chosen = Selection(all_kinds(), manifests.declared, build_policy(settings, only))
     if wrong := list(chosen.problems()):
         raise ProblemsFound(wrong)

@@ -42,11 +42,8 @@ class Output:
         *,
         pages: bool = False,
     ) -> None:
-        self.format = format
-        self._pages = pages
-        self._for_problems = ("json", *problems)
-        self.path = path
-        self._limit = limit
+        self.format, self.path = format, path
+        self._limit, self._pages, self._for_problems = limit, pages, ("json", *problems)
         self._tried = False
         self._stream: Callable[[], TextIO] = lambda: sys.stdout
 

@@ -258,10 +258,9 @@ def on_request(events: CommandEvents = NO_EVENTS) -> Callable[[Exchange], None] 
 
 def load_valid_manifests(workspace: WorkspaceReader, events: CommandEvents = NO_EVENTS) -> Manifests:
     """Read the project's manifests. Raises ProblemsFound if they have errors."""
-    from lmsconf.workspace.project_manifests import load_manifests, refuse_errors
+    from lmsconf.workspace.project_manifests import error_free, load_manifests
 
-    manifests = load_manifests(workspace.settings)
-    refuse_errors(manifests)
+    manifests = error_free(load_manifests(workspace.settings))
     events.manifests_read(manifests)
     return manifests
 

@@ -66,11 +66,15 @@ class ClockSkewCheck(Struct):
             return CheckResult("clock", Health.UNKNOWN, "the responses of the service have no Date header")
         seconds = round(self.ahead.total_seconds())
         which = "behind" if seconds > 0 else "ahead of"
-        hint = "Set this machine's clock: visibility windows and the token's expiry follow the service's clock."
         return _first_result(
             "clock",
             (abs(self.ahead) <= _TOLERATED, Health.OK, f"within {max(1, abs(seconds))} s of the service's", None),
-            (True, Health.WARNING, f"this machine is {abs(seconds):,} s {which} the service", hint),
+            (
+                True,
+                Health.WARNING,
+                f"this machine is {abs(seconds):,} s {which} the service",
+                "Set this machine's clock: visibility windows and the token's expiry follow the service's clock.",
+            ),
         )
 
 
@@ -111,8 +115,11 @@ def run_read_only_checks(
 def _versions() -> CheckResult:
     """Report what a support request needs to know of the installation."""
     system = f"{platform.system()} {platform.release()} {platform.machine()}"
-    message = f"lmsconf {__version__}, Python {platform.python_version()}, httpx {version('httpx')}, {system}"
-    return CheckResult("versions", Health.OK, message)
+    return CheckResult(
+        "versions",
+        Health.OK,
+        f"lmsconf {__version__}, Python {platform.python_version()}, httpx {version('httpx')}, {system}",
+    )
 
 
 def _token(settings: Settings, now: datetime) -> CheckResult:

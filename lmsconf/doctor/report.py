@@ -12,6 +12,7 @@ from lmsconf.api.spec.assumed_keys import Value
 from lmsconf.documents.document import TOOL, render_json
 from lmsconf.errors import ExitCode, SourceLocation
 from lmsconf.model.canonical_json import Json
+from lmsconf.model.forms import OfWorkspace
 
 
 class Health(StrEnum):
@@ -89,12 +90,9 @@ class ProbeResult(Struct, frozen=True, kw_only=True):
         return {lesson.key: lesson.value for lesson in self.lessons if lesson.value is not None}
 
 
-class DoctorReport(Struct, frozen=True, kw_only=True):
+class DoctorReport(OfWorkspace, frozen=True, kw_only=True):
     """One doctor run. failure: exit code of the error that ended it early."""
 
-    workspace: str
-    url: str
-    people: int | None
     findings: tuple[CheckResult, ...]
     assumptions: tuple[DialectAssumption, ...] = ()
     probe: ProbeResult | None = None

@@ -39,7 +39,7 @@ from lmsconf.render.plan_wording import relaxed_settings
 from lmsconf.support.atomic_files import read_text, write_atomically
 from lmsconf.support.interrupts import Interrupts
 from lmsconf.workspace.connection import Connection, RateLimiters
-from lmsconf.workspace.project_manifests import load_manifests, refuse_errors, validate_offline
+from lmsconf.workspace.project_manifests import error_free, load_manifests, validate_offline
 from lmsconf.workspace.reader import WorkspaceReader, read_people_view
 
 if TYPE_CHECKING:
@@ -166,8 +166,7 @@ class TaskRunner:
         return replace(entry, exit=code, summary={"problems": len(problems)}, problems=tuple(errors), file=file)
 
     def plan(self, task: FleetTask, settings: Settings, entry: FleetEntry) -> FleetEntry:
-        manifests = load_manifests(settings)
-        refuse_errors(manifests)
+        manifests = error_free(load_manifests(settings))
         policy = replace(settings.policy, effects=task.effects)
         base = self._base(task, settings, policy)
         with self._reader(task, settings) as reader:
@@ -221,8 +220,7 @@ class TaskRunner:
         )
 
     def test(self, task: FleetTask, settings: Settings, entry: FleetEntry) -> FleetEntry:
-        manifests = load_manifests(settings)
-        refuse_errors(manifests)
+        manifests = error_free(load_manifests(settings))
         name = settings.policy.workspace
         tests = [test for test in manifests.tests if test.applies_in(name)]
         with self._reader(task, settings) as reader:

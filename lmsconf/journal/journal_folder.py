@@ -116,9 +116,8 @@ def _is_folder(path: Path) -> bool:
 def _make(folder: Path) -> None:
     with writing(folder):
         # A symlink planted by another user would put the files where others can read them.
-        if folder.is_symlink():
-            raise NotADirectoryError(None, _LINK)
-        folder.mkdir(mode=_MODE, exist_ok=True)
+        if not _is_folder(folder):
+            folder.mkdir(mode=_MODE, exist_ok=True)
 
 
 def _ignore(path: Path) -> None:

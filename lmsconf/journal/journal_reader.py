@@ -80,8 +80,9 @@ def find_run(root: Path, name: str) -> RecordedRun:
             return _read(path)
         case []:
             raise LmsconfError(f"no run matches {name!r}", hint=f"List them with: lmsconf runs{_pruned(every, name)}")
-    hint = f"Name one: {', '.join(path.stem for path in fitting)}"
-    raise LmsconfError(f"{len(fitting)} runs match {name!r}", hint=hint)
+    raise LmsconfError(
+        f"{len(fitting)} runs match {name!r}", hint=f"Name one: {', '.join(path.stem for path in fitting)}"
+    )
 
 
 def parse_journal(name: str, content: bytes) -> RecordedRun:

@@ -72,8 +72,10 @@ def _verified(run: RecordedRun, part: str, noun: str, recorded: str | None, why_
     if recorded is None:
         raise LmsconfError(f"the journal of the run {run.name} does not record which {noun} it had", hint=why_missing)
     if sha256_of_bytes(text.encode()) != recorded:
-        hint = "It was changed or replaced since. Restore both from a backup."
-        raise LmsconfError(f"{path} is not the {noun} that the journal of the run records", hint=hint)
+        raise LmsconfError(
+            f"{path} is not the {noun} that the journal of the run records",
+            hint="It was changed or replaced since. Restore both from a backup.",
+        )
     return text
 
 
@@ -108,10 +110,7 @@ def plan_retention(root: Path, workspace: str, url: str, retention: Retention) -
 
     The lock of the workspace must be held. Raises LmsconfError if a journal cannot be read.
     """
-    own = [(path, header) for path, header in read_headers(root, url) if header.workspace == workspace]
-    # Oldest first. The number comes before the name: the clock, which is in the names, may have been set back.
-    own.reverse()
-    own.sort(key=lambda one: _number(one[1]))
+    own = [(path, header) for path, header in _in_order(root, url) if header.workspace == workspace]
     earlier = [path for path, _ in own]
     surplus = earlier[: max(0, len(earlier) + 1 - retention.keep)]
     pruned = [path for path in surplus if _quiet(path, retention.settle)]
@@ -129,15 +128,16 @@ class ChainHead(Struct, frozen=True, kw_only=True):
 
 def chain_heads(root: Path) -> list[ChainHead]:
     """Return the head of each workspace's chain, by workspace. Raises LmsconfError if a journal cannot be read."""
-    last: dict[tuple[str, str], tuple[Path, JournalHeader]] = {}
-    for path, header in reversed(list(read_headers(root))):
-        key = (header.workspace, header.url)
-        if key not in last or _number(header) >= _number(last[key][1]):
-            last[key] = (path, header)
+    last = {(header.workspace, header.url): path for path, header in _in_order(root)}
     return [
         ChainHead(workspace=workspace, run=path.stem, sha256=_file_digest(path))
-        for (workspace, _), (path, _) in sorted(last.items())
+        for (workspace, _), path in sorted(last.items())
     ]
+
+
+def _in_order(root: Path, url: str | None = None) -> list[tuple[Path, JournalHeader]]:
+    """Return journals, oldest first: the number comes before the name, as the clock in it may have been set back."""
+    return sorted(read_headers(root, url), key=lambda one: _number(one[1]), reverse=True)[::-1]
 
 
 def delete_run(journal: Path) -> None:

@@ -54,8 +54,9 @@ def _take(descriptor: int, path: Path, workspace: str) -> None:
     try:
         import fcntl
     except ImportError as missing:
-        hint = "Apply on Linux, macOS or WSL."
-        raise LmsconfError("this system has no file locks, which apply needs", hint=hint) from missing
+        raise LmsconfError(
+            "this system has no file locks, which apply needs", hint="Apply on Linux, macOS or WSL."
+        ) from missing
     with writing(path):
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -14,6 +14,7 @@ from lmsconf.errors import Problem, SourceLocation
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.effects import Basis
+from lmsconf.model.forms import OfWorkspace
 
 
 class ConditionResult(Struct, frozen=True, kw_only=True):
@@ -72,16 +73,13 @@ class PersonContent(Struct, frozen=True, kw_only=True, rename={"routes": "assign
     routes: tuple[AccessRoute, ...]
 
 
-class ReportHeader(Struct, frozen=True, kw_only=True):
+class ReportHeader(OfWorkspace, frozen=True, kw_only=True):
     """What a report on people was made from.
 
     planned: whether there is a plan, so that `after` is known at all. reasons: why something is not known or an
     estimate. problems: those that kept the plan from being made.
     """
 
-    workspace: str
-    url: str
-    people: int | None
     created_at: str
     planned: bool
     basis: Basis
@@ -227,12 +225,9 @@ class AccessTestResult(Struct, frozen=True, kw_only=True):
         return self.reason is None
 
 
-class AccessTestReport(Struct, frozen=True, kw_only=True):
+class AccessTestReport(OfWorkspace, frozen=True, kw_only=True):
     """The results of all tests of a workspace. live: judged on the live state, not on the planned one."""
 
-    workspace: str
-    url: str
-    people: int | None
     created_at: str
     live: bool
     results: tuple[AccessTestResult, ...]

@@ -21,6 +21,7 @@ from msgspec import Struct
 from lmsconf.errors import ExitCode, Problem, SourceLocation
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.canonical_json import Json
+from lmsconf.model.forms import OfWorkspace
 from lmsconf.model.plan import RenameCandidate, UnmanagedResources
 
 
@@ -149,10 +150,9 @@ class ManagedShare(Struct, frozen=True, kw_only=True):
         return share if self.managed == self.live else min(share, 99.9)
 
 
-class DriftReport(Struct, frozen=True, kw_only=True):
+class DriftReport(OfWorkspace, frozen=True, kw_only=True):
     """The differences between manifests and workspace. Equal inputs give equal reports.
 
-    people         how many the workspace has, None if it did not report it
     managed        the resources declared for this workspace, by address
     findings       the findings that count, by address
     ignored        the findings that an `ignore` entry of the project file excludes
@@ -164,9 +164,6 @@ class DriftReport(Struct, frozen=True, kw_only=True):
     problems       an error means that a resource could not be compared: it is in no list of findings
     """
 
-    workspace: str
-    url: str
-    people: int | None
     created_at: str
     timezone: str | None
     manifests_digest: str

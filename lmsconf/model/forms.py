@@ -1,5 +1,5 @@
-"""Manifest forms: a resource as its manifest would declare it, in types that compare fast. Also keys explained, and
-structs that are equal but for some fields.
+"""Manifest forms: a resource as its manifest would declare it, in types that compare fast. Also keys explained, what is
+about one workspace, and structs that are equal but for some fields.
 
 A form maps a manifest key to a string, a boolean, None, a frozenset (an unordered list), or a value that implements
 Shown. Sets are sorted only when a form is printed.
@@ -74,6 +74,14 @@ class KeyExplanation(Struct, frozen=True, kw_only=True):
     type: str
     meaning: str
     keys: tuple[ExplainedKey, ...]
+
+
+class OfWorkspace(Struct, frozen=True, kw_only=True):
+    """What is about one workspace. people: how many it reports; None if it did not."""
+
+    workspace: str
+    url: str
+    people: int | None
 
 
 def equal_but_for(one: Struct, other: object, aside: Collection[str]) -> bool:

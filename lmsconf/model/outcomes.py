@@ -11,7 +11,7 @@ from lmsconf.errors import Problem
 from lmsconf.model.address import Address
 from lmsconf.model.calls import CallStatus, is_creation
 from lmsconf.model.effects import PredictedTotals
-from lmsconf.model.forms import equal_but_for
+from lmsconf.model.forms import OfWorkspace, equal_but_for
 from lmsconf.model.plan import Action, Change
 
 
@@ -79,7 +79,7 @@ def is_already_accepted(change: Change, outcomes: Iterable[CallOutcome]) -> bool
     return change.action is Action.CREATE and any(one.creates and one.status is CallStatus.DONE for one in own_outcomes)
 
 
-class ApplyReport(Struct, frozen=True, kw_only=True):
+class ApplyReport(OfWorkspace, frozen=True, kw_only=True):
     """The result of a run: one outcome per call, in the order of the plan, and the verification of the workspace.
 
     converged: whether the workspace is as planned; None if it was not read back. residue: changes of a fresh plan.
@@ -88,9 +88,6 @@ class ApplyReport(Struct, frozen=True, kw_only=True):
     """
 
     plan_digest: str
-    workspace: str
-    url: str
-    people: int | None
     started_at: str
     finished_at: str
     outcomes: tuple[CallOutcome, ...]

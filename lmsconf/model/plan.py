@@ -20,7 +20,7 @@ from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.calls import Call, CallStatus
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.effects import EFFECTS_OFF, Basis, Effects
-from lmsconf.model.forms import equal_but_for
+from lmsconf.model.forms import OfWorkspace, equal_but_for
 
 
 class RenameCandidate(Struct, frozen=True, kw_only=True):
@@ -330,11 +330,10 @@ class PlanScope(Struct, frozen=True, kw_only=True, rename={"excluded": "except"}
 EVERYTHING = PlanScope()
 
 
-class Plan(Struct, frozen=True, kw_only=True):
+class Plan(OfWorkspace, frozen=True, kw_only=True):
     """Everything that apply would do.
 
     Equal inputs give equal plans, byte for byte, but for `created_at`, `expires_at` and the seal of the file.
-    people: how many the workspace has, None if it did not report it.
     fingerprints: address → sha256 of the live form of each resource that the plan touches, as it was read.
     offline: made from a snapshot file, so it can be shown but not applied.
     selection: the part of the manifests that it covers.
@@ -350,9 +349,6 @@ class Plan(Struct, frozen=True, kw_only=True):
     assumptions: what its calls rest on, by key. assumed_calls: how many calls rest on any of those that are not known.
     """
 
-    workspace: str
-    url: str
-    people: int | None
     created_at: str
     manifests_digest: str
     manifests_files: tuple[str, ...]

@@ -12,6 +12,7 @@ from msgspec import Struct, field
 
 from lmsconf.model.address import RemoteId
 from lmsconf.model.canonical_json import Json
+from lmsconf.model.forms import OfWorkspace
 
 
 class HasId(Protocol):
@@ -65,16 +66,13 @@ class SnapshotRedaction(Struct, frozen=True, kw_only=True):
     named: frozenset[str] = frozenset()
 
 
-class Snapshot(Struct, frozen=True, kw_only=True):
+class Snapshot(OfWorkspace, frozen=True, kw_only=True):
     """The live state of a workspace. A kind without a listing was not read.
 
-    people: how many the workspace reports, None if it did not. redaction: None if e-mails are not hashed.
+    redaction: None if e-mails are not hashed.
     """
 
-    workspace: str
-    url: str
     taken_at: str
-    people: int | None
     listings: Mapping[str, Listing[Any]] = field(default_factory=dict)
     redaction: SnapshotRedaction | None = None
 

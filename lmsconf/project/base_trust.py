@@ -16,7 +16,6 @@ from msgspec import Struct
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation, UsageError, shorten
 from lmsconf.manifest.nodes import map_texts
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.forms import equal_but_for
 from lmsconf.project.config_file import ENV_WORKSPACE, ProjectFile, expand_pattern
 from lmsconf.project.credentials import files_of_project
 
@@ -36,9 +35,6 @@ class RequestDestination(Struct, frozen=True, kw_only=True):
     dialect: Mapping[str, Json] = {}
     places: Mapping[str, SourceLocation] = {}
     programs: tuple[str, ...] = ()
-
-    def __eq__(self, other: object) -> bool:
-        return equal_but_for(self, other, ("places",))
 
 
 NOWHERE: Final = RequestDestination()

@@ -147,12 +147,6 @@ class Secret:
     def __repr__(self) -> str:
         return "Secret(…)"
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Secret) and other._text == self._text
-
-    def __hash__(self) -> int:
-        return hash(self._text)
-
 
 class EnvToken(Struct, frozen=True):
     """A token in an environment variable; `value` is None if it is unset, empty or not allowed."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Final, NamedTuple
 
 from msgspec import Struct
@@ -15,45 +16,42 @@ from lmsconf.model.calls import Call
 from lmsconf.model.declarations import DependencyGraph
 from lmsconf.model.names import escape_invisible
 from lmsconf.model.plan import Plan
+from lmsconf.render.jinja import template_text
 from lmsconf.render.resource_wording import count_kind, count_noun, kind_noun
 
 _BRACKETS: Final = {"parallelogram": ("[/", "/]"), "ellipse": ("([", "])"), "note": ("[[", "]]")}
-"""Shape of a node in DOT → the brackets of a similar one in Mermaid."""
-_BOX: Final = ("[", "]")
+"""Shape of a node in DOT → the brackets of a similar one in Mermaid; without, it is a box."""
 
 
 def graph_mermaid(network: DependencyGraph) -> str:
     """Return a Mermaid flowchart, which GitHub and GitLab render in Markdown."""
-    ids = {address: f"n{number}" for number, address in enumerate(network.nodes)}
-    lines = ["flowchart LR"]
-    for address, id in ids.items():
-        opens, closes = _BRACKETS.get(network.shapes[address], _BOX)
-        kind = "" if _is_declared(address, network) else ":::elsewhere"
-        lines.append(f'  {id}{opens}"{_mermaid(_label(address))}"{closes}{kind}')
-    lines += [f"  {ids[edge.leans]} {'==>' if edge.mandatory else '-->'} {ids[edge.on]}" for edge in network.edges]
-    lines.append("  classDef elsewhere stroke-dasharray: 4 3")
-    lines += [f"  %% {note}" for note in _notes(network)]
-    return "\n".join(lines) + "\n"
+    return _graph_text("graph.mermaid.j2", network)
 
 
 def graph_dot(network: DependencyGraph) -> str:
     """Return a DOT digraph, for Graphviz."""
-    ids = {address: f"n{number}" for number, address in enumerate(network.nodes)}
-    lines = ["digraph lmsconf {", "  rankdir=LR;", '  node [fontname="sans-serif"];']
-    lines += [f"  // {note}" for note in _notes(network)]
-    for address, id in ids.items():
-        style = "" if _is_declared(address, network) else ", style=dashed"
-        lines.append(f"  {id} [label={_dot(_label(address))}, shape={network.shapes[address]}{style}];")
-    for edge in network.edges:
-        thick = " [penwidth=2]" if edge.mandatory else ""
-        lines.append(f"  {ids[edge.leans]} -> {ids[edge.on]}{thick};")
-    return "\n".join([*lines, "}"]) + "\n"
+    return _graph_text("graph.dot.j2", network)
+
+
+def _graph_text(template: str, network: DependencyGraph) -> str:
+    """Return the text of a template, which knows how nodes are called, and how their labels are escaped."""
+    return template_text(
+        template,
+        network=network,
+        ids={address: f"n{number}" for number, address in enumerate(network.nodes)},
+        notes=_notes(network),
+        brackets=_BRACKETS,
+        is_declared=partial(_is_declared, network),
+        label=_label,
+        escaped=_mermaid,
+        quoted=_dot,
+    )
 
 
 GRAPH_VIEWS: Final[Mapping[str, Callable[[DependencyGraph], str]]] = {"mermaid": graph_mermaid, "dot": graph_dot}
 
 
-def _is_declared(address: Address, network: DependencyGraph) -> bool:
+def _is_declared(network: DependencyGraph, address: Address) -> bool:
     """Whether the node is declared; the node `everyone` exists without a declaration and counts as declared."""
     return address in network.declared or not address.text
 

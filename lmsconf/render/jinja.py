@@ -14,7 +14,7 @@ from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
 from types import ModuleType
-from typing import Final
+from typing import Final, cast
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, UndefinedError
 from jinja2.environment import TemplateModule
@@ -24,6 +24,7 @@ from markupsafe import Markup
 from lmsconf.documents.plan_file import request_body_json
 from lmsconf.kinds.shared import kind_names
 from lmsconf.model import blockers, names
+from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import escape_invisible
 from lmsconf.render import (
     apply_report,
@@ -79,6 +80,16 @@ def markdown_macro(template: str, macro: str, /, *values: object, **options: obj
     return _escaped(_BLANK_LINES.sub("\n\n", text))
 
 
+def template_text(template: str, /, **values: object) -> str:
+    """Return the text of a template, each of whose values is in one line."""
+    return text_environment().get_template(template).render(**values)
+
+
+def json_document(template: str, /, **values: object) -> Json:
+    """Return the document that a template of JSON makes of values."""
+    return cast("Json", json.loads(template_text(template, **values)))
+
+
 def json_macro(template: str, macro: str, value: object) -> str:
     """Return what a macro of a template of JSON makes of a value."""
     return str(getattr(text_environment().get_template(template).module, macro)(value))
@@ -91,8 +102,7 @@ def xml_macro(template: str, macro: str, /, *values: object) -> str:
 
 def terminal_text(template: str, /, **values: object) -> str:
     """Return the text of a template for a terminal, with each line escaped, and at most one blank line in a row."""
-    text = text_environment().get_template(template).render(**values)
-    lines = _BLANK_LINES.sub("\n\n", text.strip("\n")).split("\n")
+    lines = _BLANK_LINES.sub("\n\n", template_text(template, **values).strip("\n")).split("\n")
     return "".join(f"{escape_terminal(line)}\n" for line in lines)
 
 

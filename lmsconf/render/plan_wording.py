@@ -14,6 +14,7 @@ from lmsconf.model.blockers import blockers
 from lmsconf.model.calls import CallStatus
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.drift import DriftReport
+from lmsconf.model.forms import OfWorkspace
 from lmsconf.model.lints import is_lint
 from lmsconf.model.outcomes import count_skipped_people
 from lmsconf.model.plan import (
@@ -58,10 +59,10 @@ def count_list_changes(field: FieldChange) -> str:
     return ", ".join(parts)
 
 
-def workspace_line(workspace: str, url: str, people: int | None) -> str:
+def workspace_line(about: OfWorkspace) -> str:
     """Return the line that identifies the workspace, the first of every plan, prompt and report."""
-    known = "an unknown number of people" if people is None else count_noun(people, "person", "people")
-    return f"Workspace {workspace} ({url}), {known}."
+    known = "an unknown number of people" if about.people is None else count_noun(about.people, "person", "people")
+    return f"Workspace {about.workspace} ({about.url}), {known}."
 
 
 def manifests_line(made: Plan | DriftReport) -> str:

@@ -54,7 +54,7 @@ def snapshot_text(snapshot: Snapshot) -> str:
 
     A snapshot names people, so that its rows are not shown.
     """
-    workspace = workspace_line(snapshot.workspace, snapshot.url, snapshot.people)
+    workspace = workspace_line(snapshot)
     counts = [f"  {count_listed_rows(kind, listing)}" for kind, listing in snapshot.listings.items()]
     return join_blocks([[workspace, f"Taken {snapshot.taken_at}."], counts])
 

@@ -99,7 +99,7 @@ def plan_text(plan: Plan, *, names_blockers: bool = True) -> str:
     return join_blocks(
         [
             [
-                plan_wording.workspace_line(plan.workspace, plan.url, plan.people),
+                plan_wording.workspace_line(plan),
                 *plan_wording.scope_sentences(plan),
             ],
             *effects_lines(plan),

@@ -12,17 +12,18 @@ import hmac
 import json
 import re
 import secrets
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from functools import cache, lru_cache, partial
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
 from urllib.parse import unquote_plus
 
 from msgspec import Struct
+from msgspec.json import encode
 
 from lmsconf.api.spec import Operation, Schema
 from lmsconf.errors import LmsconfError
-from lmsconf.sandbox.store import Repository, encode_ids
+from lmsconf.sandbox.store import Json, Repository, Value, encode_ids
 
 if TYPE_CHECKING:
     import fastjsonschema
@@ -57,12 +58,12 @@ def not_found(resource: str, id: str) -> Refusal:
     return Refusal(404, "not_found", f"there is no {resource} {id!r}")
 
 
-Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 Entry: TypeAlias = "dict[str, Json]"
 GROUP: Final = "GROUP"
 SMART_GROUP: Final = "SMART_GROUP"
 """The two kinds of groups, as responses name them."""
 _INT64: Final = range(-(2**63), 2**63)
+_INT32: Final = range(-(2**31), 2**31)
 
 
 class Request(Struct, frozen=True):
@@ -119,39 +120,33 @@ class RequestContext(Struct, frozen=True):
     repository: Repository
     behaviour: Callable[[str], str]
 
-    def requested_page(self, request: Request, max_size: int | None = None) -> PageRange:
-        """The requested page, limited to the largest page size."""
-        limit = cast(int, request.query.get("limit", 100))
-        return self.capped_page(
-            cast(int, request.query.get("skip", 0)), limit if max_size is None else min(limit, max_size)
-        )
+    def page(self, requested: Mapping[str, Json], largest: int = _INT32.stop) -> PageRange:
+        """The page that a query or a body asks for by `skip` and `limit`, limited to the largest page size."""
+        skip, limit = (int(cast(int, requested.get(key, default))) for key, default in (("skip", 0), ("limit", 100)))
+        return PageRange(skip, min(limit, largest, int(self.behaviour("paging.limit"))))
 
-    def capped_page(self, skip: int, limit: int) -> PageRange:
-        """The page from `skip` on, limited to the largest page size."""
-        return PageRange(int(skip), min(int(limit), int(self.behaviour("paging.limit"))))
+    def require(self, resource: str, query: str, id: str, *values: str) -> tuple[Value, ...]:
+        """The row that a query finds for an id. Raises Refusal (404) if it finds none. resource: what the id is of."""
+        for row in self.repository.rows(query, id, *values):
+            return row
+        raise not_found(resource, id)
 
     def require_group(self, id: str, kind: str) -> str:
         """The name of a group of that kind. Raises Refusal (404) for an unknown one."""
-        names = self.repository.column("SELECT name FROM groups WHERE id = ? AND kind = ?", id, kind)
-        if not names:
-            raise not_found("group" if kind == GROUP else "smart group", id)
-        return names[0]
+        resource = "group" if kind == GROUP else "smart group"
+        return str(self.require(resource, "SELECT name FROM groups WHERE id = ? AND kind = ?", id, kind)[0])
 
     def require_path_person(self, request: Request) -> str:
         """The id of the person in the path. Raises Refusal (404) for an unknown one."""
-        id = request.path["userId"]
-        self.require_person(id)
-        return id
+        return self.require_person(request.path["userId"])
 
-    def require_person(self, id: str) -> None:
-        """Raises Refusal (404) for an id without a person."""
-        if not self.repository.number("SELECT count(*) FROM people WHERE id = ?", id):
-            raise not_found("user", id)
+    def require_person(self, id: str) -> str:
+        """Return the id. Raises Refusal (404) for one without a person."""
+        return str(self.require("user", "SELECT id FROM people WHERE id = ?", id)[0])
 
-    def require_content(self, id: str) -> None:
-        """Raises Refusal (404) for an id without a content."""
-        if not self.repository.number("SELECT count(*) FROM contents WHERE id = ?", id):
-            raise not_found("content", id)
+    def require_content(self, id: str) -> str:
+        """Return the id. Raises Refusal (404) for one without a content."""
+        return str(self.require("content", "SELECT id FROM contents WHERE id = ?", id)[0])
 
     def require_people(self, ids: list[str]) -> list[str]:
         """Return the ids. Raises Refusal (400) for the whole list if one of them is unknown."""
@@ -252,54 +247,50 @@ def format_time(instant: int, format: str) -> str:
 
 
 _WHOLE_NUMBER: Final = re.compile(r"-?\d{1,10}", re.ASCII)
-_INT32: Final = range(-(2**31), 2**31)
 _BRANCHES: Final = {"oneOf": "exactly", "anyOf": "at least"}
 _TRUTH: Final = {"true": True, "false": False}
 
 
-class RequestValidator:
-    """Validates one operation's requests. The body's schema is compiled once."""
+def validate_request(
+    operation: Operation, path: Mapping[str, str], query: str, content_type: str, body: bytes
+) -> Request:
+    """Return the request, with the description's own names. Raises Refusal if it does not match the description."""
+    for name, schema in operation.path_schemas.items():
+        values = _values(schema)
+        if values and path[name] not in values:
+            raise bad_request(f"path parameter {name!r} must be one of {', '.join(values)}, not {path[name]!r}")
+    return Request(path, _query(operation, query), _body(operation, content_type, body))
 
-    def __init__(self, operation: Operation) -> None:
-        self._operation = operation
-        self._allowed = {name: values for name, schema in operation.path_schemas.items() if (values := _values(schema))}
-        self._validate = None if operation.body is None else _compiled(json.dumps(operation.body))
 
-    def validate(self, path: Mapping[str, str], query: str, content_type: str, body: bytes) -> Request:
-        """Return the request, with the description's own names. Raises Refusal if it does not match the description."""
-        for name, values in self._allowed.items():
-            if path[name] not in values:
-                raise bad_request(f"path parameter {name!r} must be one of {', '.join(values)}, not {path[name]!r}")
-        return Request(path, self._query(query), self._body(content_type, body))
+def _query(operation: Operation, text: str) -> dict[str, Json]:
+    """The query's values by name: only known names, each once unless it is an array, with its type."""
+    known = operation.query
+    values: dict[str, Json] = {}
+    for name, value in _pairs(text):
+        if name not in known:
+            raise bad_request(f"unknown query parameter {name!r}")
+        if known[name]["type"] == "array":
+            values[name] = [*cast("list[Json]", values.get(name, [])), value]
+        elif name in values:
+            raise bad_request(f"query parameter {name!r} is given twice")
+        else:
+            values[name] = _parameter(name, value, known[name])
+    if missing := sorted(operation.required_query - values.keys()):
+        raise bad_request(f"query parameter {missing[0]!r} is missing")
+    return values
 
-    def _query(self, text: str) -> dict[str, Json]:
-        """The query's values by name: only known names, each once unless it is an array, with its type."""
-        known = self._operation.query
-        values: dict[str, Json] = {}
-        for name, value in _pairs(text):
-            if name not in known:
-                raise bad_request(f"unknown query parameter {name!r}")
-            if known[name]["type"] == "array":
-                values[name] = [*cast("list[Json]", values.get(name, [])), value]
-            elif name in values:
-                raise bad_request(f"query parameter {name!r} is given twice")
-            else:
-                values[name] = _parameter(name, value, known[name])
-        if missing := sorted(self._operation.required_query - values.keys()):
-            raise bad_request(f"query parameter {missing[0]!r} is missing")
-        return values
 
-    def _body(self, content_type: str, body: bytes) -> dict[str, Json]:
-        """The body's values, under the description's own names at every depth."""
-        if self._validate is None:
-            if body:
-                raise bad_request(f"{self._operation.method} {self._operation.path} takes no body")
-            return {}
-        if content_type.partition(";")[0].strip().lower() != "application/json":
-            raise bad_request(f"the content type must be application/json, not {content_type or 'left out'!r}")
-        value = parse_json(body)
-        self._validate(value)
-        return cast("dict[str, Json]", self._operation.request_names.from_wire(value))
+def _body(operation: Operation, content_type: str, body: bytes) -> dict[str, Json]:
+    """The body's values, under the description's own names at every depth."""
+    if operation.body is None:
+        if body:
+            raise bad_request(f"{operation.method} {operation.path} takes no body")
+        return {}
+    if content_type.partition(";")[0].strip().lower() != "application/json":
+        raise bad_request(f"the content type must be application/json, not {content_type or 'left out'!r}")
+    value = parse_json(body)
+    _compiled(encode(operation.body))(value)
+    return cast("dict[str, Json]", operation.request_names.from_wire(value))
 
 
 def _values(schema: Schema) -> list[str]:
@@ -356,11 +347,11 @@ def _parameter(name: str, value: str, schema: Schema) -> Json:
 
 
 @cache
-def _compiled(schema: str) -> Callable[[Json], None]:
+def _compiled(schema: bytes) -> Callable[[Json], None]:
     """Return a function that rejects bodies that do not match the schema, with the path in the body."""
     import fastjsonschema  # slow to import, and no read of a plan has a body
 
-    # The key is the schema's text: compiling takes milliseconds, and many workspaces share the same few schemas.
+    # The key is the schema as JSON: compiling takes milliseconds, and many workspaces share the same few schemas.
     validate = fastjsonschema.compile(json.loads(schema), use_default=False)
 
     def check(value: Json) -> None:

@@ -20,7 +20,6 @@ from lmsconf.sandbox.request_context import (
     APPLICATIONS,
     GROUP,
     SMART_GROUP,
-    Json,
     Request,
     RequestContext,
     default_applications,
@@ -49,7 +48,7 @@ from lmsconf.sandbox.seed_rows import (
     refuse_unknown,
     reserve_id,
 )
-from lmsconf.sandbox.store import Value
+from lmsconf.sandbox.store import Json, Value
 
 _PREFIXES: Final = {
     "people": "u",

@@ -11,12 +11,12 @@ from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import TracebackType
-from typing import Final, NamedTuple
+from typing import Final
 
 from lmsconf.errors import LmsconfError
 from lmsconf.sandbox.faults import ConnectionLost
 from lmsconf.sandbox.service import Sandbox, SandboxResponse, json_response
-from lmsconf.sandbox.store import Repository, Value
+from lmsconf.sandbox.store import Repository
 
 PAGE_HEADERS: Final[Mapping[str, str]] = {
     "content-type": "text/html; charset=utf-8",
@@ -54,16 +54,6 @@ _SECTIONS: Final = (
 """Title, headings and query of each table; the query must end with the table's name."""
 
 
-class _Table(NamedTuple):
-    """The first rows of a table, and the number of all. is_bad: which rows are red, by their position."""
-
-    title: str
-    headings: Sequence[str]
-    rows: Sequence[Sequence[Value]]
-    total: int
-    is_bad: Sequence[bool] = ()
-
-
 def render_page(service: Sandbox) -> str:
     """Render the page. All text from the workspace and from calls is escaped; there is no script."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined  # slow to import, and only a browser needs it
@@ -76,19 +66,20 @@ def render_page(service: Sandbox) -> str:
     return environment.get_template("page.html.j2").render(tables=[_calls(service), *tables])
 
 
-def _table(repository: Repository, title: str, headings: Sequence[str], query: str) -> _Table:
-    """One table of the workspace."""
+def _table(repository: Repository, title: str, headings: Sequence[str], query: str) -> dict[str, object]:
+    """One table of the workspace, as the template takes it: its first rows, and the number of all."""
     count = repository.number(f"SELECT count(*) FROM {query.rpartition(' ')[2]}")  # noqa: S608  the names stand above
     rows = repository.rows(f"{query} ORDER BY seq LIMIT {MOST_ROWS}")
-    return _Table(title, headings, [tuple(row) for row in rows], count)
+    return {"title": title, "headings": headings, "rows": rows, "total": count}
 
 
-def _calls(service: Sandbox) -> _Table:
-    """The last calls, the latest first; those that failed are red."""
+def _calls(service: Sandbox) -> dict[str, object]:
+    """The last calls, the latest first; those that failed are red, by their position in `is_bad`."""
     calls = service.log[-MOST_ROWS:][::-1]
     rows = [(call.method, call.path, call.operation, str(call.status or "lost")) for call in calls]
     is_bad = [not 200 <= call.status < 400 for call in calls]
-    return _Table("Last calls", ("Method", "Path", "Operation", "Status"), rows, len(service.log), is_bad)
+    headings = ("Method", "Path", "Operation", "Status")
+    return {"title": "Last calls", "headings": headings, "rows": rows, "total": len(service.log), "is_bad": is_bad}
 
 
 LOOPBACK: Final = "127.0.0.1"

@@ -21,8 +21,8 @@ from lmsconf.api.spec import ApiSpec, Operation
 from lmsconf.sandbox.faults import ConnectionLost, Fault, FaultScript
 from lmsconf.sandbox.handlers import find_handler
 from lmsconf.sandbox.handlers.users import archive_due_accounts, is_archiving_due
-from lmsconf.sandbox.request_context import ApiKeys, Json, Refusal, RequestContext, RequestValidator, unauthorized
-from lmsconf.sandbox.store import IN_MEMORY, Repository, Store
+from lmsconf.sandbox.request_context import ApiKeys, Refusal, RequestContext, unauthorized, validate_request
+from lmsconf.sandbox.store import IN_MEMORY, Json, Repository, Store
 
 _METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
 _BEARER: Final = "bearer "
@@ -87,7 +87,6 @@ class Sandbox(httpx.BaseTransport):
         self.log: list[LoggedRequest] = []
         self.store = Store(path, clock=clock, ids=ids)
         self.keys = ApiKeys(token)
-        self._validators: dict[str, RequestValidator] = {}
         self._faults = faults
         self._on_log = on_log
         self._sleep = sleep
@@ -139,7 +138,7 @@ class Sandbox(httpx.BaseTransport):
             if handler is None:
                 raise Refusal(501, "not_implemented", f"{operation.id} is not implemented here")
             content_type = request.headers.get("content-type", "")
-            validated = self._validator(operation).validate(parameters, request.query, content_type, request.body)
+            validated = validate_request(operation, parameters, request.query, content_type, request.body)
             with self._transaction(operation, stale=fault is not None and fault.stale) as repository:
                 done = handler(RequestContext(repository, self.spec.behaviour), validated)
             return (
@@ -174,12 +173,6 @@ class Sandbox(httpx.BaseTransport):
             raise unauthorized("the header Authorization is missing")
         if scheme.lower() != _BEARER or not self.keys.is_active(credential):
             raise unauthorized("the credential is not valid")
-
-    def _validator(self, operation: Operation) -> RequestValidator:
-        # Two threads may create the same one at once; that only costs time.
-        if operation.id not in self._validators:
-            self._validators[operation.id] = RequestValidator(operation)
-        return self._validators[operation.id]
 
     def _no_endpoint(self, request: SandboxRequest) -> Refusal:
         """404 for an unknown path, 405 for a method that the path does not support."""

@@ -16,10 +16,12 @@ import sqlite3
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, TypeAlias, TypeVar, cast
+
+from msgspec.json import decode
 
 from lmsconf.errors import LmsconfError
 
@@ -117,6 +119,7 @@ INDEXES: Final = {
 """Indexes besides the keys. A seed is loaded before they are created, which halves the time."""
 
 Value: TypeAlias = "str | int | None"
+Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 T = TypeVar("T")
 IN_MEMORY: Final = ":memory:"
 _MODE: Final = 0o600
@@ -175,6 +178,11 @@ class Repository:
         """All rows of a query with two columns."""
         return self._connection.execute(sql, values).fetchall()
 
+    def objects(self, sql: str, *values: Value) -> list[dict[str, Json]]:
+        """The JSON objects that a query makes, one in each row, without the members that are null."""
+        made = map(decode, self.column(sql, *values))
+        return [{name: value for name, value in one.items() if value is not None} for one in made]
+
     def column(self, sql: str, *values: Value) -> list[str]:
         """The first column, as text."""
         return [str(row[0]) for row in self._connection.execute(sql, values)]
@@ -202,13 +210,12 @@ class Repository:
 
     def new_ids(self, prefix: str, count: int, taken: frozenset[str] = frozenset()) -> list[str]:
         """`count` unused ids, none of them in the workspace or in `taken`."""
-        taken = taken | self.existing_ids(prefix) if count > 1 else taken
         made: list[str] = []
         last = self.number("SELECT last FROM counters WHERE prefix = ?", prefix)
         while len(made) < count:
             last += 1
             candidate = self._ids(prefix) if self._ids else f"{prefix}-{last}"
-            if candidate not in taken and (count > 1 or not self._holds(prefix, candidate)):
+            if candidate not in taken and not self._holds(prefix, candidate):
                 made.append(candidate)
         self.execute("INSERT OR REPLACE INTO counters VALUES (?, ?)", prefix, last)
         return made
@@ -330,6 +337,11 @@ class Store:
     def _forget(self, name: str) -> None:
         if name in self._kept:
             self._kept.pop(name).close()
+
+
+def json_flag(column: str) -> str:
+    """SQL for a column as true or false in a JSON object; NULL stays NULL."""
+    return f"json(CASE {column} WHEN 0 THEN 'false' WHEN 1 THEN 'true' END)"
 
 
 def encode_ids(ids: Iterable[str]) -> str:

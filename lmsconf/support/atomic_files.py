@@ -65,8 +65,10 @@ def write_atomically(path: Path, text: str | Iterator[str], mode: int = _PRIVATE
             if durable:
                 fsync_folder(path.parent)
     except OSError as error:
-        hint = "Check that its folder exists and is writable, and that there is free space."
-        raise LmsconfError(f"{path} cannot be written: {os_error_message(error)}", hint=hint) from error
+        raise LmsconfError(
+            f"{path} cannot be written: {os_error_message(error)}",
+            hint="Check that its folder exists and is writable, and that there is free space.",
+        ) from error
 
 
 def open_for_lines(path: Path) -> int:

@@ -41,8 +41,10 @@ def write_own_file(file: Path, text: str) -> None:
     try:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        hint = "Set XDG_STATE_HOME to a folder that is writable."
-        raise LmsconfError(f"{file.parent} cannot be created: {os_error_message(error)}", hint=hint) from error
+        raise LmsconfError(
+            f"{file.parent} cannot be created: {os_error_message(error)}",
+            hint="Set XDG_STATE_HOME to a folder that is writable.",
+        ) from error
     write_atomically(file, text)
 
 

@@ -70,8 +70,10 @@ class GitRepository(Struct, frozen=True):
         """Return git's stdout. Raises GitFailed if git fails, cannot be run or times out."""
         answer = self.run_if_possible(*arguments, stdin=stdin)
         if answer is None:
-            hint = "If it is a shallow or partial clone, fetch the rest first. Otherwise run `git fsck`."
-            raise GitFailed(f"git cannot read the history of {self.top}", hint=hint)
+            raise GitFailed(
+                f"git cannot read the history of {self.top}",
+                hint="If it is a shallow or partial clone, fetch the rest first. Otherwise run `git fsck`.",
+            )
         return answer
 
     def files(self, commit: str, folder: PurePosixPath) -> Iterator[GitFile]:
@@ -120,8 +122,10 @@ def _followed(top: Path) -> Path:
         return path
     repository = path.resolve() if path.is_dir() else _pointed(path)
     if repository is None or not _names_back(repository, top):
-        hint = "Run it in a git clone or work tree, or pass a folder as the base."
-        raise GitFailed(f"{path} does not belong to a repository with its work tree here", hint=hint)
+        raise GitFailed(
+            f"{path} does not belong to a repository with its work tree here",
+            hint="Run it in a git clone or work tree, or pass a folder as the base.",
+        )
     return repository
 
 
@@ -176,8 +180,10 @@ def _refuse_foreign(top: Path, folder: Path, common: Path, environ: Mapping[str,
     owner = common.stat().st_uid
     if owner in (0, os.geteuid(), folder.stat().st_uid) or _is_safe(top, environ):
         return
-    hint = f"If you trust it: git config --global --add safe.directory {top}"
-    raise GitFailed(f"the repository {top} belongs to another user than the project in it", hint=hint)
+    raise GitFailed(
+        f"the repository {top} belongs to another user than the project in it",
+        hint=f"If you trust it: git config --global --add safe.directory {top}",
+    )
 
 
 def _is_safe(top: Path, environ: Mapping[str, str]) -> bool:
@@ -221,8 +227,10 @@ def _run(
             timeout=SECONDS,
         )
     except OSError as error:
-        hint = "Install git, or pass a folder with the manifests to compare with."
-        raise GitFailed(f"git cannot be run: {error.strerror}", hint=hint) from error
+        raise GitFailed(
+            f"git cannot be run: {error.strerror}",
+            hint="Install git, or pass a folder with the manifests to compare with.",
+        ) from error
     except subprocess.TimeoutExpired as error:
         raise GitFailed(
             f"git did not finish within {SECONDS:.0f} seconds", hint="Run the git command by hand."

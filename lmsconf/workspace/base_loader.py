@@ -173,8 +173,10 @@ def _folder(text: str, root: Path) -> Path:
             hint="Pass a folder, a branch or a commit. For a remote branch, run git fetch first.",
         )
     if not _is_path(text) and find_work_tree(root) is not None and find_work_tree(folder) is not None:
-        hint = f"For a folder, write ./{text}. For a remote branch, run git fetch first."
-        raise UsageError(f"--base {text}: there is no such commit", hint=hint)
+        raise UsageError(
+            f"--base {text}: there is no such commit",
+            hint=f"For a folder, write ./{text}. For a remote branch, run git fetch first.",
+        )
     return folder
 
 

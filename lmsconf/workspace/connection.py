@@ -10,6 +10,7 @@ from lmsconf.api.retry import Outage, RateLimiter, RetryPolicy
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.worker_pool import ConcurrentReader, InlineExecutor, WorkerPool
 from lmsconf.errors import LmsconfError, Problem, ProblemsFound
+from lmsconf.project.config_file import ENV_WORKSPACE
 from lmsconf.project.settings import Settings
 from lmsconf.support.url_rules import host_problem
 
@@ -30,8 +31,6 @@ class HostNotAllowed(LmsconfError):
 
 
 SANDBOX_HOST = "http://sandbox"
-_OF_ENVIRONMENT = "env"
-"""The reserved name of the workspace that LMSCONF_URL defines."""
 
 
 def dialect_problems(settings: Settings) -> tuple[Problem, ...]:
@@ -45,7 +44,7 @@ def dialect_problems(settings: Settings) -> tuple[Problem, ...]:
 
 def _url_name(workspace: str) -> str:
     """Return what messages call the URL of a workspace: where it is declared."""
-    return "LMSCONF_URL" if workspace == _OF_ENVIRONMENT else f"`url` of the workspace {workspace}"
+    return "LMSCONF_URL" if workspace == ENV_WORKSPACE else f"`url` of the workspace {workspace}"
 
 
 class Connection:
@@ -136,10 +135,8 @@ class Connection:
 
             self._sandbox = Sandbox(chosen.database or ":memory:", spec=self.spec, seed=chosen.seed)
             self._token = "sandbox"  # noqa: S105  # the embedded workspace keeps no secret
-        elif chosen.token is None:
-            self._token = ""
         else:
-            self._token = chosen.token.secret().reveal()
+            self._token = "" if chosen.token is None else chosen.token.secret().reveal()
 
     def _client(self) -> Client:
         """Return the client of all pools."""

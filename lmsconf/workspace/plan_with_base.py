@@ -31,12 +31,11 @@ from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.context import PlanContext
 from lmsconf.planner.guards import evaluate_guards
 from lmsconf.planner.kind import Kind
-from lmsconf.planner.plan import draft_plan, make_plan
 from lmsconf.planner.reading import Declarations
 from lmsconf.planner.snapshot_redaction import drop_unknown_people, restore_snapshot
 from lmsconf.project.config_file import DEFAULT_KEPT_RUNS
 from lmsconf.project.settings import DEFAULT_MANIFESTS, Settings
-from lmsconf.workspace.project_manifests import refuse_errors
+from lmsconf.workspace.project_manifests import error_free
 from lmsconf.workspace.reader import WorkspaceReader, reads_needed_by_both
 
 
@@ -141,11 +140,8 @@ def find_orphaned_resources(
 def _absent_line(kind: Kind, declared: DesiredResource[Any], workspace: str) -> str:
     """Return the `absent` section that deletes one resource in a workspace, such as `absent: {groups: [Sales]}`."""
     id = declared.pin(workspace)
-    entry: Json
-    if kind.name == CONTENT_TARGET:
-        entry = absent_assignment_entry(declared.spec, workspace)
-    else:
-        entry = declared.address.name if id is None else {kind.name_key: declared.address.name, "id": id}
+    named: Json = declared.address.name if id is None else {kind.name_key: declared.address.name, "id": id}
+    entry = absent_assignment_entry(declared.spec, workspace) if kind.name == CONTENT_TARGET else named
     return f"absent: {format_inline({kind.section: [entry]})}"
 
 
@@ -189,33 +185,37 @@ def plan_with_base(
 
     snapshot: what both are planned against; default: the workspace is read once for both.
     """
-    refuse_errors(manifests)
-    lint_levels = raise_to_errors(policy.lints, base.version.policy.lints)
-    if snapshot is None:
+    error_free(manifests)
+    reading, live = None, snapshot
+    if live is None:
         reading, live = reader.read_on(reads_needed_by_both(manifests, policy, base.version), progress)
-        draft = draft_plan(all_kinds(), manifests, live, policy, reader.call_templates, created_at=reader.now())
-        made = reader.add_effects(replace(draft, lint_levels=lint_levels), reading, progress)
-    else:
-        live = restore_snapshot(snapshot, merge_manifests(manifests, base.version.manifests, all_kinds()), all_kinds())
-        at = snapshot.taken_at
-        planned = drop_unknown_people(live, manifests, all_kinds())
-        draft = draft_plan(all_kinds(), planned, live, policy, reader.call_templates, created_at=at, offline=True)
-        made = reader.with_effects_and_lints(replace(draft, lint_levels=lint_levels), None)
-    return _compared(reader, made, manifests, policy, base, live)
+    live = restore_snapshot(live, merge_manifests(manifests, base.version.manifests, all_kinds()), all_kinds())
+    planned = drop_unknown_people(live, manifests, all_kinds())
+    draft = reader.draft(planned, live, policy, None if snapshot is None else snapshot.taken_at)
+    lint_levels = raise_to_errors(policy.lints, base.version.policy.lints)
+    made = reader.add_effects(replace(draft, lint_levels=lint_levels), reading, progress)
+    return _compared(reader, made, planned, manifests, policy, base, live)
 
 
 def _compared(
-    reader: WorkspaceReader, made: Plan, manifests: Manifests, policy: Policy, base: BaseManifests, live: Snapshot
+    reader: WorkspaceReader,
+    made: Plan,
+    planned: Manifests,
+    manifests: Manifests,
+    policy: Policy,
+    base: BaseManifests,
+    live: Snapshot,
 ) -> Plan:
-    """Return a plan, made on a snapshot, with the origin of each change and what the base's settings refuse."""
-    at, offline = made.created_at, made.offline
-    planned = drop_unknown_people(live, manifests, all_kinds())
+    """Return a plan, made on a snapshot, with the origin of each change and what the base's settings refuse.
+
+    planned: the manifests, without people who are not in a redacted snapshot.
+    """
     base_guarded = replace(policy, guards=base.version.policy.guards)
     made = evaluate_base_guards(
         made,
         policy,
         base,
-        make_plan(all_kinds(), planned, live, base_guarded, reader.call_templates, created_at=at, offline=offline),
+        reader.draft(planned, live, base_guarded, made.created_at if made.offline else None).plan,
     )
     made = attach_origins(made, base, lambda version: _changes_of(reader, version, live))
     settings = settings_by_path(reader.settings)
@@ -240,7 +240,7 @@ def _dropped_tests(manifests: Manifests, base: BaseManifests, workspace: str) ->
 def _changes_of(reader: WorkspaceReader, version: ManifestsVersion, snapshot: Snapshot) -> tuple[Change, ...] | None:
     """What another version would change; None if it cannot be planned."""
     try:
-        refuse_errors(version.manifests)
+        error_free(version.manifests)
         manifests = drop_unknown_people(snapshot, version.manifests, all_kinds())
         return reader.plan_with_errors(manifests, version.policy, snapshot)[0].changes
     except ProblemsFound as error:

@@ -80,10 +80,11 @@ def add_previous_names(manifests: Manifests, renamed: Mapping[Address, RenameCan
     return replace(manifests, declared=tuple(declared)) if renamed else manifests
 
 
-def refuse_errors(manifests: Manifests) -> None:
-    """Raise ProblemsFound if the manifests have errors. Called before anything is read."""
+def error_free(manifests: Manifests) -> Manifests:
+    """Return the manifests. Raises ProblemsFound if they have errors: nothing is read for such manifests."""
     if any(problem.is_error for problem in manifests.problems):
         raise ProblemsFound(manifests.problems)
+    return manifests
 
 
 def without_entries(manifests: Manifests, addresses: Collection[str | None]) -> Manifests:

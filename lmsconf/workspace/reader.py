@@ -30,11 +30,11 @@ from lmsconf.model.snapshot import Snapshot
 from lmsconf.model.time_formats import format_utc
 from lmsconf.planner.context import PlanContext
 from lmsconf.planner.lints import lint_plan
-from lmsconf.planner.plan import DraftPlan, draft_plan, make_plan, with_effects
+from lmsconf.planner.plan import DraftPlan, draft_plan, with_effects
 from lmsconf.planner.reading import Declarations, ReadContext, ReadScope
 from lmsconf.project.settings import Settings
 from lmsconf.workspace.connection import Connection
-from lmsconf.workspace.project_manifests import add_previous_names, refuse_errors, without_entries
+from lmsconf.workspace.project_manifests import add_previous_names, error_free, without_entries
 
 if TYPE_CHECKING:
     from lmsconf.planner.audience.query import AccessQuery
@@ -109,10 +109,24 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
         self, manifests: Manifests, policy: Policy, progress: Report | None = None
     ) -> tuple[Plan, Snapshot]:
         """Return what apply would do, and the snapshot that it follows from; raises like `plan`."""
-        refuse_errors(manifests)
+        error_free(manifests)
         reading, snapshot = self.read_on(reads_needed(manifests, policy), progress)
-        draft = draft_plan(all_kinds(), manifests, snapshot, policy, self.call_templates, created_at=self.now())
-        return self.add_effects(draft, reading, progress), snapshot
+        return self.add_effects(self.draft(manifests, snapshot, policy), reading, progress), snapshot
+
+    def draft(self, manifests: Manifests, snapshot: Snapshot, policy: Policy, taken_at: str | None = None) -> DraftPlan:
+        """Plan on a snapshot, without effects on people. taken_at: of a snapshot file; None for what was read just now.
+
+        Raises ProblemsFound if the manifests or the snapshot do not allow a plan.
+        """
+        return draft_plan(
+            all_kinds(),
+            manifests,
+            snapshot,
+            policy,
+            self.call_templates,
+            created_at=taken_at or self.now(),
+            offline=taken_at is not None,
+        )
 
     def read_on(
         self, wanted: ReadScope, progress: Report | None, *, effects: bool = True
@@ -128,17 +142,19 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
         self.on_seen(snapshot)
         return reading, snapshot
 
-    def add_effects(self, draft: DraftPlan, reading: ReadContext, progress: Report | None) -> Plan:
-        """Return the plan with its effects on people, reading what the plan itself did not need."""
+    def add_effects(self, draft: DraftPlan, reading: ReadContext | None = None, progress: Report | None = None) -> Plan:
+        """Return the plan with its effects on people and its lints, reading what the plan itself did not need.
+
+        reading: None if it is made from a snapshot file.
+        """
+        if reading is None:
+            return self._with_effects_and_lints(draft, None)
         with self.connection.worker_pool(self.parallelism, progress) as pool:
             reading.api = self.connection.reader(pool)
-            return self.with_effects_and_lints(draft, reading)
+            return self._with_effects_and_lints(draft, reading)
 
-    def with_effects_and_lints(self, draft: DraftPlan, reading: ReadContext | None) -> Plan:
-        """Return the plan with its effects on people and its lints. reading: None if it is made from a snapshot file.
-
-        Lints look at what the plan and its effects have read.
-        """
+    def _with_effects_and_lints(self, draft: DraftPlan, reading: ReadContext | None) -> Plan:
+        """Return the plan with both. Lints look at what the plan and its effects have read."""
         from lmsconf.planner.audience.prediction import predict_effects_of_plan
 
         predicted = predict_effects_of_plan(draft, reading)
@@ -172,7 +188,7 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
         base: manifests that are assumed to be applied, to identify manual changes. reads_all: read the whole workspace,
         for coverage; `count_unmanaged` reads it too. Raises ProblemsFound if nothing can be planned.
         """
-        refuse_errors(manifests)
+        error_free(manifests)
         reads_all = reads_all or count_unmanaged
         snapshot = self.read_for_drift(manifests, base, progress, reads_all=reads_all)
         return self.drift_from_snapshot(snapshot, manifests, base, count_unmanaged=count_unmanaged, reads_all=reads_all)
@@ -205,7 +221,7 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
         from lmsconf.kinds.content_target.target_requests import last_edits
         from lmsconf.planner.drift import DriftInputs, make_drift
 
-        refuse_errors(manifests)
+        error_free(manifests)
         # Where everything comparable was read already, all of it is compared.
         compares = None if reads_all else self.settings.policy.compares
         policy = replace(self.settings.policy, compares=compares)
@@ -243,7 +259,7 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
 
         manifests, policy = base.version.manifests, base.version.policy
         try:
-            refuse_errors(manifests)
+            error_free(manifests)
             plan, broken = self.partial_plan(manifests, replace(policy, compares=compares), snapshot)
         except ProblemsFound:
             return AppliedBase(name=base.name, changes=None)
@@ -253,13 +269,10 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
         """Plan against a snapshot file; the plan can be shown, not applied."""
         from lmsconf.planner.snapshot_redaction import drop_unknown_people, restore_snapshot
 
-        refuse_errors(manifests)
+        error_free(manifests)
         live = restore_snapshot(snapshot, manifests, all_kinds())
         planned = drop_unknown_people(snapshot, manifests, all_kinds())
-        draft = draft_plan(
-            all_kinds(), planned, live, policy, self.call_templates, created_at=snapshot.taken_at, offline=True
-        )
-        return self.with_effects_and_lints(draft, None)
+        return self.add_effects(self.draft(planned, live, policy, snapshot.taken_at))
 
     def partial_plan(
         self, manifests: Manifests, policy: Policy, snapshot: Snapshot
@@ -282,7 +295,7 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
         broken: list[Problem] = []
         while True:
             try:
-                plan = make_plan(all_kinds(), manifests, snapshot, policy, self.call_templates, created_at=self.now())
+                plan = self.draft(manifests, snapshot, policy).plan
             except ProblemsFound as failed:
                 errors = [problem for problem in failed.problems if problem.is_error]
                 left = without_entries(manifests, {problem.address for problem in errors})
@@ -347,14 +360,9 @@ def _draft(
 ) -> tuple[DraftPlan, tuple[Problem, ...]]:
     """Return the plan; where none can be made, one that changes nothing, with the errors."""
     try:
-        return _plan(workspace, manifests, snapshot, policy), ()
+        return workspace.draft(manifests, snapshot, policy), ()
     except ProblemsFound as failed:
-        return _plan(workspace, Manifests(), snapshot, replace(policy, ownership={})), failed.problems
-
-
-def _plan(workspace: WorkspaceReader, manifests: Manifests, snapshot: Snapshot, policy: Policy) -> DraftPlan:
-    kinds, templates = all_kinds(), workspace.call_templates
-    return draft_plan(kinds, manifests, snapshot, policy, templates, created_at=workspace.now())
+        return workspace.draft(Manifests(), snapshot, replace(policy, ownership={})), failed.problems
 
 
 def _header(draft: DraftPlan, requests: int, problems: tuple[Problem, ...]) -> ReportHeader:

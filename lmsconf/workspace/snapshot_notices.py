@@ -48,8 +48,12 @@ def _notices(snapshot: Snapshot, workspace: str, now: datetime) -> Iterator[Prob
         yield Problem(code="snapshot/redacted", message=message, severity=Severity.NOTE)
     if snapshot.workspace != workspace:
         message = f"the snapshot is of workspace {snapshot.workspace}, and the plan is for workspace {workspace}"
-        hint = f"Pass --workspace {snapshot.workspace}, if this is intended."
-        yield Problem(code="snapshot/other-workspace", message=message, hint=hint, severity=Severity.WARNING)
+        yield Problem(
+            code="snapshot/other-workspace",
+            message=message,
+            hint=f"Pass --workspace {snapshot.workspace}, if this is intended.",
+            severity=Severity.WARNING,
+        )
 
 
 def _nouns() -> dict[str, tuple[str, str]]:

@@ -32,7 +32,7 @@ from lmsconf.model.progress import Report
 from lmsconf.model.recorded_run import CallState, RecordedRun
 from lmsconf.planner.kind import Kind, required_keys
 from lmsconf.planner.manifest_entries import ManifestEntry
-from lmsconf.planner.plan import DraftPlan, draft_plan
+from lmsconf.planner.plan import DraftPlan
 from lmsconf.planner.plan_as_manifests import replay_entry
 from lmsconf.planner.undo.inverse import CONFLICT, LIMITED, Inverse, Inversion, run_source
 from lmsconf.planner.undo.run import RunToUndo
@@ -86,9 +86,7 @@ def plan_undo(reader: WorkspaceReader, run: RunToUndo, policy: Policy, progress:
     while True:
         inverse = Inversion(times, left).run()
         try:
-            draft = draft_plan(
-                all_kinds(), inverse.manifests, snapshot, policy, reader.call_templates, created_at=reader.now()
-            )
+            draft = reader.draft(inverse.manifests, snapshot, policy)
         except ProblemsFound as found:
             refused = dict(_refused(inverse, found))
             if not refused.keys() - left.keys():

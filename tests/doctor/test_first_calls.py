@@ -266,7 +266,7 @@ def test_what_a_run_has_seen_is_not_tried_again(open_clinic: Open) -> None:
 
 def _assumed() -> dict[str, str]:
     spec = ApiSpec.default()
-    return {key: spec.behaviour(key) for key in spec.dialect_keys(ANSWERS)}
+    return {key: spec.behaviour(key) for key in spec[ANSWERS].dialect_keys}
 
 
 class Deaf(Sandbox):

@@ -187,10 +187,6 @@ class ApiSpec:
             raise ValueError(f"{operation} has no body property {sorted(unknown)}")
         return cast("dict[str, object]", known.request_names.to_wire(values))
 
-    def dialect_keys(self, operation: str) -> tuple[str, ...]:
-        """Return the dialect keys that this operation depends on: those to check if a call had no effect."""
-        return self[operation].dialect_keys
-
     def match_route(self, method: str, path: str) -> tuple[Operation, dict[str, str]] | None:
         """Return the operation of a request and its decoded path parameters, or None.
 

@@ -19,6 +19,7 @@ from lmsconf.api.spec.value_encoding import (
     WRAPPER,
     PickedChoice,
     answer_value_key,
+    answers_in_body,
     clear_answer_key,
     encode_answer,
 )
@@ -61,7 +62,7 @@ def assumed_keys(spec: ApiSpec, operations: Collection[str]) -> dict[str, list[s
     """Return each dialect key that these operations rely on → those operations, in the order of the API description."""
     dependents: dict[str, list[str]] = {}
     for operation in spec.operations:
-        for key in spec.dialect_keys(operation) if operation in operations else ():
+        for key in spec[operation].dialect_keys if operation in operations else ():
             if key not in _NEVER_SENT | _SHOWN_BY_MEMBERS:
                 dependents.setdefault(key, []).append(operation)
     return dependents
@@ -77,7 +78,7 @@ def assumed_keys_of_call(
     """
     names = load_api_description().names
     canonical = cast("Body", spec[operation].request_names.from_wire(body) if isinstance(body, Mapping) else {})
-    for key in spec.dialect_keys(operation):
+    for key in spec[operation].dialect_keys:
         if key in names:
             is_relied_on = _has_name(body, spec.behaviour(key))
         elif finds_nothing and key in _OF_WHAT_IS_THERE:
@@ -96,17 +97,10 @@ def _has_name(body: object, name: str) -> bool:
     return isinstance(body, list | tuple) and any(_has_name(part, name) for part in body)
 
 
-def _answers(spec: ApiSpec, body: Body) -> Collection[object]:
-    """Return the values of the answers, whether the body is the map or holds it."""
-    wrapper = spec.behaviour(WRAPPER)
-    answers = body if wrapper == NO_WRAPPER else body.get(wrapper)
-    return answers.values() if isinstance(answers, Mapping) else ()
-
-
 def _answers_in_form(type: str, spec: ApiSpec, body: Body) -> bool:
     """Whether an answer has the form of one to a field of that type: types may share a form."""
     form = _form(encode_answer(spec.behaviour, type, "x" if type == "TEXT" else [PickedChoice("x", "x")]))
-    return any(answer and _form(answer) == form for answer in _answers(spec, body))
+    return any(answer and _form(answer) == form for answer in answers_in_body(spec.behaviour, body).values())
 
 
 def _form(value: object) -> object:
@@ -118,7 +112,7 @@ def _form(value: object) -> object:
 def _clears(type: str, spec: ApiSpec, body: Body) -> bool:
     """Whether an answer is cleared as those to fields of that type are; a body does not show what it leaves out."""
     return spec.behaviour(clear_answer_key(type)) == "omit" or any(
-        answer == encode_answer(spec.behaviour, type, None) for answer in _answers(spec, body)
+        answer == encode_answer(spec.behaviour, type, None) for answer in answers_in_body(spec.behaviour, body).values()
     )
 
 
@@ -170,7 +164,6 @@ _MATTERS: Final[Mapping[str, Callable[[ApiSpec, Body], bool]]] = {
 
 _OF_EACH: Final = 6
 """How many values of each key are combined with those of two others."""
-_BATCH: Final = "manual-groups.add.batch"
 _BATCHES: Final = (50, 25, 10, 5, 2, 1)
 Value: TypeAlias = "str | int"
 """The value of a dialect key."""
@@ -237,7 +230,7 @@ _NAMES: Final[Mapping[str, tuple[str, ...]]] = {
 
 def other_values(key: str) -> Sequence[Value]:
     """Every value that may be tried for a key: its candidates, or those that the description lists."""
-    if key == _BATCH:
+    if key == BATCH:
         return _BATCHES
     listed = load_api_description().behaviours.get(key, {}).get("values")
     return alternative_values(key) or cast("Sequence[str]", listed or ())

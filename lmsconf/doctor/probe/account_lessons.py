@@ -83,8 +83,9 @@ class AccountLessons:
     def _learn_welcome(self) -> None:
         """Probe the welcome flag. It has no visible effect, so only a service that rejects unknown names reveals it."""
         if self._takes_welcome(_UNKNOWN_NAME):
-            why = "the service accepts unknown names, and a mail that is not sent leaves no trace"
-            self._client.record_undetermined(WELCOME, why)
+            self._client.record_undetermined(
+                WELCOME, "the service accepts unknown names, and a mail that is not sent leaves no trace"
+            )
             return
         self._client.try_candidates(WELCOME, self._takes_welcome, "accepted by a service that refuses unknown names")
 

@@ -23,11 +23,10 @@ _FORBIDDEN: Final = 403
 def probe_field_keys(client: TrialClient, scratch: ScratchObjects) -> None:
     """Probe both keys on a hidden field with two choices. Raises ScratchObjectNotCreated if there cannot be one."""
     used = len(scratch.list_rows(CUSTOM_FIELDS))
-    problem = f"no field is free: {used} of {MOST_FIELDS} are used" if used >= MOST_FIELDS else None
     if not scratch.are_gone(CUSTOM_FIELDS):
-        problem = reason_of_leftover(CUSTOM_FIELDS)
-    if problem is not None:
-        raise ScratchObjectNotCreated(problem)
+        raise ScratchObjectNotCreated(reason_of_leftover(CUSTOM_FIELDS))
+    if used >= MOST_FIELDS:
+        raise ScratchObjectNotCreated(f"no field is free: {used} of {MOST_FIELDS} are used")
     choices = [{"name": "A"}, {"name": "B"}]
     definition = {"type": "CHOICE", "choices": choices, "description": _TEXT, "isHidden": True, "isOptional": True}
     _FieldLessons(client, scratch, parse_field_row(scratch.create(CUSTOM_FIELDS, definition))).learn()

@@ -134,8 +134,10 @@ def _learn_managed_groups(client: TrialClient, group: str, candidates: Sequence[
         return
     person = next((one.id for one in candidates if one.grant or (one.is_able is False and _is_free(client, one))), None)
     if person is None:
-        why = "it needs somebody who has no rights, manages no group and has no archive date; name somebody else"
-        client.record_undetermined(MANAGED_GROUPS, why)
+        client.record_undetermined(
+            MANAGED_GROUPS,
+            "it needs somebody who has no rights, manages no group and has no archive date; name somebody else",
+        )
         return
     client.send("user-access.make-manager", path={"userId": person, "endow": "true"})
     is_added = _adds(client, MANAGERS, group, person, client.spec.behaviour(MANAGERS))
@@ -190,24 +192,27 @@ def _learn_batch(client: TrialClient, group: str, people: Sequence[str]) -> None
     too_many = next((number for number in range(2, len(people) + 1) if not takes(people[:number])), None)
     if too_many is not None and takes(people[:1]):
         client.record_value(BATCH, too_many - 1, f"a call with the ids of {too_many} people was refused")
-    elif not takes(same[:2]):
-        client.record_undetermined(
-            BATCH, "a call that names the one person twice is refused, and no other person may be changed"
-        )
-    elif not takes(same[:most]):
-        taken = _largest(2, most, lambda number: takes(same[:number]))
-        client.record_value(BATCH, taken, f"a call with {taken + 1} ids, all of the same person, was refused")
-    elif not takes(same[:_MANY]):
-        client.record_value(BATCH, most, f"a call with {most} ids, all of the same person, was accepted")
-    elif not takes(different[:2]):
-        client.record_undetermined(
-            BATCH, f"{_MANY} ids of the same person are accepted, and ids of nobody are not: it may count different ids"
-        )
-    elif not takes(different[:most]):
-        taken = _largest(2, most, lambda number: takes(different[:number]))
-        client.record_value(BATCH, taken, f"a call with {taken + 1} different ids was refused")
-    else:
-        client.record_value(BATCH, most, f"a call with {most} different ids was accepted")
+        return
+
+    def limit(ids: Sequence[str]) -> int:
+        """Return how many of the ids a call takes; 0 if it does not take two."""
+        if not takes(ids[:2]):
+            return 0
+        return most if takes(ids[:most]) else _largest(2, most, lambda number: takes(ids[:number]))
+
+    alike = limit(same)
+    counts_once = alike == most and takes(same[:_MANY])
+    apart = limit(different) if counts_once else most
+    unlike = f"{_MANY} ids of the same person are accepted, and ids of nobody are not: it may count different ids"
+    client.conclude(
+        BATCH,
+        (not alike, None, "a call that names the one person twice is refused, and no other person may be changed"),
+        (alike < most, alike, f"a call with {alike + 1} ids, all of the same person, was refused"),
+        (not counts_once, most, f"a call with {most} ids, all of the same person, was accepted"),
+        (not apart, None, unlike),
+        (apart < most, apart, f"a call with {apart + 1} different ids was refused"),
+        (True, most, f"a call with {most} different ids was accepted"),
+    )
 
 
 def _largest(taken: int, refused: int, takes: Callable[[int], bool]) -> int:

@@ -243,8 +243,10 @@ class KeptPeople(Struct, frozen=True):
         try:
             kept = from_json(json.loads(content), _KeptDocument)
         except ValueError as error:
-            hint = "It held what people had before a probe that was killed. Delete it if they are as they should be."
-            raise LmsconfError(f"{self.file} is damaged", hint=hint) from error
+            raise LmsconfError(
+                f"{self.file} is damaged",
+                hint="It held what people had before a probe that was killed. Delete it if they are as they should be.",
+            ) from error
         return list(kept.people), dict(kept.words)
 
     def save(self, people: Sequence[PersonBackup], words: Mapping[str, Value]) -> None:

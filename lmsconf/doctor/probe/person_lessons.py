@@ -115,13 +115,12 @@ class PersonLessons:
         Raises ScratchObjectNotCreated if no answer can be given.
         """
         free = MOST_FIELDS - len(self._scratch.list_rows(CUSTOM_FIELDS))
-        problem = "the person's answers have an unknown format" if self._person.answers is None else None
-        if free < 1:
-            problem = f"no field is free: {MOST_FIELDS} of {MOST_FIELDS} are used"
         if not self._scratch.are_gone(CUSTOM_FIELDS):
-            problem = reason_of_leftover(CUSTOM_FIELDS)
-        if problem is not None:
-            raise ScratchObjectNotCreated(problem)
+            raise ScratchObjectNotCreated(reason_of_leftover(CUSTOM_FIELDS))
+        if free < 1:
+            raise ScratchObjectNotCreated(f"no field is free: {MOST_FIELDS} of {MOST_FIELDS} are used")
+        if self._person.answers is None:
+            raise ScratchObjectNotCreated("the person's answers have an unknown format")
         # Existing answers are in every body, so that a type that they have costs no further combinations.
         first, *others = sorted(_TYPES, key=lambda type: type not in self._person.answered_types)
         if not (self._can_repeat() and self._learn_first(self._field(first))):
@@ -146,8 +145,9 @@ class PersonLessons:
         forms = [VALUES[type] for type in self._person.answered_types]
         if not forms or any(map(self._repeats, self._repetitions((WRAPPER, *forms)))):
             return True
-        why = f"the person's answers are refused in every form: {self._client.last}"
-        self._client.record_undetermined(WRAPPER, why)
+        self._client.record_undetermined(
+            WRAPPER, f"the person's answers are refused in every form: {self._client.last}"
+        )
         return False
 
     def _repetitions(self, keys: Sequence[str]) -> Iterator[dict[str, Value]]:

@@ -235,8 +235,10 @@ class ProbeRun:
             self._tell(f"An earlier probe was killed. What it changed of {person.email} is restored.")
         self._leftovers, _ = self._sweep()
         if changed := self._restore():
-            hint = f"Put it back by hand, then delete {self._kept.file}."
-            raise PeopleNotRestored(f"left by an earlier probe: {'; '.join(changed)}", hint=hint)
+            raise PeopleNotRestored(
+                f"left by an earlier probe: {'; '.join(changed)}",
+                hint=f"Put it back by hand, then delete {self._kept.file}.",
+            )
         self._kept.discard()
         self._client.along, self._people = {}, []
 

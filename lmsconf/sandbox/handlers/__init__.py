@@ -83,11 +83,6 @@ def find_handler(operation: str) -> Handler | None:
     return _handlers(operation.partition(".")[0]).get(operation)
 
 
-def handled_operations() -> frozenset[str]:
-    """Return the ids of all operations that have a handler."""
-    return frozenset(operation for group in _MODULES for operation in _handlers(group))
-
-
 @cache
 def _handlers(group: str) -> Mapping[str, Handler]:
     modules = (import_module(f"{__name__}.{name}") for name in _MODULES.get(group, ()))

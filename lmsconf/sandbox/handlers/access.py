@@ -42,9 +42,7 @@ def create_login_link(context: RequestContext, request: Request) -> Entry:
 def _person(context: RequestContext, request: Request) -> str:
     """The person to sign in: `userId` takes precedence over `email`."""
     if "userId" in request.body:
-        id = request.body_text("userId")
-        context.require_person(id)
-        return id
+        return context.require_person(request.body_text("userId"))
     email = str(request.body.get("email", ""))
     if not (ids := find_by_email(context.repository, email)):
         raise not_found("user", email)

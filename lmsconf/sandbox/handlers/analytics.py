@@ -15,14 +15,13 @@ from lmsconf.sandbox.request_context import (
     SMART_GROUP,
     Entry,
     Handler,
-    Json,
     Request,
     RequestContext,
     bad_request,
     format_time,
     parse_time,
 )
-from lmsconf.sandbox.store import Value, encode_ids
+from lmsconf.sandbox.store import Json, Value, encode_ids, json_flag
 
 APPROVED, IN_PROGRESS, NOT_STARTED = "APPROVED", "IN_PROGRESS", "NOT_STARTED"
 EXPIRED, FAILED = "EXPIRED", "FAILED"
@@ -86,6 +85,8 @@ _RESULTS: Final = f"""
             LEFT JOIN certificates c ON c.content = what.id AND c.person = who.id
     )
 """  # noqa: S608  names of ours
+_SHOWN: Final = {key: key for key in _VALUES} | {"mandatory": json_flag("mandatory")}
+_ITEM: Final = "json_object(" + ", ".join(f"'{key}', {value}" for key, value in _SHOWN.items()) + ")"
 _ANSWERING: Final = "SELECT person FROM answers WHERE field = ? AND choice IN (SELECT value FROM json_each(?))"
 
 
@@ -100,25 +101,24 @@ def find_enrolment(context: RequestContext, content: str, person: str) -> tuple[
 def list_results(context: RequestContext, request: Request) -> Entry:
     """A page of the participation results that pass all filters; by default the last changed first."""
     options = cast("Mapping[str, Json]", request.body.get("options", {}))
-    page = context.capped_page(cast(int, options.get("skip", 0)), cast(int, options.get("limit", 100)))
+    page = context.page(options)
     by, direction = options.get("orderBy", _ORDER), options.get("order", "DESC")
     key = "occuredAt" if by == _ORDER else by
     order = f"ORDER BY {key} IS NULL, {key} {direction}, place, seq LIMIT ? OFFSET ?"
-    rows = _select(context, request, ", ".join(_VALUES), order, page.limit, page.skip)
-    return {"list": [_item(dict(zip(_VALUES, row, strict=True))) for row in rows]}
+    sql, values = _select(context, request, _ITEM, order)
+    return {"list": context.repository.objects(sql, *values, page.limit, page.skip)}
 
 
 def count_by_state(context: RequestContext, request: Request) -> Entry:
     """The number of participations in each state, of those that pass all filters."""
-    rows = _select(context, request, "state, count(*)", "GROUP BY state")
-    counts = dict(cast("list[tuple[str, int]]", rows))
+    sql, values = _select(context, request, "state, count(*)", "GROUP BY state")
+    counts = cast("dict[str, int]", dict(context.repository.pairs(sql, *values)))
     return {"statistics": {key: counts.get(state, 0) for key, state in _COUNTS.items()}}
 
 
 def list_event_logs(context: RequestContext, request: Request) -> Json:
     """The events of one person and content, the latest first."""
-    content, person = request.path["contentId"], context.require_path_person(request)
-    context.require_content(content)
+    person, content = context.require_path_person(request), context.require_content(request.path["contentId"])
     rows = context.repository.rows(
         "SELECT e.id, e.participation, e.status, e.revision, e.at, e.mandatory, e.manually FROM events e "
         "JOIN participations p ON p.id = e.participation WHERE p.person = ? AND p.content = ? "
@@ -133,15 +133,16 @@ def list_event_logs(context: RequestContext, request: Request) -> Json:
     ]
 
 
-def _select(context: RequestContext, request: Request, shown: str, end: str, *more: Value) -> list[tuple[Value, ...]]:
-    """Columns of the results that pass all filters of the request. end: how they are ordered or grouped."""
+def _select(context: RequestContext, request: Request, shown: str, end: str) -> tuple[str, list[Value]]:
+    """A query of the results that pass all filters of the request, and its values.
+
+    shown: columns. end: how the results are ordered or grouped.
+    """
     scope = _scope(context, _people(context, request), _contents(context, request))
     filters = [*_filters(request)]
     rules = " AND ".join(rule for rule, _ in filters) or "TRUE"
-    return context.repository.rows(
-        f"{_RESULTS} SELECT {shown} FROM results WHERE {rules} {end}",  # noqa: S608  names of ours, values apart
-        *(*scope, context.repository.now(), *(value for _, value in filters), *more),
-    )
+    values = [*scope, context.repository.now(), *(value for _, value in filters)]
+    return f"{_RESULTS} SELECT {shown} FROM results WHERE {rules} {end}", values  # noqa: S608  names of ours, values apart
 
 
 def _scope(context: RequestContext, people: Iterable[str], contents: list[str]) -> tuple[str, str, str]:
@@ -198,12 +199,6 @@ def _filters(request: Request) -> Iterator[tuple[str, Value]]:
                 yield f"{column} {'>=' if end == 'start' else '<='} ?", parse_time(instant, "iso")
             except (ValueError, OverflowError) as error:
                 raise bad_request(f"{key}: {error}") from error
-
-
-def _item(result: dict[str, Value]) -> Entry:
-    """A result as the API shows it."""
-    shown: Entry = {key: value for key, value in result.items() if value is not None}
-    return shown | {"mandatory": bool(shown["mandatory"])}
 
 
 HANDLERS: Final[Mapping[str, Handler]] = {

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from typing import Final, cast
 
 from lmsconf.sandbox.handlers.analytics import APPROVED, find_enrolment
-from lmsconf.sandbox.request_context import Entry, Handler, Json, Request, RequestContext, bad_request, not_found
-from lmsconf.sandbox.store import Value, encode_ids
+from lmsconf.sandbox.request_context import Entry, Handler, Request, RequestContext, bad_request, not_found
+from lmsconf.sandbox.store import Json, encode_ids, json_flag
 
 ACTIVE: Final = "ACTIVE"
 EXPIRED: Final = "EXPIRED"
 PDF: Final = "https://sandbox.invalid/certificates/"
-_ROWS: Final = """
-    SELECT e.person, e.content, e.id, c.type, c.name, e.issued, e.expires_at, e.recertification, e.notify, e.attachments
+_SHOWN: Final = f"""
+    SELECT json_object('userId', e.person, 'contentId', e.content, 'contentType', c.type, 'contentName', c.name,
+        'certificateId', e.id, 'issued', e.issued, 'pdfUri', '{PDF}' || e.id || '.pdf',
+        'status', iif(e.expires_at <= ?, '{EXPIRED}', '{ACTIVE}'), 'certificateAttachments', json(e.attachments),
+        'expiredNotificationEnabled', {json_flag("e.notify")}, 'expiresAt', e.expires_at,
+        'recertificationContentId', e.recertification, 'certificateAttachment',
+        json_extract(e.attachments, '$[0].url'))
     FROM certificates e JOIN contents c ON c.id = e.content
-"""
-_Row = tuple[Value, ...]
+"""  # noqa: S608  names of ours
 
 
 def list_certificates(context: RequestContext, request: Request) -> Entry:
@@ -38,39 +41,18 @@ def list_user_certificates(context: RequestContext, request: Request) -> Entry:
 
 
 def _shown(context: RequestContext, people: Iterable[str] | None) -> list[tuple[str, Entry]]:
-    """Person and certificate as the API shows it, in creation order. None: of all people."""
+    """Person and certificate as the API shows it, in creation order, with the one that follows. None: of all people."""
     where, values = ("", ()) if people is None else ("WHERE e.person IN (SELECT value FROM json_each(?))", [people])
-    rows = context.repository.rows(f"{_ROWS} {where} ORDER BY e.seq", *map(encode_ids, values))
     now = context.repository.now()
-    plain = {(row[0], row[1]): _entry(row, now) for row in rows}
-    return [(str(row[0]), _with_next(plain[row[0], row[1]], plain.get((row[0], row[7])))) for row in rows]
+    found = context.repository.objects(f"{_SHOWN} {where} ORDER BY e.seq", now, *map(encode_ids, values))
+    plain = {(str(one.pop("userId")), one["contentId"]): one for one in found}
+    return [(key[0], one | _next(plain, key[0], one)) for key, one in plain.items()]
 
 
-def _with_next(certificate: Entry, following: Entry | None) -> Entry:
-    """A certificate with the same person's recertification certificate, if there is one."""
-    return dict(certificate) if following is None else certificate | {"recertificationCertificate": following}
-
-
-def _entry(row: _Row, now: int) -> Entry:
-    """A certificate as the API shows it, without the recertification certificate. Unset fields are omitted."""
-    _, content, id, type, name, issued, expires_at, recertification, notify, attachments = row
-    attached = cast("list[Mapping[str, Json]]", json.loads(cast(str, attachments)))
-    optional: Entry = {
-        "expiresAt": expires_at,
-        "recertificationContentId": recertification,
-        "certificateAttachment": attached[0]["url"] if attached else None,
-    }
-    return {
-        "contentId": content,
-        "contentType": type,
-        "contentName": name,
-        "certificateId": id,
-        "issued": issued,
-        "pdfUri": f"{PDF}{id}.pdf",
-        "status": EXPIRED if expires_at is not None and cast(int, expires_at) <= now else ACTIVE,
-        "certificateAttachments": attached,
-        "expiredNotificationEnabled": bool(notify),
-    } | {key: value for key, value in optional.items() if value is not None}
+def _next(plain: Mapping[tuple[str, Json], Entry], person: str, certificate: Entry) -> Entry:
+    """The recertification certificate of the same person, if there is one."""
+    following = plain.get((person, certificate.get("recertificationContentId")))
+    return {} if following is None else {"recertificationCertificate": following}
 
 
 DONE: Final = "DONE"
@@ -109,8 +91,7 @@ def delete_certificate(context: RequestContext, request: Request) -> None:
 def get_generation_status(context: RequestContext, request: Request) -> Entry:
     """The status of a generation: always done."""
     id = request.path["progressId"]
-    if not context.repository.number("SELECT count(*) FROM generations WHERE id = ?", id):
-        raise not_found("progress record", id)
+    context.require("progress record", "SELECT id FROM generations WHERE id = ?", id)
     return {"progressId": id, "status": DONE}
 
 
@@ -135,9 +116,8 @@ def _content(context: RequestContext, request: Request) -> str:
 
 def _issue(context: RequestContext, person: str, content: str, issued: int, expires_at: int | None) -> None:
     """Create the certificate; replaces an existing one."""
-    context.repository.execute("DELETE FROM certificates WHERE person = ? AND content = ?", person, content)
     context.repository.execute(
-        "INSERT INTO certificates (id, person, content, issued, expires_at, notify, attachments) "
+        "INSERT OR REPLACE INTO certificates (id, person, content, issued, expires_at, notify, attachments) "
         "VALUES (?, ?, ?, ?, ?, FALSE, '[]')",
         *(context.repository.new_id("cert"), person, content, issued, expires_at),
     )

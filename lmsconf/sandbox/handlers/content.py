@@ -5,14 +5,12 @@ API specification, Content Catalog and Content Targeting.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from typing import Final, cast
 
 from lmsconf.sandbox.request_context import (
     Entry,
     Handler,
-    Json,
     Request,
     RequestContext,
     bad_request,
@@ -21,14 +19,25 @@ from lmsconf.sandbox.request_context import (
     not_found,
     parse_time,
 )
-from lmsconf.sandbox.store import Repository, Value, encode_ids
+from lmsconf.sandbox.store import Json, Repository, encode_ids, json_flag
 
 LARGEST_PAGE: Final = 100
 MEETUP: Final = "MEETUP"
 OCCASIONS: Final = "occasions"
-_COLUMNS: Final = "id, type, name, description, price, updated_at, details"
-_OF_A_MEETUP: Final = (*("contentId", "name", "lastUpdatedAt", "partOfPrograms", "categories", "link", OCCASIONS),)
-_BARE: Final[Mapping[str, Json]] = {"partOfPrograms": [], "categories": [], "metadata": {}}
+_DETAILS: Final = """json_patch('{"partOfPrograms": [], "categories": [], "metadata": {}}', details)"""
+_ITEM: Final = f"""
+    json_patch(json_remove({_DETAILS}, '$.occasions'), json_object(
+        'courseId', id, 'contentType', type, 'name', name, 'description', description, 'lastUpdatedAt', updated_at,
+        'visibleForGroups', json((SELECT json_group_array(audience) FROM (
+            SELECT audience FROM targets WHERE kind != 'USER' AND content = contents.id ORDER BY seq
+        ))), 'price', price
+    ))
+"""  # noqa: S608  names of ours
+"""An item of the catalog as the API shows it."""
+_MEETUP: Final = f"""
+    json_patch(json_remove(json_patch('{{"occasions": []}}', {_DETAILS}), '$.metadata', '$.backgroundImageUrl'),
+        json_object('contentId', id, 'name', name, 'lastUpdatedAt', updated_at))
+"""
 # Groups and everyone see what is assigned to them; an assignment to one person makes content visible to no group.
 _VISIBLE_TO: Final = (
     "id IN (SELECT content FROM targets WHERE kind != 'USER' AND audience IN (SELECT value FROM json_each(?)))"
@@ -37,103 +46,70 @@ _VISIBLE_TO: Final = (
 
 def list_contents(context: RequestContext, request: Request) -> Entry:
     """A page of the catalog, of what the given groups see or of all, with the total."""
-    page = context.requested_page(request, LARGEST_PAGE)
+    page = context.page(request.query, LARGEST_PAGE)
     rules, values = ["price > 0"] if request.query_flag("onlySellable") else [], []
     if (groups := request.query.get("groupIds[]")) is not None:
         rules.append(_VISIBLE_TO)
         values.append(encode_ids(cast("list[str]", groups)))
     where = f"FROM contents WHERE {' AND '.join(rules) or 'TRUE'}"
     total = context.repository.number(f"SELECT count(*) {where}", *values)
-    rows = context.repository.rows(
-        f"SELECT {_COLUMNS} {where} ORDER BY seq LIMIT ? OFFSET ?", *values, page.limit, page.skip
+    courses = context.repository.objects(
+        f"SELECT {_ITEM} {where} ORDER BY seq LIMIT ? OFFSET ?", *values, page.limit, page.skip
     )
-    return {"courses": _entries(context, rows), "skip": page.skip, "limit": page.limit, "total": total}
+    return {"courses": courses, "skip": page.skip, "limit": page.limit, "total": total}
 
 
 def get_content(context: RequestContext, request: Request) -> Json:
     """One item of the catalog."""
-    id = request.path["contentId"]
-    rows = context.repository.rows(f"SELECT {_COLUMNS} FROM contents WHERE id = ?", id)  # noqa: S608  the names are ours
-    if not rows:
-        raise not_found("content", id)
-    return _entries(context, rows)[0]
+    id = context.require_content(request.path["contentId"])
+    return context.repository.objects(f"SELECT {_ITEM} FROM contents WHERE id = ?", id)[0]  # noqa: S608  names of ours
 
 
 def list_meetups(context: RequestContext, request: Request) -> Entry:
     """The first hundred meetups that the given groups see, by default everyone, the last updated first."""
     groups = cast("Iterable[str]", request.query.get("groupIds[]", [context.behaviour("content-targets.everyone")]))
-    rows = context.repository.rows(
-        f"SELECT {_COLUMNS} FROM contents WHERE type = ? AND {_VISIBLE_TO} ORDER BY seq LIMIT ?",  # noqa: S608  ours
+    meetups = context.repository.objects(
+        f"SELECT {_MEETUP} FROM (SELECT * FROM contents WHERE type = ? AND {_VISIBLE_TO} ORDER BY seq LIMIT ?) "  # noqa: S608  names of ours
+        "ORDER BY updated_at DESC, seq",
         *(MEETUP, encode_ids(groups), LARGEST_PAGE),
     )
-    rows.sort(key=lambda row: cast(int, row[5]), reverse=True)
-    return {"meetups": [_meetup(row) for row in rows]}
-
-
-def _meetup(row: tuple[Value, ...]) -> Entry:
-    """A meetup as the API shows it, with its occasions and their attendance."""
-    shown = {"contentId": row[0], "name": row[2], "lastUpdatedAt": row[5]} | _details(row)
-    return {OCCASIONS: []} | {key: value for key, value in shown.items() if key in _OF_A_MEETUP}
-
-
-def _details(row: tuple[Value, ...]) -> Entry:
-    """The further fields of a content: programs, categories, metadata, links; of a meetup its occasions too."""
-    details: Entry = json.loads(cast(str, row[6]))
-    return dict(_BARE) | details
-
-
-def _entries(context: RequestContext, rows: list[tuple[Value, ...]]) -> list[Entry]:
-    audiences: dict[Value, list[Json]] = {}
-    for content, audience in context.repository.rows(
-        "SELECT content, audience FROM targets "
-        "WHERE kind != 'USER' AND content IN (SELECT value FROM json_each(?)) ORDER BY seq",
-        encode_ids(str(row[0]) for row in rows),
-    ):
-        audiences.setdefault(content, []).append(audience)
-    return [_entry(row, audiences.get(row[0], [])) for row in rows]
-
-
-def _entry(row: tuple[Value, ...], visible_for: list[Json]) -> Entry:
-    """An item as the API shows it."""
-    id, type, name, description, price, updated_at, _ = row
-    entry = _details(row) | {
-        "courseId": id,
-        "contentType": type,
-        "name": name,
-        "description": description,
-        "lastUpdatedAt": updated_at,
-        "visibleForGroups": visible_for,
-        "price": price,
-    }
-    entry.pop(OCCASIONS, None)
-    return entry
+    return {"meetups": meetups}
 
 
 USER: Final = "USER"
 EVERYONE: Final = "EVERYONE"
-_BY: Final = "api"
 _DELETE: Final = "DELETE FROM targets WHERE content = ? AND coalesce(type, kind) = ? AND audience = ?"
-_INSERT: Final = """
-    INSERT OR IGNORE INTO targets
-        (content, kind, audience, mandatory, start, finish, created_at, updated_at, type)
+_ASSIGN: Final = """
+    INSERT INTO targets (content, kind, audience, mandatory, start, finish, created_at, updated_at, type)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, (SELECT type FROM targets WHERE kind = ? AND type IS NOT NULL LIMIT 1))
+    ON CONFLICT (content, kind, audience) DO UPDATE SET mandatory = excluded.mandatory, start = excluded.start,
+        finish = excluded.finish, updated_at = excluded.updated_at WHERE ?
 """
 """A new target has the type of those of its kind that a snapshot had."""
-_WITH_NAMES: Final = """
-    SELECT t.audience, coalesce(t.type, t.kind), c.type, t.mandatory, t.start, t.finish, t.created_at, t.updated_at,
-        coalesce(g.name, nullif(trim(p.first_name || ' ' || p.last_name), ''), p.email, 'Everyone')
-    FROM targets t JOIN contents c ON c.id = t.content
+_TARGETS: Final = f"""
+    SELECT json_object('targetId', t.audience, 'targetType', coalesce(t.type, t.kind), 'contentId', t.content,
+        'contentType', c.type, 'mandatory', {json_flag("t.mandatory")}, 'name',
+        coalesce(g.name, nullif(trim(p.first_name || ' ' || p.last_name), ''), p.email, 'Everyone'),
+        'scheduleTriggerIsActive', {json_flag("coalesce(t.start, t.finish) IS NOT NULL")}, 'visibilityIsActive',
+        {json_flag("(t.start IS NULL OR t.start <= now) AND (t.finish IS NULL OR now < t.finish)")}, 'updatedBy', 'api',
+        'startTime', t.start, 'finishTime', t.finish, 'createdAt', t.created_at, 'updatedAt', t.updated_at)
+    FROM (SELECT ? AS now) JOIN targets t JOIN contents c ON c.id = t.content
         LEFT JOIN groups g ON g.id = t.audience AND t.kind = g.kind
         LEFT JOIN people p ON p.id = t.audience AND t.kind = 'USER'
     WHERE t.content = ? ORDER BY t.seq
-"""
+"""  # noqa: S608  names of ours
+_TIMES: Final = ("startTime", "finishTime", "createdAt", "updatedAt")
 
 
 def list_targets(context: RequestContext, request: Request) -> Entry:
     """Every target of one content."""
-    content = str(request.query["contentId"])
-    context.require_content(content)
-    return {"targets": [_target(context, content, row) for row in context.repository.rows(_WITH_NAMES, content)]}
+    content, format = str(request.query["contentId"]), context.behaviour("content-targets.time-format")
+    targets = context.repository.objects(_TARGETS, context.repository.now(), context.require_content(content))
+    return {"targets": [one | _times(one, format) for one in targets]}
+
+
+def _times(target: Entry, format: str) -> Entry:
+    return {key: format_time(cast(int, target[key]), format) for key in _TIMES if key in target}
 
 
 def create_target(context: RequestContext, request: Request) -> None:
@@ -176,18 +152,7 @@ def assign_content(
 ) -> None:
     """Store a whole assignment. Raises Refusal (409) if it exists and `replace` is false."""
     now = repository.now()
-    renewed = repository.execute(
-        "UPDATE targets SET mandatory = ?, start = ?, finish = ?, updated_at = ? "
-        "WHERE content = ? AND kind = ? AND audience = ? AND ?",
-        *value,
-        now,
-        content,
-        *audience,
-        replace,
-    )
-    if renewed:
-        return
-    if not repository.execute(_INSERT, content, *audience, *value, now, now, audience[0]):
+    if not repository.execute(_ASSIGN, content, *audience, *value, now, now, audience[0], replace):
         raise conflict("the content is assigned to this audience already: delete the target first")
 
 
@@ -214,26 +179,6 @@ def _time(context: RequestContext, request: Request, key: str) -> int | None:
         return instant // 60_000 * 60_000 if minute else instant
     except (ValueError, OverflowError) as error:
         raise bad_request(f"{key}: {error}") from error
-
-
-def _target(context: RequestContext, content: str, row: tuple[Value, ...]) -> Entry:
-    """A target as the API shows it. An open side of the window is omitted."""
-    audience, kind, content_type, mandatory, start, finish, created_at, updated_at, name = row
-    format, now = context.behaviour("content-targets.time-format"), context.repository.now()
-    times = {"startTime": start, "finishTime": finish, "createdAt": created_at, "updatedAt": updated_at}
-    entry: Entry = {
-        "targetId": audience,
-        "targetType": kind,
-        "contentId": content,
-        "contentType": content_type,
-        "mandatory": bool(mandatory),
-        "name": name,
-        "scheduleTriggerIsActive": start is not None or finish is not None,
-        "visibilityIsActive": (start is None or cast(int, start) <= now)
-        and (finish is None or now < cast(int, finish)),
-        "updatedBy": _BY,
-    }
-    return entry | {key: format_time(cast(int, time), format) for key, time in times.items() if time is not None}
 
 
 HANDLERS: Final[Mapping[str, Handler]] = {

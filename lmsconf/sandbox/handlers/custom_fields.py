@@ -12,29 +12,41 @@ from typing import Final, cast
 from lmsconf.sandbox.request_context import (
     Entry,
     Handler,
-    Json,
     Request,
     RequestContext,
     bad_request,
     forbidden,
-    not_found,
 )
-from lmsconf.sandbox.store import Value, encode_ids
+from lmsconf.sandbox.store import Json, Value, encode_ids, json_flag
 
 AT_MOST: Final = 10
 _TEXT: Final = "TEXT"
 _FLAGS: Final = ("isHidden", "isLocked", "isOptional")
 _COLUMNS: Final = "id, name, type, description, hidden, locked, optional"
+_SHOWN: Final = f"""
+    SELECT json_object('customFieldId', id, 'id', id, 'type', type, 'name', name, 'choices', json(iif(
+        type = 'TEXT', NULL, (SELECT json_group_array(json_object('choiceId', id, 'name', name)) FROM (
+            SELECT id, name FROM choices WHERE field = fields.id ORDER BY position
+        ))
+    )), 'description', description, 'isHidden', {json_flag("hidden")}, 'isLocked', {json_flag("locked")},
+    'isOptional', {json_flag("optional")}) FROM fields
+"""  # noqa: S608  names of ours
+_RENUMBER: Final = """
+    UPDATE {table} SET position = (
+        SELECT count(*) FROM conditions c WHERE c.grp = {table}.grp AND c.position < {table}.position
+    ) WHERE grp IN (SELECT value FROM json_each(?))
+"""
+"""Number the conditions of groups from 0 without gaps, as membership queries expect."""
+_WRITE_CHOICE: Final = """
+    INSERT INTO choices (id, field, position, name) VALUES (?, ?, ?, ?)
+    ON CONFLICT (id) DO UPDATE SET position = excluded.position, name = excluded.name
+"""
 _Choice = tuple[str | None, str]  # id, None for a new choice; name
 
 
 def list_fields(context: RequestContext, request: Request) -> Entry:
     """All fields with their choices, in creation order."""
-    choices: dict[Value, list[Json]] = {}
-    for field, id, name in context.repository.rows("SELECT field, id, name FROM choices ORDER BY field, position"):
-        choices.setdefault(field, []).append({"choiceId": id, "name": name})
-    rows = context.repository.rows(f"SELECT {_COLUMNS} FROM fields ORDER BY seq")  # noqa: S608  names of ours, values apart
-    return {"customFields": [_entry(row, choices.get(row[0], [])) for row in rows]}
+    return {"customFields": context.repository.objects(f"{_SHOWN} ORDER BY seq")}
 
 
 def create(context: RequestContext, request: Request) -> Entry:
@@ -85,24 +97,12 @@ def delete(context: RequestContext, request: Request) -> None:
     for table in ("choices", "answers", "conditions", "condition_choices"):
         context.repository.execute(f"DELETE FROM {table} WHERE field = ?", field)  # noqa: S608  names of ours, values apart
     context.repository.execute("DELETE FROM fields WHERE id = ?", field)
-    for group in groups:
-        _renumber_conditions(context, group)
-
-
-def _renumber_conditions(context: RequestContext, group: str) -> None:
-    """Renumber a group's remaining conditions from 0 without gaps, as membership queries expect."""
-    left = context.repository.rows("SELECT position FROM conditions WHERE grp = ? ORDER BY position", group)
-    for place, (position,) in enumerate(left):
-        for table in ("conditions", "condition_choices"):
-            step = f"UPDATE {table} SET position = ? WHERE grp = ? AND position = ?"  # noqa: S608  the names are ours
-            context.repository.execute(step, place, group, position)
+    for table in ("condition_choices", "conditions"):  # the positions of choices follow from those of conditions
+        context.repository.execute(_RENUMBER.format(table=table), encode_ids(groups))
 
 
 def _type(context: RequestContext, field: str) -> str:
-    types = context.repository.column("SELECT type FROM fields WHERE id = ?", field)
-    if not types:
-        raise not_found("custom field", field)
-    return types[0]
+    return str(context.require("custom field", "SELECT type FROM fields WHERE id = ?", field)[0])
 
 
 def _choices(request: Request) -> list[_Choice]:
@@ -154,11 +154,8 @@ def _drop_choices(context: RequestContext, field: str, removed: list[str]) -> No
 def _write_choices(context: RequestContext, field: str, choices: list[_Choice]) -> None:
     """Store the choices in the given order, with ids for new ones."""
     for position, (id, name) in enumerate(choices):
-        if id is None:
-            values = (context.repository.new_id("ch"), field, position, name)
-            context.repository.execute("INSERT INTO choices (id, field, position, name) VALUES (?, ?, ?, ?)", *values)
-        else:
-            context.repository.execute("UPDATE choices SET position = ?, name = ? WHERE id = ?", position, name, id)
+        made = context.repository.new_id("ch") if id is None else id
+        context.repository.execute(_WRITE_CHOICE, made, field, position, name)
 
 
 def _details(request: Request) -> tuple[Value, ...]:
@@ -169,20 +166,7 @@ def _details(request: Request) -> tuple[Value, ...]:
 
 
 def _show(context: RequestContext, field: str) -> Entry:
-    row = context.repository.rows(f"SELECT {_COLUMNS} FROM fields WHERE id = ?", field)[0]  # noqa: S608  the names are ours
-    choices = context.repository.rows("SELECT id, name FROM choices WHERE field = ? ORDER BY position", field)
-    return _entry(row, [{"choiceId": id, "name": name} for id, name in choices])
-
-
-def _entry(row: tuple[Value, ...], choices: list[Json]) -> Entry:
-    """A field as the API shows it. Unset values are omitted."""
-    id, name, type, description, *flags = row
-    entry: Entry = {"customFieldId": id, "id": id, "type": type, "name": name}
-    if type != _TEXT:
-        entry["choices"] = choices
-    if description is not None:
-        entry["description"] = description
-    return entry | {key: bool(value) for key, value in zip(_FLAGS, flags, strict=True) if value is not None}
+    return context.repository.objects(f"{_SHOWN} WHERE id = ?", field)[0]
 
 
 _KEY: Final = "users.update-custom-field-choice"
@@ -229,9 +213,14 @@ def _rows(context: RequestContext, field: str, type: str, value: Json) -> Sequen
         if clearing in ("omit", "refused") or value != _cleared(clearing, type, form):
             raise bad_request(f"{json.dumps(value)} does not clear custom field {field!r}")
         return []
-    if type == "TEXT":
-        return [("", _text(field, form, value))]
-    choices = list(dict.fromkeys(_picked_choices(field, form, value)))
+    given = _given(form, _TEXT_KEYS if type == _TEXT else _CHOICE_KEYS, value)
+    if type == _TEXT:
+        if given is None or len(given) != 1:
+            raise bad_request(f"custom field {field!r} takes a text, written as {form}")
+        return [("", given[0])]
+    if given is None:
+        raise bad_request(f"the answer to custom field {field!r} must be written as {form}")
+    choices = list(dict.fromkeys(given))
     if type == "CHOICE" and len(choices) > 1:
         raise bad_request(f"custom field {field!r} takes one choice")
     column = "name" if form.startswith("name") else "id"
@@ -277,24 +266,14 @@ def _hyphenated(type: str) -> str:
     return type.lower().replace("_", "-")
 
 
-def _text(field: str, form: str, value: Json) -> str:
-    """The text of an answer. Raises Refusal (400) for another form."""
-    text = _inside(value, _TEXT_KEYS[form]) if form in _TEXT_KEYS else value
-    if form == "list":
-        text = value[0] if isinstance(value, list) and len(value) == 1 else None
-    if not isinstance(text, str):
-        raise bad_request(f"custom field {field!r} takes a text, written as {form}")
-    return text
-
-
-def _picked_choices(field: str, form: str, value: Json) -> list[str]:
-    """The ids or names of the choices of an answer. Raises Refusal (400) for another form."""
-    held = _inside(value, _CHOICE_KEYS[form]) if form in _CHOICE_KEYS else value
+def _given(form: str, keys: Mapping[str, str], value: Json) -> list[str] | None:
+    """The texts of an answer in that form, or the ids or names of its choices; None for another form."""
+    held = _inside(value, keys[form]) if form in keys else value
     found: Json = held if form in _LIST_FORMS else [held]
     if form == "list-of-objects" and isinstance(found, list):
         found = [_inside(one, "choiceId") for one in found]
     if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
-        raise bad_request(f"the answer to custom field {field!r} must be written as {form}")
+        return None
     return [str(one) for one in found]
 
 

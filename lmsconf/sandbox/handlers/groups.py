@@ -20,12 +20,11 @@ from lmsconf.sandbox.request_context import (
     SMART_GROUP,
     Entry,
     Handler,
-    Json,
     Request,
     RequestContext,
     bad_request,
 )
-from lmsconf.sandbox.store import Repository, Value, encode_ids
+from lmsconf.sandbox.store import Json, Repository, Value, encode_ids
 
 
 class _Kind(NamedTuple):
@@ -73,6 +72,11 @@ _OF_GROUP: Final = """
 _EVERYBODY: Final = "SELECT id FROM people WHERE archived_at IS NULL ORDER BY seq"
 _CHOSEN: Final = "SELECT grp, position, field, choice FROM condition_choices"
 _BITS: Final = bytes.maketrans(b"01", b"\0\1")
+_SHOWN: Final = """
+    SELECT json_object('customFieldId', field, 'choiceIds', json((SELECT json_group_array(choice) FROM (
+        SELECT choice FROM condition_choices p WHERE p.grp = c.grp AND p.position = c.position ORDER BY place
+    ))), 'systemCondition', system_condition) FROM conditions c WHERE grp = ? ORDER BY position
+"""
 _ANSWERS: Final = """
     SELECT p.id, a.field, a.choice FROM people p LEFT JOIN answers a ON a.person = p.id
     WHERE p.id IN (SELECT value FROM json_each(?)) AND p.archived_at IS NULL
@@ -81,7 +85,7 @@ _ANSWERS: Final = """
 
 def list_groups(of: _Kind, context: RequestContext, request: Request) -> Entry:
     """A page of the ids and names of the groups whose name contains the filter, in creation order."""
-    page = context.requested_page(request)
+    page = context.page(request.query)
     rows = context.repository.rows(
         "SELECT id, name FROM groups WHERE kind = ? AND (? = '' OR instr(casefold(name), ?)) "
         "ORDER BY seq LIMIT ? OFFSET ?",
@@ -118,7 +122,7 @@ def add_people(of: _Kind, table: str, context: RequestContext, request: Request)
     """
     id, named = of.existing(context, request), cast("list[str]", request.body["userIds"])
     replaces = context.behaviour("manual-groups.add.mode") == "replace"
-    stay = set(map(str, _listed(context, table, id))) if replaces else set()
+    stay = set(_listed(context, table, id)) if replaces else set()
     limit, count = int(context.behaviour("manual-groups.add.batch")), sum(one not in stay for one in named)
     if count > limit:
         raise bad_request(f"one call adds at most {limit} users, not {count}")
@@ -127,8 +131,7 @@ def add_people(of: _Kind, table: str, context: RequestContext, request: Request)
 
 def remove_person(of: _Kind, table: str, context: RequestContext, request: Request) -> None:
     """Remove one person from one of a group's lists; a person who is not in it is not an error."""
-    id, person = of.existing(context, request), request.path["userId"]
-    context.require_person(person)
+    id, person = of.existing(context, request), context.require_path_person(request)
     context.repository.execute(f"DELETE FROM {table} WHERE grp = ? AND person = ?", id, person)  # noqa: S608  the names are ours
 
 
@@ -152,7 +155,7 @@ def get_smart(context: RequestContext, request: Request) -> Entry:
     """One group with conditions and managers, and its members on request."""
     id = request.path["smartGroupId"]
     entry: Entry = {"smartGroupId": id, "name": context.require_group(id, SMART_GROUP)}
-    entry |= {"conditions": read_conditions(context, id), "managers": _listed(context, "managers", id)}
+    entry |= {"conditions": context.repository.objects(_SHOWN, id), "managers": _listed(context, "managers", id)}
     if request.query_flag("includeMembers"):
         entry["members"] = compute_members(context, id)
     return entry
@@ -179,9 +182,8 @@ def _delete(context: RequestContext, id: str, kind: str) -> None:
     context.repository.execute("DELETE FROM targets WHERE audience = ? AND kind = ?", id, kind)
 
 
-def _listed(context: RequestContext, table: str, id: str) -> list[Value]:
-    rows = context.repository.rows(f"SELECT person FROM {table} WHERE grp = ? ORDER BY person", id)  # noqa: S608  names of ours
-    return [row[0] for row in rows]
+def _listed(context: RequestContext, table: str, id: str) -> list[str]:
+    return context.repository.column(f"SELECT person FROM {table} WHERE grp = ? ORDER BY person", id)  # noqa: S608  ours
 
 
 def _add(context: RequestContext, table: str, id: str, people: list[str]) -> None:
@@ -203,23 +205,6 @@ def _check_rights(context: RequestContext, people: list[str]) -> None:
     able = set(context.repository.column(listed, encode_ids(people)))
     if unable := [id for id in people if id not in able]:
         raise bad_request(f"user {', '.join(map(repr, unable[:5]))} cannot manage a group without the manager right")
-
-
-def read_conditions(context: RequestContext, group: str) -> list[Json]:
-    """The conditions of a group, in their given order."""
-    choices: dict[object, list[Json]] = {}
-    rows = context.repository.rows(
-        "SELECT position, choice FROM condition_choices WHERE grp = ? ORDER BY position, place", group
-    )
-    for position, choice in rows:
-        choices.setdefault(position, []).append(choice)
-    entries: list[Json] = []
-    for position, field, system in context.repository.rows(
-        "SELECT position, field, system_condition FROM conditions WHERE grp = ? ORDER BY position", group
-    ):
-        entry: Entry = {"customFieldId": field, "choiceIds": choices.get(position, [])}
-        entries.append(entry if system is None else entry | {"systemCondition": system})
-    return entries
 
 
 def write_conditions(context: RequestContext, group: str, entries: Sequence[Mapping[str, Json]]) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, cast
 
 from lmsconf.sandbox.handlers.content import USER
@@ -16,7 +16,6 @@ from lmsconf.sandbox.request_context import (
     LEARNER,
     Entry,
     Handler,
-    Json,
     PageRange,
     Request,
     RequestContext,
@@ -24,14 +23,14 @@ from lmsconf.sandbox.request_context import (
     conflict,
     encode_applications,
     format_time,
-    not_found,
 )
-from lmsconf.sandbox.store import Repository, Value, encode_ids
+from lmsconf.sandbox.store import Json, Repository, Value, encode_ids, json_flag
 
-_COLUMNS: Final = (
-    "id, email, first_name, last_name, admin, manager, archived_at, created_at, custom_archive_at, language, metadata, "
-    "applications"
-)
+_NAMES: Final = "'userId', id, 'email', email, 'firstName', first_name, 'lastName', last_name"
+_FLAGS: Final = f"'admin', {json_flag('admin')}, 'manager', {json_flag('manager')}"
+_DATES: Final = "'archivedAt', archived_at, 'customArchiveDate', custom_archive_at"
+_METADATA: Final = "'metadata', json(metadata)"
+_AVAILABLE: Final = "'availableApplications', json(applications)"
 _MATCHES: Final = "instr(casefold(first_name || ' ' || last_name || char(10) || email), casefold(?))"
 _HOLDS: Final = (
     "(SELECT count(*) FROM json_each(?) wanted JOIN json_each(people.metadata) held "
@@ -46,59 +45,37 @@ _PUT_INTO: Final = """
     WHERE person IN (SELECT value FROM json_each(?)) ORDER BY g.seq
 """
 _NAMED_GROUPS: Final = "SELECT id, kind, name FROM groups"
-_Person = tuple[Value, ...]
 
 
 def list_users(context: RequestContext, request: Request) -> Entry:
     """A page of people with their answers; an archived one has `archivedAt`."""
-    page = context.requested_page(request)
-    people, count = _people(context, page, *_named(request.name_filter))
-    answers = _answers(context, _ids(people))
-    entries = [_names(person) | _fields_and_metadata(person, answers) | _archived(person) for person in people]
-    return _listing(entries, page, request, count)
+    page = context.page(request.query)
+    people, count = _people(context, page, f"{_NAMES}, {_METADATA}, {_DATES}", *_named(request.name_filter))
+    return _listing(_with_answers(context, people), page, request, count)
 
 
 def list_users_with_groups(context: RequestContext, request: Request) -> Entry:
     """A page of people with their groups, the groups they manage, and their rights."""
-    page = context.requested_page(request)
-    people, count = _people(context, page, *_named(request.name_filter))
-    groups = _groups(context, _ids(people))
-    entries = [
-        _names(person) | _flags(person) | _applications(person, "availableApplications") | groups(person[0])
-        for person in people
-    ]
-    return _listing(entries, page, request, count)
+    page = context.page(request.query)
+    people, count = _people(context, page, f"{_NAMES}, {_FLAGS}, {_AVAILABLE}", *_named(request.name_filter))
+    return _listing(_with_groups(context, people), page, request, count)
 
 
 def search_users(context: RequestContext, request: Request) -> Entry:
     """A page of people by name or e-mail and by metadata, with groups and applications on request."""
-    body = request.body
-    page = context.capped_page(cast(int, body.get("skip", 0)), cast(int, body.get("limit", 100)))
-    people, count = _people(context, page, *_sought(request))
-    answers, with_groups = _answers(context, _ids(people)), body.get("includeGroups") is True
-    entries = [_names(person) | _fields_and_metadata(person, answers) | _flags(person) for person in people]
-    if with_groups:
-        groups = _groups(context, _ids(people))
-        for person, entry in zip(people, entries, strict=True):
-            entry |= groups(person[0]) | _applications(person, "availableApplications")
-    return {"users": entries, "matchCount": count}
+    shown, has_groups = f"{_NAMES}, {_METADATA}, {_FLAGS}", request.body.get("includeGroups") is True
+    shown = f"{shown}, {_AVAILABLE}" if has_groups else shown
+    found, count = _people(context, context.page(request.body), shown, *_sought(request))
+    people = _with_answers(context, found)
+    return {"users": _with_groups(context, people) if has_groups else people, "matchCount": count}
 
 
 def get_user(context: RequestContext, request: Request) -> Entry:
     """One person with all fields."""
-    id = request.path["userId"]
-    rows = context.repository.rows(f"SELECT {_COLUMNS} FROM people WHERE id = ?", id)  # noqa: S608  the names are ours
-    if not rows:
-        raise not_found("user", id)
-    person = rows[0]
-    return (
-        _names(person)
-        | _fields_and_metadata(person, _answers(context, [id]))
-        | {"language": person[9], "createdAt": person[7], "integrationIds": {}}
-        | (_flags(person) | _applications(person, "applicationIds"))
-        | _groups(context, [id])(id)
-        | _archived(person)
-    )
+    id, more = context.require_path_person(request), "'language', language, 'createdAt', created_at"
+    shown = f"{_NAMES}, {_METADATA}, {more}, {_FLAGS}, 'applicationIds', json(applications), {_DATES}"
+    person = context.repository.objects(f"SELECT json_object({shown}) FROM people WHERE id = ?", id)  # noqa: S608  ours
+    return _with_groups(context, _with_answers(context, person))[0] | {"integrationIds": {}}
 
 
 def _named(filter: str) -> tuple[str, list[Value]]:
@@ -114,16 +91,21 @@ def _sought(request: Request) -> tuple[str, list[Value]]:
     return rule, values
 
 
-def _people(context: RequestContext, page: PageRange, rule: str, values: list[Value]) -> tuple[list[_Person], int]:
-    """A page of the people that match an SQL condition, in creation order, and the number of all matches."""
+def _people(
+    context: RequestContext, page: PageRange, shown: str, rule: str, values: list[Value]
+) -> tuple[list[Entry], int]:
+    """A page of the people that match an SQL condition, in creation order, and the number of all matches.
+
+    shown: the members of the JSON object of each.
+    """
     where = f"WHERE {rule}" if rule else ""  # SQLite counts a whole table fast, but not with a condition
     # The page is selected first, so that skipping does not read whole rows.
-    rows = context.repository.rows(
-        f"SELECT {_COLUMNS} FROM people "  # noqa: S608  names of ours, values apart
+    people = context.repository.objects(
+        f"SELECT json_object({shown}) FROM people "  # noqa: S608  names of ours, values apart
         f"WHERE seq IN (SELECT seq FROM people {where} ORDER BY seq LIMIT ? OFFSET ?) ORDER BY seq",
         *(*values, page.limit, page.skip),
     )
-    return rows, context.repository.number(f"SELECT count(*) FROM people {where}", *values)  # noqa: S608  the names are ours
+    return people, context.repository.number(f"SELECT count(*) FROM people {where}", *values)  # noqa: S608  names of ours
 
 
 def _listing(entries: list[Entry], page: PageRange, request: Request, count: int) -> Entry:
@@ -136,31 +118,13 @@ def _listing(entries: list[Entry], page: PageRange, request: Request, count: int
     }
 
 
-def _ids(people: Iterable[_Person]) -> list[str]:
-    return [str(person[0]) for person in people]
+def _ids(people: Iterable[Entry]) -> list[str]:
+    return [str(person["userId"]) for person in people]
 
 
-def _names(person: _Person) -> Entry:
-    return {"userId": person[0], "email": person[1], "firstName": person[2], "lastName": person[3]}
-
-
-def _fields_and_metadata(person: _Person, answers: Mapping[Value, Entry]) -> Entry:
-    """Custom fields and metadata."""
-    return {"customFields": answers.get(person[0], {}), "metadata": json.loads(cast(str, person[10]))}
-
-
-def _archived(person: _Person) -> Entry:
-    """When an account was archived, and its custom archive date; each omitted if unset."""
-    dates: Entry = {"archivedAt": person[6], "customArchiveDate": person[8]}
-    return {key: date for key, date in dates.items() if date is not None}
-
-
-def _flags(person: _Person) -> Entry:
-    return {"admin": bool(person[4]), "manager": bool(person[5])}
-
-
-def _applications(person: _Person, key: str) -> Entry:
-    return {key: json.loads(cast(str, person[11]))}
+def _with_answers(context: RequestContext, people: list[Entry]) -> list[Entry]:
+    answers = _answers(context, _ids(people))
+    return [person | {"customFields": answers.get(cast(str, person["userId"]), {})} for person in people]
 
 
 def _answers(context: RequestContext, people: list[str]) -> dict[Value, Entry]:
@@ -182,12 +146,16 @@ def _answers(context: RequestContext, people: list[str]) -> dict[Value, Entry]:
     return answers
 
 
-def _groups(context: RequestContext, people: list[str]) -> Callable[[Value], Entry]:
-    """Return a function from a person, one of `people`, to their groups, manual ones first, and those they manage."""
-    ids = encode_ids(people)
-    member_of = _group_refs(context, context.repository.rows(_PUT_INTO, ids), compute_memberships(context, people))
+def _with_groups(context: RequestContext, people: list[Entry]) -> list[Entry]:
+    """People with their groups, manual ones first, and those they manage."""
+    ids = encode_ids(_ids(people))
+    computed = compute_memberships(context, _ids(people))
+    member_of = _group_refs(context, context.repository.rows(_PUT_INTO, ids), computed)
     manager_of = _group_refs(context, context.repository.rows(_MANAGED, ids), {})
-    return lambda id: {"memberOfGroups": member_of.get(id, []), "managerOfGroups": manager_of.get(id, [])}
+    return [
+        person | {"memberOfGroups": member_of.get(id, []), "managerOfGroups": manager_of.get(id, [])}
+        for id, person in zip(_ids(people), people, strict=True)
+    ]
 
 
 def _group_refs(
