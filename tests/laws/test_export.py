@@ -9,7 +9,6 @@ from collections.abc import Set as AbstractSet
 from typing import Final, cast
 
 import pytest
-from answer_dialects import answer_dialect_values, possible
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
 from laws.conftest import Open
@@ -18,6 +17,7 @@ from laws.random_manifests import RandomManifests, wishes
 from laws.random_workspaces import NAMES, Dice, RandomWorkspace, worlds
 from laws.sandbox_project import Raw, SandboxProject
 from msgspec.structs import replace
+from wire.second_dialect import answer_dialect_values, possible
 
 from lmsconf.export.export import ExportResult, export_snapshot
 from lmsconf.kinds import all_kinds
