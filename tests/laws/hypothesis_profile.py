@@ -1,6 +1,7 @@
 """How hard the laws are tried: the same examples in every run, or with LAWS=search new ones each time.
 
-Every day that is a twentieth of them, with TESTS=all all. In .ci/run each law is tried with every third commit.
+With every other commit that is a twentieth of them, with TESTS=all all. In .ci/run each law is tried with every third
+commit.
 
 LAWS=quick stops at the first example that fails instead of making it smaller, which can take minutes.
 """
