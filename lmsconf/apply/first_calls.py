@@ -33,6 +33,7 @@ from lmsconf.errors import LmsconfError, Rejected, WrongAssumption
 from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.model.address import Address
 from lmsconf.model.calls import Call
+from lmsconf.model.canonical_json import members
 from lmsconf.model.plan import Action, Change, Plan
 
 if TYPE_CHECKING:
@@ -336,8 +337,7 @@ def _nothing() -> None:
 
 def _adds_to_others(change: Change) -> bool:
     """Whether a change adds people to a list with people in it."""
-    live = change.before if isinstance(change.before, dict) else {}
-    return any(field.added and live.get(field.path) for field in change.fields)
+    return any(field.added and members(change.before).get(field.path) for field in change.fields)
 
 
 def _look_at(keys: Collection[str]) -> str:

@@ -18,7 +18,7 @@ from lmsconf.apply.scheduler import RunResult
 from lmsconf.errors import LmsconfError, Problem, Severity, WrongAssumption
 from lmsconf.manifest.edit.yaml_text import format_scalar
 from lmsconf.model.calls import CallStatus
-from lmsconf.model.canonical_json import Json
+from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.plan import Action, Change, FieldChange, Plan
 
 
@@ -177,8 +177,7 @@ def _of_list(left: _Left, operation: str) -> _Explanation:
     named = set().union(*batches)
     arrived = named - missing
     if arrived and left.behaviour(ADD_MODE) == "add" and (missing - named or (batches[-1] <= arrived != named)):
-        form = left.change.before if isinstance(left.change.before, dict) else {}
-        live = form.get(left.field.path)
+        live = members(left.change.before).get(left.field.path)
         people = "the 1 person who was" if len(arrived) == 1 else f"the {len(arrived)} people who were"
         is_all = isinstance(live, list) and {*_texts(live)} == arrived
         holds = f"the list now holds only {people} added" if is_all else "they were in the list before"

@@ -28,7 +28,7 @@ from lmsconf.model.declarations import Manifests
 from lmsconf.model.drift import DriftReport
 from lmsconf.model.outcomes import ApplyReport, VerifyMode
 from lmsconf.model.plan import Plan
-from lmsconf.model.policy import Policy, parse_consents
+from lmsconf.model.policy import parse_consents
 from lmsconf.model.progress import Report
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.project.settings import Settings, load_settings
@@ -92,8 +92,15 @@ class Project(Struct, frozen=True):
         request that is done, and at least once a minute while requests wait for a rate limit. Raises ProblemsFound
         where no plan can be made, CannotRehearse where no twin can.
         """
-        policy = self._policy(only=tuple(only), excluded=tuple(excluded), additive=additive, allow=allow)
-        policy = replace(policy, effects=effects, people=people)
+        policy = replace(
+            self.settings.policy,
+            only=tuple(only),
+            excluded=tuple(excluded),
+            additive=additive,
+            consents=(*parse_consents(allow), *self.settings.policy.consents),
+            effects=effects,
+            people=people,
+        )
         manifests = self._manifests()
         with self._reader() as reader:
             before = (
@@ -205,13 +212,6 @@ class Project(Struct, frozen=True):
     def load_plan(self, path: str | os.PathLike[str], *, key: bytes | None = None) -> Plan:
         """Load a plan file. Raises StalePlan if it was altered or signed with another key."""
         return loads(read_text(Path(path)), key)
-
-    def _policy(
-        self, *, allow: Sequence[str], only: tuple[str, ...], excluded: tuple[str, ...], additive: bool
-    ) -> Policy:
-        policy = self.settings.policy
-        given = (*parse_consents(allow), *policy.consents)
-        return replace(policy, only=only, excluded=excluded, additive=additive, consents=given)
 
     def _manifests(self) -> Manifests:
         return error_free(load_manifests(self.settings))

@@ -81,10 +81,7 @@ def verify_by_replanning(
         partial=plan.partial,
         reason=reason,
     )
-    changes: tuple[Change, ...] = ()
-    others: tuple[Change, ...] = ()
-    errors: tuple[Problem, ...] = ()
-    was_read = False
+    seen, was_read = VerificationResult(verified=verified, converged=False), False
     for _ in resolver.poll_visibility():
         try:
             if whole is None or was_read:
@@ -94,16 +91,17 @@ def verify_by_replanning(
                 changes = tuple(change for change in now.changes if change.address in addresses)
                 others = tuple(change for change in now.changes if change.address not in addresses)
                 verified = replace(verified, skipped=count_skipped_people(now.all_problems), left_out=len(now.left_out))
+                seen = replace(seen, verified=verified, residue=others, problems=errors)
             was_read = True
         except ProblemsFound as error:
             wrong = tuple(problem for problem in error.problems if problem.is_error)
-            return VerificationResult(verified=verified, converged=False, residue=others, problems=(*errors, *wrong))
+            return replace(seen, problems=(*seen.problems, *wrong))
         except LmsconfError as error:
             return replace(skipped_verification(error.message), problems=error.problems)
         if not any(change.address in addresses and is_already_accepted(change, run.outcomes) for change in changes):
             break
-    residue = (*changes, *others)
-    return VerificationResult(verified=verified, converged=not (residue or errors), residue=residue, problems=errors)
+    residue = (*changes, *seen.residue)
+    return replace(seen, converged=not (residue or seen.problems), residue=residue)
 
 
 def exit_code(run: RunResult, converged: bool | None) -> ExitCode:

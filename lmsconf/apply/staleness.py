@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
 from operator import and_
 from typing import Final, cast
@@ -19,7 +19,7 @@ from lmsconf.documents.document import change_json, to_json
 from lmsconf.documents.plan_file import PAIRS, request_body_json
 from lmsconf.errors import Problem
 from lmsconf.model.calls import Call, CallIndex
-from lmsconf.model.canonical_json import Json, sha256
+from lmsconf.model.canonical_json import Json, members, sha256
 from lmsconf.model.names import escape_invisible, quote_name
 from lmsconf.model.plan import Action, Change, Plan
 from lmsconf.planner.guards import total_taken
@@ -116,9 +116,9 @@ def _is_part_done(then: Change, now: Change) -> bool:
         return then.action in (Action.CREATE, Action.REPLACE)
     if then.action is Action.UPDATE and then.id != now.id:
         return False
-    planned = _form(then.after)
+    planned = members(then.after)
     # What a creation does not name, the service decides, and the plan shows nothing of it.
-    live = {key: value for key, value in _form(now.before).items() if then.before is not None or key in planned}
+    live = {key: value for key, value in members(now.before).items() if then.before is not None or key in planned}
     return _is_between(then.before, planned, live)
 
 
@@ -236,13 +236,9 @@ def _what_changed(then: Change, now: Change | None) -> str:
 
 def _keys(then: Change, live: Json) -> list[str]:
     """The keys whose live value changed."""
-    before, now = _form(then.before), _form(live)
+    before, now = members(then.before), members(live)
     keys = dict.fromkeys([*before, *now])
     return [key for key in keys if not _alike(before.get(key, _ABSENT), now.get(key, _ABSENT))]
-
-
-def _form(side: Json) -> Mapping[str, Json]:
-    return side if isinstance(side, dict) else {}
 
 
 def _alike(value: object, other: object) -> bool:
@@ -254,7 +250,7 @@ def _alike(value: object, other: object) -> bool:
 
 def _key_lines(key: str, then: Change, live: Json) -> Iterator[str]:
     """The lines of one key: reviewed, live then, live now."""
-    sides = [_form(side).get(key, _ABSENT) for side in (then.after, then.before, live)]
+    sides = [members(side).get(key, _ABSENT) for side in (then.after, then.before, live)]
     lists = [cast("list[Json]", side) for side in sides if isinstance(side, list)]
     shared = _shared(lists) if len(lists) > 1 else Counter()
     yield f"{key}{f' ({shared.total():,} unchanged)' if shared else ''}:"

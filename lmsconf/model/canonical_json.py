@@ -21,6 +21,11 @@ def canonical_json(value: object) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
+def members(value: Json) -> dict[str, Json]:
+    """Return the members of an object, such as a manifest form; none for any other value."""
+    return value if isinstance(value, dict) else {}
+
+
 def sha256(value: object) -> str:
     """Return the hexadecimal SHA-256 of the canonical JSON."""
     return sha256_of_bytes(canonical_json(value))

@@ -23,7 +23,7 @@ from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, USER
 from lmsconf.kinds.undo import answers_taken, archived_instead, lost_answer_entries
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.calls import CallIndex, is_creation
-from lmsconf.model.canonical_json import Json
+from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, Manifests
 from lmsconf.model.lints import RULES, LintLevel
 from lmsconf.model.plan import Action, Change, Plan, UndoneRun
@@ -117,7 +117,7 @@ def _read_for(reader: WorkspaceReader, run: RunToUndo, policy: Policy) -> Manife
             _join(bodies, other, entry)
         if change.action is Action.CREATE and not kind.is_person:
             id = run.created_id(change)
-            body = replay_entry(kind, replace(change, action=Action.DELETE, id=id), _form(change.after), CallIndex())
+            body = replay_entry(kind, replace(change, action=Action.DELETE, id=id), members(change.after), CallIndex())
             known = {key: value for key, value in body.items() if value is not None}
             absent.extend(parse_absent(kind.name, _entry(run, known)))
         rows = [row for row in run.before.rows(FieldRow) if row.id == change.id and kind.name == CUSTOM_FIELD]
@@ -136,11 +136,11 @@ def _compared(kind: Kind, run: RunToUndo, change: Change) -> Iterator[tuple[str,
     """Yield the entry with the keys of a change whose live values are compared."""
     own = replace(change, action=Action.UPDATE)
     if change.action is Action.DELETE:
-        yield kind.name, _form(change.before)
+        yield kind.name, members(change.before)
     elif change.action is not Action.CREATE:
-        yield kind.name, replay_entry(kind, own, _form(change.before), CallIndex())
+        yield kind.name, replay_entry(kind, own, members(change.before), CallIndex())
     elif kind.is_person:
-        archived = {**_form(change.after), **archived_instead(change)}
+        archived = {**members(change.after), **archived_instead(change)}
         yield kind.name, replay_entry(kind, replace(own, id=run.created_id(change)), archived, CallIndex())
 
 
@@ -150,10 +150,6 @@ def _join(bodies: dict[tuple[str, str], dict[str, Json]], kind: str, entry: Mapp
     for key, value in entry.items():
         present = known.get(key)
         known[key] = {**value, **present} if isinstance(present, dict) and isinstance(value, dict) else present or value
-
-
-def _form(side: object) -> dict[str, Any]:
-    return dict(side) if isinstance(side, dict) else {}
 
 
 def _entry(run: RunToUndo, body: Mapping[str, Any]) -> ManifestEntry:
