@@ -65,8 +65,8 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     if worker is None or session.config.args_source is not pytest.Config.ArgsSource.TESTPATHS:
         return
     folder = Path(__file__).parent
-    names = [".".join(path.relative_to(folder).with_suffix("").parts) for path in sorted(folder.glob("*/test_*.py"))
-             if (path.parent / "__init__.py").exists()]  # fmt: skip
+    modules = sorted(folder.glob("*/test_*.py"))
+    names = [f"{module.parent.name}.{module.stem}" for module in modules]
     first = len(names) * int(worker["workerid"].removeprefix("gw")) // worker["workercount"]
     for name in (*names[first:], *names[:first]):
         with warnings.catch_warnings(action="error"), suppress(Exception, pytest.skip.Exception):

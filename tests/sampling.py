@@ -1,9 +1,9 @@
-"""How much is tried in a run: every day a tenth of the examples and of the simulated schedules, with TESTS=all all.
+"""How much is tried in a run: every day a twentieth of the cases and of the examples, with TESTS=all all.
 
-Which tenth it is follows from the number of commits, so that ten commits in a row play all; of schedules of one call
+Which one it is follows from the number of commits, so that twenty commits in a row play all; of schedules of one call
 it is a part of 240, and with the number of a commit in SIMULATION, as .ci/run sets it, a twelfth. SIMULATION=all plays
 all.
-TESTS=0 to TESTS=9 chooses one tenth.
+TESTS=0 to TESTS=19 chooses one twentieth.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final, TypeVar
 
-PARTS: Final = 10
+PARTS: Final = 20
 GATES: Final = 12
 """So many runs of .ci/run in a row play all schedules."""
 _CHOSEN: Final = os.environ.get("TESTS", "")
@@ -74,7 +74,7 @@ def schedules_of_today(cases: Sequence[T], name: str, parts: int = GATES) -> lis
     """
     if GATE is not None:
         return _turn(cases, GATE, parts, name)
-    return of_today(cases, 2 * parts * PARTS, name)
+    return of_today(cases, parts * PARTS, name)
 
 
 def is_of_today(position: int, name: str, day: int = PARTS, gate: int = 1) -> bool:

@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 
 import pytest
+from audit.scene import copy_of, evidence, names, project_with_runs, verified
 from cli.test_masking import SEED
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -31,7 +32,6 @@ from securesystemslib.dsse import Envelope
 from securesystemslib.exceptions import VerificationError
 from securesystemslib.signer import SSlibKey
 
-from audit.scene import copy_of, evidence, names, project_with_runs, verified
 from lmsconf.audit.signing import load_public_key
 from lmsconf.audit.verification import verify_evidence
 from lmsconf.documents import report_file

@@ -17,10 +17,10 @@ from typing import NamedTuple
 
 from measuring import Run, exponent, process, tell, verdict
 
-VIEWS = Path(__file__).parents[1] / "views"
-sys.path[:0] = [str(VIEWS), str(Path(__file__).parents[2])]
+TESTS = Path(__file__).parents[1]
+sys.path[:0] = [str(TESTS), str(Path(__file__).parents[2])]
 
-from browser import CHROMIUM, Browser, browser  # noqa: E402  found on the path that was just added
+from views.browser import CHROMIUM, Browser, browser  # noqa: E402  found on the path that was just added
 
 SIZES = (1_000, 2_000, 10_000, 20_000)
 JUDGED, MEGABYTES, PAINT = 10_000, 4, 1_000
@@ -31,7 +31,7 @@ _MAKE = """
 import sys
 sys.path[:0] = sys.argv[1:3]
 from pathlib import Path
-from drift_samples import large
+from views.drift_samples import large
 from lmsconf.render.html import plan_html
 Path(sys.argv[4]).write_text(plan_html(large(int(sys.argv[3]))), encoding="utf-8")
 """
@@ -68,7 +68,7 @@ def main() -> None:
 
 def written(size: int, page: Path) -> Run:
     """A process that makes a plan of so many changes, and its page."""
-    return process([sys.executable, "-c", _MAKE, str(VIEWS), str(VIEWS.parents[1]), str(size), str(page)])
+    return process([sys.executable, "-c", _MAKE, str(TESTS), str(TESTS.parent), str(size), str(page)])
 
 
 def opened(chromium: Browser, page: Path) -> Opened:

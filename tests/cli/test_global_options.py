@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 import pytest
-from command_reference import command_pages
+from cli.command_reference import command_pages
 from flow.shell import lmsconf
 from on_terminal import at_terminal
 

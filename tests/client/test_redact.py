@@ -13,6 +13,7 @@ import pytest
 
 from lmsconf.api.client import Exchange
 from lmsconf.errors import ApiError
+from lmsconf.support import redaction
 from lmsconf.support.redaction import redact_registered_tokens, redact_secrets, register_secret
 
 from .network import CANARY, Clock, Network, client, one_call, raw
@@ -20,6 +21,12 @@ from .network import CANARY, Clock, Network, client, one_call, raw
 LINK = "https://files.example/canary-link/report.csv?X-Amz-Date=20260101&X-Amz-Signature=canary-link-signature"
 JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJjYW5hcnkifQ.c2lnbmF0dXJl"
 ODD = 'canary"quoted\\token+/=42'
+
+
+@pytest.fixture(autouse=True)
+def _no_other_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What other tests of this process registered as tokens is redacted as well: here it is not known."""
+    monkeypatch.setattr(redaction, "_known", set())
 
 
 @pytest.mark.parametrize(

@@ -123,15 +123,6 @@ def test_a_plan_with_masked_people_is_no_plan_to_apply() -> None:
     assert "without --mask-people" in str(refused.value.hint)
 
 
-def test_every_changed_byte_is_refused() -> None:
-    """A file in which any one byte was changed is stale, or no plan at all."""
-    raw = TEXT.encode()
-    for position in range(len(raw)):
-        flipped = raw[:position] + bytes([raw[position] ^ 1]) + raw[position + 1 :]
-        with pytest.raises(LmsconfError):
-            plan_file.loads(flipped.decode("utf-8", "surrogateescape"))
-
-
 def leaves(value: object, path: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
     """The path of every value inside a document."""
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
@@ -158,15 +149,6 @@ def test_an_edited_value_with_a_new_seal_is_no_traceback() -> None:
         # Any other exception would be the traceback that this test looks for.
         with contextlib.suppress(LmsconfError):
             assert plan_file.plan_digest(plan_file.loads(render_canonical_json(document))) == document["digest"]
-
-
-def test_an_edited_call_with_a_new_seal_is_refused() -> None:
-    """The digest, which the reviewer saw, guards the calls beside the seal."""
-    document = json.loads(TEXT)
-    document["calls"][0]["path"] = "/elsewhere"
-    document["seal"] = sha256({**document, "seal": ""})
-    with pytest.raises(StalePlan, match="changed after lmsconf wrote it"):
-        plan_file.loads(render_canonical_json(document))
 
 
 @pytest.mark.parametrize(

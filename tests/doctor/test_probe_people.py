@@ -11,8 +11,7 @@ from random import Random
 from typing import Any, ClassVar
 
 import pytest
-from answer_dialects import ANSWERS, answer_dialect_values, possible
-from wire.second_dialect import FORBIDDING, SHOWN_BY_MEMBERS, second_dialect
+from wire.second_dialect import ANSWERS, FORBIDDING, SHOWN_BY_MEMBERS, answer_dialect_values, possible, second_dialect
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.project.settings import load_settings

@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 from flow.project import Project as Folder
 from flow.shell import lmsconf as command
+from journal.conftest import JournalProject
 from journals import runs_of
 
 import lmsconf
-from journal.conftest import JournalProject
 from lmsconf.apply.run import execute
 from lmsconf.documents import report_file
 from lmsconf.documents.plan_file import plan_digest

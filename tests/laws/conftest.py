@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
-
 from laws.random_manifests import RandomManifests
 from laws.random_workspaces import RandomWorkspace
 from laws.sandbox_project import SandboxProject, open_stage

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from laws.sandbox_project import Raw, SandboxProject
+
 from lmsconf.api.client import Client
 from lmsconf.api.sdk.service import Service
 from lmsconf.errors import Rejected

@@ -1,6 +1,7 @@
 """How hard the laws are tried: the same examples in every run, or with LAWS=search new ones each time.
 
-Every day that is a twentieth of them, with TESTS=all all. In .ci/run each law is tried with every third commit.
+With every other commit that is a twentieth of them, with TESTS=all all. In .ci/run each law is tried with every third
+commit.
 
 LAWS=quick stops at the first example that fails instead of making it smaller, which can take minutes.
 """
@@ -22,7 +23,7 @@ _PHASES: Final = [Phase.explicit, Phase.generate, *([] if os.environ.get("LAWS")
 def tried(number: int) -> settings:
     """Settings for so many examples at most, ten times as many in a search. What an example takes is not limited."""
     return settings(
-        max_examples=number * 10 if SEARCH else number if WHOLE else max(1, number // (2 * PARTS)),
+        max_examples=number * 10 if SEARCH else number if WHOLE else max(1, number // PARTS),
         derandomize=not SEARCH,
         database=None,
         deadline=None,

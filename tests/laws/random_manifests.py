@@ -12,7 +12,6 @@ from itertools import count
 from typing import Final
 
 from hypothesis import strategies as st
-
 from laws.random_workspaces import (
     TYPES,
     Dice,
@@ -25,6 +24,7 @@ from laws.random_workspaces import (
     condition,
     worlds,
 )
+
 from lmsconf.kinds.custom_field.types import MOST_FIELDS
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP
 from lmsconf.model.address import Address

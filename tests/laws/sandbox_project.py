@@ -14,12 +14,12 @@ from typing import Final, cast
 
 import httpx
 from hypothesis import reject
+from laws.random_manifests import ELSEWHERE, RandomManifests
+from laws.random_workspaces import RandomWorkspace
 from msgspec import Struct
 from msgspec.structs import replace
 from waiting import retry_in_virtual_time
 
-from laws.random_manifests import ELSEWHERE, RandomManifests
-from laws.random_workspaces import RandomWorkspace
 from lmsconf.api.client import Client
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.worker_pool import ConcurrentReader, WorkerPool

@@ -13,13 +13,13 @@ from typing import cast
 import pytest
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
-from msgspec.structs import replace
-
 from laws.conftest import Open
 from laws.hypothesis_profile import tried
 from laws.random_manifests import ALL, RandomManifests, wishes
 from laws.random_workspaces import RandomWorkspace
 from laws.sandbox_project import Raw, SandboxProject, Shuffled, document_of, open_stage, yaml_text
+from msgspec.structs import replace
+
 from lmsconf.apply.replanning import refuse_stale_plan
 from lmsconf.documents.plan_file import dumps
 from lmsconf.errors import ExitCode, ProblemsFound
@@ -28,7 +28,7 @@ from lmsconf.model.calls import CallStatus
 from lmsconf.model.plan import Action, Plan
 from lmsconf.sandbox.faults import Fault, FaultScript
 
-pytestmark = pytest.mark.sampled(day=1, gate=3)  # minutes in all
+pytestmark = pytest.mark.sampled(day=2, gate=3)  # minutes in all
 
 Both = tuple[RandomWorkspace, RandomManifests]
 

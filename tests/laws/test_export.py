@@ -9,16 +9,16 @@ from collections.abc import Set as AbstractSet
 from typing import Final, cast
 
 import pytest
-from answer_dialects import answer_dialect_values, possible
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
-from msgspec.structs import replace
-
 from laws.conftest import Open
 from laws.hypothesis_profile import tried
 from laws.random_manifests import RandomManifests, wishes
 from laws.random_workspaces import NAMES, Dice, RandomWorkspace, worlds
 from laws.sandbox_project import Raw, SandboxProject
+from msgspec.structs import replace
+from wire.second_dialect import answer_dialect_values, possible
+
 from lmsconf.export.export import ExportResult, export_snapshot
 from lmsconf.kinds import all_kinds
 from lmsconf.kinds.content_target.types import ContentRow, TargetRow
@@ -35,7 +35,7 @@ from lmsconf.model.plan import Plan
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import HasName, Snapshot
 
-pytestmark = pytest.mark.sampled(day=1, gate=3)  # minutes in all
+pytestmark = pytest.mark.sampled(day=2, gate=3)  # minutes in all
 
 STRANGE: Final = (
     *NAMES, "", " ", "\u202egroup", "bell\x07", "\ud800", "line\nbreak", "- a", "a #b", "? c", "<<", "=", "-1", "0x1F",

@@ -12,15 +12,15 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
-
 from laws.hypothesis_profile import tried
 from laws.model import EVERYONE, GROUP, SMART_GROUP, Model, Refused, Said
 from laws.model_views import APPLICATIONS, Views, page
+
 from lmsconf.api.spec import ApiSpec
 from lmsconf.sandbox.seed import fill_workspace
 from lmsconf.sandbox.service import Sandbox
 
-pytestmark = pytest.mark.sampled(day=1, gate=3)  # minutes in all
+pytestmark = pytest.mark.sampled(day=2, gate=3)  # minutes in all
 
 names = st.sampled_from(["Coaches", "coaches", "Åre | 100 %", "Straße", ""])
 field_names = st.sampled_from(["Unit", "Badge", "Åre"])

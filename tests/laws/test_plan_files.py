@@ -12,15 +12,15 @@ from typing import Any, Final, cast
 
 import pytest
 from hypothesis import event, given
-from msgspec.structs import replace
-from sampling import of_today
-from wire.second_dialect import second_dialect
-
 from laws.conftest import Open
 from laws.hypothesis_profile import tried
 from laws.random_manifests import RandomManifests, wishes
 from laws.random_workspaces import Field, Group, RandomWorkspace
 from laws.sandbox_project import NOW, SandboxProject, document_of, open_stage
+from msgspec.structs import replace
+from sampling import of_today
+from wire.second_dialect import second_dialect
+
 from lmsconf.apply.rehearse import open_twin, rehearse_on
 from lmsconf.apply.run import execute
 from lmsconf.documents import snapshot_file
@@ -33,7 +33,7 @@ from lmsconf.model.snapshot import Snapshot
 from lmsconf.sandbox.seed import fill_workspace
 from lmsconf.sandbox.service import Sandbox
 
-pytestmark = pytest.mark.sampled(day=1, gate=3)  # minutes in all
+pytestmark = pytest.mark.sampled(day=2, gate=3)  # minutes in all
 
 Both = tuple[RandomWorkspace, RandomManifests]
 

@@ -12,14 +12,14 @@ from typing import Any, cast
 import pytest
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
-from simulation.request_faults import Killed, MortalJournal
-
 from laws.conftest import Open
 from laws.hand_edits import EDITS, HandEdits
 from laws.hypothesis_profile import tried
 from laws.random_manifests import RandomManifests, answered_wishes
 from laws.random_workspaces import RandomWorkspace
 from laws.sandbox_project import Raw, SandboxProject, open_stage
+from simulation.request_faults import Killed, MortalJournal
+
 from lmsconf.apply.replanning import refuse_stale_plan
 from lmsconf.apply.run import execute
 from lmsconf.journal.journal_reader import find_run
@@ -33,7 +33,7 @@ from lmsconf.planner.undo.extent import pre_image
 from lmsconf.sandbox.faults import Fault, FaultScript
 from lmsconf.workspace.undo_plan import load_run, plan_undo
 
-pytestmark = pytest.mark.sampled(day=1, gate=3)  # minutes in all
+pytestmark = pytest.mark.sampled(day=2, gate=3)  # minutes in all
 
 Both = tuple[RandomWorkspace, RandomManifests]
 

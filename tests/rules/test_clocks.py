@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import json
 import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -148,7 +150,7 @@ def git(folder: Path, *arguments: str) -> None:
     subprocess.run(["git", "-C", folder, *who, *arguments], check=True, capture_output=True)
 
 
-def test_ten_commits_take_all_parts(tmp_path: Path) -> None:
+def test_twenty_commits_take_all_parts(tmp_path: Path) -> None:
     """Each commit takes the next part, and no commit at all the first; a clone without history takes one as well."""
     assert part_of(tmp_path) == 0
     git(tmp_path, "init", "--quiet", "origin")
@@ -162,10 +164,10 @@ def test_ten_commits_take_all_parts(tmp_path: Path) -> None:
     assert part_of(tmp_path / "shallow") in range(PARTS)
 
 
-@pytest.mark.parametrize(("said", "examples", "cases"), [("all", 80, 30), ("7", 8, 3), ("", 8, 3)])
+@pytest.mark.parametrize(("said", "examples", "cases"), [("all", 80, 40), ("7", 4, 2), ("", 4, 2)])
 def test_the_environment_chooses_how_much(said: str, examples: int, cases: int) -> None:
-    """All of the examples and cases, or a tenth of them."""
-    program = "from sampling import examples, of_today; print(examples(80), len(of_today(range(30))))"
+    """All of the examples and cases, or a twentieth of them."""
+    program = "from sampling import examples, of_today; print(examples(80), len(of_today(range(40))))"
     environ = {**os.environ, "TESTS": said, "SIMULATION": ""}
     ran = subprocess.run(
         [sys.executable, "-c", program], cwd=ROOT / "tests", env=environ, capture_output=True, text=True, check=True
@@ -173,31 +175,33 @@ def test_the_environment_chooses_how_much(said: str, examples: int, cases: int) 
     assert ran.stdout.split() == [str(examples), str(cases)]
 
 
+def taken_by(call: str, runs: Sequence[Mapping[str, str]]) -> list[list[int]]:
+    """What a function of `sampling` takes in each of the environments."""
+    program = (
+        "import importlib, json, os, sys, sampling\n"
+        "for run in json.loads(sys.argv[1]):\n"
+        "    os.environ.update(run)\n"
+        f"    print(importlib.reload(sampling).{call})"
+    )
+    command = [sys.executable, "-c", program, json.dumps(runs)]
+    ran = subprocess.run(command, cwd=ROOT / "tests", capture_output=True, text=True, check=True)
+    return [json.loads(line) for line in ran.stdout.splitlines()]
+
+
 def test_parts_have_nothing_in_common_and_are_all() -> None:
     """Every case is in one part, and the first of a list in the part that its name chooses."""
-    program = "from sampling import of_today; print(*of_today(range(34), name='two twins'))"
-    taken: list[str] = []
-    for part in range(PARTS):
-        environ = {**os.environ, "TESTS": str(part), "SIMULATION": ""}
-        command = [sys.executable, "-c", program]
-        ran = subprocess.run(command, cwd=ROOT / "tests", env=environ, capture_output=True, text=True, check=True)
-        assert ("0" in ran.stdout.split()) is (part == first_part("two twins"))
-        taken += ran.stdout.split()
-    assert sorted(map(int, taken)) == list(range(34))
+    runs = [{"TESTS": str(part), "SIMULATION": ""} for part in range(PARTS)]
+    taken = taken_by("of_today(range(54), name='two twins')", runs)
+    assert [part for part, cases in enumerate(taken) if 0 in cases] == [first_part("two twins")]
+    assert sorted(chain(*taken)) == list(range(54))
 
 
-@pytest.mark.sampled
 def test_twelve_runs_of_ci_play_all_schedules() -> None:
     """Whatever the number of the commit, its run has a twelfth of them, and the next eleven the others."""
-    program = "from sampling import schedules_of_today; print(*schedules_of_today(range(132), 'two twins'))"
-    taken: list[str] = []
-    for number in range(782, 782 + GATES):
-        environ = {**os.environ, "TESTS": "all", "SIMULATION": str(number)}
-        command = [sys.executable, "-c", program]
-        ran = subprocess.run(command, cwd=ROOT / "tests", env=environ, capture_output=True, text=True, check=True)
-        assert len(ran.stdout.split()) == 11
-        taken += ran.stdout.split()
-    assert sorted(map(int, taken)) == list(range(132))
+    runs = [{"TESTS": "all", "SIMULATION": str(number)} for number in range(782, 782 + GATES)]
+    taken = taken_by("schedules_of_today(range(132), 'two twins')", runs)
+    assert [len(cases) for cases in taken] == [11] * GATES
+    assert sorted(chain(*taken)) == list(range(132))
 
 
 def collected(file: str, part: str) -> set[str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from test_imports import MAY_IMPORT
+from rules.test_imports import MAY_IMPORT
 
 from lmsconf.support.folders import guide_topics, read_guide_page
 

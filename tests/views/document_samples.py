@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import date
 
-import effect_samples
 from msgspec.structs import replace
+from views import effect_samples
 
 from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.model.address import Address, Ref, RemoteId

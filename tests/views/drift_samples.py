@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from datetime import date
 
-from document_samples import (
+from msgspec.structs import replace
+from views.document_samples import (
     BASICS,
     COACHES,
     DELETE,
@@ -18,7 +19,6 @@ from document_samples import (
     call,
     change,
 )
-from msgspec.structs import replace
 
 from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.model.address import Address, RemoteId

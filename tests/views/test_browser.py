@@ -10,12 +10,12 @@ from tempfile import TemporaryDirectory
 
 import pytest
 from audit.scene import evidence, project_with_runs
-from browser import CHROMIUM, Browser, browser
-from document_samples import MIXED, PEOPLE, PLANS, REPORTS, change
-from drift_samples import DRIFTS, large
-from effect_samples import LOSSES, NAMES
 from fleet.fleet_project import large_fleet
 from msgspec.structs import replace
+from views.browser import CHROMIUM, Browser, browser
+from views.document_samples import MIXED, PEOPLE, PLANS, REPORTS, change
+from views.drift_samples import DRIFTS, large
+from views.effect_samples import LOSSES, NAMES
 
 from lmsconf.kinds import all_kinds
 from lmsconf.model.address import Address

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import httpx
 import pytest
-from document_samples import (
-    EVIL,
-    PEOPLE,
-)
-from effect_samples import CONTENTS, LOSSES, NORDICS, cause, content, counts
 from integrity.served_project import ServedProject, staged
 from laws.sandbox_project import TransportConnection, VirtualClock
 from msgspec.structs import replace
-from test_markdown import judged
+from views.document_samples import (
+    EVIL,
+    PEOPLE,
+)
+from views.effect_samples import CONTENTS, LOSSES, NORDICS, cause, content, counts
+from views.test_markdown import judged
 
 from lmsconf.apply.run import execute
 from lmsconf.errors import ExitCode

@@ -13,8 +13,8 @@ from contextlib import ExitStack, redirect_stdout
 from pathlib import Path
 
 import pytest
-from first_day import MISTAKES, Mistake
 from flow.shell import Ran, lmsconf
+from views.first_day import MISTAKES, Mistake
 
 from lmsconf.sandbox.serve import serve
 from lmsconf.sandbox.service import Sandbox

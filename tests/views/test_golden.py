@@ -9,11 +9,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from document_samples import BASICS, COACHES, DEPARTMENT, EVIL, HASH, NORDICS, PLANS, REPORTS
-from drift_samples import DRIFTS
 from fleet.fleet_project import FLEETS
 from json_schemas import schema_validator
 from msgspec.structs import replace
+from views.document_samples import BASICS, COACHES, DEPARTMENT, EVIL, HASH, NORDICS, PLANS, REPORTS
+from views.drift_samples import DRIFTS
 
 from lmsconf.cli import app
 from lmsconf.cli.run_command import run_command_line

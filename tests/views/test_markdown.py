@@ -8,11 +8,11 @@ from pathlib import Path
 
 import jinja2
 import pytest
-from document_samples import CREATE, DELETE, EMPTY, EVIL, HOSTILE, PLANS, REPORTS, UPDATE
-from drift_samples import DRIFTS, large
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from msgspec.structs import replace
+from views.document_samples import CREATE, DELETE, EMPTY, EVIL, HOSTILE, PLANS, REPORTS, UPDATE
+from views.drift_samples import DRIFTS, large
 
 import lmsconf
 from lmsconf.documents.plan_file import plan_digest
@@ -28,9 +28,14 @@ from lmsconf.render.terminal import colorize, wrap_prose
 from lmsconf.render.text import plan_text
 
 READER = MarkdownIt("commonmark").enable("table")
-TEN_THOUSAND = large(10_000)
 OPENING = re.compile(r"^```+(?=[a-z]+$)", re.MULTILINE)
 WRITTEN_ITSELF = {"diff", "sh", "yaml"}
+
+
+@pytest.fixture(scope="module")
+def ten_thousand() -> Plan:
+    """A plan of 10,000 changes."""
+    return large(10_000)
 
 
 def size(text: str) -> int:
@@ -64,17 +69,17 @@ def judged(text: str) -> list[Token]:
 
 @pytest.mark.sampled
 @pytest.mark.parametrize("place", [place for place, room in SERVICE_LIMITS.items() if room.size])
-def test_ten_thousand_changes_fit_every_place(place: str) -> None:
+def test_ten_thousand_changes_fit_every_place(place: str, ten_thousand: Plan) -> None:
     """Whatever the place, the comment is no longer than it may be, whole blocks, and counts every deletion."""
-    text = plan_markdown(TEN_THOUSAND, limit=SERVICE_LIMITS[place])
+    text = plan_markdown(ten_thousand, limit=SERVICE_LIMITS[place])
     assert size(text) <= (SERVICE_LIMITS[place].size or 0)
     judged(text)
-    deleted = Counter(change.address.kind for change in TEN_THOUSAND.changes if change.action is Action.DELETE)
+    deleted = Counter(change.address.kind for change in ten_thousand.changes if change.action is Action.DELETE)
     for kind, number in deleted.items():
         assert f"{number:,} {kind_plural(kind)}" in heading(text, "Deleted")
         assert re.search(rf"^\| {kind_plural(kind)} \| {number:,} \|", text, re.MULTILINE)
-    assert plan_summary(TEN_THOUSAND) in text
-    assert plan_digest(TEN_THOUSAND) in text
+    assert plan_summary(ten_thousand) in text
+    assert plan_digest(ten_thousand) in text
     assert "lmsconf apply --allow deletes=2 --allow removals=27" in text
 
 
@@ -83,9 +88,9 @@ def heading(text: str, word: str) -> str:
     return str(found)
 
 
-def test_what_is_not_listed_is_counted() -> None:
+def test_what_is_not_listed_is_counted(ten_thousand: Plan) -> None:
     """In a section that is cut short, rows and the rest that is only counted make up all of it."""
-    text = plan_markdown(TEN_THOUSAND, limit=SERVICE_LIMITS["github"])
+    text = plan_markdown(ten_thousand, limit=SERVICE_LIMITS["github"])
     section = text.split("#### Deleted")[1].split("####")[0]
     rows = section.count("will be deleted")
     (rest,) = re.findall(r"… and (.*) not listed here", section)

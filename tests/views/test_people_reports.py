@@ -11,13 +11,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from document_samples import EVIL
-from drift_samples import ALL, DRIFTS, HOSTILE
 from json_schemas import schema_validator
 from jsonschema import Draft4Validator
 from junitparser import JUnitXml
 from msgspec.structs import replace
 from sarif_pydantic import Sarif
+from views.document_samples import EVIL
+from views.drift_samples import ALL, DRIFTS, HOSTILE
 
 from lmsconf.documents.reports import access_json, audience_json
 from lmsconf.errors import Problem, SourceLocation

@@ -1,1 +1,0 @@
-"""Editing manifests in place."""

@@ -1,1 +1,0 @@
-"""Many workspaces of one project."""

@@ -1,1 +1,0 @@
-"""The lock object: one run at a time, on whatever machine."""

@@ -1,1 +1,0 @@
-"""The pictures of README and guide: `python -m tests.pictures` makes them from the examples."""

@@ -1,1 +1,0 @@
-"""Services whose every open point is drawn, and a project that meets each of them for the first time."""
