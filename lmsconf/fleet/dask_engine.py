@@ -25,8 +25,8 @@ from lmsconf.documents.document import TOOL, from_json
 from lmsconf.errors import ExitCode, LmsconfError, Problem, Terminated, UsageError
 from lmsconf.fleet.dask_worker import DaskJob, DaskResult, ProjectDigests, other_project, run_task
 from lmsconf.fleet.tasks import FleetTask, plan_path, result_files, with_part_of_rate
-from lmsconf.fleet.worker import interrupt_run, result_of
-from lmsconf.model.fleet import FleetAction, FleetEntry
+from lmsconf.fleet.worker import interrupt_run
+from lmsconf.model.fleet import LOST, FleetAction, FleetEntry
 from lmsconf.support.atomic_files import read_text, write_atomically
 from lmsconf.support.url_rules import is_loopback
 
@@ -185,12 +185,10 @@ class _DaskRun:
         """
         result = from_json(json.loads(answer), DaskResult) if status == "finished" else DaskResult()
         self._forget_attempts(task, result.attempt)
-        if result.answer is not None and result.answer.entry is not None:
-            return self._kept(task, result.answer.entry, result.text)
+        if result.entry is not None and not (result.entry.is_lost and self._is_interrupted):
+            return self._kept(task, result.entry, result.text)
         if self._is_interrupted:
             return None
-        if result.answer is not None:
-            return result_of(task, result.answer, self._time_limit)
         if result.problem is not None:
             return task.lost(ExitCode.ERROR, result.problem)
         return _lost_by_scheduler(task, status, answer)
@@ -222,7 +220,7 @@ def _lost_by_scheduler(task: FleetTask, status: str, answer: Any) -> FleetEntry:
         name = answer[0].__name__ if isinstance(answer, tuple) else type(answer).__name__
         message, code = _FAILURES.get(name, f"the Dask worker failed with {name}"), ExitCode.ERROR
     hint = f"Run it again with --select workspace={task.workspace}"
-    return task.lost(code, Problem(code="fleet/lost", message=message, hint=hint))
+    return task.lost(code, Problem(code=LOST, message=message, hint=hint))
 
 
 _FAILURES: Final = {

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, lru_cache, partial
 from pathlib import Path
@@ -22,10 +21,11 @@ from msgspec.structs import replace
 from lmsconf.documents.document import TOOL, json_at, to_json, value_at
 from lmsconf.errors import LmsconfError, Problem, ProblemsFound
 from lmsconf.fleet.tasks import FleetTask, begun_plans, plan_path, to_path
-from lmsconf.fleet.worker import TaskAnswer, is_interrupted, task_process
+from lmsconf.fleet.worker import is_interrupted, task_process
 from lmsconf.journal.journal_folder import ensure_folder
 from lmsconf.manifest.file_set import ManifestFileReader
 from lmsconf.model.canonical_json import Json, sha256
+from lmsconf.model.fleet import LOST, FleetEntry
 from lmsconf.project.config_file import FILE, ProjectFile, expand_pattern
 from lmsconf.project.settings import DEFAULT_MANIFESTS
 from lmsconf.support.atomic_files import read_text, write_atomically
@@ -51,9 +51,9 @@ class DaskJob(Struct, frozen=True, kw_only=True):
 
 
 class DaskResult(Struct, frozen=True, kw_only=True):
-    """What travels back: an answer, the text of its file, and which attempt of an apply it was; or a problem."""
+    """What travels back: the entry, the text of its file, and which attempt of an apply it was; or a problem."""
 
-    answer: TaskAnswer | None = None
+    entry: FleetEntry | None = None
     text: str | None = None
     attempt: int = 0
     problem: Problem | None = None
@@ -78,7 +78,7 @@ def _result(document: str) -> DaskResult:
     except LmsconfError as error:
         return _refused(error.code, error.message, error.hint)
     except Exception as error:  # its text may hold a value, and Dask would log it
-        return _refused("fleet/lost", f"the worker failed with {type(error).__name__}")
+        return _refused(LOST, f"the worker failed with {type(error).__name__}")
 
 
 def _refusal(root: Path, job: DaskJob) -> DaskResult | None:
@@ -96,10 +96,10 @@ def _refusal(root: Path, job: DaskJob) -> DaskResult | None:
 
 
 def _answered(root: Path, job: DaskJob) -> DaskResult:
-    """Let a process run the task; return its answer, with the text of the file that it has written."""
+    """Let a process run the task; return its entry, with the text of the file that it has written."""
     from distributed import get_worker
 
-    worker, end = get_worker(), None if job.time_limit is None else time.monotonic() + job.time_limit
+    worker = get_worker()
     with TemporaryDirectory(prefix="lmsconf-", dir=worker.local_directory) as folder:
         task = replace(job.task, out=Path(folder))
         if job.plan is not None:
@@ -107,13 +107,12 @@ def _answered(root: Path, job: DaskJob) -> DaskResult:
             task = _attempted(task, root, job.run)
         with task_process(root, job.run, job.project.settings) as process:
             process.send(task)
-            answer = process.answer(end, lambda: worker.status.name not in _ENDING)
-        name = None if answer.entry is None else answer.entry.file
-        text = None if name is None else read_text(Path(folder, Path(name).name))
-    if job.plan is not None and answer.entry is not None:
+            entry = process.result(task, job.time_limit, lambda: worker.status.name not in _ENDING)
+        text = None if entry.file is None else read_text(Path(folder, Path(entry.file).name))
+    if job.plan is not None and not entry.is_lost:
         # If the result is lost with this worker from here on, the next attempt waits as if journals were missing.
         _attempts_file(root, job.run, task).unlink(missing_ok=True)
-    return DaskResult(answer=answer, text=text, attempt=0 if job.plan is None else task.attempt)
+    return DaskResult(entry=entry, text=text, attempt=0 if job.plan is None else task.attempt)
 
 
 def _attempts_file(root: Path, run: str, task: FleetTask) -> Path:

@@ -7,7 +7,6 @@ Each has an equal part of the rate of requests, and a thread that waits for its 
 from __future__ import annotations
 
 import signal
-import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed, wait
 from contextlib import suppress
@@ -17,7 +16,7 @@ from typing import Final
 
 from lmsconf.errors import LmsconfError, Terminated
 from lmsconf.fleet.tasks import FleetTask, with_part_of_rate
-from lmsconf.fleet.worker import TaskAnswer, TaskProcess, result_of
+from lmsconf.fleet.worker import TaskProcess
 from lmsconf.model.fleet import FleetEntry
 from lmsconf.support.atomic_files import os_error_message
 
@@ -62,7 +61,7 @@ class _LocalRun:
         self._number = max(1, min(processes, len(tasks)))
         self._tasks = [with_part_of_rate(task, self._number) for task in tasks]
         self._threads = ThreadPoolExecutor(self._number)
-        self._answers: dict[Future[TaskAnswer], FleetTask] = {}
+        self._results: set[Future[FleetEntry]] = set()
         self._idle: SimpleQueue[TaskProcess] = SimpleQueue()
         self._processes: list[TaskProcess] = []
         self._busy: set[TaskProcess] = set()
@@ -72,19 +71,20 @@ class _LocalRun:
         """Start the workers, and yield the results of all tasks. Raises LmsconfError if a worker cannot be started."""
         for _ in self._tasks[: self._number]:
             self._idle.put(self._start())
-        self._answers = {self._threads.submit(self._answer, task): task for task in self._tasks}
-        for answer in as_completed(self._answers):
-            yield result_of(self._answers.pop(answer), answer.result(), self._time_limit)
+        self._results = {self._threads.submit(self._result, task) for task in self._tasks}
+        for result in as_completed(self._results):
+            self._results.remove(result)
+            yield result.result()
 
     def last_results(self) -> Iterator[FleetEntry]:
         """Yield the results of interrupted workers that return one in time."""
         with suppress(TimeoutError):
-            for answer in as_completed(self._begun(), timeout=_GRACE):
-                if answer.exception() is None and (entry := answer.result().entry) is not None:
-                    yield entry
+            for result in as_completed(self._begun(), timeout=_GRACE):
+                if result.exception() is None and not result.result().is_lost:
+                    yield result.result()
 
-    def _begun(self) -> list[Future[TaskAnswer]]:
-        return [answer for answer in self._answers if not answer.cancelled()]
+    def _begun(self) -> list[Future[FleetEntry]]:
+        return [result for result in self._results if not result.cancelled()]
 
     def interrupt(self, number: signal.Signals) -> None:
         """Interrupt the workers that have a task, and let no other task begin."""
@@ -119,9 +119,9 @@ class _LocalRun:
         self._processes.append(process)
         return process
 
-    def _answer(self, task: FleetTask) -> TaskAnswer:
-        """Let a worker run a task, another one where it has died, and wait for its answer."""
-        process, limit = self._idle.get(), self._time_limit
+    def _result(self, task: FleetTask) -> FleetEntry:
+        """Let a worker run a task, another one where it has died, and wait for its result."""
+        process = self._idle.get()
         try:
             if not process.is_alive:
                 process.close()
@@ -130,7 +130,7 @@ class _LocalRun:
             process.send(task)
             if self._signal is not None:  # the run was interrupted as the task was taken
                 process.send_signal(self._signal)
-            return process.answer(None if limit is None else time.monotonic() + limit)
+            return process.result(task, self._time_limit)
         finally:
             self._busy.discard(process)
             self._idle.put(process)

@@ -28,7 +28,7 @@ from lmsconf.journal.journal_reader import read_headers
 from lmsconf.journal.local_lock import WorkspaceLocked
 from lmsconf.model.blockers import blockers, refuse_blocked
 from lmsconf.model.calls import CallStatus
-from lmsconf.model.fleet import FleetAction, FleetEntry
+from lmsconf.model.fleet import LOST, FleetAction, FleetEntry
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Plan
 from lmsconf.planner.audience.access_tests import failed_problems, judge_report, query_of
@@ -85,7 +85,7 @@ class FleetTask(Struct, frozen=True, kw_only=True):
 
     def lost(self, code: ExitCode, problem: Problem) -> FleetEntry:
         """Return the result of a task that has none: of an apply, it may be done in part."""
-        is_begun = self.action is FleetAction.APPLY and problem.code == "fleet/lost"
+        is_begun = self.action is FleetAction.APPLY and problem.code == LOST
         return self.entry(ExitCode.PARTIAL if is_begun else code, problem)
 
 

@@ -27,13 +27,11 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import IO, Final, NoReturn, cast
 
-from msgspec import Struct
-
 from lmsconf.documents.document import from_json
 from lmsconf.documents.fleet_file import entry_json
 from lmsconf.errors import ExitCode, Problem, Terminated
 from lmsconf.fleet.tasks import OF_ONE_WORKSPACE, FleetTask, TaskRunner, task_from_json, task_json
-from lmsconf.model.fleet import FleetAction, FleetEntry
+from lmsconf.model.fleet import LOST, FleetAction, FleetEntry
 from lmsconf.support.interrupts import Interrupts
 
 BOUND: Final = "--bound"
@@ -117,27 +115,17 @@ def _always() -> bool:
     return True
 
 
-class TaskAnswer(Struct, frozen=True, kw_only=True):
-    """The entry of a task; without one, the exit code of its process, and whether that was killed as time was over."""
-
-    entry: FleetEntry | None = None
-    code: int = 0
-    late: bool = False
-
-
-def result_of(task: FleetTask, answer: TaskAnswer, time_limit: float | None) -> FleetEntry:
-    """Return the entry of a task; that of one whose process died, or was killed after the time limit, without any."""
-    if answer.entry is not None:
-        return answer.entry
-    message, code = f"the process ended with exit code {answer.code}", ExitCode.ERROR
-    if answer.late:
-        message, code = f"the time limit of {time_limit:,.0f} seconds is over", ExitCode.UNREACHABLE
-    elif answer.code < 0:
-        message = f"the process ended with {signal.Signals(-answer.code).name}"
+def _without_result(task: FleetTask, code: int, limit: float | None) -> FleetEntry:
+    """Return the entry of a task whose process has ended. limit: the seconds after which it was killed, if it was."""
+    message, exit = f"the process ended with exit code {code}", ExitCode.ERROR
+    if limit is not None:
+        message, exit = f"the time limit of {limit:,.0f} seconds is over", ExitCode.UNREACHABLE
+    elif code < 0:
+        message = f"the process ended with {signal.Signals(-code).name}"
     hint = f"Run it again with --select workspace={task.workspace}"
     if task.action is FleetAction.APPLY:
         hint += ". What it has done is not done twice."
-    return task.lost(code, Problem(code="fleet/lost", message=message, hint=hint))
+    return task.lost(exit, Problem(code=LOST, message=message, hint=hint))
 
 
 class TaskProcess:
@@ -166,11 +154,14 @@ class TaskProcess:
             stdin.write(task_json(task) + b"\n")
             stdin.flush()
 
-    def answer(self, end: float | None, goes_on: Callable[[], bool] = _always) -> TaskAnswer:
-        """Return the answer to its task; it is killed at `end`, or once `goes_on` returns False."""
+    def result(self, task: FleetTask, limit: float | None, goes_on: Callable[[], bool] = _always) -> FleetEntry:
+        """Return the result of the task that it has; one that is lost if it dies.
+
+        It is killed after the time limit, in seconds, and once `goes_on` returns False.
+        """
         stdout = cast("IO[bytes]", self._process.stdout)
-        line = b""
-        is_late = False
+        end = None if limit is None else time.monotonic() + limit
+        line, is_late = b"", False
         with selectors.DefaultSelector() as selector:
             selector.register(stdout, selectors.EVENT_READ)
             while not line.endswith(b"\n"):
@@ -182,8 +173,8 @@ class TaskProcess:
                 elif (is_late := end is not None and time.monotonic() >= end) or not goes_on():
                     self.kill()
         if line.endswith(b"\n"):
-            return TaskAnswer(entry=from_json(json.loads(line), FleetEntry))
-        return TaskAnswer(code=self._process.wait(), late=is_late)
+            return from_json(json.loads(line), FleetEntry)
+        return _without_result(task, self._process.wait(), limit if is_late else None)
 
     def send_signal(self, number: int) -> None:
         self._process.send_signal(number)

@@ -15,6 +15,7 @@ from lmsconf.model.effects import Basis
 from lmsconf.model.plan import Change
 
 STOPPED: Final = "fleet/stopped"
+LOST: Final = "fleet/lost"
 INTERRUPTIONS: Final = (ExitCode.INTERRUPTED, ExitCode.TERMINATED)
 MOST_SHARDS: Final = 9999
 """The most parts into which a fleet can be divided."""
@@ -67,6 +68,11 @@ class FleetEntry(Struct, frozen=True, kw_only=True):
     def was_not_attempted(self) -> bool:
         """Whether an apply stopped before this workspace, because of others."""
         return any(problem.code == STOPPED for problem in self.problems)
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the process that worked on this workspace ended without a result."""
+        return any(problem.code == LOST for problem in self.problems)
 
     @property
     def changes(self) -> int:
