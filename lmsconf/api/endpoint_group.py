@@ -24,7 +24,6 @@ from lmsconf.errors import InvalidResponse
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.time_formats import format_request_time, parse_response_time
 
-_SPELLING: Final = ("pattern", "format")
 _BRANCHES: Final = {"oneOf": "exactly", "anyOf": "at least"}
 
 
@@ -62,7 +61,7 @@ def _compiled(operation: str) -> Callable[[object], None]:
         "headers": _named({name: {"type": "string"} for name in known.headers}, filters=False),
         "body": _body_values(known),
     }
-    validate = fastjsonschema.compile({"properties": places}, use_default=False)
+    validate = fastjsonschema.compile({"properties": places}, use_default=False, use_formats=False)
 
     def check(given: object) -> None:
         try:
@@ -75,16 +74,19 @@ def _compiled(operation: str) -> Callable[[object], None]:
 
 def _body_values(known: Operation) -> Schema:
     """Return the schema of the body's values. In a read operation, lists are filters."""
-    body = cast("dict[str, Schema]", _without_spelling(known.body or {"type": "object"}))
+    body = dict(known.body or {"type": "object"})
     properties = cast("Mapping[str, Schema]", body.get("properties", {}))
     return {**body, **_named(properties, filters=not known.writes)}
 
 
 def _named(schemas: Mapping[str, Schema], *, filters: bool) -> dict[str, object]:
-    """Return an object schema with these properties and non-empty ids; with `filters`, arrays must not be empty."""
+    """Return an object schema with these properties, without patterns, and with ids that are not empty.
+
+    filters: arrays must not be empty.
+    """
     properties: dict[str, Schema] = {}
     for name, schema in schemas.items():
-        part = dict(schema)
+        part = {key: value for key, value in schema.items() if key != "pattern"}
         if name.endswith("Id") and part["type"] == "string":
             part["minLength"] = 1
         if name.removesuffix("[]").endswith("Ids"):
@@ -93,15 +95,6 @@ def _named(schemas: Mapping[str, Schema], *, filters: bool) -> dict[str, object]
             part["minItems"] = 1
         properties[name] = part
     return {"properties": properties}
-
-
-def _without_spelling(node: object) -> object:
-    """Return the schema without `pattern` and `format`."""
-    if isinstance(node, dict):
-        # A `pattern` or `format` that is not a string is a property of that name, not the keyword.
-        kept = {key: part for key, part in node.items() if key not in _SPELLING or not isinstance(part, str)}
-        return {key: _without_spelling(part) for key, part in kept.items()}
-    return [_without_spelling(item) for item in node] if isinstance(node, list) else node
 
 
 def _wrong(error: Any) -> str:
@@ -206,9 +199,8 @@ class EndpointGroup:
     def _answers(self, operation: str, **answers: Mapping[str, object] | None) -> Mapping[str, object]:
         """Return the body for answers by field type and id. Raises ValueError for a value of another type."""
         behaviour, values = self._client.spec.behaviour, dict[str, object]()
-        for type, given in answers.items():
-            _check_answers(operation, type, given, values)
-            for field, answer in (given or {}).items():
+        for type, given in _given(answers).items():
+            for field, answer in _checked_answers(operation, type, given, values).items():
                 values[field] = encode_answer(behaviour, type, _picked(type, answer))
         return build_answers_body(behaviour, values)
 
@@ -259,10 +251,11 @@ def _picked(type: str, answer: object) -> str | list[PickedChoice] | None:
     return [PickedChoice(one, one) for one in choices]
 
 
-def _check_answers(operation: str, type: str, answers: object, others: Mapping[str, object]) -> None:
-    """Raise ValueError for a value unlike its field's type; the schema is looser, as it covers all body shapes."""
-    if answers is None:
-        return
+def _checked_answers(operation: str, type: str, answers: object, others: Mapping[str, object]) -> Values:
+    """Return the answers. Raises ValueError for a value unlike its field's type.
+
+    The schema is looser, as it covers all body shapes.
+    """
     if not isinstance(answers, Mapping):
         raise ValueError(f"{operation} takes a map of {type} answers, not {_kind(answers)}")
     for field, answer in answers.items():
@@ -275,6 +268,7 @@ def _check_answers(operation: str, type: str, answers: object, others: Mapping[s
                 raise ValueError(f"{operation}: {field} must be array of string")
         elif answer is not None and not isinstance(answer, str):
             raise ValueError(f"{operation}: {field} must be string or null, not {_kind(answer)}")
+    return answers
 
 
 def _given(values: Mapping[str, object] | None) -> dict[str, object]:

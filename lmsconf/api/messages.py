@@ -304,7 +304,7 @@ def _meaning(
 def _is_at_the_root(request: PreparedRequest) -> bool:
     """Whether the request is a read that names no resource, so that a 404 means a wrong base URL."""
     operation = request.operation
-    return operation is not None and not (request.writes or operation.path_parameter_names or operation.required_query)
+    return operation is not None and not (request.writes or operation.path_schemas or operation.required_query)
 
 
 def _moved_hint(answer: HttpResponse, transport: HttpTransport) -> str:

@@ -37,16 +37,14 @@ FIRST_PAGE_ONLY: Final = "only its first page was read"
 
 
 class ListingSchema(Struct, frozen=True, kw_only=True):
-    """The keys of a listing's rows, of their id and of the total, and the page size to request.
+    """A listing under the workspace's dialect, and the page size to request.
 
     reserved_id: the id of a row that is left out. paged: the operation takes `skip` and `limit`. reduce_row: called
     before a row is stored. dialect_key: that of the name of the rows, empty if it has none. size_limit: of rows and
     memory.
     """
 
-    rows_key: str
-    id_key: str
-    total_key: str | None
+    listing: ListOperation
     page_size: int
     reserved_id: str | None = None
     paged: bool = True
@@ -60,9 +58,7 @@ class ListingSchema(Struct, frozen=True, kw_only=True):
     ) -> ListingSchema:
         """Return the schema of a listing under the workspace's dialect."""
         return cls(
-            rows_key=operation.rows,
-            id_key=operation.id,
-            total_key=operation.total,
+            listing=operation,
             page_size=spec.integer_behaviour("paging.limit"),
             reserved_id=spec.behaviour(operation.reserved) if operation.reserved else None,
             paged="skip" in spec[operation.name].query,
@@ -169,7 +165,7 @@ def read_listing(
             reason = error.message if error.hint is None else f"{error.message} ({error.hint})"
             break
         except _Endless as error:
-            raise limit_exceeded_error(schema.rows_key, str(error)) from None
+            raise limit_exceeded_error(schema.listing.rows, str(error)) from None
         if reason in (None, FIRST_PAGE_ONLY):
             break
         on_first_page = None
@@ -204,9 +200,9 @@ def _pass(
             if is_enough:
                 return FIRST_PAGE_ONLY
             if rows and len(scan.rows) == known:
-                return f"a page of {schema.rows_key} returned only rows that were already read"
+                return f"a page of {schema.listing.rows} returned only rows that were already read"
             if total is None and len(scan.rows) != scan.received:
-                return f"a page of {schema.rows_key} began with rows that were already read"
+                return f"a page of {schema.listing.rows} began with rows that were already read"
             if not rows or not schema.paged or len(scan.rows) == total:
                 return _disagreement(schema, scan) or _end(pages, schema, scan)
             scan.sizes.append(len(rows))
@@ -225,7 +221,7 @@ def _end(pages: _Pages, schema: ListingSchema, scan: ListingPass) -> str | None:
         return None
     rows, _ = _page(pages[max(0, scan.received - 1)], schema, is_first=True)
     if len(rows) != min(1, scan.received) or any(_id(row, schema) not in scan.rows for row in rows):
-        return f"a page of {schema.rows_key} was empty, and there are more of them"
+        return f"a page of {schema.listing.rows} was empty, and there are more of them"
     return None
 
 
@@ -234,9 +230,9 @@ def _collect(rows: list[dict[str, Json]], schema: ListingSchema, scan: ListingPa
     for row in rows:
         id = _id(row, schema)
         if id not in scan.rows:
-            named = row if row.get(schema.id_key) is not None else {**row, schema.id_key: id}
+            named = row if row.get(schema.listing.id) is not None else {**row, schema.listing.id: id}
             kept = schema.reduce_row(named) if schema.reduce_row else named
-            scan.memory += estimate_memory(kept, scan.counted, subject=f"a row of {schema.rows_key}")
+            scan.memory += estimate_memory(kept, scan.counted, subject=f"a row of {schema.listing.rows}")
             scan.rows[id] = kept
             _refuse_endless(schema, scan)
 
@@ -254,18 +250,18 @@ def _refuse_endless(schema: ListingSchema, scan: ListingPass) -> None:
 
 def _page(page: Json, schema: ListingSchema, *, is_first: bool) -> tuple[list[dict[str, Json]], int | None]:
     """Return rows and total of a page. Null rows, as some services end a listing, are allowed after the first page."""
-    rows = page.get(schema.rows_key) if isinstance(page, dict) else None
-    if isinstance(page, dict) and not is_first and schema.rows_key in page and rows is None:
+    rows = page.get(schema.listing.rows) if isinstance(page, dict) else None
+    if isinstance(page, dict) and not is_first and schema.listing.rows in page and rows is None:
         rows = []
     if not isinstance(page, dict) or not isinstance(rows, list):
         raise InvalidResponse(
-            f"a page is missing its list of {schema.rows_key} "
-            f"({missing_list_hint(schema.rows_key, schema.dialect_key, page)})"
+            f"a page is missing its list of {schema.listing.rows} "
+            f"({missing_list_hint(schema.listing.rows, schema.dialect_key, page)})"
         )
     objects = [row for row in rows if isinstance(row, dict)]
     if len(objects) != len(rows):
-        raise InvalidResponse(f"a row of {schema.rows_key} is not an object")
-    total = page.get(schema.total_key) if schema.total_key else None
+        raise InvalidResponse(f"a row of {schema.listing.rows} is not an object")
+    total = page.get(schema.listing.total) if schema.listing.total else None
     return objects, total if isinstance(total, int) and not isinstance(total, bool) else None
 
 
@@ -274,11 +270,11 @@ def _id(row: Mapping[str, Json], schema: ListingSchema) -> str:
 
     They are equal in custom fields (API specification, Custom field).
     """
-    id = row.get("id") if row.get(schema.id_key) is None else row[schema.id_key]
+    id = row.get("id") if row.get(schema.listing.id) is None else row[schema.listing.id]
     if isinstance(id, bool) or not isinstance(id, str | int) or id == "":
-        raise InvalidResponse(f"a row of {schema.rows_key} is missing its {schema.id_key}")
+        raise InvalidResponse(f"a row of {schema.listing.rows} is missing its {schema.listing.id}")
     if isinstance(id, str) and (why := path_segment_problem(id)):
-        raise InvalidResponse(f"a row of {schema.rows_key} has an unusable {schema.id_key}: {shorten(why)}")
+        raise InvalidResponse(f"a row of {schema.listing.rows} has an unusable {schema.listing.id}: {shorten(why)}")
     return str(id)
 
 
@@ -287,7 +283,7 @@ def _disagreement(schema: ListingSchema, scan: ListingPass) -> str | None:
     if scan.totals <= {len(scan.rows)}:
         return None
     totals = " and then ".join(str(total) for total in sorted(scan.totals))
-    return f"{len(scan.rows)} {schema.rows_key} received, but the service counts {totals}"
+    return f"{len(scan.rows)} {schema.listing.rows} received, but the service counts {totals}"
 
 
 def required_list(operation: Operation) -> tuple[str, str]:

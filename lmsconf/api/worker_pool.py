@@ -18,6 +18,7 @@ from concurrent.futures import (
     wait,
 )
 from copy import copy
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from lmsconf.api.limits import MemoryQuota, fan_out_memory_limit
@@ -202,7 +203,7 @@ class ConcurrentReader:
                     done, pending = wait(pending, return_when=FIRST_COMPLETED)
                     if _failures(done):
                         break
-                future = self._ask(known, path, query, room, is_expected=True)
+                future = self._ask(known, path, query, is_expected=True, room=room)
                 futures.append(future)
                 pending.add(future)
                 if _failures([future]):
@@ -226,10 +227,7 @@ class ConcurrentReader:
         known = self._readable(operation.name)
         schema = ListingSchema.for_operation(self._spec, operation, keep, whole_rows=self._everything)
 
-        def ask(page: Mapping[str, Json], is_expected: bool) -> Future[Json]:
-            return self._ask(known, {}, page, is_expected=is_expected)
-
-        pages = PageRequests(ask=ask, expect=self._pool.expect, drop=self._pool.drop_expected)
+        pages = PageRequests(ask=partial(self._ask, known, {}), expect=self._pool.expect, drop=self._pool.drop_expected)
         return read_listing(pages, schema, query or {}, on_first)
 
     def end_total(self) -> None:
@@ -258,9 +256,8 @@ class ConcurrentReader:
         operation: Operation,
         path: Mapping[str, str],
         query: Mapping[str, Json],
-        room: MemoryQuota | None = None,
-        *,
         is_expected: bool = False,
+        room: MemoryQuota | None = None,
     ) -> Future[Json]:
         """Submit one request; return the future of its response. room: the memory quota it counts towards."""
 

@@ -164,8 +164,8 @@ class FirstCalls:
     def _first(
         self, client: Client, sent: IssuedRequest, ids: Learnt, resolver: AmbiguousWriteResolver, keys: frozenset[str]
     ) -> Iterator[IssuedRequest]:
-        answers = sent.call.operation == ANSWERS
-        compared = ComparedAnswers(client, sent, resolver, self._fields) if answers else None
+        has_answers = sent.call.operation == ANSWERS
+        compared = ComparedAnswers(client, sent, resolver, self._fields) if has_answers else None
         try:
             yield sent
             if compared is None:
@@ -277,7 +277,6 @@ class FirstCalls:
                 message = other.message if found.is_done and not values else f"{message}; {other.message}"
                 values |= other.values
             is_done = found.is_done and bool(values)
-            is_named = not keys & search.names_with_values()
             if found.is_done:
                 self._note_right(keys - values.keys() - _OF_OTHERS)
                 if not values:
@@ -286,7 +285,7 @@ class FirstCalls:
                 not values
                 and keys & {ON_EXISTING, CLEAR_TIME}
                 and not (search.is_enough or search.creates)
-                and is_named
+                and not keys & search.names_with_values()
             ):
                 # The parts have the right names, and every way to write them was tried.
                 values = {ON_EXISTING: "recreate"}

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest
 
 _SHOWN: Final = 5
-_GRANT: Final = "user-access.make-manager"
 _ADDITIONS: Final = ("manual-groups.add-managers", "smart-groups.add-managers")
 _ENDINGS: Final = (
     "manual-groups.remove-manager",
@@ -138,7 +137,7 @@ class ComparedGroups:
         """
         values: dict[str, Value] = {}
         with suppress(ApiError):
-            self._client.call(_GRANT, path={"userId": self._id, "endow": "true"})
+            self._client.call("user-access.make-manager", path={"userId": self._id, "endow": "true"})
         for group in lost:
             # The type of a group of a person may have any name.
             for operation in _ADDITIONS:

@@ -34,14 +34,13 @@ from lmsconf.kinds.shared.kind_names import SMART_GROUP
 from lmsconf.kinds.smart_group.read import read_members
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.api import Api
-from lmsconf.model.calls import CallStatus
+from lmsconf.model.calls import CallResult, CallStatus
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.names import escape_invisible
 from lmsconf.model.outcomes import ApplyReport, VerifyMode
 from lmsconf.model.plan import (
     Action,
     Change,
-    FailedCall,
     Plan,
     Rehearsal,
     RehearsalOutcome,
@@ -326,9 +325,9 @@ def _differs(before: dict[str, Change], now: dict[str, Change], address: str) ->
     return forms[0] != forms[1]
 
 
-def _failed_calls(report: ApplyReport) -> tuple[FailedCall, ...]:
+def _failed_calls(report: ApplyReport) -> tuple[CallResult, ...]:
     return tuple(
-        FailedCall(
+        CallResult(
             call=outcome.call,
             address=outcome.address,
             operation=outcome.operation,
@@ -342,7 +341,7 @@ def _failed_calls(report: ApplyReport) -> tuple[FailedCall, ...]:
 
 
 def _outcome(
-    failed: tuple[FailedCall, ...], remaining: tuple[Change, ...], problems: tuple[Problem, ...]
+    failed: tuple[CallResult, ...], remaining: tuple[Change, ...], problems: tuple[Problem, ...]
 ) -> RehearsalOutcome:
     if failed:
         return RehearsalOutcome.REFUSED

@@ -115,8 +115,7 @@ class LockLease:
     """Our own lock: created, renewed while calls are sent, and deleted.
 
     A background thread renews the lease too: what a run reads before its first call may take longer than a lease. Only
-    `renew_before` decides that the lock is lost. key: identifies the lock, also while its id is unknown. left: after
-    `release`, a message if the lock may still exist.
+    `renew_before` decides that the lock is lost. key: identifies the lock, also while its id is unknown.
     """
 
     def __init__(
@@ -131,7 +130,6 @@ class LockLease:
         self._lock = WorkspaceLock(id="", key=key, until=0.0, owner=terms.owner)
         self._checked_at = self._begun = 0.0
         self._may_exist = False
-        self.left: str | None = None
         self._mutex = threading.Lock()
         self._ended = threading.Event()
         self._renewer = threading.Thread(target=self._renew_on, name="lmsconf-lock", daemon=True)
@@ -174,10 +172,10 @@ class LockLease:
             self._refuse_expired(call)
 
     def release(self) -> None:
-        """Delete it. If that fails, `left` holds a message for people; the lock then expires by itself."""
+        """Delete it. If that fails, the manager has a message in `left`, and the lock expires by itself."""
         if not self._may_exist:
             return
-        self.left = f"the lock of {self._lock.description} may be left: run `lmsconf unlock`"
+        self._manager.left = f"the lock of {self._lock.description} may be left: run `lmsconf unlock`"
         self._ended.set()
         if self._renewer.ident:
             self._renewer.join()
@@ -187,9 +185,9 @@ class LockLease:
             )
             for lock in locks:
                 self._manager.delete(lock)
-                self.left = None
+                self._manager.left = None
         except LmsconfError as error:
-            self.left = f"the lock of {self._lock.description} could not be removed: {error.message}"
+            self._manager.left = f"the lock of {self._lock.description} could not be removed: {error.message}"
 
     def _refuse_expired(self, call: Call) -> None:
         if not self._is_safe(self._clock()):
@@ -301,7 +299,6 @@ class LockManager:
             # The run is over by now, and its report must not be lost to an interruption.
             with suppress(KeyboardInterrupt), _deferred_interrupts():
                 lease.release()
-            self.left = lease.left
 
     def _wait_until_listed(self, lease: LockLease) -> None:
         """Wait until our own lock is listed, identified by its key."""

@@ -258,8 +258,7 @@ def _read_touched(
     workspace: WorkspaceReader, plan: Plan, manifests: Manifests, policy: Policy, progress: Report | None = None
 ) -> Snapshot:
     """Read all that the plan's own changes, as manifests, are compared with; people by the ids in the plan."""
-    wanted = reads_needed(manifests, policy)
-    return workspace.read(replace(wanted, people=people_ids(plan, all_kinds())), progress)
+    return workspace.read(replace(reads_needed(manifests, policy), people=people_ids(plan, all_kinds())), progress)
 
 
 def what_is_left(workspace: WorkspaceReader, plan: Plan, kept: Snapshot | None, phase: Phase) -> Plan:

@@ -234,7 +234,6 @@ def _journal(
     retention = Retention(keep=settings.kept_runs, settle=0.0 if settings.workspace.embedded else settings.settle)
     environ = os.environ if options.environ is None else options.environ
     commit = manifests_commit(settings, plan.manifests_files, plan.manifests_digest, environ)
-    kinds = all_kinds()
     if kept is not None and (number := count_destroyed(plan, kept)) > MOST_KEPT:
         progress.note(
             f"The answers of {number:,} people are deleted; those of {MOST_KEPT:,} are kept for `plan --undo`."
@@ -245,7 +244,7 @@ def _journal(
         meta=options.meta,
         retention=retention,
         before=kept,
-        pre_image=None if kept is None else pre_image(kinds, plan, kept),
+        pre_image=None if kept is None else pre_image(all_kinds(), plan, kept),
         commit=commit,
         sync=_keep_in_cache if settings.workspace.embedded else os.fsync,
     )

@@ -97,8 +97,7 @@ def _nothing(*_: object) -> None:
 def _ends_all(error: LmsconfError) -> bool:
     """Whether every other call would fail the same way, or make things worse."""
     lacks_a_right = isinstance(error, Unauthorized) and error.is_forbidden
-    ends = Unauthorized | Unreachable | DuplicateResource
-    return isinstance(error, ends) and not lacks_a_right
+    return isinstance(error, Unauthorized | Unreachable | DuplicateResource) and not lacks_a_right
 
 
 def _unexpected(call: Call, error: Exception) -> WriteOutcomeUnknown:

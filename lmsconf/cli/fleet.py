@@ -156,11 +156,10 @@ def matrix(format_: str, shards: int, selector: str, max_rate: float | None, ima
     tokens from the engine.
     """
     from lmsconf.fleet.fleet_run import parse_selector
-    from lmsconf.fleet.matrix import Matrix, matrix_document
+    from lmsconf.fleet.matrix import matrix_document
 
     parse_selector(selector, "--select")
-    document = matrix_document(Matrix(shards=shards, select=selector, max_rate=max_rate, image=image), format_)
-    click.echo(document, nl=False)
+    click.echo(matrix_document(format_, shards, selector, max_rate, image), nl=False)
     return ExitCode.OK
 
 

@@ -94,7 +94,7 @@ def run_read_only_checks(
         findings.insert(0, connection_result)
         findings += [
             watch.finding(),
-            check_page_size(measure_page_sizes(reader, spec.integer_behaviour("paging.limit"))),
+            check_page_size(measure_page_sizes(reader, spec.integer_behaviour(PAGES))),
             *_names(reader),
         ]
     except ApiError as error:
@@ -254,7 +254,8 @@ def _days(left: timedelta) -> str:
 MOST: Final = 100
 """The page size in the specification; the catalog never returns more (API specification, Limits)."""
 _SMALLER: Final = (50, 25, 20, 10, 5)
-_KEY: Final = "paging.limit"
+PAGES: Final = "paging.limit"
+"""The key of the page size that is asked for."""
 _PAGED: Final = (USERS, MANUAL_GROUPS, SMART_GROUPS, CATALOG)
 
 
@@ -290,7 +291,7 @@ def check_page_size(limits: Sequence[ListingPageSize]) -> CheckResult:
     unknown = "no listing is longer than a page, so the largest page size is not known"
     return _first_result(
         "pages",
-        (short, health, message, f"Set under `dialect:` {_KEY}: {most}"),
+        (short, health, message, f"Set under `dialect:` {PAGES}: {most}"),
         (not operations, Health.UNKNOWN, unknown, None),
         (True, Health.OK, f"{', '.join(operations)}: whole pages of {most}", None),
     )

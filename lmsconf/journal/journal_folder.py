@@ -25,8 +25,6 @@ SUFFIX: Final = ".jsonl"
 """Of a journal, behind the name of its run."""
 _READABLE: Final = 60
 _DIGEST: Final = 12
-_MODE: Final = 0o700
-_IGNORE: Final = ".gitignore"
 _LINK: Final = "it is a symbolic link"
 
 
@@ -34,7 +32,7 @@ def ensure_folder(root: Path, *subfolders: str) -> Path:
     """Return the folder `.lmsconf` in `root`, or one below it; create it if missing. Raises LmsconfError."""
     folder = root / FOLDER
     _make(folder)
-    _ignore(folder / _IGNORE)
+    _ignore(folder / ".gitignore")
     for name in subfolders:
         folder /= name
         _make(folder)
@@ -117,7 +115,7 @@ def _make(folder: Path) -> None:
     with writing(folder):
         # A symlink planted by another user would put the files where others can read them.
         if not _is_folder(folder):
-            folder.mkdir(mode=_MODE, exist_ok=True)
+            folder.mkdir(mode=0o700, exist_ok=True)
 
 
 def _ignore(path: Path) -> None:

@@ -53,6 +53,17 @@ class CallStatus(StrEnum):
     NOT_ATTEMPTED = "not_attempted"
 
 
+class CallResult(Struct, frozen=True, kw_only=True):
+    """What became of one call. reason: why it was not done; hint: the fix."""
+
+    call: str
+    address: Address
+    operation: str
+    status: CallStatus
+    reason: str | None = None
+    hint: str | None = None
+
+
 class Call(Struct, frozen=True, kw_only=True):
     """A Step with its position. `path` is filled in; `{group/New name}` in it, or a Ref in the body, is an unknown id.
 

@@ -21,7 +21,7 @@ from msgspec import Struct
 from lmsconf.errors import ExitCode, Problem, SourceLocation
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.forms import OfWorkspace
+from lmsconf.model.forms import FromManifests
 from lmsconf.model.plan import RenameCandidate, UnmanagedResources
 
 
@@ -150,7 +150,7 @@ class ManagedShare(Struct, frozen=True, kw_only=True):
         return share if self.managed == self.live else min(share, 99.9)
 
 
-class DriftReport(OfWorkspace, frozen=True, kw_only=True):
+class DriftReport(FromManifests, frozen=True, kw_only=True):
     """The differences between manifests and workspace. Equal inputs give equal reports.
 
     managed        the resources declared for this workspace, by address
@@ -164,10 +164,6 @@ class DriftReport(OfWorkspace, frozen=True, kw_only=True):
     problems       an error means that a resource could not be compared: it is in no list of findings
     """
 
-    created_at: str
-    timezone: str | None
-    manifests_digest: str
-    manifests_files: tuple[str, ...]
     managed: tuple[ManagedResource, ...]
     findings: tuple[DriftFinding, ...]
     ignored: tuple[IgnoredFinding, ...]

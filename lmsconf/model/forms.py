@@ -84,6 +84,15 @@ class OfWorkspace(Struct, frozen=True, kw_only=True):
     people: int | None
 
 
+class FromManifests(OfWorkspace, frozen=True, kw_only=True):
+    """What was made from the manifests of a project, and when. timezone: the project's; None if it has none."""
+
+    created_at: str
+    manifests_digest: str
+    manifests_files: tuple[str, ...]
+    timezone: str | None
+
+
 def equal_but_for(one: Struct, other: object, aside: Collection[str]) -> bool:
     """Return whether two structs of one type are equal in all fields but those set aside."""
     names = [name for name in one.__struct_fields__ if name not in aside]

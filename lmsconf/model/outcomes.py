@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from lmsconf.errors import Problem
 from lmsconf.model.address import Address
-from lmsconf.model.calls import CallStatus, is_creation
+from lmsconf.model.calls import CallResult, CallStatus, is_creation
 from lmsconf.model.effects import PredictedTotals
 from lmsconf.model.forms import OfWorkspace, equal_but_for
 from lmsconf.model.plan import Action, Change
@@ -45,18 +45,12 @@ def count_skipped_people(problems: Iterable[Problem]) -> int:
     return sum(problem.code == "person/unknown" and not problem.is_error for problem in problems)
 
 
-class CallOutcome(Struct, frozen=True, kw_only=True):
-    """The result of one call, with the reason if it was not done.
+class CallOutcome(CallResult, frozen=True, kw_only=True):
+    """The result of one call on the service.
 
     id: the id of the created resource. people: as in the call. unsure: it failed, but may have been carried out.
     """
 
-    call: str
-    address: Address
-    operation: str
-    status: CallStatus
-    reason: str | None = None
-    hint: str | None = None
     id: str | None = None
     people: tuple[str, ...] = ()
     unsure: bool = False

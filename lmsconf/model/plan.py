@@ -17,10 +17,10 @@ from msgspec import Struct
 
 from lmsconf.errors import Problem, SourceLocation
 from lmsconf.model.address import Address, RemoteId
-from lmsconf.model.calls import Call, CallStatus
+from lmsconf.model.calls import Call, CallResult
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.effects import EFFECTS_OFF, Basis, Effects
-from lmsconf.model.forms import OfWorkspace, equal_but_for
+from lmsconf.model.forms import FromManifests, equal_but_for
 
 
 class RenameCandidate(Struct, frozen=True, kw_only=True):
@@ -243,17 +243,6 @@ class RehearsalReceipt(Struct, frozen=True, kw_only=True):
     tool: str
 
 
-class FailedCall(Struct, frozen=True, kw_only=True):
-    """A call that was not done on the twin. reason: the twin's answer; hint: the fix."""
-
-    call: str
-    address: Address
-    operation: str
-    status: CallStatus
-    reason: str | None
-    hint: str | None
-
-
 class RehearsedAssumption(Struct, frozen=True, kw_only=True):
     """A dialect key that the plan's calls rely on, its value, and whether the project file declares it."""
 
@@ -306,7 +295,7 @@ class Rehearsal(Struct, frozen=True, kw_only=True):
     taken_at: str
     calls: int
     done: int
-    failed: tuple[FailedCall, ...]
+    failed: tuple[CallResult, ...]
     remaining: tuple[Change, ...]
     problems: tuple[Problem, ...]
     assumptions: tuple[RehearsedAssumption, ...]
@@ -330,7 +319,7 @@ class PlanScope(Struct, frozen=True, kw_only=True, rename={"excluded": "except"}
 EVERYTHING = PlanScope()
 
 
-class Plan(OfWorkspace, frozen=True, kw_only=True):
+class Plan(FromManifests, frozen=True, kw_only=True):
     """Everything that apply would do.
 
     Equal inputs give equal plans, byte for byte, but for `created_at`, `expires_at` and the seal of the file.
@@ -349,11 +338,7 @@ class Plan(OfWorkspace, frozen=True, kw_only=True):
     assumptions: what its calls rest on, by key. assumed_calls: how many calls rest on any of those that are not known.
     """
 
-    created_at: str
-    manifests_digest: str
-    manifests_files: tuple[str, ...]
     offline: bool
-    timezone: str | None
     changes: tuple[Change, ...]
     calls: tuple[Call, ...]
     guards: tuple[GuardResult, ...]

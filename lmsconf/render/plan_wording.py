@@ -11,17 +11,15 @@ from lmsconf.kinds.shared.kind_names import resource_title
 from lmsconf.model.access import AccessTest
 from lmsconf.model.address import Address
 from lmsconf.model.blockers import blockers
-from lmsconf.model.calls import CallStatus
+from lmsconf.model.calls import CallResult, CallStatus
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.drift import DriftReport
-from lmsconf.model.forms import OfWorkspace
+from lmsconf.model.forms import FromManifests, OfWorkspace
 from lmsconf.model.lints import is_lint
 from lmsconf.model.outcomes import count_skipped_people
 from lmsconf.model.plan import (
     Action,
     Change,
     ChangeOrigin,
-    FailedCall,
     FieldChange,
     Plan,
     Rehearsal,
@@ -65,7 +63,7 @@ def workspace_line(about: OfWorkspace) -> str:
     return f"Workspace {about.workspace} ({about.url}), {known}."
 
 
-def manifests_line(made: Plan | DriftReport) -> str:
+def manifests_line(made: FromManifests) -> str:
     """`3 files, sha256 1f0c…`: the manifests that a plan or a drift report was made from."""
     return f"{count_noun(len(made.manifests_files), 'file')}, sha256 {made.manifests_digest}"
 
@@ -300,7 +298,7 @@ def _outcome_clause(rehearsal: Rehearsal) -> str:
             return f"all {calls} were done on the twin, but a second plan is not empty."
 
 
-def failed_call_line(call: FailedCall) -> str:
+def failed_call_line(call: CallResult) -> str:
     """Return the line of a call that was not done."""
     verb = {CallStatus.FAILED: "Refused", CallStatus.BLOCKED: "Skipped"}.get(call.status, "Not attempted")
     return f"{verb}: {resource_title(call.address)} ({call.operation})"

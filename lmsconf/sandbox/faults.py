@@ -75,10 +75,8 @@ class FaultScript:
         """Return the fault of this request, and count it as used."""
         with self._lock:
             self._calls += 1
-            for waiting in self._script:
-                if waiting.applies_to(self._calls, operation, writes):
-                    return waiting.fault
-        return None
+            fitting = (one.fault for one in self._script if one.applies_to(self._calls, operation, writes))
+            return next(fitting, None)
 
 
 class _PendingFault:

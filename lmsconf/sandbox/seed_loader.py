@@ -70,11 +70,6 @@ _EVENT_KEYS: Final = ("at", "mandatory", "manually", "revision", "status")
 _ATTACHMENT_KEYS: Final = ("created", "name", "url")
 _LINKS: Final = {"link": "link", "backgroundImageUrl": "image"}
 _SWITCHES: Final = ("companyPayment", "disablePayment")
-_FIRST_APPLICATIONS: Final = {
-    (admin, manager): encode_applications(default_applications(admin=admin, manager=manager))
-    for admin in (True, False)
-    for manager in (True, False)
-}
 _Numbered: TypeAlias = "tuple[str, Entry]"
 """An id, and the entry that has it."""
 
@@ -148,7 +143,7 @@ class SeedLoader(EntryLoader):
             *(self.now if archived else None, self.now, date),
             validate_language(read_text(entry, "language", FIRST_LANGUAGE)),
             json.dumps(_metadata(entry)),
-            _applications(entry) if "applications" in entry else _FIRST_APPLICATIONS[admin, manager],
+            encode_applications(_applications(entry, default_applications(admin=admin, manager=manager))),
         )
         yield PEOPLE, row
         for name, answer in read_mapping(entry, "answers").items():
@@ -344,11 +339,12 @@ def _metadata(entry: Entry) -> dict[str, str]:
     return {key: read_text(metadata, key) for key in metadata}
 
 
-def _applications(entry: Entry) -> str:
-    named = read_texts(entry, "applications")
+def _applications(entry: Entry, first: Sequence[str]) -> Sequence[str]:
+    """The applications of a person, by default the first ones. Raises InvalidSeedValue for an unknown one."""
+    named = read_texts(entry, "applications") if "applications" in entry else first
     if unknown := sorted(set(named) - set(APPLICATIONS)):
         raise InvalidSeedValue(f"application {unknown[0]!r} is none of {', '.join(APPLICATIONS)}")
-    return encode_applications(named)
+    return named
 
 
 def _snake(name: str) -> str:

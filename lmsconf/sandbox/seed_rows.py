@@ -169,7 +169,7 @@ def reserve_id(id: str, taken: set[str]) -> str:
 
 
 class Table(NamedTuple):
-    """A table with its columns. unique: how many of them, the first, no two rows share."""
+    """A table with its columns. unique: how many of them, the first, no two rows of one entry share."""
 
     columns: str
     unique: int = 1
@@ -184,6 +184,7 @@ GROUPS: Final = Table("groups (id, kind, name)")
 MEMBERS: Final = Table("members (grp, person)", 2)
 MANAGERS: Final = Table("managers (grp, person)", 2)
 CONTENTS: Final = Table("contents (id, type, name, description, price, updated_at, details)")
+TWICE: Final = "it names the same twice"
 Row: TypeAlias = "tuple[Value, ...]"
 Rows: TypeAlias = "Iterable[tuple[Table, Row]]"
 """What one entry becomes."""
@@ -198,16 +199,18 @@ class EntryLoader:
 
     def load(self, section: str, entries: Iterable[T], rows_of: Callable[[T], Rows]) -> None:
         """Insert the rows that the entries of a section become."""
-        rows: defaultdict[str, dict[Row, Row]] = defaultdict(dict)
+        rows: defaultdict[str, list[Row]] = defaultdict(list)
         for place, entry in enumerate(entries):
             with self.collect_problems(section, place):
-                for table, row in rows_of(entry):
-                    if rows[table.columns].setdefault(row[: table.unique], row) is not row:
-                        raise InvalidSeedValue("it names the same twice")
+                made = list(rows_of(entry))
+                if len({(table.columns, row[: table.unique]) for table, row in made}) < len(made):
+                    raise InvalidSeedValue(TWICE)
+                for table, row in made:
+                    rows[table.columns].append(row)
         for columns, some in rows.items():
             places = ", ".join("?" * (columns.count(",") + 1))
             try:
-                self.repository.execute_many(f"INSERT INTO {columns} VALUES ({places})", some.values())  # noqa: S608  names of ours
+                self.repository.execute_many(f"INSERT INTO {columns} VALUES ({places})", some)  # noqa: S608  names of ours
             except (UnicodeEncodeError, OverflowError) as wrong:
                 self.problems.append(f"{section}: a value cannot be stored: {wrong}")
 

@@ -185,10 +185,7 @@ class _Conversation(BaseHTTPRequestHandler):
     def _serve(self) -> None:
         if self.headers.defects:
             return self._give_up(400, "the header of the request cannot be read")
-        headers: dict[str, str] = {}
-        for name, value in self.headers.items():
-            name = name.lower()
-            headers[name] = f"{headers[name]}, {value}" if name in headers else value
+        headers = {name.lower(): ", ".join(self.headers.get_all(name, [])) for name in self.headers}
         host = headers.get("host", "")
         if host.lower() not in self.server.names:
             # DNS rebinding: a web page whose host name resolves to this machine sends requests through a browser.

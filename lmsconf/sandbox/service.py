@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final, NamedTuple, cast
 
 import httpx
@@ -135,8 +136,6 @@ class Sandbox(httpx.BaseTransport):
             if operation is None:
                 raise self._no_endpoint(request)
             handler = find_handler(operation.id)
-            if handler is None:
-                raise Refusal(501, "not_implemented", f"{operation.id} is not implemented here")
             content_type = request.headers.get("content-type", "")
             validated = validate_request(operation, parameters, request.query, content_type, request.body)
             with self._transaction(operation, stale=fault is not None and fault.stale) as repository:
@@ -147,7 +146,7 @@ class Sandbox(httpx.BaseTransport):
                 else json_response(200, cast(Json, operation.response_names.to_wire(done)))
             )
         except Refusal as refusal:
-            return _error_response(refusal)
+            return json_response(refusal.status, {"error": refusal.code, "message": str(refusal)}, refusal.headers)
 
     @contextmanager
     def _transaction(self, operation: Operation, *, stale: bool) -> Iterator[Repository]:
@@ -205,8 +204,7 @@ def _apply_fault(fault: Fault | None, answer: Callable[[], SandboxResponse]) -> 
     if fault.cut:
         raise ConnectionLost
     if fault.status is not None:
-        refused = json_response(fault.status, {"error": "fault", "message": "this response was requested"})
-        return refused._replace(headers=refused.headers | dict(fault.headers))
+        return json_response(fault.status, {"error": "fault", "message": "this response was requested"}, fault.headers)
     done = answer()
     if fault.lose_answer:
         raise ConnectionLost
@@ -223,12 +221,8 @@ def _corrupt_body(answer: SandboxResponse, fault: Fault) -> SandboxResponse:
     return answer
 
 
-def _error_response(refusal: Refusal) -> SandboxResponse:
-    answer = json_response(refusal.status, {"error": refusal.code, "message": refusal.message})
-    return answer._replace(headers=answer.headers | dict(refusal.headers))
-
-
-def json_response(status: int, value: Json) -> SandboxResponse:
-    """A response with a JSON body."""
+def json_response(status: int, value: Json, headers: Mapping[str, str] = MappingProxyType({})) -> SandboxResponse:
+    """A response with a JSON body. headers: further ones."""
     body = _ENCODER.encode(value).encode()
-    return SandboxResponse(status, {"content-type": "application/json", "content-length": str(len(body))}, body)
+    own = {"content-type": "application/json", "content-length": str(len(body))}
+    return SandboxResponse(status, {**own, **headers}, body)

@@ -31,6 +31,7 @@ from lmsconf.sandbox.seed_rows import (
     MANAGERS,
     MEMBERS,
     PEOPLE,
+    TWICE,
     Entry,
     EntryLoader,
     InvalidSeedValue,
@@ -58,7 +59,7 @@ _FIELDS: Final = Table("fields (id, name, type, description, hidden, locked, opt
 _CHOICES: Final = Table("choices (id, field, position, name)")
 _CONDITIONS: Final = Table("conditions (grp, position, field, system_condition)", 2)
 _PICKED: Final = Table("condition_choices (grp, position, choice, place, field)", 3)
-_TARGETS: Final = Table("targets (content, kind, audience, mandatory, start, finish, created_at, updated_at, type)", 3)
+_TARGETS: Final = Table("targets (content, kind, audience, mandatory, start, finish, created_at, updated_at, type)")
 _DETAILS: Final = json.dumps({"partOfPrograms": [], "categories": [], "metadata": {}})
 
 
@@ -102,6 +103,7 @@ class _SnapshotLoader(EntryLoader):
         self._names: dict[tuple[str, str], str] = {}
         self._fields: defaultdict[str, list[_Field]] = defaultdict(list)
         self._field_of: dict[str, str] = {}
+        self._assigned: set[tuple[str, str, str]] = set()
 
     def load_listings(self) -> None:
         """Insert all rows. A listing follows those that it refers to."""
@@ -188,6 +190,9 @@ class _SnapshotLoader(EntryLoader):
         window = (_instant(entry, "start"), _instant(entry, "finish"))
         type, kind = read_text(entry, "type", ""), self._audience_kind(entry)
         own_type = type if type and type != kind else None
+        if (content, kind, audience) in self._assigned:
+            raise InvalidSeedValue(TWICE)
+        self._assigned.add((content, kind, audience))
         yield _TARGETS, (content, kind, audience, read_flag(entry, "mandatory"), *window, self.now, self.now, own_type)
 
     def _audience_kind(self, entry: Entry) -> str:

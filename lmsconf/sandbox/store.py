@@ -210,12 +210,13 @@ class Repository:
 
     def new_ids(self, prefix: str, count: int, taken: frozenset[str] = frozenset()) -> list[str]:
         """`count` unused ids, none of them in the workspace or in `taken`."""
+        taken = taken | self.existing_ids(prefix) if count > 1 else taken
         made: list[str] = []
         last = self.number("SELECT last FROM counters WHERE prefix = ?", prefix)
         while len(made) < count:
             last += 1
             candidate = self._ids(prefix) if self._ids else f"{prefix}-{last}"
-            if candidate not in taken and not self._holds(prefix, candidate):
+            if candidate not in taken and (count > 1 or not self._holds(prefix, candidate)):
                 made.append(candidate)
         self.execute("INSERT OR REPLACE INTO counters VALUES (?, ?)", prefix, last)
         return made
@@ -305,10 +306,9 @@ class Store:
     def checkpoint(self, name: str) -> None:
         """Save a copy of the workspace under a name; replaces an earlier one with that name."""
         with self._lock:
-            copy = _open(IN_MEMORY)
-            self._connection.backup(copy)
-            self._forget(name)
-            self._kept[name] = copy
+            if name not in self._kept:
+                self._kept[name] = _open(IN_MEMORY)
+            self._connection.backup(self._kept[name])
 
     def restore(self, name: str) -> None:
         """Reset the workspace to a checkpoint, which is kept. Raises LmsconfError for an unknown name."""
@@ -330,13 +330,9 @@ class Store:
     def close(self) -> None:
         """Close the file. A workspace in memory is lost, and so are the checkpoints."""
         with self._lock:
-            for name in list(self._kept):
-                self._forget(name)
+            for copy in self._kept.values():
+                copy.close()
             self._closer()
-
-    def _forget(self, name: str) -> None:
-        if name in self._kept:
-            self._kept.pop(name).close()
 
 
 def json_flag(column: str) -> str:

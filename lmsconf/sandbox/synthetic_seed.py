@@ -54,6 +54,8 @@ _TEAMS: Final = _listed(
 )
 _STATES: Final = ("APPROVED", "APPROVED", "APPROVED", "IN_PROGRESS", "NOT_STARTED", "FAILED", "EXPIRED")
 _LANGUAGES: Final = ("en", "sv", "de", "no", "nl", "fi", "uk", "es")
+_FLAGS: Final = (("admin", 100, 0), ("manager", 20, 0), ("archived", 50, 49))
+"""Flag of a person → the one of how many people that has it."""
 _BROAD: Final = 100
 _KINDS: Final = ("COURSE", "COURSE", "COURSE", "PROGRAM", "SCORM", "MEETUP")
 
@@ -122,13 +124,7 @@ def _person(dice: Random, number: int, fields: int) -> Entry:
     if number % 3 == 0:
         person["language"] = _LANGUAGES[number % len(_LANGUAGES)]
         person["metadata"] = {"employeeId": f"E-{10_000 + number}"}
-    if number % 100 == 0:
-        person["admin"] = True
-    if number % 20 == 0:
-        person["manager"] = True
-    if number % 50 == 49:
-        person["archived"] = True
-    return person
+    return person | {flag: True for flag, every, place in _FLAGS if number % every == place}
 
 
 def _group(dice: Random, name: str, emails: list[str]) -> Entry:

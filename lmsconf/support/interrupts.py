@@ -50,7 +50,7 @@ class Interrupts:
     def __init__(self) -> None:
         self.first: KeyboardInterrupt | None = None
         self._handle: Handler = _raise
-        self._kept = self._installed = False
+        self._installed = False
 
     @contextmanager
     def installed(self) -> Iterator[None]:
@@ -71,12 +71,10 @@ class Interrupts:
 
     def keep(self) -> None:
         """Keep interruptions from now on, but raise a second one, so that a run that hangs can be ended."""
-        self._handle, self._kept = self._keep, False
+        self._handle = self._keep
 
-    def _keep(self, cut: KeyboardInterrupt) -> None:
-        if self._kept:
-            raise cut
-        self._kept = True
+    def _keep(self, _: KeyboardInterrupt) -> None:
+        self._handle = _raise
 
     @contextmanager
     def passed_to(self, handler: Handler) -> Iterator[None]:

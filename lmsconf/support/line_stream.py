@@ -66,13 +66,11 @@ class LineStream:
 
     def _drain(self) -> None:
         while (line := self._lines.get()) is not None and self.failure is None:
-            failure = None
             try:
                 self._write(line)
             except OSError as error:
-                failure = os_error_message(error)
+                self.failure = self.failure or os_error_message(error)
             with self._progress:
-                self.failure = self.failure or failure
                 self._waiting -= len(line)
                 self._progress.notify_all()
 

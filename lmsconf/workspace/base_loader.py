@@ -135,8 +135,7 @@ def load_base(
             history, commit = found
             latest, *others = history.versions(commit)
             version, destination = _at(history, latest, settings, policy, environ)
-            before = others if with_older else []
-            older = [_at(history, one, settings, policy, environ)[0] for one in before]
+            older = [_at(history, one, settings, policy, environ)[0] for one in (others if with_older else ())]
         else:
             version, destination = _version(_folder(base_name, settings.root), settings, policy, environ)
     current, workspace = settings.destination, settings.workspace.name

@@ -107,11 +107,12 @@ class Connection:
         """
         self._open()
         self._outage.set_concurrency(parallelism)
-        limit = self._rate_limiter.status
         # Only a service that makes requests wait answers several of them sooner.
         is_prompt = self._sandbox is not None and not self._sandbox.has_faults
         executor = InlineExecutor() if is_prompt else None
-        pool = WorkerPool(self._client, parallelism=parallelism, executor=executor, progress=progress, limit=limit)
+        pool = WorkerPool(
+            self._client, parallelism=parallelism, executor=executor, progress=progress, limit=self._rate_limiter.status
+        )
         if progress is not None:
             self._rate_limiter.on_wait = pool.report_progress
         return pool

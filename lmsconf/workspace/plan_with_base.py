@@ -132,8 +132,10 @@ def find_orphaned_resources(
         for row, declared in _declared_rows(kinds, base, snapshot, call_templates)
         if declared is not None and row not in current and kinds[declared.address.kind].ownership_schema is not None
     )
-    workspace = now.policy.workspace
-    lines = {declared.address: _absent_line(kinds[declared.address.kind], declared, workspace) for declared in left}
+    lines = {
+        declared.address: _absent_line(kinds[declared.address.kind], declared, now.policy.workspace)
+        for declared in left
+    }
     return tuple(NoLongerDeclared(address=address, absent=lines[address]) for address in sorted(lines))
 
 
@@ -240,8 +242,7 @@ def _dropped_tests(manifests: Manifests, base: BaseManifests, workspace: str) ->
 def _changes_of(reader: WorkspaceReader, version: ManifestsVersion, snapshot: Snapshot) -> tuple[Change, ...] | None:
     """What another version would change; None if it cannot be planned."""
     try:
-        error_free(version.manifests)
-        manifests = drop_unknown_people(snapshot, version.manifests, all_kinds())
+        manifests = drop_unknown_people(snapshot, error_free(version.manifests), all_kinds())
         return reader.plan_with_errors(manifests, version.policy, snapshot)[0].changes
     except ProblemsFound as error:
         # A selection pattern may match only in this change; that is no error of the other version.

@@ -109,8 +109,7 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
         self, manifests: Manifests, policy: Policy, progress: Report | None = None
     ) -> tuple[Plan, Snapshot]:
         """Return what apply would do, and the snapshot that it follows from; raises like `plan`."""
-        error_free(manifests)
-        reading, snapshot = self.read_on(reads_needed(manifests, policy), progress)
+        reading, snapshot = self.read_on(reads_needed(error_free(manifests), policy), progress)
         return self.add_effects(self.draft(manifests, snapshot, policy), reading, progress), snapshot
 
     def draft(self, manifests: Manifests, snapshot: Snapshot, policy: Policy, taken_at: str | None = None) -> DraftPlan:
@@ -161,8 +160,7 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
         requests = 0 if reading is None else reading.api.requests
         effects = replace(predicted.effects, requests=requests)
         plan = with_effects(draft.plan, replace(predicted, effects=effects), draft.planning.policy)
-        lints = lint_plan(all_kinds(), draft, predicted.sizes)
-        return replace(plan, problems=(*plan.problems, *lints))
+        return replace(plan, problems=(*plan.problems, *lint_plan(all_kinds(), draft, predicted.sizes)))
 
     def reread(self, kept: Snapshot, changes: Sequence[Change], progress: Report | None = None) -> Snapshot | None:
         """Read again what changes touch, by id; None if only a whole reading can tell. Raises ApiError."""
@@ -188,9 +186,8 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
         base: manifests that are assumed to be applied, to identify manual changes. reads_all: read the whole workspace,
         for coverage; `count_unmanaged` reads it too. Raises ProblemsFound if nothing can be planned.
         """
-        error_free(manifests)
         reads_all = reads_all or count_unmanaged
-        snapshot = self.read_for_drift(manifests, base, progress, reads_all=reads_all)
+        snapshot = self.read_for_drift(error_free(manifests), base, progress, reads_all=reads_all)
         return self.drift_from_snapshot(snapshot, manifests, base, count_unmanaged=count_unmanaged, reads_all=reads_all)
 
     def read_for_drift(
@@ -259,8 +256,7 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
 
         manifests, policy = base.version.manifests, base.version.policy
         try:
-            error_free(manifests)
-            plan, broken = self.partial_plan(manifests, replace(policy, compares=compares), snapshot)
+            plan, broken = self.partial_plan(error_free(manifests), replace(policy, compares=compares), snapshot)
         except ProblemsFound:
             return AppliedBase(name=base.name, changes=None)
         return AppliedBase(name=base.name, changes=plan.changes, lost=frozenset(problem.address for problem in broken))
@@ -269,8 +265,7 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
         """Plan against a snapshot file; the plan can be shown, not applied."""
         from lmsconf.planner.snapshot_redaction import drop_unknown_people, restore_snapshot
 
-        error_free(manifests)
-        live = restore_snapshot(snapshot, manifests, all_kinds())
+        live = restore_snapshot(snapshot, error_free(manifests), all_kinds())
         planned = drop_unknown_people(snapshot, manifests, all_kinds())
         return self.add_effects(self.draft(planned, live, policy, snapshot.taken_at))
 

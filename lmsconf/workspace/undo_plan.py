@@ -66,8 +66,7 @@ def load_run(reader: WorkspaceReader, recorded: RecordedRun) -> RunToUndo:
 def _creations(later: RecordedRun, undone: RecordedRun) -> Iterator[tuple[Address, RemoteId | None]]:
     """Yield what a later run has created if it undid this one; with None where that is not known."""
     creations = [call for call in later.calls if is_creation(call.operation)]
-    states = (CallState.DONE, CallState.IN_FLIGHT)
-    done = [call for call in creations if call.state in states]
+    done = [call for call in creations if call.state in (CallState.DONE, CallState.IN_FLIGHT)]
     if not done or later.opening is None or later.opening.plan_sha256 is None:
         return
     plan = kept_plan(later)
@@ -177,13 +176,12 @@ def _refused(inverse: Inverse, found: ProblemsFound) -> Iterator[tuple[Address, 
 
 def _beyond(inverse: Inverse, draft: DraftPlan) -> Iterator[tuple[Address, str]]:
     """Yield the changes of the run whose undo would touch what others have done since, with the reason."""
-    planning = draft.planning
     for change in draft.plan.changes:
         cause = inverse.origins.get(change.goes_with) if change.goes_with is not None else None
         if cause is not None and change.address not in inverse.origins:
             yield cause.address, f"it is left alone, because {change.address}, which is not of the run, depends on it"
     for address, origin in inverse.origins.items():
-        reason = answers_taken(planning, address, origin) if address.kind == CUSTOM_FIELD else None
+        reason = answers_taken(draft.planning, address, origin) if address.kind == CUSTOM_FIELD else None
         if reason is not None:
             yield origin.address, f"it is left alone, because {reason}"
     for call in draft.plan.calls:

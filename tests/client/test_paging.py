@@ -12,7 +12,7 @@ from waiting import HANGS
 
 from lmsconf.api.limits import PAGES, ListingLimit, estimate_memory
 from lmsconf.api.pagination import ListingSchema, PageRequests, read_listing
-from lmsconf.api.spec.operations import MANUAL_GROUPS
+from lmsconf.api.spec.operations import MANUAL_GROUPS, USERS
 from lmsconf.api.worker_pool import ConcurrentReader, WorkerPool
 from lmsconf.errors import InvalidResponse, Unauthorized, Unreachable
 from lmsconf.model.api import ListedRows, ListOperation
@@ -269,7 +269,7 @@ class Asked:
             expect=lambda number: self.told.append(("expect", number)),
             drop=lambda number: self.told.append(("drop", number)),
         )
-        schema = ListingSchema(rows_key="users", id_key="userId", total_key="matchCount", page_size=1)
+        schema = ListingSchema(listing=USERS, page_size=1)
         return read_listing(requests, schema, {})
 
 
@@ -308,9 +308,7 @@ def limited(number: int, *, rows: int = 10**9, memory: int = 10**9, page: int = 
         return response
 
     schema = ListingSchema(
-        rows_key="users",
-        id_key="userId",
-        total_key="matchCount",
+        listing=USERS,
         page_size=page,
         size_limit=ListingLimit(rows=rows, memory=memory),
     )

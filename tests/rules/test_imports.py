@@ -7,7 +7,10 @@ import re
 import subprocess
 import sys
 from functools import cache
+from graphlib import TopologicalSorter
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parent.parent.parent / "lmsconf"
 
@@ -131,6 +134,20 @@ def test_no_package_imports_one_above_it() -> None:
         assert {one.partition(".")[0].rstrip("=") for one in below} <= seen | layer, name
         seen.add(name)
     assert {package(path) for path in modules()} - {"__init__", "__main__"} == seen
+
+
+WITHOUT_CIRCLES = ("api", "apply", "audit", "cli", "doctor", "documents", "export", "fleet", "project", "render")
+
+
+@pytest.mark.parametrize("name", WITHOUT_CIRCLES)
+def test_modules_of_a_package_import_in_no_circle(name: str) -> None:
+    """Imports inside of functions, and those for types alone, count too."""
+    graph = {
+        ".".join(("lmsconf", *path.relative_to(ROOT).with_suffix("").parts)).removesuffix(".__init__"): imported(path)
+        for path in modules()
+        if package(path) == name
+    }
+    TopologicalSorter(graph).prepare()
 
 
 def test_libraries_have_one_door() -> None:

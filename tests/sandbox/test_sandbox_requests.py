@@ -181,7 +181,7 @@ def test_answers_are_as_described(open_workspace, operation, path):
     answer = (
         api.ok("GET", path)
         if isinstance(path, str)
-        else api.ok(call.method, call.fill_path(dict.fromkeys(call.path_parameter_names, "u-2")), path)
+        else api.ok(call.method, call.fill_path(dict.fromkeys(call.path_schemas, "u-2")), path)
     )
     jsonschema.validate(answer, closed(call.success))
 

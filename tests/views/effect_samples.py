@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lmsconf.errors import Problem
 from lmsconf.model.address import Address, RemoteId
-from lmsconf.model.calls import CallStatus
+from lmsconf.model.calls import CallResult, CallStatus
 from lmsconf.model.effects import (
     AccessChange,
     AccessCounts,
@@ -18,7 +18,6 @@ from lmsconf.model.effects import (
 )
 from lmsconf.model.plan import (
     Change,
-    FailedCall,
     Rehearsal,
     RehearsalOutcome,
     RehearsalPace,
@@ -218,7 +217,7 @@ def refused(address: Address, remaining: tuple[Change, ...], text: str) -> Rehea
     )
 
 
-def _failed(call: str, address: Address, status: CallStatus, reason: str | None, hint: str | None) -> FailedCall:
-    return FailedCall(
+def _failed(call: str, address: Address, status: CallStatus, reason: str | None, hint: str | None) -> CallResult:
+    return CallResult(
         call=call, address=address, operation="manual-groups.rename", status=status, reason=reason, hint=hint
     )

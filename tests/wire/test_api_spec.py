@@ -38,7 +38,7 @@ def problem(dialect: dict[str, object]) -> Problem:
 def test_a_filled_path_leads_back(operation: Operation) -> None:
     """Whatever characters ids hold, a request is routed to its own operation with the same ids."""
     for value in ("u-1", "a/b", "a b?c#d%2F", "..a", "é😀", "{groupId}", "extended-info.", "+&=;"):
-        path = {name: CHOSEN.get(name, value) for name in operation.path_parameter_names}
+        path = {name: CHOSEN.get(name, value) for name in operation.path_schemas}
         found = SPEC.match_route(operation.method, operation.fill_path(path))
         assert found is not None
         assert (found[0].id, found[1]) == (operation.id, path)
@@ -222,7 +222,7 @@ def test_links_lead_somewhere() -> None:
         source = ApiSpec.default().match_route(method, path)
         target = ApiSpec.default()[link["operationId"]]
         assert source is not None
-        assert set(link.get("parameters", {})) <= {*target.path_parameter_names, *target.query}
+        assert set(link.get("parameters", {})) <= {*target.path_schemas, *target.query}
         assert set(link.get("requestBody", {})) <= target.names.keys()
         for place, pointer in re.findall(r"\$(request|response)\.body#([^\"]+)", json.dumps(link)):
             assert leads(source[0].success if place == "response" else source[0].body, pointer[1:].split("/"))
@@ -250,7 +250,7 @@ def test_an_operation_is_whole(operation: Operation) -> None:
     """Its id is in its group's words, its parameters are declared as its path has them, and its schemas are schemas."""
     said = DOCUMENT["paths"][operation.path][operation.method.lower()]
     declared = {one.get("name", one.get("$ref", "").rpartition("/")[2]) for one in said.get("parameters", [])}
-    assert set(operation.path_parameter_names) <= declared
+    assert set(operation.path_schemas) <= declared
     for schema in filter(None, (operation.body, operation.success, *operation.query.values())):
         jsonschema.Draft202012Validator.check_schema(schema)
         assert not any("$ref" in node for node in every(schema))

@@ -26,6 +26,7 @@ from lmsconf.api.spec.operations import (
 )
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation
 
+_PARAMETER = re.compile(r"\{(\w+)\}")
 _COUNT = re.compile(r"0{0,9}[1-9][0-9]{0,8}")
 _HEADER = re.compile(r"[A-Za-z][A-Za-z0-9-]*")
 _TAKEN = {"accept", "accept-encoding", "authorization", "connection", "content-encoding", "content-length",
@@ -193,38 +194,18 @@ class ApiSpec:
         A fixed segment takes precedence over a parameter: /users/search never matches /users/{userId}, even for a
         method that only the latter has.
         """
-        parts = tuple(unquote(part) if "%" in part else part for part in path.split("/"))
-        for template, methods in _routes().get((len(parts), *parts[1:2]), ()):
-            parameters = _match(template, parts)
-            if parameters is not None:
+        for pattern, methods in _routes():
+            if found := pattern.fullmatch(path):
+                parameters = {name: unquote(value) for name, value in found.groupdict().items()}
                 return (self.operations[methods[method]], parameters) if method in methods else None
         return None
 
 
-Template = tuple[tuple[str, bool], ...]
-"""The segments of a path template: (text, whether it is the name of a parameter)."""
-
-
 @cache
-def _routes() -> Mapping[tuple[int | str, ...], list[tuple[Template, dict[str, str]]]]:
-    """Return (number of segments, first segment) → [(template, method → operation id)], fixed segments first."""
-    paths: dict[Template, dict[str, str]] = {}
+def _routes() -> list[tuple[re.Pattern[str], dict[str, str]]]:
+    """Return (pattern of a path, method → operation id) for each path, fixed segments first."""
+    paths: dict[str, dict[str, str]] = {}
     for operation in load_api_description().operations.values():
-        template = tuple((part.strip("{}"), part.startswith("{")) for part in operation.path.split("/"))
-        paths.setdefault(template, {})[operation.method] = operation.id
-    routes: dict[tuple[int | str, ...], list[tuple[Template, dict[str, str]]]] = {}
-    for template in sorted(paths, key=lambda template: [is_parameter for _, is_parameter in template]):
-        first = template[1][0]  # no path of the API begins with a parameter
-        routes.setdefault((len(template), first), []).append((template, paths[template]))
-    return routes
-
-
-def _match(template: Template, parts: tuple[str, ...]) -> dict[str, str] | None:
-    """Return the path parameters if the segments match the template, else None. A parameter is never empty."""
-    parameters: dict[str, str] = {}
-    for (text, is_parameter), part in zip(template, parts, strict=True):
-        if is_parameter and part:
-            parameters[text] = part
-        elif is_parameter or part != text:
-            return None
-    return parameters
+        paths.setdefault(operation.path, {})[operation.method] = operation.id
+    # A brace sorts after all letters.
+    return [(re.compile(_PARAMETER.sub(r"(?P<\1>[^/]+)", path)), paths[path]) for path in sorted(paths)]

@@ -177,16 +177,10 @@ class Operation(Struct, frozen=True, kw_only=True):
     request_names: NameMapping = field(default_factory=NameMapping)
     response_names: NameMapping = field(default_factory=NameMapping)
 
-    @property
-    def path_parameter_names(self) -> tuple[str, ...]:
-        return tuple(self.path_schemas)
-
     def fill_path(self, parameters: Mapping[str, str]) -> str:
         """Return the path with its parameters filled in, one segment each. Raises ValueError for wrong parameters."""
         if parameters.keys() != self.path_schemas.keys():
-            raise ValueError(
-                f"{self.id} takes the path parameters {list(self.path_parameter_names)}, not {sorted(parameters)}"
-            )
+            raise ValueError(f"{self.id} takes the path parameters {list(self.path_schemas)}, not {sorted(parameters)}")
         for name, schema in self.path_schemas.items():
             allowed = _texts(schema)
             if allowed and parameters[name] not in allowed:

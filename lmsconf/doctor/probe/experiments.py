@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from lmsconf.api.spec.assumed_keys import ADD_MODE, BATCH, MANAGED_GROUPS
 from lmsconf.api.spec.value_encoding import OMITTED, WRAPPER
+from lmsconf.doctor.checks import PAGES
 from lmsconf.doctor.probe import account_lessons as account
 from lmsconf.doctor.probe import assignment_lessons as assignment
 from lmsconf.doctor.probe import field_lessons as field
@@ -14,7 +15,6 @@ from lmsconf.doctor.probe import group_lessons as group
 from lmsconf.doctor.probe import person_lessons as person
 from lmsconf.doctor.probe.person_backup import DATE
 
-PAGES: Final = "paging.limit"
 _PERSON: Final = "a scratch account, or the first person of --user"
 _ACCOUNTS: Final = "`people: {create: true}`"
 _ANSWERED: Final = "a scratch field of type {} is answered in each form, and read back"

@@ -27,8 +27,13 @@ def probe_field_keys(client: TrialClient, scratch: ScratchObjects) -> None:
         raise ScratchObjectNotCreated(reason_of_leftover(CUSTOM_FIELDS))
     if used >= MOST_FIELDS:
         raise ScratchObjectNotCreated(f"no field is free: {used} of {MOST_FIELDS} are used")
-    choices = [{"name": "A"}, {"name": "B"}]
-    definition = {"type": "CHOICE", "choices": choices, "description": _TEXT, "isHidden": True, "isOptional": True}
+    definition = {
+        "type": "CHOICE",
+        "choices": [{"name": "A"}, {"name": "B"}],
+        "description": _TEXT,
+        "isHidden": True,
+        "isOptional": True,
+    }
     _FieldLessons(client, scratch, parse_field_row(scratch.create(CUSTOM_FIELDS, definition))).learn()
 
 
@@ -45,8 +50,7 @@ class _FieldLessons:
         self._in_use()
 
     def _clears(self, value: Value) -> bool:
-        sent = self._put({"description": _CLEARING[value]})
-        return sent.accepted and not self._live().description
+        return self._put({"description": _CLEARING[value]}).accepted and not self._live().description
 
     def _in_use(self) -> None:
         """Probe which changes are refused while a condition names the field, from the least to the greatest."""
@@ -59,25 +63,21 @@ class _FieldLessons:
             raise ScratchObjectNotCreated("the scratch field did not get its two choices")
         first, second = choices
         group = str(self._scratch.create(SMART_GROUPS, {"conditions": [self._condition(first)]})["smartGroupId"])
-        sent = self._put({})
+        sent, forbidden = self._put({}), "condition"
         if sent.accepted:
-            sent = self._put({"choices": [{"choiceId": second, "name": "B"}]})
-            if sent.accepted:
-                # Removing the choice may have removed it from the condition, so the condition names the other one from
-                # here on.
-                conditions = {"conditions": [self._condition(second)]}
-                self._client.send("smart-groups.replace-conditions", path={"smartGroupId": group}, fields=conditions)
-                sent = self._client.send("custom-fields.delete", path={"customFieldId": self._field.id})
-            self._conclude(sent, "removed-choice")
-        else:
-            self._conclude(sent, "condition")
+            sent, forbidden = self._put({"choices": [{"choiceId": second, "name": "B"}]}), "removed-choice"
+        if sent.accepted:
+            # Removing the choice may have removed it from the condition, so that names the other one from here on.
+            conditions = {"conditions": [self._condition(second)]}
+            self._client.send("smart-groups.replace-conditions", path={"smartGroupId": group}, fields=conditions)
+            sent = self._client.send("custom-fields.delete", path={"customFieldId": self._field.id})
+        self._conclude(sent, forbidden)
 
     def _conclude(self, sent: WriteResult, forbidden: str) -> None:
-        is_in_use = sent.status == _FORBIDDEN
         self._client.conclude(
             IN_USE,
             (sent.accepted, "never", "nothing was refused while a smart group named the field"),
-            (is_in_use, forbidden, f"refused while a smart group named the field: {sent.reason}"),
+            (sent.status == _FORBIDDEN, forbidden, f"refused while a smart group named the field: {sent.reason}"),
             (True, None, f"the field was refused for another reason: {sent.reason}"),
         )
 

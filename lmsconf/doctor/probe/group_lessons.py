@@ -225,8 +225,7 @@ def _largest(taken: int, refused: int, takes: Callable[[int], bool]) -> int:
 
 def _adds(client: TrialClient, key: str, group: str, person: str, value: Value) -> bool:
     """Return whether a call with that field adds the person to the list."""
-    fields = {"userIds": [person]}
-    client.send(_LISTS[key][1], path={"groupId": group}, fields=fields, trying={key: value})
+    client.send(_LISTS[key][1], path={"groupId": group}, fields={"userIds": [person]}, trying={key: value})
     return person in _people(client, key, group)
 
 

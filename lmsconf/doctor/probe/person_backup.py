@@ -58,8 +58,7 @@ class PersonBackup(Struct, frozen=True):
     def take(cls, client: TrialClient, person: str) -> PersonBackup:
         """Read the person's current state. Raises Rejected if the service does not show single people."""
         user = cast("dict[str, Json]", client.reader.get("users.get", path={"userId": person}))
-        listed = client.reader.rows(CUSTOM_FIELDS).rows
-        fields = tuple(parse_field_row(row) for row in listed)
+        fields = tuple(map(parse_field_row, client.reader.rows(CUSTOM_FIELDS).rows))
         date, metadata = user.get("customArchiveDate"), user.get("metadata")
         answers, by_name = try_parse_answers(user), {normalize_name(field.name): field for field in fields}
         is_repeatable = all(_is_repeatable(answer, by_name.get(answer.field)) for answer in answers or ())

@@ -78,8 +78,12 @@ class PersonLessons:
 
     def _is_date(self, value: Value) -> bool:
         moment = next(self._days) * 86_400_000
-        path = {"userId": self._person.id}
-        self._client.send("users.set-custom-archived-date", path=path, fields={"date": moment}, trying={DATE: value})
+        self._client.send(
+            "users.set-custom-archived-date",
+            path={"userId": self._person.id},
+            fields={"date": moment},
+            trying={DATE: value},
+        )
         return self._person.retake(self._client).date == moment
 
     def probe_metadata_mode(self) -> None:

@@ -10,12 +10,11 @@ from functools import partial
 from msgspec import Struct
 
 from lmsconf.api.spec.operations import CATALOG, CUSTOM_FIELDS, MANUAL_GROUPS, SMART_GROUPS, USERS
-from lmsconf.doctor.checks import MOST, common_page_size, measure_page_sizes
+from lmsconf.doctor.checks import MOST, PAGES, common_page_size, measure_page_sizes
 from lmsconf.doctor.probe.account_lessons import KEYS as ACCOUNT_KEYS
 from lmsconf.doctor.probe.account_lessons import AccountLessons
 from lmsconf.doctor.probe.assignment_lessons import KEYS as TARGET_KEYS
 from lmsconf.doctor.probe.assignment_lessons import AssignmentLessons
-from lmsconf.doctor.probe.experiments import PAGES
 from lmsconf.doctor.probe.field_lessons import KEYS as FIELD_KEYS
 from lmsconf.doctor.probe.field_lessons import probe_field_keys
 from lmsconf.doctor.probe.group_lessons import KEYS as LIST_KEYS
@@ -168,9 +167,13 @@ class ProbeRun:
             self._skip(PERSON_KEYS, shown if self._person is not None else "no person was named; pass --user EMAIL")
             return
         self._tell("Learning how people are changed.")
-        is_own = subject is not self._before
         on_person = PersonLessons(
-            self._client, self._scratch, subject, self._now, scratch_account=is_own, keep=self._keep
+            self._client,
+            self._scratch,
+            subject,
+            self._now,
+            scratch_account=subject is not self._before,
+            keep=self._keep,
         )
         self._guarded((DATE,), on_person.probe_archive_date)
         self._guarded((MODE,), on_person.probe_metadata_mode)

@@ -31,8 +31,7 @@ def set_dialect_keys(text: str, dialect: Mapping[str, Value], workspace: str) ->
 
     Raises UneditableLayout.
     """
-    body = _body(text)
-    if not isinstance(body, dict):
+    if not isinstance(_body(text), dict):
         raise UneditableLayout("the project file is not a single mapping", hint="Fix it first: lmsconf validate")
     end = "\r\n" if "\r\n" in text else "\n"
     page = YamlEditor("", (text if text.endswith("\n") else text + end).encode())

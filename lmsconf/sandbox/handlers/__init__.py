@@ -78,12 +78,12 @@ _MODULES: Final[Mapping[str, tuple[str, ...]]] = {
 """First part of an operation's id → the modules with its handlers."""
 
 
-def find_handler(operation: str) -> Handler | None:
-    """Return the handler of an operation id, or None."""
-    return _handlers(operation.partition(".")[0]).get(operation)
+def find_handler(operation: str) -> Handler:
+    """Return the handler of an operation id."""
+    return _handlers(operation.partition(".")[0])[operation]
 
 
 @cache
 def _handlers(group: str) -> Mapping[str, Handler]:
-    modules = (import_module(f"{__name__}.{name}") for name in _MODULES.get(group, ()))
+    modules = (import_module(f"{__name__}.{name}") for name in _MODULES[group])
     return {operation: handler for module in modules for operation, handler in module.HANDLERS.items()}

@@ -6,7 +6,8 @@ API specification, Authentication group and User Access.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from functools import partial
 from typing import Final
 from urllib.parse import urlencode
 
@@ -61,26 +62,22 @@ def set_application_access(context: RequestContext, request: Request) -> None:
     context.repository.execute("UPDATE people SET applications = ? WHERE id = ?", encode_applications(after), person)
 
 
-def flag_setter(flag: str) -> Callable[[RequestContext, Request], None]:
+def set_flag(flag: str, context: RequestContext, request: Request) -> None:
     """Grant or revoke a flag. A grant clears the custom archive date, which neither admins nor managers can have.
 
     The dialect decides whether somebody who loses the manager right keeps managing groups.
     """
-
-    def grant(context: RequestContext, request: Request) -> None:
-        person, endow = context.require_path_person(request), request.path["endow"] == "true"
-        context.repository.execute(f"UPDATE people SET {flag} = ? WHERE id = ?", endow, person)  # noqa: S608  the names are ours
-        if endow:
-            context.repository.execute("UPDATE people SET custom_archive_at = NULL WHERE id = ?", person)
-        elif flag == "manager" and context.behaviour("user-access.make-manager.managed-groups") == "lose":
-            context.repository.execute("DELETE FROM managers WHERE person = ?", person)
-
-    return grant
+    person, endow = context.require_path_person(request), request.path["endow"] == "true"
+    context.repository.execute(f"UPDATE people SET {flag} = ? WHERE id = ?", endow, person)  # noqa: S608  the names are ours
+    if endow:
+        context.repository.execute("UPDATE people SET custom_archive_at = NULL WHERE id = ?", person)
+    elif flag == "manager" and context.behaviour("user-access.make-manager.managed-groups") == "lose":
+        context.repository.execute("DELETE FROM managers WHERE person = ?", person)
 
 
 HANDLERS: Final[Mapping[str, Handler]] = {
     "auth.create": create_login_link,
     "user-access.set": set_application_access,
-    "user-access.make-admin": flag_setter("admin"),
-    "user-access.make-manager": flag_setter("manager"),
+    "user-access.make-admin": partial(set_flag, "admin"),
+    "user-access.make-manager": partial(set_flag, "manager"),
 }

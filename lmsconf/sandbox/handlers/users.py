@@ -36,12 +36,8 @@ _HOLDS: Final = (
     "(SELECT count(*) FROM json_each(?) wanted JOIN json_each(people.metadata) held "
     "ON held.key = wanted.key AND held.value = wanted.value) = ?"
 )
-_MANAGED: Final = """
-    SELECT person, grp FROM managers JOIN groups g ON g.id = grp
-    WHERE person IN (SELECT value FROM json_each(?)) ORDER BY g.seq
-"""
-_PUT_INTO: Final = """
-    SELECT person, grp FROM members JOIN groups g ON g.id = grp
+_IN_LISTS: Final = """
+    SELECT person, grp FROM {table} JOIN groups g ON g.id = grp
     WHERE person IN (SELECT value FROM json_each(?)) ORDER BY g.seq
 """
 _NAMED_GROUPS: Final = "SELECT id, kind, name FROM groups"
@@ -150,8 +146,8 @@ def _with_groups(context: RequestContext, people: list[Entry]) -> list[Entry]:
     """People with their groups, manual ones first, and those they manage."""
     ids = encode_ids(_ids(people))
     computed = compute_memberships(context, _ids(people))
-    member_of = _group_refs(context, context.repository.rows(_PUT_INTO, ids), computed)
-    manager_of = _group_refs(context, context.repository.rows(_MANAGED, ids), {})
+    member_of = _group_refs(context, context.repository.rows(_IN_LISTS.format(table="members"), ids), computed)
+    manager_of = _group_refs(context, context.repository.rows(_IN_LISTS.format(table="managers"), ids), {})
     return [
         person | {"memberOfGroups": member_of.get(id, []), "managerOfGroups": manager_of.get(id, [])}
         for id, person in zip(_ids(people), people, strict=True)
@@ -315,6 +311,9 @@ KEYS: Final = (
 )
 ADDRESS_KEYS: Final = ("street", "city", "country", "phone", "zip")
 _SWITCH: Final = "disablePayment"
+_ORDER_TIMES: Final = (
+    "SELECT json_object('createdAt', created_at, 'updatedAt', updated_at) FROM orders WHERE person = ?"
+)
 
 
 def get_details(context: RequestContext, request: Request) -> Entry:
@@ -354,11 +353,9 @@ def _stored(context: RequestContext, person: str) -> Entry:
 
 
 def _show(context: RequestContext, person: str) -> Entry:
-    shown: Entry = {_SWITCH: False} | _stored(context, person)
-    for row in context.repository.rows("SELECT created_at, updated_at FROM orders WHERE person = ?", person):
-        created_at, updated_at = (format_time(int(time or 0), "iso") for time in row)
-        shown |= {"createdAt": created_at, "updatedAt": updated_at}
-    return shown
+    times = context.repository.objects(_ORDER_TIMES, person)
+    shown = {key: format_time(cast(int, time), "iso") for one in times for key, time in one.items()}
+    return {_SWITCH: False} | _stored(context, person) | shown
 
 
 HANDLERS: Final[Mapping[str, Handler]] = {
