@@ -142,7 +142,8 @@ def served(database: Path, log: Path | None, *, latency: float = 0.0) -> Iterato
 # The mix that is measured: a workspace of N resources, and a project whose manifests say all of it.
 #
 # Of 10,000 resources 10 are custom fields, 2,000 groups, 1,000 smart groups and 6,990 assignments of 500 contents;
-# other sizes keep these shares. The manifests list everybody in every group, so nothing is cheap because it is not managed.
+# other sizes keep these shares. The manifests list everybody in every group, so nothing is cheap because it is not
+# managed.
 
 
 Entry: TypeAlias = "dict[str, object]"
