@@ -15,8 +15,21 @@ import json
 import tempfile
 from pathlib import Path
 
-from measuring import LMSCONF, TOKEN, Run, in_turn, middle, process, ratio, served, tell, verdict
-from workload import Size, make_project, values_of
+from measuring import (
+    LMSCONF,
+    TOKEN,
+    Run,
+    Size,
+    in_turn,
+    make_project,
+    middle,
+    process,
+    ratio,
+    served,
+    tell,
+    values_of,
+    verdict,
+)
 
 RESOURCES = 10_000
 

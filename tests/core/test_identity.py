@@ -10,7 +10,7 @@ import pytest
 from hostile.active_content import UNSEEN
 from hypothesis import example, given
 from hypothesis import strategies as st
-from laws.hypothesis_profile import tried
+from laws.sandbox_project import tried
 
 from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.kinds import all_kinds

@@ -11,10 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from integrity.served_project import ServedProject
-from laws.hypothesis_profile import tried
 from laws.random_manifests import RandomManifests
 from laws.random_workspaces import Dice, RandomWorkspace, worlds
-from laws.sandbox_project import SandboxProject, open_stage
+from laws.sandbox_project import SandboxProject, open_stage, tried
 from msgspec.structs import replace
 
 from lmsconf.errors import LmsconfError

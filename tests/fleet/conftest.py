@@ -1,6 +1,5 @@
 """The fixtures of these tests."""
 
-from fleet.fleet_project import fleet
-from fleet.served_fleet import served
+from fleet.fleet_project import fleet, served
 
 __all__ = ["fleet", "served"]

@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
+from waiting import HANGS
 
 from lmsconf.cli import app
 from lmsconf.cli.run_command import run_command_line
@@ -18,6 +30,9 @@ from lmsconf.model.address import Address
 from lmsconf.model.blockers import Blocker, BlockerType
 from lmsconf.model.fleet import STOPPED, FleetAction, FleetEntry, FleetIndex, FleetReport, FleetShard
 from lmsconf.model.plan import Action, Change, FieldChange
+from lmsconf.sandbox.faults import FaultScript
+from lmsconf.sandbox.serve import serve
+from lmsconf.sandbox.service import LoggedRequest, Sandbox
 
 BASE = """\
 custom_fields:
@@ -154,3 +169,244 @@ def _shard() -> FleetReport:
 
 
 FLEETS = {"plan": _blocked(large_fleet(24, 16, 3, 2)), "apply": _applied(), "shard": _shard()}
+
+
+# A fleet whose workspaces are behind ports of this machine, with a token for each.
+
+
+HEADER = "name,url,labels\n"
+SERVED = 'workspaces: {file: workspaces.csv, token: {env: "LMSCONF_TOKEN_$(workspace)"}}\nsettle: 200ms\n'
+_NUDGED = 0.05
+CALLS = 3
+"""Of a workspace without anything, to have what the manifests declare."""
+
+
+class ServedFleet(Fleet):
+    """A project folder, and servers that end with it."""
+
+    def __init__(self, root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+        super().__init__(root, capsys)
+        self.write("workspaces.csv", HEADER)
+        self.write("lmsconf.yaml", SERVED)
+        self.write(
+            "manifests/a.yaml",
+            "custom_fields: [{name: Department, type: CHOICE, choices: [Sales, Support]}]\n"
+            "groups: [{name: Team}]\n"
+            "smart_groups: [{name: Sellers, conditions: [{field: Department, choices: [Sales]}]}]\n",
+        )
+        self.services: dict[str, Sandbox] = {}
+        self.out = str(root / "out")
+        self._monkeypatch, self._servers = monkeypatch, ExitStack()
+
+    def project(self, more: str) -> str:
+        """The project file with more settings."""
+        return SERVED + more
+
+    def close(self) -> None:
+        self._servers.close()
+
+    def add(self, name: str, url: str, labels: str = "ring=main", token: str = "token") -> None:  # noqa: S107  no secret
+        """A row of the table, and its token."""
+        self._monkeypatch.setenv(f"LMSCONF_TOKEN_{name}", token)
+        with (self.root / "workspaces.csv").open("a") as file:
+            file.write(f'{name},{url},"{labels}"\n')
+
+    def serve(
+        self,
+        name: str,
+        labels: str = "ring=main",
+        *,
+        takes: str = "token",
+        faults: FaultScript | None = None,
+        on_log: Callable[[LoggedRequest], None] | None = None,
+        latency: float = 0.0,
+    ) -> Sandbox:
+        """Serve an empty workspace, and add it to the table. takes: the only token that is accepted."""
+        service = Sandbox(":memory:", token=takes, faults=faults, on_log=on_log)
+        self._servers.callback(service.close_workspace)
+        server = self._servers.enter_context(serve(service, latency=latency))
+        self.services[name] = service
+        self.add(name, server.url, labels)
+        return service
+
+    def hang(self, name: str) -> None:
+        """Add a service that accepts connections and never answers."""
+        listening = self._servers.enter_context(socket.create_server(("127.0.0.1", 0), backlog=64))
+        self.add(name, f"http://127.0.0.1:{listening.getsockname()[1]}")
+
+    def apply(self, *arguments: str) -> tuple[int, str]:
+        """Apply the plans in `out` with two processes; return the exit code and stdout."""
+        code, text, _ = self.run("fleet", "apply", self.out, "--auto-approve", "--processes", "2", *arguments)
+        return code, text
+
+    def plan_served(self, *arguments: str, out: str | None = None) -> int:
+        """Save the plans of the fleet with two processes; return the exit code."""
+        return self.run("fleet", "plan", "--out", out or self.out, "--processes", "2", *arguments)[0]
+
+    def exits(self, name: str = "apply.json") -> dict[str, int]:
+        """The exit code of each workspace in an index."""
+        return {one["workspace"]: one["exit"] for one in self.index("out", name)["workspaces"]}
+
+    def names(self, workspace: str) -> Counter[str]:
+        """How often each name is in a served workspace."""
+        listings = (("/custom-fields", "customFields"), ("/groups", "groups"), ("/smart-groups", "smartGroups"))
+        rows = [row for path, key in listings for row in self.ask(workspace, "GET", path)[key]]
+        return Counter(str(row["name"]) for row in rows)
+
+    def ask(self, workspace: str, method: str, path: str, body: object = None) -> Any:
+        """Ask a served workspace, past its faults; return the body of the answer."""
+        service = self.services[workspace]
+        faults, service._faults = service._faults, None
+        try:
+            headers = {"authorization": "Bearer token", "content-type": "application/json"}
+            content = b"" if body is None else json.dumps(body).encode()
+            answer = service.answer(method, path, "", headers, content)
+        finally:
+            service._faults = faults
+        assert answer.status < 300, answer.body
+        return json.loads(answer.body or b"null")
+
+
+@pytest.fixture
+def served(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[ServedFleet]:
+    fleet = ServedFleet(tmp_path, capsys, monkeypatch)
+    try:
+        yield fleet
+    finally:
+        fleet.close()
+
+
+def workers() -> list[int]:
+    """The ids of the worker processes of this process."""
+    children = [int(id) for task in Path("/proc/self/task").iterdir() for id in (task / "children").read_text().split()]
+    return [id for id in children if b"lmsconf.fleet.worker" in _command(id)]
+
+
+def wait_for_orphans(root: Path) -> None:
+    """Wait until the workers of a coordinator that was killed have ended: each ends its task first."""
+    for _ in range(int(HANGS / _NUDGED)):
+        commands = [_command(int(path.name)) for path in Path("/proc").iterdir() if path.name.isdecimal()]
+        if not any(b"lmsconf.fleet.worker" in command and bytes(root) in command for command in commands):
+            return
+        time.sleep(_NUDGED)
+    raise AssertionError("they never end")
+
+
+def _command(id: int) -> bytes:
+    with suppress(OSError):  # it has ended
+        return Path(f"/proc/{id}/cmdline").read_bytes()
+    return b""
+
+
+def kill(worker: int) -> None:
+    """Kill a worker, as a machine without memory would."""
+    with suppress(ProcessLookupError):
+        os.kill(worker, signal.SIGKILL)
+
+
+# A Dask scheduler and workers on loopback, which speak TLS with certificates made for them.
+
+
+_WITHIN = 60
+
+
+@dataclass(frozen=True, slots=True)
+class DaskCluster:
+    """What runs. address: of the scheduler. environ: what a client needs to connect. log: of all processes."""
+
+    address: str
+    environ: Mapping[str, str]
+    scheduler: int
+    dashboard: str
+    log: Path
+
+
+@contextmanager
+def dask_cluster(
+    folder: Path, *, folders: Sequence[Path], environ: Mapping[str, str], allowed_failures: int = 3
+) -> Iterator[DaskCluster]:
+    """Start a scheduler, and a worker of one thread in each of `folders`, with `environ` in addition to this one's."""
+    folder.mkdir(exist_ok=True)
+    tls = make_certificates(folder)
+    options = [word for name in ("ca-file", "cert", "key") for word in (f"--tls-{name}", str(tls[name]))]
+    client = {
+        "DASK_DISTRIBUTED__COMM__TLS__CA_FILE": str(tls["ca-file"]),
+        "DASK_DISTRIBUTED__COMM__TLS__CLIENT__CERT": str(tls["cert"]),
+        "DASK_DISTRIBUTED__COMM__TLS__CLIENT__KEY": str(tls["key"]),
+    }
+    base = {**os.environ, "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": str(allowed_failures)}
+    found, log = folder / "scheduler.json", folder / "dask.log"
+    with ExitStack() as stack:
+        output = stack.enter_context(log.open("ab"))
+
+        def start(program: str, *arguments: str, cwd: Path, env: Mapping[str, str]) -> subprocess.Popen[bytes]:
+            command = [sys.executable, "-m", f"distributed.cli.{program}", *options, *arguments]
+            process = subprocess.Popen(command, cwd=cwd, env=env, stdout=output, stderr=output)
+            stack.callback(_end, process)
+            return process
+
+        arguments = ("--host", "127.0.0.1", "--port", "0", "--dashboard-address", "127.0.0.1:0")
+        scheduler = start(
+            "dask_scheduler", *arguments, "--protocol", "tls", "--scheduler-file", str(found), cwd=folder, env=base
+        )
+        until = time.monotonic() + _WITHIN
+        while not found.is_file() or not found.read_text():
+            assert scheduler.poll() is None, log.read_text()
+            assert time.monotonic() < until, log.read_text()
+            time.sleep(0.05)
+        document = json.loads(found.read_text())
+        for number, where in enumerate(folders):
+            start(
+                "dask_worker",
+                *(document["address"], "--nthreads", "1", "--host", "127.0.0.1", "--name", f"worker-{number}"),
+                *("--local-directory", str(folder), "--dashboard-address", "127.0.0.1:0"),
+                cwd=where,
+                env={**base, **environ},
+            )
+        port = document["services"]["dashboard"]
+        yield DaskCluster(document["address"], client, scheduler.pid, f"http://127.0.0.1:{port}", log)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(20)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def make_certificates(folder: Path) -> dict[str, Path]:
+    """Write a certificate authority, and a certificate of 127.0.0.1 that it has signed."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    now = datetime.now(UTC)
+    keys = [ec.generate_private_key(ec.SECP256R1()) for _ in range(2)]
+    names = [x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)]) for name in ("Test CA", "127.0.0.1")]
+    certificates = []
+    for number, (key, name) in enumerate(zip(keys, names, strict=True)):
+        builder = (
+            x509.CertificateBuilder()
+            .subject_name(name)
+            .issuer_name(names[0])
+            .public_key(key.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - timedelta(days=1))
+            .not_valid_after(now + timedelta(days=1))
+            .add_extension(x509.BasicConstraints(ca=number == 0, path_length=None), critical=True)
+            .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
+        )
+        certificates.append(builder.sign(keys[0], hashes.SHA256()))
+    paths = {name: folder / f"{name}.pem" for name in ("ca-file", "cert", "key")}
+    for name, certificate in zip(("ca-file", "cert"), certificates, strict=True):
+        paths[name].write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    paths["key"].write_bytes(
+        keys[1].private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+    )
+    return paths

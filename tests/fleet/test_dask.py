@@ -25,7 +25,7 @@ from lmsconf.sandbox.service import Sandbox
 psutil = pytest.importorskip("psutil")
 pytest.importorskip("distributed")
 
-from fleet.served_fleet import DaskCluster, dask_cluster  # noqa: E402  only where Dask is installed
+from fleet.fleet_project import DaskCluster, dask_cluster  # noqa: E402  only where Dask is installed
 
 pytestmark = [pytest.mark.slow, pytest.mark.sampled(gate=3)]  # each has a cluster of its own
 

@@ -15,11 +15,10 @@ from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
+from fleet.fleet_project import CALLS, Fleet, ServedFleet, kill, wait_for_orphans, workers
 from msgspec.structs import replace
 from waiting import HANGS, Interruptions, awaited
 
-from fleet.fleet_project import Fleet
-from fleet.served_fleet import CALLS, ServedFleet, kill, wait_for_orphans, workers
 from lmsconf.errors import ExitCode, LmsconfError
 from lmsconf.fleet.tasks import FleetTask
 from lmsconf.fleet.waves import Wave, apply_waves, read_applied

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from fleet.served_fleet import ServedFleet, served
+from fleet.fleet_project import ServedFleet, served
+from integrity.served_project import Screen, ServedProject, staged
 from wire.second_dialect import known_dialect
 
-from integrity.served_project import Screen, ServedProject, staged
 from lmsconf.api.spec.operations import load_api_description
 from lmsconf.cli import app
 from lmsconf.cli.run_command import run_command_line

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import json
+import os
+import pkgutil
 import random
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, date, datetime
 from functools import cache
+from importlib import import_module
 from itertools import count
 from pathlib import Path
 from threading import Event
 from typing import Final, cast
 
 import httpx
-from hypothesis import reject
+from hypothesis import HealthCheck, Phase, reject, settings
 from laws.random_manifests import ELSEWHERE, RandomManifests
 from laws.random_workspaces import RandomWorkspace
 from msgspec import Struct
 from msgspec.structs import replace
+from sampling import PARTS, WHOLE
 from waiting import retry_in_virtual_time
 
 from lmsconf.api.client import Client
@@ -266,3 +270,38 @@ def _look(get: Callable[..., dict[str, object]]) -> Iterable[tuple[tuple[str, st
             # The label follows the audience's name, which is no property of the assignment.
             lasting = {key: value for key, value in target.items() if key != "name"}
             yield ("content_target", f"{content['courseId']}/{target['targetId']}"), lasting
+
+
+# How hard the laws are tried: the same examples in every run, or with LAWS=search new ones each time.
+#
+# With every other commit that is a twentieth of them, with TESTS=all all. In .ci/run each law is tried with every third
+# commit. LAWS=quick stops at the first example that fails instead of making it smaller, which can take minutes.
+
+
+SEARCH: Final = os.environ.get("LAWS") == "search"
+_PHASES: Final = [Phase.explicit, Phase.generate, *([] if os.environ.get("LAWS") == "quick" else [Phase.shrink])]
+
+
+def tried(number: int) -> settings:
+    """Settings for so many examples at most, ten times as many in a search. What an example takes is not limited."""
+    return settings(
+        max_examples=number * 10 if SEARCH else number if WHOLE else max(1, number // PARTS),
+        derandomize=not SEARCH,
+        database=None,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
+        phases=_PHASES,
+        report_multiple_bugs=False,
+    )
+
+
+def load_everything() -> None:
+    """Imports all of lmsconf: hypothesis takes constants from what is loaded, so the examples would depend on order."""
+    import lmsconf
+
+    for found in pkgutil.walk_packages(lmsconf.__path__, "lmsconf."):
+        if not found.name.endswith("__main__"):
+            import_module(found.name)
+
+
+load_everything()

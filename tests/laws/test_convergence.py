@@ -14,10 +14,9 @@ import pytest
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
 from laws.conftest import Open
-from laws.hypothesis_profile import tried
 from laws.random_manifests import ALL, RandomManifests, wishes
 from laws.random_workspaces import RandomWorkspace
-from laws.sandbox_project import Raw, SandboxProject, Shuffled, document_of, open_stage, yaml_text
+from laws.sandbox_project import Raw, SandboxProject, Shuffled, document_of, open_stage, tried, yaml_text
 from msgspec.structs import replace
 
 from lmsconf.apply.replanning import refuse_stale_plan

@@ -12,10 +12,9 @@ import pytest
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
 from laws.conftest import Open
-from laws.hypothesis_profile import tried
 from laws.random_manifests import RandomManifests, wishes
 from laws.random_workspaces import NAMES, Dice, RandomWorkspace, worlds
-from laws.sandbox_project import Raw, SandboxProject
+from laws.sandbox_project import Raw, SandboxProject, tried
 from msgspec.structs import replace
 from wire.second_dialect import answer_dialect_values, possible
 

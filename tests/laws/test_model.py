@@ -12,9 +12,9 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
-from laws.hypothesis_profile import tried
 from laws.model import EVERYONE, GROUP, SMART_GROUP, Model, Refused, Said
 from laws.model_views import APPLICATIONS, Views, page
+from laws.sandbox_project import tried
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.sandbox.seed import fill_workspace

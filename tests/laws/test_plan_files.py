@@ -13,10 +13,9 @@ from typing import Any, Final, cast
 import pytest
 from hypothesis import event, given
 from laws.conftest import Open
-from laws.hypothesis_profile import tried
 from laws.random_manifests import RandomManifests, wishes
 from laws.random_workspaces import Field, Group, RandomWorkspace
-from laws.sandbox_project import NOW, SandboxProject, document_of, open_stage
+from laws.sandbox_project import NOW, SandboxProject, document_of, open_stage, tried
 from msgspec.structs import replace
 from sampling import of_today
 from wire.second_dialect import second_dialect

@@ -14,10 +14,9 @@ from hypothesis import assume, event, given
 from hypothesis import strategies as st
 from laws.conftest import Open
 from laws.hand_edits import EDITS, HandEdits
-from laws.hypothesis_profile import tried
 from laws.random_manifests import RandomManifests, answered_wishes
 from laws.random_workspaces import RandomWorkspace
-from laws.sandbox_project import Raw, SandboxProject, open_stage
+from laws.sandbox_project import Raw, SandboxProject, open_stage, tried
 from simulation.request_faults import Killed, MortalJournal
 
 from lmsconf.apply.replanning import refuse_stale_plan

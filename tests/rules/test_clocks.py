@@ -37,15 +37,15 @@ REASONS = {
     "client/test_sockets.py test_nothing_is_sent_on_a_connection_that_was_idle": (
         "a connection is idle for at least so long; load makes it longer"
     ),
-    "fleet/served_fleet.py _end": "how long Dask's processes may take to end before they are killed",
-    "fleet/served_fleet.py dask_cluster": "Dask tells nobody when it listens, but writes a file",
+    "fleet/fleet_project.py _end": "how long Dask's processes may take to end before they are killed",
+    "fleet/fleet_project.py dask_cluster": "Dask tells nobody when it listens, but writes a file",
     "fleet/test_dask.py _until": "a process is looked at until it has done something; only a hang takes long",
     "fleet/test_dask.py pages": "how long a page may take; only a hang takes long",
     "fleet/test_dask.py test_an_interrupted_apply_stops_on_the_workers": (
         "for so long nothing may be written; load can only hide it"
     ),
     "fleet/test_failing_workspaces.py RequestTimes.take_fault": "a limit is never exceeded; load only slows requests",
-    "fleet/served_fleet.py wait_for_orphans": "processes are looked at until they have ended; only a hang takes long",
+    "fleet/fleet_project.py wait_for_orphans": "processes are looked at until they have ended; only a hang takes long",
     "fleet/test_failing_workspaces.py Bucket.__init__": "processes share a service with a limit; load only slows them",
     "fleet/test_failing_workspaces.py Bucket.take_fault": "the same limit: so many requests a second",
     "fleet/test_failing_workspaces.py test_processes_divide_the_rate": (

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from .network import told
 from .references import REFERENCES
-from .request_faults import KILLED_UNRECORDED, KINDS, MISHAPS
+from .request_faults import KILLED_UNRECORDED, KINDS, MISHAPS, told
 from .run_schedule import PAIRS, STORMS, Schedule
 
 _KINDS = {**KINDS, **MISHAPS, KILLED_UNRECORDED: (), PAIRS: (), STORMS: ()}

@@ -23,8 +23,7 @@ from lmsconf.journal.journal_reader import wait_for_pending_writes
 from lmsconf.model.outcomes import ApplyReport, CallOutcome
 from lmsconf.model.plan import Plan
 
-from .network import LoggedRequest
-from .reference_apply import ReferenceApply, alone, scene
+from .references import ReferenceApply, alone, scene
 from .request_faults import (
     KEPT,
     KILLED_UNRECORDED,
@@ -32,6 +31,7 @@ from .request_faults import (
     MISHAPS,
     Calm,
     Killed,
+    LoggedRequest,
     MortalJournal,
     Script,
     ScriptedFaults,

@@ -35,8 +35,7 @@ from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.project_manifests import load_manifests
 from lmsconf.workspace.reader import WorkspaceReader
 
-from .reference_apply import alone, scene
-from .references import COURSES, PEOPLE, REFERENCES, TEAMS, Document, seed, yaml_lines
+from .references import COURSES, PEOPLE, REFERENCES, TEAMS, Document, alone, scene, seed, yaml_lines
 from .request_faults import (
     KEPT,
     KILLED_UNRECORDED,
