@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import count
-from threading import Event
+from threading import Event, Lock
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -76,7 +76,7 @@ class CannotRehearse(LmsconfError):
 
 
 class RehearsalClock:
-    """A clock that passes only by waiting, so that retries of a rehearsal take no time.
+    """A clock that passes only by waiting, so that retries of a rehearsal take no time. Thread-safe.
 
     start: when it starts, as ISO 8601.
     """
@@ -84,6 +84,7 @@ class RehearsalClock:
     def __init__(self, start: str) -> None:
         self._start = datetime.fromisoformat(start)
         self._passed = 0.0
+        self._lock = Lock()
 
     def passed(self) -> float:
         """Seconds that somebody waited."""
@@ -91,7 +92,8 @@ class RehearsalClock:
 
     def wait(self, seconds: float, stop: Event | None = None) -> None:
         """Let so many seconds pass."""
-        self._passed += seconds
+        with self._lock:
+            self._passed += seconds
 
     def now(self) -> datetime:
         """The time in UTC."""
