@@ -113,9 +113,9 @@ def nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     policy = partial(RetryPolicy, clock=clock.now, sleep=clock.sleep)
     monkeypatch.setattr("lmsconf.workspace.connection.RetryPolicy", policy)
     monkeypatch.setattr(
-        "lmsconf.apply.safe_apply.wait_for_pending_writes", partial(wait_for_pending_writes, sleep=clock.sleep)
+        "lmsconf.apply.apply.wait_for_pending_writes", partial(wait_for_pending_writes, sleep=clock.sleep)
     )
-    monkeypatch.setattr("lmsconf.apply.safe_apply.WaitClock", partial(WaitClock, now=clock.now, sleep=clock.sleep))
+    monkeypatch.setattr("lmsconf.apply.apply.WaitClock", partial(WaitClock, now=clock.now, sleep=clock.sleep))
 
 
 class _Direct(httpx.BaseTransport):

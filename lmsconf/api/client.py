@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
 
-from lmsconf.api.limits import ANSWER
-from lmsconf.api.messages import (
+from lmsconf.api.request_encoding import (
     LATER_HINT,
     PreparedRequest,
     failure_to_api_error,
@@ -20,6 +19,7 @@ from lmsconf.api.messages import (
     prepare_request,
     prepare_unchecked_request,
 )
+from lmsconf.api.response_limits import ANSWER
 from lmsconf.api.retry import NOT_NOW, TRANSIENT, Outage, RateLimiter, RetryPolicy
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.transport import URL_NAME, HttpResponse, HttpTransport, RequestNotSent, ResponseLost

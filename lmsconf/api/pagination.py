@@ -11,7 +11,7 @@ from typing import Final, cast
 
 from msgspec import Struct, field
 
-from lmsconf.api.limits import (
+from lmsconf.api.response_limits import (
     MIB,
     PAGES,
     ListingLimit,
@@ -23,7 +23,7 @@ from lmsconf.api.limits import (
 from lmsconf.api.spec import ApiSpec, Operation, path_segment_problem
 from lmsconf.api.spec.operations import Schema, dialect_key_of
 from lmsconf.errors import ApiError, InvalidResponse, Unauthorized, Unreachable, shorten
-from lmsconf.model.api import ListedRows, ListOperation
+from lmsconf.model.api_protocol import ListedRows, ListOperation
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import quote_name
 

@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from lmsconf import __version__
 from lmsconf.errors import LmsconfError
-from lmsconf.support.redaction import HIDDEN, escaped_forms, redact_secrets, register_secret
+from lmsconf.support.secrets import HIDDEN, escaped_forms, redact_secrets, register_secret
 from lmsconf.support.url_rules import is_loopback, strip_final_newline, token_problem, url_problem
 
 URL_NAME: Final = "the workspace's url"

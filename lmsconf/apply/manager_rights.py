@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from msgspec.structs import replace
 
-from lmsconf.api.spec.assumed_keys import MANAGED_GROUPS, WHO_CAN_MANAGE, Value, likeliest
+from lmsconf.api.spec.dialect_keys import MANAGED_GROUPS, WHO_CAN_MANAGE, Value, likeliest
 from lmsconf.api.spec.operations import load_api_description
-from lmsconf.apply.first_changes import ComparedList
-from lmsconf.apply.not_as_planned import dialect_hint, few
+from lmsconf.apply.check_first_changes import ComparedList
+from lmsconf.apply.explain_mismatch import dialect_hint, few
 from lmsconf.errors import ApiError, Rejected, WriteOutcomeUnknown, WrongAssumption
 from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
 from lmsconf.kinds.shared.responses import object_list, require_object

@@ -18,9 +18,9 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lmsconf.apply.events import ApplyProgress
+from lmsconf.apply.apply import ApplyOptions, PreparedPlan, apply_safely
+from lmsconf.apply.apply_events import ApplyProgress
 from lmsconf.apply.replanning import reevaluate_guards
-from lmsconf.apply.safe_apply import ApplyOptions, PreparedPlan, apply_safely
 from lmsconf.documents.plan_file import dumps, loads
 from lmsconf.errors import Problem, UsageError
 from lmsconf.export.export import ExportResult, export_snapshot

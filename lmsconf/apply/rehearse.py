@@ -22,18 +22,16 @@ from lmsconf import __version__
 from lmsconf.api.retry import RetryPolicy
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.operations import USERS
-from lmsconf.apply.events import ApplyProgress
-from lmsconf.apply.run import execute
+from lmsconf.apply.apply_events import ApplyProgress
+from lmsconf.apply.run_plan import execute
 from lmsconf.apply.staleness import change_hash
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.documents.snapshot_file import file_digest, snapshot_json
 from lmsconf.errors import LmsconfError, Problem, ProblemsFound, StalePlan
-from lmsconf.kinds.manual_group.read import parse_user_ids
 from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
 from lmsconf.kinds.shared.kind_names import SMART_GROUP
-from lmsconf.kinds.smart_group.read import read_members
 from lmsconf.model.address import Address, RemoteId
-from lmsconf.model.api import Api
+from lmsconf.model.api_protocol import Api
 from lmsconf.model.calls import CallResult, CallStatus
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.names import escape_invisible
@@ -52,7 +50,9 @@ from lmsconf.model.plan import (
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.plan import calls_by_key
-from lmsconf.planner.reading import keep_keys
+from lmsconf.planner.read.manual_groups import parse_user_ids
+from lmsconf.planner.read.read_context import keep_keys
+from lmsconf.planner.read.smart_groups import read_members
 from lmsconf.project.settings import Settings
 from lmsconf.sandbox.seed import fill_workspace
 from lmsconf.sandbox.service import Sandbox

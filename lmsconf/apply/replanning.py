@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver
-from lmsconf.apply.events import Phase, unreported
+from lmsconf.apply.apply_events import Phase, unreported
 from lmsconf.apply.scheduler import RunResult
 from lmsconf.apply.staleness import find_foreign_changes, find_stale_resources
 from lmsconf.errors import (

@@ -24,7 +24,7 @@ from lmsconf.documents.document import TOOL, render_json
 from lmsconf.errors import LmsconfError, Problem
 from lmsconf.journal.journal_folder import decode_lines, encode_line, read_journal
 from lmsconf.journal.kept_runs import kept_plan_text, kept_report_text
-from lmsconf.kinds.content_target.types import is_about_people
+from lmsconf.kinds.assignment.types import is_about_people
 from lmsconf.kinds.shared.kind_names import USER
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json, sha256_of_bytes

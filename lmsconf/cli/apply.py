@@ -12,9 +12,9 @@ from pathlib import Path
 import click
 from msgspec.structs import replace
 
-from lmsconf.apply.events import ApplyProgress
+from lmsconf.apply.apply import ApplyOptions, PreparedPlan, apply_safely
+from lmsconf.apply.apply_events import ApplyProgress
 from lmsconf.apply.replanning import reevaluate_guards
-from lmsconf.apply.safe_apply import ApplyOptions, PreparedPlan, apply_safely
 from lmsconf.cli.command import Command
 from lmsconf.cli.context import CommandContext, pass_context
 from lmsconf.cli.events import CommandEvents
@@ -27,7 +27,8 @@ from lmsconf.cli.output_streams import (
     write_redacted,
     write_stderr,
 )
-from lmsconf.cli.planning import (
+from lmsconf.cli.run_command import report_interrupt
+from lmsconf.cli.workspace_options import (
     allow,
     apply_command_line,
     build_policy,
@@ -43,7 +44,6 @@ from lmsconf.cli.planning import (
     show_reading_progress,
     split_pairs,
 )
-from lmsconf.cli.run_command import report_interrupt
 from lmsconf.documents.plan_file import loads
 from lmsconf.errors import ExitCode, LmsconfError, Problem, ProblemsFound, UsageError
 from lmsconf.journal.journal_reader import PendingWrites

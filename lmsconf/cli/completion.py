@@ -159,7 +159,7 @@ def addresses(context: CommandContext, incomplete: str) -> list[Item]:
 def audiences(context: CommandContext, incomplete: str) -> list[Item]:
     """What manifests assign content to, or declare and can be assigned content."""
     from lmsconf.kinds import all_kinds
-    from lmsconf.kinds.entries import dependencies
+    from lmsconf.kinds.parsing import dependencies
     from lmsconf.model.address import EVERYBODY, Address
 
     kinds = all_kinds()
@@ -175,7 +175,7 @@ def audiences(context: CommandContext, incomplete: str) -> list[Item]:
 def people(context: CommandContext, incomplete: str) -> list[Item]:
     """The e-mails that manifests name."""
     from lmsconf.kinds import all_kinds
-    from lmsconf.planner.reading import emails_of
+    from lmsconf.planner.read.read_context import emails_of
 
     manifests = _manifests(context)
     return _beginning(incomplete, sorted(emails_of((*manifests.declared, *manifests.absent), all_kinds())))

@@ -11,7 +11,7 @@ from lmsconf.cli.context import CommandContext, pass_context
 from lmsconf.cli.events import CommandEvents
 from lmsconf.cli.output import Output, output_options
 from lmsconf.cli.output_streams import write_stderr
-from lmsconf.cli.planning import (
+from lmsconf.cli.workspace_options import (
     events_option,
     load_context_settings,
     max_rate,

@@ -46,7 +46,7 @@ from lmsconf.render.plan_wording import plan_summary
 from lmsconf.render.resource_wording import count_kind, count_noun, count_text
 from lmsconf.support.atomic_files import leads_to_stdout, open_for_lines, os_error_message
 from lmsconf.support.line_stream import LineStream, descriptor_writer
-from lmsconf.support.redaction import redact_registered_tokens, redact_secrets
+from lmsconf.support.secrets import redact_registered_tokens, redact_secrets
 
 FORMAT: Final = 1
 """The version of the events. Keys and types may be added to it; another number is for anything else."""

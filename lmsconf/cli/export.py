@@ -12,7 +12,7 @@ import click
 from lmsconf.cli.command import Command, completes
 from lmsconf.cli.context import CommandContext, pass_context
 from lmsconf.cli.output_streams import report_problems, write_stderr
-from lmsconf.cli.planning import (
+from lmsconf.cli.workspace_options import (
     load_context_settings,
     load_snapshot,
     max_rate,

@@ -13,7 +13,7 @@ from lmsconf.cli.context import CommandContext, pass_context
 from lmsconf.cli.fleet_options import FleetRun, fleet_options
 from lmsconf.cli.output import Output, output_options
 from lmsconf.cli.output_streams import masks_people, write_stderr
-from lmsconf.cli.planning import plan_signing_key, trust_project
+from lmsconf.cli.workspace_options import plan_signing_key, trust_project
 from lmsconf.errors import ExitCode, LmsconfError, UsageError
 
 _FORMATS = ("text", "json", "markdown", "html")

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from lmsconf.cli.context import CommandContext
 from lmsconf.cli.output_streams import show_progress
-from lmsconf.cli.planning import parallelism, trusted_parts
+from lmsconf.cli.workspace_options import parallelism, trusted_parts
 from lmsconf.errors import ExitCode, LmsconfError, UsageError
 
 if TYPE_CHECKING:

@@ -104,7 +104,7 @@ def _find_command(words: Sequence[str], context: click.Context) -> click.Context
 
 
 def _unknown(name: str, topics: Sequence[str], context: click.Context) -> UsageError:
-    from lmsconf.model.lints import RULES
+    from lmsconf.model.lint_codes import RULES
     from lmsconf.model.names import did_you_mean
     from lmsconf.model.problem_codes import meaning_of
 

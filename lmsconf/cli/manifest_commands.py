@@ -15,7 +15,7 @@ from lmsconf.cli.command import Command, completes
 from lmsconf.cli.context import CommandContext, pass_context
 from lmsconf.cli.output import Output, output_options
 from lmsconf.cli.output_streams import report_problems, supports_color, write_redacted
-from lmsconf.cli.planning import load_context_settings
+from lmsconf.cli.workspace_options import load_context_settings
 from lmsconf.errors import ExitCode, Problem, ProblemsFound, SourceLocation, UsageError
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def graph(context: CommandContext, *, only: tuple[str, ...], output: Output) -> 
     An edge leads from content to its audience, thick if mandatory, and from a smart group to the fields of its
     conditions. Resources that no manifest declares are dashed. The workspace is not read.
     """
-    from lmsconf.cli.planning import build_policy, load_context_settings
+    from lmsconf.cli.workspace_options import build_policy, load_context_settings
     from lmsconf.errors import ProblemsFound
     from lmsconf.kinds import all_kinds
     from lmsconf.planner.dependency_graph import build_graph

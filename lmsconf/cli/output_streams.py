@@ -17,7 +17,7 @@ from lmsconf.errors import LmsconfError, Problem, UsageError
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
-    from lmsconf.cli.masking import PeopleMask
+    from lmsconf.cli.people_masking import PeopleMask
     from lmsconf.cli.progress import Tell
 
 
@@ -33,7 +33,7 @@ def mask_people(on: bool) -> None:
     if not on:
         _mask.clear()
     elif not _mask:
-        from lmsconf.cli.masking import PeopleMask
+        from lmsconf.cli.people_masking import PeopleMask
 
         _mask.append(PeopleMask())
 
@@ -50,7 +50,7 @@ def mask_if_enabled(value: Value) -> Value:
 
 def redact_output(text: str) -> str:
     """Return output text without known tokens and, if masking is on, without people."""
-    from lmsconf.support.redaction import redact_registered_tokens
+    from lmsconf.support.secrets import redact_registered_tokens
 
     text = redact_registered_tokens(text)
     return _mask[0].mask_lines(text) if _mask else text
@@ -109,7 +109,7 @@ def redact_problems(problems: Sequence[Problem]) -> list[Problem]:
 
 
 def _redacted(problem: Problem) -> Problem:
-    from lmsconf.support.redaction import redact_secrets
+    from lmsconf.support.secrets import redact_secrets
 
     return mask_if_enabled(
         replace(
@@ -146,7 +146,7 @@ def write_redacted(
     if not whole:
         text = redact_output(text)
     if color:
-        from lmsconf.render.terminal import colorize
+        from lmsconf.render.terminal_style import colorize
 
         text = colorize(text)
     if wraps and not (exact or whole) and stream.isatty():
@@ -177,7 +177,7 @@ def _wrapped(text: str, stream: TextIO) -> str:
     columns = terminal_size(stream).columns
     if not any(len(line) > columns or not line.isascii() for line in text.split("\n")):
         return text
-    from lmsconf.render.terminal import wrap_prose
+    from lmsconf.render.terminal_style import wrap_prose
 
     return wrap_prose(text, columns)
 
@@ -188,7 +188,7 @@ def _is_paged(text: str, stream: TextIO) -> bool:
     if not seen or is_given("no_pager"):
         return False
     from lmsconf.cli.pager import page, pager_command
-    from lmsconf.render.terminal import rows_on_terminal
+    from lmsconf.render.terminal_style import rows_on_terminal
 
     size, command = terminal_size(stream), pager_command(os.environ)
     if command is None or rows_on_terminal(text, size.columns) < size.lines:

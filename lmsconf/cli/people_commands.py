@@ -12,7 +12,7 @@ from lmsconf.cli.command import Command, completes
 from lmsconf.cli.context import CommandContext, pass_context
 from lmsconf.cli.output import Output, output_options
 from lmsconf.cli.output_streams import report_problems
-from lmsconf.cli.planning import (
+from lmsconf.cli.workspace_options import (
     load_context_settings,
     load_valid_manifests,
     max_rate,
@@ -24,7 +24,7 @@ from lmsconf.errors import ExitCode, ProblemsFound, UsageError
 
 if TYPE_CHECKING:
     from lmsconf.model.access import ReportHeader
-    from lmsconf.planner.audience.query import AccessQuery
+    from lmsconf.planner.audience.question import AccessQuery
     from lmsconf.workspace.reader import PeopleView
 
 
@@ -57,7 +57,7 @@ def access(
     from lmsconf.model.names import normalize_name
     from lmsconf.planner.address_patterns import typed_name
     from lmsconf.planner.audience.access_reports import person_access
-    from lmsconf.planner.audience.query import AccessQuery
+    from lmsconf.planner.audience.question import AccessQuery
     from lmsconf.render.people_reports import access_csv, access_text
 
     email = typed_name(email, (kind for kind in all_kinds().values() if kind.is_person))
@@ -99,7 +99,7 @@ def audience(
     from lmsconf.kinds import all_kinds
     from lmsconf.model.names import normalize_name
     from lmsconf.planner.audience.access_reports import audience_report, find_audience, parse_audience
-    from lmsconf.planner.audience.query import AccessQuery
+    from lmsconf.planner.audience.question import AccessQuery
     from lmsconf.render.people_reports import audience_csv, audience_text
 
     if by is not None and members and output.format == "csv":

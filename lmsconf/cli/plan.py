@@ -16,7 +16,7 @@ from lmsconf.cli.context import CommandContext, pass_context
 from lmsconf.cli.events import CommandEvents
 from lmsconf.cli.output import Output, output_options, refuse_unwritable
 from lmsconf.cli.output_streams import masks_people, show_progress
-from lmsconf.cli.planning import (
+from lmsconf.cli.workspace_options import (
     apply_command_line,
     build_policy,
     events_option,
@@ -291,7 +291,7 @@ def _rehearsed(
     events: CommandEvents,
 ) -> Plan:
     """Return the plan with its rehearsal, for which the whole workspace is read."""
-    from lmsconf.apply.events import ApplyProgress
+    from lmsconf.apply.apply_events import ApplyProgress
     from lmsconf.apply.rehearse import rehearsed_plan
     from lmsconf.workspace.base_loader import load_base
 

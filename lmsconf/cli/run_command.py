@@ -145,6 +145,6 @@ def report_crash(kind: type[BaseException], error: BaseException, trace: Traceba
     """`sys.excepthook`: write the traceback of an unexpected exception, with secrets redacted."""
     from traceback import format_exception
 
-    from lmsconf.support.redaction import redact_secrets
+    from lmsconf.support.secrets import redact_secrets
 
     sys.stderr.write(redact_output(redact_secrets("".join(format_exception(kind, error, trace)))))

@@ -25,7 +25,7 @@ from lmsconf.cli.output_streams import (
     write_redacted,
     write_stderr,
 )
-from lmsconf.cli.planning import (
+from lmsconf.cli.workspace_options import (
     load_context_settings,
     max_rate,
     on_request,
@@ -205,7 +205,7 @@ def parse_query(pairs: Sequence[str]) -> dict[str, Json]:
 
 def _body(text: bytes) -> Json:
     """Parse the request body. Raises UsageError for invalid JSON."""
-    from lmsconf.api.messages import decode
+    from lmsconf.api.request_encoding import decode
 
     try:
         return decode(text)

@@ -17,16 +17,16 @@ from msgspec import Struct
 
 from lmsconf import __version__
 from lmsconf.api.spec import ApiSpec
-from lmsconf.api.spec.assumed_keys import assumed_keys
+from lmsconf.api.spec.dialect_keys import assumed_keys
 from lmsconf.api.spec.operations import CATALOG, MANUAL_GROUPS, SMART_GROUPS, USERS
 from lmsconf.doctor.report import CheckResult, DialectAssumption, DoctorReport, Health
 from lmsconf.errors import ApiError, InvalidResponse, LmsconfError, ProblemsFound, Rejected, SourceLocation
 from lmsconf.kinds import all_kinds
+from lmsconf.kinds.shared.kind import Kind, listed_name
 from lmsconf.kinds.shared.kind_names import CONTENT
-from lmsconf.model.api import Api, ListedRows, ListOperation
+from lmsconf.model.api_protocol import Api, ListedRows, ListOperation
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_name
-from lmsconf.planner.kind import Kind, listed_name
 from lmsconf.project.settings import Settings
 from lmsconf.workspace.project_manifests import load_manifests
 

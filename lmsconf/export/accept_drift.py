@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from lmsconf.errors import LmsconfError, Problem, ProblemsFound, SourceLocation
 from lmsconf.export.manifest_editor import ManifestEditor
 from lmsconf.kinds import all_kinds
-from lmsconf.kinds.entries import dependencies
+from lmsconf.kinds.parsing import dependencies
 from lmsconf.model.address import Address
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.drift import DriftFinding, DriftReport, DriftState

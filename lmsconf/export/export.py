@@ -21,10 +21,12 @@ from lmsconf.export.manifest_files import (
 )
 from lmsconf.export.verify_empty_plan import EmptyPlanCheck, deletes_undeclared
 from lmsconf.kinds import all_kinds
-from lmsconf.kinds.export import unread_value_notes
-from lmsconf.kinds.planning import match_kind
+from lmsconf.kinds.exported_entries import unread_value_notes
+from lmsconf.kinds.kind_functions import match_kind
 from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
 from lmsconf.kinds.shared.kind_names import USER
+from lmsconf.kinds.shared.manifest_entry import ExportedEntry, LiveNames, UnexportableRow
+from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import Manifests
@@ -32,8 +34,6 @@ from lmsconf.model.names import matches_patterns
 from lmsconf.model.plan import Plan
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.planner.context import PlanContext
-from lmsconf.planner.manifest_entries import ExportedEntry, LiveNames, UnexportableRow
 from lmsconf.planner.plan import make_plan
 
 _A_PART = "A partial export could be mistaken for a complete one. Try again, or select other kinds with --kind."

@@ -13,7 +13,9 @@ from msgspec.structs import replace
 
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation
 from lmsconf.kinds import all_kinds
-from lmsconf.kinds.content_target.parse import item_addresses
+from lmsconf.kinds.assignment.parse import item_addresses
+from lmsconf.kinds.shared.kind import Kind
+from lmsconf.kinds.shared.manifest_entry import ANY, KEYS, EntryItems, Trail
 from lmsconf.kinds.shared.times import format_shortest_time
 from lmsconf.manifest.edit.text_edits import escape_variables, unescape_variables
 from lmsconf.manifest.edit.tree_builder import UNCHANGED, Node
@@ -41,8 +43,6 @@ from lmsconf.model.drift import DriftFinding, DriftState, FieldDrift
 from lmsconf.model.names import normalize_name
 from lmsconf.model.time_formats import parse_response_time
 from lmsconf.planner.drift import TAKE_OVER
-from lmsconf.planner.kind import Kind
-from lmsconf.planner.manifest_entries import ANY, KEYS, EntryItems, Trail
 from lmsconf.support.atomic_files import read_text
 
 

@@ -13,16 +13,16 @@ from msgspec import Struct
 
 from lmsconf.errors import LmsconfError, UsageError
 from lmsconf.kinds import all_kinds
-from lmsconf.kinds.export import assignment_entries, entry_body, group_by_content, person_entries, team_of
+from lmsconf.kinds.exported_entries import assignment_entries, entry_body, group_by_content, person_entries, team_of
+from lmsconf.kinds.shared.kind import Kind
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET
+from lmsconf.kinds.shared.manifest_entry import EntryBody, ExportedEntry, LiveNames, UnexportableRow
 from lmsconf.manifest.edit.yaml_text import escape_for_comment, format_entry_lines
 from lmsconf.manifest.schemas import declares_choices
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import casefold_name, did_you_mean, normalize_name, quote_name
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.planner.kind import Kind
-from lmsconf.planner.manifest_entries import EntryBody, ExportedEntry, LiveNames, UnexportableRow
 
 _SHOWN: Final = 20
 """How many rows that could not be exported are listed in a file; the others are counted."""

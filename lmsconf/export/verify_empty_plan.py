@@ -16,9 +16,11 @@ from msgspec.structs import replace
 
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation
 from lmsconf.kinds import all_kinds
-from lmsconf.kinds.entries import parse
-from lmsconf.kinds.export import content_id_of_target
+from lmsconf.kinds.exported_entries import content_id_of_target
+from lmsconf.kinds.parsing import parse
+from lmsconf.kinds.shared.kind import required_keys
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET
+from lmsconf.kinds.shared.manifest_entry import ExportedEntry, ManifestEntry, UnexportableRow
 from lmsconf.manifest.nodes import escaped_texts
 from lmsconf.manifest.problems import find_conflicts
 from lmsconf.manifest.schemas import sections_by_path
@@ -26,8 +28,6 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DesiredResource, Manifests
 from lmsconf.model.names import is_representable
 from lmsconf.model.plan import Action, Change, Plan
-from lmsconf.planner.kind import required_keys
-from lmsconf.planner.manifest_entries import ExportedEntry, ManifestEntry, UnexportableRow
 from lmsconf.planner.planned_resources import OWNED
 
 _OURS: Final = "\0export"

@@ -17,10 +17,10 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import asdict, replace
 
-from lmsconf.apply.events import ApplyProgress
+from lmsconf.apply.apply import ApplyOptions, PlanSource, PreparedPlan, apply_safely
+from lmsconf.apply.apply_events import ApplyProgress
 from lmsconf.apply.remote_lock import LockHeldElsewhere
 from lmsconf.apply.replanning import plan_what_is_left, reevaluate_guards
-from lmsconf.apply.safe_apply import ApplyOptions, PlanSource, PreparedPlan, apply_safely
 from lmsconf.documents import report_file
 from lmsconf.documents.plan_file import dumps, loads, plan_digest
 from lmsconf.errors import ExitCode, LmsconfError, Problem, ProblemsFound, StalePlan

@@ -40,7 +40,7 @@ from lmsconf.model.recorded_run import CallState, JournalHeader, ManifestsCommit
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.model.time_formats import format_utc
 from lmsconf.support.atomic_files import os_error_message, write_atomically
-from lmsconf.support.redaction import redact_registered_tokens, redact_secrets
+from lmsconf.support.secrets import redact_registered_tokens, redact_secrets
 
 SHORT: Final = 12
 """Characters of a digest that identify a plan in names and messages."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from lmsconf.planner.kind import Kind
+    from lmsconf.kinds.shared.kind import Kind
 
 
 def all_kinds() -> Mapping[str, Kind]:

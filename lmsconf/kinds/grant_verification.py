@@ -13,12 +13,12 @@ from msgspec import Struct
 
 from lmsconf.api.spec.operations import CUSTOM_FIELDS
 from lmsconf.api.spec.value_encoding import ANSWERS, decode_answers_body
-from lmsconf.kinds.content_target.types import parse_target_row
+from lmsconf.kinds.assignment.types import parse_target_row
 from lmsconf.kinds.custom_field.types import FieldRow, parse_field_row
 from lmsconf.kinds.shared.kind_names import GROUP, SMART_GROUP, USER
 from lmsconf.kinds.shared.responses import AnswerRow, id_set, object_list, require_object, try_parse_answers
 from lmsconf.model.address import RemoteId
-from lmsconf.model.api import GetRequest
+from lmsconf.model.api_protocol import GetRequest
 from lmsconf.model.calls import Call
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_name

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from lmsconf.api.spec.operations import CUSTOM_FIELDS, MANUAL_GROUPS, SMART_GROUPS, USERS
-from lmsconf.kinds.content_target.types import AUDIENCES, ContentRow, TargetRow
+from lmsconf.kinds.assignment.types import AUDIENCES, ContentRow, TargetRow
 from lmsconf.kinds.custom_field.types import MOST_FIELDS, FieldRow
 from lmsconf.kinds.manual_group.types import GroupRow
 from lmsconf.kinds.schemas import (
@@ -18,6 +18,8 @@ from lmsconf.kinds.schemas import (
     PERSON_SCHEMA,
     SMART_GROUP_SCHEMA,
 )
+from lmsconf.kinds.shared.entry_keys import ABSENT_NAMED
+from lmsconf.kinds.shared.kind import Kind
 from lmsconf.kinds.shared.kind_names import (
     ADMIN,
     CONTENT,
@@ -29,13 +31,11 @@ from lmsconf.kinds.shared.kind_names import (
     SMART_GROUP,
     USER,
 )
-from lmsconf.kinds.shared.manifest_entries import ABSENT_NAMED
+from lmsconf.kinds.shared.manifest_entry import ANY, KEYS, EntryItems, PartReferences, Trail
 from lmsconf.kinds.smart_group.types import SmartGroupRow
 from lmsconf.kinds.user.types import AdminRow, HolderRow, PersonRow
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_email
-from lmsconf.planner.kind import Kind
-from lmsconf.planner.manifest_entries import ANY, KEYS, EntryItems, PartReferences, Trail
 
 
 def _people_in(*lists: Trail) -> tuple[Trail, ...]:

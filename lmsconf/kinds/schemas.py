@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from lmsconf.kinds.content_target.types import AUDIENCES
+from lmsconf.kinds.assignment.types import AUDIENCES
 from lmsconf.kinds.custom_field.types import TYPES
-from lmsconf.kinds.shared.kind_names import USER
-from lmsconf.kinds.shared.manifest_entries import (
+from lmsconf.kinds.shared.entry_keys import (
     ABOUT,
     NAME,
     NAMED,
@@ -19,6 +18,7 @@ from lmsconf.kinds.shared.manifest_entries import (
     entry_schema,
     people_list_schema,
 )
+from lmsconf.kinds.shared.kind_names import USER
 from lmsconf.kinds.user.types import APPLICATIONS
 from lmsconf.model.canonical_json import Json
 

@@ -13,7 +13,7 @@ from lmsconf.manifest.schema_check import Schema, properties, required_keys
 from lmsconf.manifest.schemas import ABSENT, manifest_schema
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.forms import ExplainedKey, KeyExplanation
-from lmsconf.model.lints import PREFIX, RULES, LintLevel
+from lmsconf.model.lint_codes import PREFIX, RULES, LintLevel
 from lmsconf.model.names import did_you_mean, known_names
 from lmsconf.model.problem_codes import MEANINGS, meaning_of
 from lmsconf.support.folders import read_schema

@@ -12,8 +12,9 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lmsconf.errors import Problem, ProblemsFound
-from lmsconf.kinds.content_target.access_tests import parse_test
-from lmsconf.kinds.entries import parse, parse_absent
+from lmsconf.kinds.assignment.access_test_entries import parse_test
+from lmsconf.kinds.parsing import parse, parse_absent
+from lmsconf.kinds.shared.manifest_entry import ManifestEntry
 from lmsconf.manifest.expand.expander import EntryExpander
 from lmsconf.manifest.expand.sets import UndeclaredNames, valid_part
 from lmsconf.manifest.expand.table_files import FILE, TableFiles
@@ -47,7 +48,6 @@ from lmsconf.model.access import AccessTest
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, Manifests
-from lmsconf.planner.manifest_entries import ManifestEntry
 
 if TYPE_CHECKING:
     from lmsconf.manifest.suggestions import PeopleNames

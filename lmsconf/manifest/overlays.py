@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeAlias, cast
 
-from lmsconf.kinds.content_target.parse import item_addresses
+from lmsconf.kinds.assignment.parse import item_addresses
 from lmsconf.manifest.nodes import KeyPath
 from lmsconf.manifest.schemas import Section, identifying_key
 from lmsconf.model.address import Address

@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 
 from lmsconf.errors import Problem, Severity, SourceLocation, shorten
 from lmsconf.kinds import all_kinds
-from lmsconf.kinds.entries import check_declarations
+from lmsconf.kinds.parsing import check_declarations
 from lmsconf.manifest.nodes import EntrySourceMap, Map
 from lmsconf.manifest.schemas import (
     ABSENT,

@@ -13,7 +13,8 @@ from typing import Final, cast
 from msgspec import Struct
 
 from lmsconf.kinds import all_kinds
-from lmsconf.kinds.content_target.access_tests import TEST_SCHEMA
+from lmsconf.kinds.assignment.access_test_entries import TEST_SCHEMA
+from lmsconf.kinds.shared.kind import Kind
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET
 from lmsconf.manifest.expand.expander import CHOICES, CONDITIONS, EXCEPT, USE
 from lmsconf.manifest.expand.sets import ALLOW_EMPTY, CONDITION_SETS, PEOPLE_SETS, SET, SET_SECTIONS, WINDOWS
@@ -22,7 +23,6 @@ from lmsconf.manifest.expand.variables import FOR_EACH, FOR_EACH_SCHEMA
 from lmsconf.manifest.nodes import EntrySourceMap, KeyPath, Map, Seq
 from lmsconf.manifest.schema_check import Schema, SchemaValidator, properties, property_schema
 from lmsconf.model.canonical_json import Json
-from lmsconf.planner.kind import Kind
 
 ABSENT: Final = "absent"
 TESTS: Final = "tests"

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from lmsconf.errors import SourceLocation, UsageError
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.lints import PREFIX, RULES, LintLevel
+from lmsconf.model.lint_codes import PREFIX, RULES, LintLevel
 from lmsconf.model.plan import SettingChange
 
 GUARDS: Final = ("deletes", "removals", "recreates", "refusals", "answers", "updates", "people", "mandatory")

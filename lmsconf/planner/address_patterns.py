@@ -13,10 +13,10 @@ from collections.abc import Set as AbstractSet
 from typing import Final, NamedTuple
 
 from lmsconf.errors import Problem, shorten
+from lmsconf.kinds.shared.kind import Kind
 from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, spellings, split_address
 from lmsconf.model.address import Address, decode_typed, shell_quoted
 from lmsconf.model.names import exact_pattern, matches_pattern, nearest_names, normalize_name
-from lmsconf.planner.kind import Kind
 
 AMBIGUOUS: Final = "select/ambiguous"
 """The code of the error for words that mean several resources."""

@@ -10,9 +10,9 @@ from graphlib import CycleError, TopologicalSorter
 from msgspec.structs import replace
 
 from lmsconf.errors import Severity
+from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.model.address import Address, Ref, shell_quoted
 from lmsconf.model.calls import Call, Step
-from lmsconf.planner.context import PlanContext
 
 
 def step_dependencies(steps: Sequence[Step]) -> list[set[int]]:

@@ -9,11 +9,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from lmsconf.kinds.entries import dependencies
+from lmsconf.kinds.parsing import dependencies
+from lmsconf.kinds.shared.kind import BOX, Kind
 from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET
 from lmsconf.model.address import Address
 from lmsconf.model.declarations import DependencyGraph, DesiredResource, Edge, EdgeType
-from lmsconf.planner.kind import BOX, Kind
 
 
 def build_graph(kinds: Mapping[str, Kind], declared: Iterable[DesiredResource[Any]]) -> DependencyGraph:

@@ -10,11 +10,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
+from lmsconf.kinds.shared.kind import Kind
+from lmsconf.kinds.shared.plan_context import BeforeAfter, MatchResult
 from lmsconf.model.address import Address
 from lmsconf.model.calls import Call
 from lmsconf.model.plan import Action, Change, GuardCount
-from lmsconf.planner.context import BeforeAfter, MatchResult
-from lmsconf.planner.kind import Kind
 
 _Taken: TypeAlias = tuple[str, str, str, bool]
 """The kind of what loses something, its key in brackets, the guard that counts it, and whether it is archived."""

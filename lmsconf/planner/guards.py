@@ -10,7 +10,8 @@ from math import inf
 from typing import Final
 
 from lmsconf.errors import Problem
-from lmsconf.kinds.content_target.types import lost_access
+from lmsconf.kinds.assignment.types import lost_access
+from lmsconf.kinds.shared.kind import Kind
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, USER
 from lmsconf.kinds.user.types import revoked_rights
 from lmsconf.model.address import Address
@@ -19,7 +20,6 @@ from lmsconf.model.effects import count_people
 from lmsconf.model.names import matches_patterns
 from lmsconf.model.plan import Action, Change, GuardCount, GuardResult
 from lmsconf.model.policy import GUARDS, UNKNOWN, Consent, GuardLimit, GuardLimits, stricter_limit
-from lmsconf.planner.kind import Kind
 
 SMALL: Final = 20
 """Lists shorter than this have no share limit: there, a few items are a large share."""

@@ -1,4 +1,4 @@
-"""Run the lints of all kinds, on manifests alone or on a plan; see lmsconf/model/lints.py."""
+"""Run the lints of all kinds, on manifests alone or on a plan; see lmsconf/model/lint_codes.py."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from msgspec import Struct, field
 from lmsconf.errors import Problem, SourceLocation
 from lmsconf.model.address import Address
 from lmsconf.model.declarations import DesiredResource
-from lmsconf.model.lints import LintLevel, apply_levels, lint_problem
+from lmsconf.model.lint_codes import LintLevel, apply_levels, lint_problem
 from lmsconf.model.names import may_be_suspicious
 from lmsconf.model.policy import Policy
 
 if TYPE_CHECKING:
+    from lmsconf.kinds.shared.kind import Kind
     from lmsconf.planner.audience.people_sets import AudienceSize
-    from lmsconf.planner.kind import Kind
     from lmsconf.planner.plan import DraftPlan
 
 
@@ -73,7 +73,7 @@ def _by_kind(declared: Iterable[DesiredResource[Any]], policy: Policy) -> dict[s
 
 
 def _run(kinds: Mapping[str, Kind], context: LintContext, levels: Mapping[str, LintLevel]) -> list[Problem]:
-    from lmsconf.kinds.lints import lint_declarations  # it imports this module
+    from lmsconf.planner.lint_rules import lint_declarations  # it imports this module
 
     findings = list(lint_declarations(context))
     for kind in kinds.values():

@@ -10,11 +10,13 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation
+from lmsconf.kinds.kind_functions import match_kind, plan_steps, settle
 from lmsconf.kinds.manual_group.compare import with_listed_people
-from lmsconf.kinds.planning import match_kind, plan_steps, settle
 from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
+from lmsconf.kinds.shared.entry_keys import declared_lists
+from lmsconf.kinds.shared.kind import Kind
 from lmsconf.kinds.shared.kind_names import GROUP
-from lmsconf.kinds.shared.manifest_entries import declared_lists
+from lmsconf.kinds.shared.plan_context import Match, MatchResult, PlanContext
 from lmsconf.kinds.user.types import declared_row
 from lmsconf.model.access import AccessTest
 from lmsconf.model.address import Address
@@ -22,17 +24,15 @@ from lmsconf.model.blockers import is_blocking
 from lmsconf.model.calls import Call
 from lmsconf.model.canonical_json import sha256
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, Manifests
-from lmsconf.model.lints import LintLevel, is_lint
+from lmsconf.model.lint_codes import LintLevel, is_lint
 from lmsconf.model.plan import Action, Assumption, Change, Plan, PlanScope, UnmanagedResources
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import Snapshot, row_to_json
 from lmsconf.model.time_formats import format_utc
 from lmsconf.planner.audience.effects import PredictedEffects
 from lmsconf.planner.call_order import order_calls
-from lmsconf.planner.context import Match, MatchResult, PlanContext
 from lmsconf.planner.guard_counts import count_for_guards
 from lmsconf.planner.guards import evaluate_guards, refuse_protected_changes
-from lmsconf.planner.kind import Kind
 from lmsconf.planner.planned_resources import (
     PlannedResource,
     add_side_effects,
@@ -44,10 +44,10 @@ from lmsconf.planner.planned_resources import (
     refuse_unrenamed_references,
     to_change,
 )
-from lmsconf.planner.reading import Declarations
+from lmsconf.planner.read.read_context import Declarations
 from lmsconf.planner.rename_detection import POSSIBLE, possible_renames
 from lmsconf.planner.selection import Selection
-from lmsconf.planner.undo.extent import with_undo_limits
+from lmsconf.planner.undo.kept_state import with_undo_limits
 
 
 def calls_by_key(plan: Plan, call_templates: SpecCallTemplates) -> dict[str, list[Call]]:

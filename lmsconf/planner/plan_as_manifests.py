@@ -9,17 +9,17 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from lmsconf.errors import LmsconfError, Problem, SourceLocation, StalePlan
-from lmsconf.kinds.content_target.parse import replay_keys
+from lmsconf.kinds.assignment.parse import replay_keys
 from lmsconf.kinds.custom_field.parse import MIGRATE
-from lmsconf.kinds.entries import parse, parse_absent
+from lmsconf.kinds.parsing import parse, parse_absent
+from lmsconf.kinds.shared.kind import Kind, required_keys
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD
+from lmsconf.kinds.shared.manifest_entry import ManifestEntry
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.calls import CallIndex
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, FixedSource, Manifests
 from lmsconf.model.plan import Action, Change, Plan
-from lmsconf.planner.kind import Kind, required_keys
-from lmsconf.planner.manifest_entries import ManifestEntry
 
 
 def plan_to_manifests(plan: Plan, kinds: Mapping[str, Kind]) -> Manifests:

@@ -8,10 +8,12 @@ from typing import Any
 from msgspec import Struct, field
 
 from lmsconf.errors import Problem
-from lmsconf.kinds.content_target.steps import update_action
-from lmsconf.kinds.entries import dependencies
-from lmsconf.kinds.planning import diff, state_before_deletion, undo_extent
+from lmsconf.kinds.assignment.steps import update_action
+from lmsconf.kinds.kind_functions import diff, state_before_deletion, undo_extent
+from lmsconf.kinds.parsing import dependencies
+from lmsconf.kinds.shared.kind import Kind
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET
+from lmsconf.kinds.shared.plan_context import BeforeAfter, Deletion, Match, MatchResult, PlanContext, SideEffect
 from lmsconf.model.address import Address, shell_quoted
 from lmsconf.model.calls import Step
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
@@ -19,9 +21,7 @@ from lmsconf.model.forms import form_to_json
 from lmsconf.model.names import matches_patterns, normalize_name
 from lmsconf.model.plan import Action, Change
 from lmsconf.model.policy import Policy
-from lmsconf.planner.context import BeforeAfter, Deletion, Match, MatchResult, PlanContext, SideEffect
 from lmsconf.planner.diff import diff_forms
-from lmsconf.planner.kind import Kind
 from lmsconf.planner.selection import Selection, additions_only
 
 OWNED = "it is owned, and no manifest declares it"

@@ -15,13 +15,20 @@ from typing import Any, Final
 from msgspec import Struct
 
 from lmsconf.errors import Problem, Severity
-from lmsconf.kinds.planning import live_form, similarity
+from lmsconf.kinds.kind_functions import live_form, similarity
+from lmsconf.kinds.shared.kind import Kind
+from lmsconf.kinds.shared.plan_context import (
+    BeforeAfter,
+    MatchResult,
+    NewParts,
+    PlanContext,
+    Similarity,
+    UndeclaredResource,
+)
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import nearest_name, normalize_name, quote_name
 from lmsconf.model.plan import Action, Change, PossibleRename, RenameCandidate
 from lmsconf.model.policy import Policy
-from lmsconf.planner.context import BeforeAfter, MatchResult, NewParts, PlanContext, Similarity, UndeclaredResource
-from lmsconf.planner.kind import Kind
 
 POSSIBLE: Final = "guard/possible-rename"
 CLOSE: Final = "rename/close-name"

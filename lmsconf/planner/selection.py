@@ -8,17 +8,17 @@ from typing import Any
 from msgspec.structs import replace
 
 from lmsconf.errors import Problem
-from lmsconf.kinds.content_target.types import assignment_address
-from lmsconf.kinds.entries import dependencies
+from lmsconf.kinds.assignment.types import assignment_address
+from lmsconf.kinds.parsing import dependencies
+from lmsconf.kinds.shared.kind import Kind
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD
+from lmsconf.kinds.shared.plan_context import BeforeAfter
 from lmsconf.model.address import Address
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.names import matches_pattern
 from lmsconf.model.policy import Policy
 from lmsconf.planner.address_patterns import ResolvedPattern, resolve_patterns, sought_kinds, unresolved_problem
-from lmsconf.planner.context import BeforeAfter
 from lmsconf.planner.diff import KeyedNames
-from lmsconf.planner.kind import Kind
 
 
 class Selection:

@@ -16,12 +16,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.errors import Problem
-from lmsconf.kinds.content_target.target_ids import audience_candidates, resolve_audience
-from lmsconf.kinds.content_target.types import TargetRow, people_named
+from lmsconf.kinds.assignment.target_ids import audience_candidates, resolve_audience
+from lmsconf.kinds.assignment.types import TargetRow, people_named
 from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.manual_group.types import GroupRow
+from lmsconf.kinds.shared.entry_keys import LISTS, declared_lists, drop_unknown_from_list
+from lmsconf.kinds.shared.kind import Kind, in_snapshot_order
 from lmsconf.kinds.shared.kind_names import ADMIN, CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
-from lmsconf.kinds.shared.manifest_entries import LISTS, declared_lists, drop_unknown_from_list
+from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.kinds.smart_group.types import SmartGroupRow
 from lmsconf.kinds.user.people_directory import PeopleDirectory
 from lmsconf.kinds.user.types import RIGHTS, AdminRow, HolderRow, PersonRow, PersonSpec
@@ -29,10 +31,8 @@ from lmsconf.model.address import RemoteId
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, Manifests
 from lmsconf.model.names import normalize_email, normalize_name
 from lmsconf.model.snapshot import HasId, Listing, Snapshot, SnapshotRedaction
-from lmsconf.planner.context import PlanContext
-from lmsconf.planner.kind import Kind, in_snapshot_order
-from lmsconf.planner.reading import emails_of
-from lmsconf.planner.redaction import (
+from lmsconf.planner.read.read_context import emails_of
+from lmsconf.planner.redaction_context import (
     EMAIL,
     Entry,
     RedactionContext,

@@ -11,15 +11,15 @@ from msgspec.structs import replace
 
 from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.kinds import all_kinds
+from lmsconf.kinds.shared.kind import Kind
 from lmsconf.manifest.file_set import PROJECT_FILE
 from lmsconf.manifest.nodes import VARIABLE_START, EntrySourceMap, KeyPath, Map
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.drift import IgnoreRule
-from lmsconf.model.lints import LintLevel, LintSetting
+from lmsconf.model.lint_codes import LintLevel, LintSetting
 from lmsconf.model.names import matches_pattern, nearest_name
 from lmsconf.model.policy import GUARDS, UNKNOWN, Consent, GuardLimit, GuardLimits
 from lmsconf.planner.address_patterns import canonical_pattern
-from lmsconf.planner.kind import Kind
 
 
 def ownership_properties() -> dict[str, Json]:

@@ -23,7 +23,7 @@ from msgspec import Struct
 from lmsconf.errors import LmsconfError, Problem, Severity, SourceLocation, shorten
 from lmsconf.project.config_file import expand_pattern
 from lmsconf.support.folders import outermost_work_tree, read_own_file, state_folder, write_own_file
-from lmsconf.support.redaction import register_secret
+from lmsconf.support.secrets import register_secret
 from lmsconf.support.url_rules import strip_final_newline, token_problem
 
 VARIABLE: Final = "LMSCONF_TOKEN_COMMANDS"

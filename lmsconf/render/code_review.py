@@ -21,7 +21,7 @@ from lmsconf import __version__
 from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.model.canonical_json import Json, sha256
 from lmsconf.model.drift import DriftReport, DriftState
-from lmsconf.model.lints import RULES
+from lmsconf.model.lint_codes import RULES
 from lmsconf.model.plan import Plan
 from lmsconf.render.change_summary import sort_by_severity
 from lmsconf.render.escape import escape_terminal

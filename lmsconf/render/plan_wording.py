@@ -14,7 +14,7 @@ from lmsconf.model.blockers import blockers
 from lmsconf.model.calls import CallResult, CallStatus
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.forms import FromManifests, OfWorkspace
-from lmsconf.model.lints import is_lint
+from lmsconf.model.lint_codes import is_lint
 from lmsconf.model.outcomes import count_skipped_people
 from lmsconf.model.plan import (
     Action,

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import urlsplit
 
+from lmsconf.api.concurrent_requests import ConcurrentReader, InlineExecutor, WorkerPool
 from lmsconf.api.retry import Outage, RateLimiter, RetryPolicy
 from lmsconf.api.spec import ApiSpec
-from lmsconf.api.worker_pool import ConcurrentReader, InlineExecutor, WorkerPool
 from lmsconf.errors import LmsconfError, Problem, ProblemsFound
 from lmsconf.project.config_file import ENV_WORKSPACE
 from lmsconf.project.settings import Settings

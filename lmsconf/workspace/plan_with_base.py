@@ -15,23 +15,23 @@ from msgspec.structs import replace
 
 from lmsconf.errors import Problem, ProblemsFound, Severity
 from lmsconf.kinds import all_kinds
-from lmsconf.kinds.export import absent_assignment_entry
-from lmsconf.kinds.planning import match_kind
+from lmsconf.kinds.exported_entries import absent_assignment_entry
+from lmsconf.kinds.kind_functions import match_kind
 from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
+from lmsconf.kinds.shared.kind import Kind
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET
+from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.manifest.edit.yaml_text import format_inline
 from lmsconf.model.blockers import is_blocking
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, Manifests
-from lmsconf.model.lints import raise_to_errors
+from lmsconf.model.lint_codes import raise_to_errors
 from lmsconf.model.plan import Change, ChangeOrigin, NoLongerDeclared, Plan, SettingChange
 from lmsconf.model.policy import GUARDS, UNKNOWN, Consent, Policy, diff_settings, limit_to_json
 from lmsconf.model.progress import Report
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.planner.context import PlanContext
 from lmsconf.planner.guards import evaluate_guards
-from lmsconf.planner.kind import Kind
-from lmsconf.planner.reading import Declarations
+from lmsconf.planner.read.read_context import Declarations
 from lmsconf.planner.snapshot_redaction import drop_unknown_people, restore_snapshot
 from lmsconf.project.config_file import DEFAULT_KEPT_RUNS
 from lmsconf.project.settings import DEFAULT_MANIFESTS, Settings

@@ -14,10 +14,10 @@ from msgspec.structs import replace
 
 from lmsconf.errors import Problem, ProblemsFound
 from lmsconf.kinds import all_kinds
-from lmsconf.kinds.entries import dependencies
-from lmsconf.kinds.reading import can_reread, read_snapshot, reread
+from lmsconf.kinds.parsing import dependencies
 from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET
+from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.model.access import ReportHeader
 from lmsconf.model.address import Address
 from lmsconf.model.declarations import Manifests
@@ -28,17 +28,17 @@ from lmsconf.model.policy import Policy
 from lmsconf.model.progress import Report
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.model.time_formats import format_utc
-from lmsconf.planner.context import PlanContext
 from lmsconf.planner.lints import lint_plan
 from lmsconf.planner.plan import DraftPlan, draft_plan, with_effects
-from lmsconf.planner.reading import Declarations, ReadContext, ReadScope
+from lmsconf.planner.read.read_all_kinds import can_reread, read_snapshot, reread
+from lmsconf.planner.read.read_context import Declarations, ReadContext, ReadScope
 from lmsconf.project.settings import Settings
 from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.project_manifests import add_previous_names, error_free, without_entries
 
 if TYPE_CHECKING:
-    from lmsconf.planner.audience.query import AccessQuery
-    from lmsconf.planner.audience.state import WorkspaceAccess
+    from lmsconf.planner.audience.people_questions import WorkspaceAccess
+    from lmsconf.planner.audience.question import AccessQuery
     from lmsconf.planner.drift import AppliedBase
     from lmsconf.workspace.plan_with_base import BaseManifests, ManifestsVersion
 
@@ -215,8 +215,8 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
         reads_all: bool = False,
     ) -> DriftReport:
         """Compare manifests with a snapshot. reads_all: the snapshot holds the whole workspace."""
-        from lmsconf.kinds.content_target.target_requests import last_edits
         from lmsconf.planner.drift import DriftInputs, make_drift
+        from lmsconf.planner.read.target_requests import last_edits
 
         error_free(manifests)
         # Where everything comparable was read already, all of it is compared.
@@ -333,7 +333,7 @@ def read_people_view(
     workspace: WorkspaceReader, manifests: Manifests, query: AccessQuery, progress: Report | None = None
 ) -> PeopleView:
     """Read what a query asks for, before and after the plan; only before where no plan can be made."""
-    from lmsconf.planner.audience.state import read_access_state
+    from lmsconf.planner.audience.people_questions import read_access_state
 
     problems = tuple(problem for problem in manifests.problems if problem.is_error)
     usable = Manifests() if problems else manifests

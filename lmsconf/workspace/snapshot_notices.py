@@ -10,10 +10,10 @@ from msgspec.structs import replace
 
 from lmsconf.errors import Problem, Severity
 from lmsconf.kinds import all_kinds
+from lmsconf.kinds.shared.kind import in_snapshot_order, row_type_of
 from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET
 from lmsconf.model.plan import Plan
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.planner.kind import in_snapshot_order, row_type_of
 
 _OLD: Final = timedelta(days=2)
 """Age from which it is a warning: most workspaces change every night."""

@@ -18,25 +18,25 @@ from lmsconf.journal.journal_reader import read_runs
 from lmsconf.journal.kept_runs import kept_before, kept_plan
 from lmsconf.kinds import all_kinds
 from lmsconf.kinds.custom_field.types import FieldRow
-from lmsconf.kinds.entries import parse, parse_absent
+from lmsconf.kinds.parsing import parse, parse_absent
+from lmsconf.kinds.shared.kind import Kind, required_keys
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, USER
-from lmsconf.kinds.undo import answers_taken, archived_instead, lost_answer_entries
+from lmsconf.kinds.shared.manifest_entry import ManifestEntry
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.calls import CallIndex, is_creation
 from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, Manifests
-from lmsconf.model.lints import RULES, LintLevel
+from lmsconf.model.lint_codes import RULES, LintLevel
 from lmsconf.model.plan import Action, Change, Plan, UndoneRun
 from lmsconf.model.policy import Policy
 from lmsconf.model.progress import Report
 from lmsconf.model.recorded_run import CallState, RecordedRun
-from lmsconf.planner.kind import Kind, required_keys
-from lmsconf.planner.manifest_entries import ManifestEntry
 from lmsconf.planner.plan import DraftPlan
 from lmsconf.planner.plan_as_manifests import replay_entry
-from lmsconf.planner.undo.inverse import CONFLICT, LIMITED, Inverse, Inversion, run_source
-from lmsconf.planner.undo.run import RunToUndo
-from lmsconf.planner.undo.times import Times, named_context
+from lmsconf.planner.undo.answers import answers_taken, archived_instead, lost_answer_entries
+from lmsconf.planner.undo.three_way_merge import Times, named_context
+from lmsconf.planner.undo.undo import CONFLICT, LIMITED, Inverse, Inversion, run_source
+from lmsconf.planner.undo.undone_run import RunToUndo
 from lmsconf.workspace.reader import WorkspaceReader, reads_needed
 
 

@@ -11,13 +11,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from audit.scene import copy_of, evidence, names, project_with_runs, verified
 from flow.project import Project as Folder
 from flow.shell import lmsconf as command
 from journals import runs_of
 from json_schemas import schema_validator
 
-from audit.scene import copy_of, evidence, names, project_with_runs, verified
-from lmsconf.audit.verification import verify_evidence
+from lmsconf.audit.verify_evidence import verify_evidence
 from lmsconf.documents.document import render_json
 from lmsconf.errors import ExitCode
 

@@ -33,7 +33,7 @@ from securesystemslib.exceptions import VerificationError
 from securesystemslib.signer import SSlibKey
 
 from lmsconf.audit.signing import load_public_key
-from lmsconf.audit.verification import verify_evidence
+from lmsconf.audit.verify_evidence import verify_evidence
 from lmsconf.documents import report_file
 from lmsconf.errors import ExitCode, Problem, SourceLocation
 from lmsconf.journal.journal_folder import decode_lines, encode_line

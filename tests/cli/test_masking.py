@@ -21,7 +21,7 @@ from lmsconf.errors import Problem
 from lmsconf.sandbox.faults import Fault, FaultScript
 from lmsconf.sandbox.serve import serve
 from lmsconf.sandbox.service import Sandbox
-from lmsconf.support.redaction import register_secret
+from lmsconf.support.secrets import register_secret
 
 SEED = """
 people:

@@ -11,8 +11,8 @@ import pytest
 from waiting import HANGS
 
 from lmsconf.api.client import Client, Exchange
+from lmsconf.api.concurrent_requests import WorkerPool
 from lmsconf.api.retry import Outage, RateLimiter, RetryPolicy
-from lmsconf.api.worker_pool import WorkerPool
 from lmsconf.errors import ApiError, ExitCode, Unreachable
 from lmsconf.support.folders import read_guide_page
 

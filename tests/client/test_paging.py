@@ -10,12 +10,12 @@ import httpx
 import pytest
 from waiting import HANGS
 
-from lmsconf.api.limits import PAGES, ListingLimit, estimate_memory
+from lmsconf.api.concurrent_requests import ConcurrentReader, WorkerPool
 from lmsconf.api.pagination import ListingSchema, PageRequests, read_listing
+from lmsconf.api.response_limits import PAGES, ListingLimit, estimate_memory
 from lmsconf.api.spec.operations import MANUAL_GROUPS, USERS
-from lmsconf.api.worker_pool import ConcurrentReader, WorkerPool
 from lmsconf.errors import InvalidResponse, Unauthorized, Unreachable
-from lmsconf.model.api import ListedRows, ListOperation
+from lmsconf.model.api_protocol import ListedRows, ListOperation
 from lmsconf.model.canonical_json import Json
 
 from .network import Network, client, pages, said

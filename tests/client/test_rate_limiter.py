@@ -19,7 +19,8 @@ from waiting import HANGS, awaited
 
 import lmsconf
 from lmsconf.api.client import Client
-from lmsconf.api.limits import (
+from lmsconf.api.concurrent_requests import ConcurrentReader, WorkerPool
+from lmsconf.api.response_limits import (
     FACTOR,
     ListingLimit,
     OversizedResponse,
@@ -29,9 +30,8 @@ from lmsconf.api.limits import (
 )
 from lmsconf.api.retry import Outage, RateLimiter
 from lmsconf.api.spec.operations import USERS
-from lmsconf.api.worker_pool import ConcurrentReader, WorkerPool
 from lmsconf.errors import ApiError, Rejected
-from lmsconf.model.api import ListOperation, ReadArguments
+from lmsconf.model.api_protocol import ListOperation, ReadArguments
 from lmsconf.model.progress import RunProgress
 
 from .network import CANARY, Answering, Clock, Network, VirtualThreads, client, pages, raw, said

@@ -14,7 +14,7 @@ import pytest
 from lmsconf.api.client import Exchange
 from lmsconf.errors import ApiError
 from lmsconf.support import redaction
-from lmsconf.support.redaction import redact_registered_tokens, redact_secrets, register_secret
+from lmsconf.support.secrets import redact_registered_tokens, redact_secrets, register_secret
 
 from .network import CANARY, Clock, Network, client, one_call, raw
 

@@ -10,19 +10,19 @@ from typing import cast
 
 import httpx
 import pytest
+from conformance import samples
+from conformance.scenario import SCRIPT, ObservedResponse, Step, as_text, opened, told
 from jsonschema import Draft202012Validator
 from laws.random_manifests import RandomManifests
 from laws.random_workspaces import RandomWorkspace
 from laws.sandbox_project import SandboxProject, open_stage
 
-from conformance import samples
-from conformance.scenario import SCRIPT, ObservedResponse, Step, as_text, opened, told
 from lmsconf.api.spec import ApiSpec
 from lmsconf.kinds import all_kinds
 from lmsconf.kinds.shared.call_placeholders import fill_refs_in_path
+from lmsconf.kinds.shared.kind import Kind, row_type_of
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.plan import Action, Plan
-from lmsconf.planner.kind import Kind, row_type_of
 from lmsconf.planner.plan_as_manifests import plan_to_manifests
 from lmsconf.sandbox.faults import ALWAYS, Fault, FaultScript
 from lmsconf.sandbox.serve import serve

@@ -12,10 +12,11 @@ from threading import Timer
 import pytest
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.apply.events import CallCounter
+from lmsconf.apply.apply_events import CallCounter
 from lmsconf.apply.scheduler import Learnt, RunResult, run_calls
 from lmsconf.errors import DuplicateResource, LmsconfError, Rejected, Unauthorized, Unreachable
 from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
+from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.calls import Call, CallStatus, Step
 from lmsconf.model.outcomes import CallOutcome
@@ -24,7 +25,6 @@ from lmsconf.model.policy import Policy
 from lmsconf.model.progress import RateLimit, RunProgress
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.call_order import order_calls, step_dependencies
-from lmsconf.planner.context import PlanContext
 
 
 def call(id: str, *needs: str, may_be_refused: bool = False) -> Call:

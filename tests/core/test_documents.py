@@ -16,7 +16,6 @@ from msgspec.structs import replace
 from lmsconf.documents import fleet_file, report_file, reports, snapshot_file
 from lmsconf.documents.document import add_seal, render_json
 from lmsconf.errors import InvalidResponse, LmsconfError, Problem, SourceLocation, StalePlan
-from lmsconf.kinds.manual_group.read import parse_user_ids
 from lmsconf.kinds.manual_group.types import GroupRow
 from lmsconf.kinds.shared.responses import object_list
 from lmsconf.model.access import AccessRoute, ConditionResult, HeldContent, PersonContent, RouteSide
@@ -43,6 +42,7 @@ from lmsconf.model.plan import (
 )
 from lmsconf.model.recorded_run import ManifestsCommit, SnapshotDigest
 from lmsconf.model.snapshot import Listing, Snapshot
+from lmsconf.planner.read.manual_groups import parse_user_ids
 
 
 def test_problems_of_another_format_are_refused() -> None:

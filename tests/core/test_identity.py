@@ -14,14 +14,14 @@ from laws.sandbox_project import tried
 
 from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.kinds import all_kinds
-from lmsconf.kinds.content_target.types import assignment_address
+from lmsconf.kinds.assignment.types import assignment_address
+from lmsconf.kinds.shared.claim_matching import Claim, ClaimMatches, match_claims
 from lmsconf.kinds.shared.kind_names import resource_title
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.names import did_you_mean, matches_pattern, normalize_name, quote_name, suspicion
 from lmsconf.planner.address_patterns import (
     resolve_pattern,
 )
-from lmsconf.planner.claim_matching import Claim, ClaimMatches, match_claims
 from lmsconf.render.escape import escape_terminal
 
 

@@ -11,10 +11,9 @@ from typing import Any, Final
 
 import pytest
 
-from lmsconf.api.messages import decode
+from lmsconf.api.request_encoding import decode
 from lmsconf.documents import snapshot_file
 from lmsconf.errors import InvalidResponse, LmsconfError
-from lmsconf.kinds.content_target.target_requests import EditRow, last_edits, parse_edit_rows
 from lmsconf.kinds.shared.responses import AnswerRow, parse_answer
 from lmsconf.kinds.smart_group.types import SmartGroupRow
 from lmsconf.kinds.user.types import PersonRow
@@ -29,7 +28,8 @@ from lmsconf.planner.audience.people_sets import (
     AudienceAssignment,
     compare_access,
 )
-from lmsconf.planner.redaction import pseudonym
+from lmsconf.planner.read.target_requests import EditRow, last_edits, parse_edit_rows
+from lmsconf.planner.redaction_context import pseudonym
 
 
 @pytest.mark.parametrize("half", [b"\\ud800", b"\\uD800", b"\\udc00", b"\\uDC00"])

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.apply import value_search
+from lmsconf.apply import search_dialect
 from lmsconf.sandbox.service import Sandbox, SandboxResponse, json_response
 
 from .conftest import Open
@@ -320,7 +320,7 @@ def test_nothing_is_said_of_forms_that_were_not_tried(open_clinic: Open, monkeyp
     clinic = declaring(open_clinic, {f"{ANSWERS}.clear-choice": "refused"}, MOVES)
     assert clinic.run("apply", "--auto-approve")[0] == 0, clinic.err
     (clinic.folder / "manifests" / "all.yaml").write_text(CLEARS, encoding="utf-8")
-    monkeypatch.setattr(value_search, "_MOST", 2)
+    monkeypatch.setattr(search_dialect, "_MOST", 2)
     code, out = clinic.run("apply", "--auto-approve")
     told = out + clinic.err
     assert code != 0, told

@@ -17,8 +17,10 @@ from sampling import examples
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.kinds.custom_field.types import parse_field_row
-from lmsconf.kinds.export import field_entry_body, people_lists_body, person_entries
+from lmsconf.kinds.exported_entries import field_entry_body, people_lists_body, person_entries
 from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
+from lmsconf.kinds.shared.manifest_entry import EntryBody, LiveNames, UnexportableRow
+from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.kinds.shared.responses import AnswerRow
 from lmsconf.kinds.user.types import PersonRow
 from lmsconf.manifest.edit.yaml_text import escape_for_comment, format_entry_lines
@@ -30,8 +32,6 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import is_representable
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import Listing, Snapshot
-from lmsconf.planner.context import PlanContext
-from lmsconf.planner.manifest_entries import EntryBody, LiveNames, UnexportableRow
 
 SEED = """
 people:

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 from laws.sandbox_project import TransportConnection
 
-from lmsconf.apply.run import execute
+from lmsconf.apply.run_plan import execute
 from lmsconf.documents.snapshot_file import dumps, loads
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Plan

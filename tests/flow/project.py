@@ -12,7 +12,7 @@ import yaml
 from msgspec.structs import replace
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.apply.run import execute
+from lmsconf.apply.run_plan import execute
 from lmsconf.errors import ExitCode
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Plan

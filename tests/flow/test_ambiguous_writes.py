@@ -12,9 +12,9 @@ from msgspec.structs import replace
 from waiting import Interruptions, awaited
 
 from lmsconf.api.client import Client
+from lmsconf.api.concurrent_requests import WorkerPool
 from lmsconf.api.retry import RetryPolicy
-from lmsconf.api.worker_pool import WorkerPool
-from lmsconf.apply.run import execute
+from lmsconf.apply.run_plan import execute
 from lmsconf.errors import ExitCode, ProblemsFound
 from lmsconf.model.calls import CallStatus
 from lmsconf.model.outcomes import ApplyReport

@@ -9,7 +9,7 @@ from typing import cast
 
 import pytest
 
-from lmsconf.apply.run import execute
+from lmsconf.apply.run_plan import execute
 from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound
 from lmsconf.kinds.user.types import PersonRow
 from lmsconf.model.blockers import blockers

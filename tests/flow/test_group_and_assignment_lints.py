@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from lmsconf.model.lints import RULES
+from lmsconf.model.lint_codes import RULES
 
 from .project import Project
 from .shell import lmsconf

@@ -18,7 +18,7 @@ from lmsconf.model.address import Address
 from lmsconf.model.effects import Basis
 from lmsconf.planner.audience.access_reports import audience_report, person_access
 from lmsconf.planner.audience.access_tests import judge_tests
-from lmsconf.planner.audience.query import AccessQuery
+from lmsconf.planner.audience.question import AccessQuery
 from lmsconf.render.people_reports import access_text
 from lmsconf.sandbox.faults import Fault, FaultScript
 from lmsconf.workspace.connection import Connection

@@ -9,10 +9,10 @@ import pytest
 from simulation.request_faults import KEPT, Killed, MortalJournal
 
 from lmsconf.apply.replanning import refuse_stale_plan
-from lmsconf.apply.run import execute
+from lmsconf.apply.run_plan import execute
 from lmsconf.documents.plan_file import loads
 from lmsconf.kinds import all_kinds
-from lmsconf.planner.undo.extent import pre_image
+from lmsconf.planner.undo.kept_state import pre_image
 from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.project_manifests import load_manifests
 from lmsconf.workspace.reader import WorkspaceReader

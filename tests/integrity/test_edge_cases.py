@@ -14,7 +14,7 @@ from laws.sandbox_project import TransportConnection
 from msgspec.structs import replace
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.apply.run import execute
+from lmsconf.apply.run_plan import execute
 from lmsconf.errors import ExitCode, InvalidResponse
 from lmsconf.model.calls import CallStatus
 from lmsconf.model.outcomes import ApplyReport

@@ -14,7 +14,7 @@ from laws.sandbox_project import TransportConnection
 from wire.second_dialect import known_dialect
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.apply.run import execute
+from lmsconf.apply.run_plan import execute
 from lmsconf.errors import ExitCode
 from lmsconf.model.calls import Call, CallStatus
 from lmsconf.model.outcomes import ApplyReport, VerifyMode

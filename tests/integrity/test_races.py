@@ -119,7 +119,7 @@ def test_what_was_read_is_kept_for_a_minute(
 ) -> None:
     """While a plan waits for approval an audience gets another name: after a minute that makes the plan stale."""
     clock = VirtualClock()
-    monkeypatch.setattr("lmsconf.apply.safe_apply.WaitClock", lambda tell: WaitClock(now=clock.now, tell=tell))
+    monkeypatch.setattr("lmsconf.apply.apply.WaitClock", lambda tell: WaitClock(now=clock.now, tell=tell))
     stage.options(OPTIONS + "settle: 0s\n")
     stage.write(REFERRING["audience"])
     project = lmsconf.open(stage.root)

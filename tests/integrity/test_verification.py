@@ -15,7 +15,7 @@ from json_schemas import schema_validator
 from laws.sandbox_project import TransportConnection
 from wire.second_dialect import known_dialect
 
-from lmsconf.apply.run import execute
+from lmsconf.apply.run_plan import execute
 from lmsconf.documents.plan_file import dumps, loads
 from lmsconf.errors import ExitCode
 from lmsconf.model.effects import Basis

@@ -11,7 +11,7 @@ import httpx
 import pytest
 from laws.sandbox_project import TransportConnection
 
-from lmsconf.apply.run import execute
+from lmsconf.apply.run_plan import execute
 from lmsconf.journal.journal_writer import Journal
 from lmsconf.journal.kept_runs import Retention
 from lmsconf.model.outcomes import ApplyReport

@@ -19,7 +19,7 @@ from journal.conftest import JournalProject
 from journals import runs_of
 
 import lmsconf
-from lmsconf.apply.run import execute
+from lmsconf.apply.run_plan import execute
 from lmsconf.documents import report_file
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound, Severity

@@ -11,11 +11,11 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import pytest
+from journal.conftest import CALLS, KEEP_ALL, JournalProject
 from msgspec.structs import replace
 
-from journal.conftest import CALLS, KEEP_ALL, JournalProject
-from lmsconf.apply.events import ApplyProgress
-from lmsconf.apply.run import execute
+from lmsconf.apply.apply_events import ApplyProgress
+from lmsconf.apply.run_plan import execute
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import ExitCode, LmsconfError
 from lmsconf.journal.journal_reader import parse_journal
@@ -24,7 +24,7 @@ from lmsconf.model.calls import Call, CallStatus
 from lmsconf.model.outcomes import CallOutcome
 from lmsconf.model.progress import Report, RunProgress
 from lmsconf.model.recorded_run import CallState
-from lmsconf.support.redaction import register_secret
+from lmsconf.support.secrets import register_secret
 
 
 def test_a_call_is_on_the_disk_before_it_is_sent(scene: JournalProject) -> None:

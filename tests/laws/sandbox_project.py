@@ -25,10 +25,10 @@ from sampling import PARTS, WHOLE
 from waiting import retry_in_virtual_time
 
 from lmsconf.api.client import Client
+from lmsconf.api.concurrent_requests import ConcurrentReader, WorkerPool
 from lmsconf.api.spec import ApiSpec
-from lmsconf.api.worker_pool import ConcurrentReader, WorkerPool
 from lmsconf.apply.replanning import reevaluate_guards, refuse_stale_plan
-from lmsconf.apply.run import execute
+from lmsconf.apply.run_plan import execute
 from lmsconf.documents.plan_file import dumps
 from lmsconf.errors import ProblemsFound
 from lmsconf.model.declarations import Manifests

@@ -20,7 +20,7 @@ from wire.second_dialect import answer_dialect_values, possible
 
 from lmsconf.export.export import ExportResult, export_snapshot
 from lmsconf.kinds import all_kinds
-from lmsconf.kinds.content_target.types import ContentRow, TargetRow
+from lmsconf.kinds.assignment.types import ContentRow, TargetRow
 from lmsconf.kinds.custom_field.types import ChoiceRow, FieldRow
 from lmsconf.kinds.manual_group.types import GroupRow
 from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
@@ -28,7 +28,7 @@ from lmsconf.kinds.smart_group.types import ConditionRow, SmartGroupRow
 from lmsconf.kinds.user.types import PersonRow
 from lmsconf.model.address import RemoteId
 from lmsconf.model.calls import CallStatus
-from lmsconf.model.lints import is_lint
+from lmsconf.model.lint_codes import is_lint
 from lmsconf.model.names import casefold_name, normalize_name
 from lmsconf.model.plan import Plan
 from lmsconf.model.policy import Policy

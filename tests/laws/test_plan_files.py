@@ -21,7 +21,7 @@ from sampling import of_today
 from wire.second_dialect import second_dialect
 
 from lmsconf.apply.rehearse import open_twin, rehearse_on
-from lmsconf.apply.run import execute
+from lmsconf.apply.run_plan import execute
 from lmsconf.documents import snapshot_file
 from lmsconf.documents.plan_file import dumps, loads, plan_digest
 from lmsconf.kinds.custom_field.types import MOST_FIELDS

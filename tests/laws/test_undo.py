@@ -20,7 +20,7 @@ from laws.sandbox_project import Raw, SandboxProject, open_stage, tried
 from simulation.request_faults import Killed, MortalJournal
 
 from lmsconf.apply.replanning import refuse_stale_plan
-from lmsconf.apply.run import execute
+from lmsconf.apply.run_plan import execute
 from lmsconf.journal.journal_reader import find_run
 from lmsconf.journal.kept_runs import Retention
 from lmsconf.kinds import all_kinds
@@ -28,7 +28,7 @@ from lmsconf.model.calls import CallStatus
 from lmsconf.model.names import normalize_name
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Change, Plan, UndoLevel
-from lmsconf.planner.undo.extent import pre_image
+from lmsconf.planner.undo.kept_state import pre_image
 from lmsconf.sandbox.faults import Fault, FaultScript
 from lmsconf.workspace.undo_plan import load_run, plan_undo
 

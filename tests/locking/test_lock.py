@@ -21,10 +21,10 @@ from sampling import of_today
 from waiting import Interruptions, awaited, retry_in_virtual_time
 
 from lmsconf.api.client import Client
-from lmsconf.api.worker_pool import WorkerPool
+from lmsconf.api.concurrent_requests import WorkerPool
 from lmsconf.apply.remote_lock import LockHeldElsewhere, LockLost, LockManager
 from lmsconf.apply.replanning import refuse_stale_plan
-from lmsconf.apply.run import execute
+from lmsconf.apply.run_plan import execute
 from lmsconf.errors import ExitCode, LmsconfError, StalePlan, Unauthorized
 from lmsconf.model.address import Address
 from lmsconf.model.calls import Call, CallStatus

@@ -7,17 +7,17 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
+from manifest.cases import Case, cases, shown
 
 from lmsconf.cli import app
 from lmsconf.cli.run_command import run_command_line
 from lmsconf.errors import ExitCode, SourceLocation
-from lmsconf.kinds.content_target.parse import audience_forms, audience_from_text
-from lmsconf.kinds.content_target.types import AssignmentSpec
+from lmsconf.kinds.assignment.parse import audience_forms, audience_from_text
+from lmsconf.kinds.assignment.types import AssignmentSpec
 from lmsconf.manifest.expand import sheets
 from lmsconf.manifest.load import load_folder
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import Manifests
-from manifest.cases import Case, cases, shown
 
 SHEET = """\
 content;audience;mandatory;visible_from;visible_until

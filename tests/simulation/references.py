@@ -16,10 +16,10 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from lmsconf.api.client import Client
+from lmsconf.api.concurrent_requests import ConcurrentReader, WorkerPool
 from lmsconf.api.retry import RetryPolicy
 from lmsconf.api.spec import ApiSpec
-from lmsconf.api.worker_pool import ConcurrentReader, WorkerPool
-from lmsconf.apply.run import execute
+from lmsconf.apply.run_plan import execute
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.plan import Plan
 from lmsconf.model.progress import Report

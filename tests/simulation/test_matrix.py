@@ -21,7 +21,7 @@ from sampling import of_today, schedules_of_today
 
 from lmsconf.api.transport import HttpResponse, HttpTransport
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest, WriteStatus
-from lmsconf.apply.run import execute
+from lmsconf.apply.run_plan import execute
 from lmsconf.apply.scheduler import Learnt
 from lmsconf.errors import ApiError
 from lmsconf.journal.journal_reader import read_runs, wait_for_pending_writes

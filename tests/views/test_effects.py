@@ -18,7 +18,7 @@ from views.document_samples import (
 from views.effect_samples import CONTENTS, LOSSES, NORDICS, cause, content, counts
 from views.test_markdown import judged
 
-from lmsconf.apply.run import execute
+from lmsconf.apply.run_plan import execute
 from lmsconf.errors import ExitCode
 from lmsconf.model.address import Address
 from lmsconf.model.effects import AccessChange, Basis, GroupEffects, PersonEffect

@@ -17,7 +17,7 @@ from urllib.parse import quote
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from lmsconf.model.api import ListOperation
+from lmsconf.model.api_protocol import ListOperation
 from lmsconf.support.folders import read_schema
 
 Schema: TypeAlias = "Mapping[str, object]"

@@ -7,7 +7,7 @@ from functools import partial
 from itertools import count
 from typing import Final, cast
 
-from lmsconf.api.spec.assumed_keys import Value, candidate_values
+from lmsconf.api.spec.dialect_keys import Value, candidate_values
 from lmsconf.api.spec.operations import USERS
 from lmsconf.doctor.probe.scratch_objects import ScratchObjectNotCreated, ScratchObjects, reason_of_leftover
 from lmsconf.doctor.probe.trial_client import TrialClient

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from lmsconf.api.spec.assumed_keys import ADD_MODE, BATCH, MANAGED_GROUPS
+from lmsconf.api.spec.dialect_keys import ADD_MODE, BATCH, MANAGED_GROUPS
 from lmsconf.api.spec.value_encoding import OMITTED, WRAPPER
 from lmsconf.doctor.checks import PAGES
 from lmsconf.doctor.probe import account_lessons as account

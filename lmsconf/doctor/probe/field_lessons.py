@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from lmsconf.api.spec.assumed_keys import Value
+from lmsconf.api.spec.dialect_keys import Value
 from lmsconf.api.spec.operations import CUSTOM_FIELDS, SMART_GROUPS
 from lmsconf.doctor.probe.scratch_objects import ScratchObjectNotCreated, ScratchObjects, reason_of_leftover
 from lmsconf.doctor.probe.trial_client import TrialClient, WriteResult

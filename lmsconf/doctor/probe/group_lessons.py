@@ -9,7 +9,7 @@ from typing import Final, cast
 
 from msgspec import Struct
 
-from lmsconf.api.spec.assumed_keys import ADD_MODE, BATCH, MANAGED_GROUPS, Value
+from lmsconf.api.spec.dialect_keys import ADD_MODE, BATCH, MANAGED_GROUPS, Value
 from lmsconf.api.spec.operations import MANUAL_GROUPS
 from lmsconf.doctor.probe.scratch_objects import ScratchObjects
 from lmsconf.doctor.probe.trial_client import TrialClient

@@ -13,7 +13,7 @@ from itertools import count
 from typing import Final
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.api.spec.assumed_keys import Value, candidate_combinations
+from lmsconf.api.spec.dialect_keys import Value, candidate_combinations
 from lmsconf.api.spec.operations import CUSTOM_FIELDS
 from lmsconf.api.spec.value_encoding import (
     NEVER_CLEARED,

@@ -26,7 +26,7 @@ from lmsconf.doctor.probe.scratch_objects import ScratchObjectNotCreated, Scratc
 from lmsconf.doctor.probe.trial_client import TrialClient
 from lmsconf.doctor.report import ProbeResult
 from lmsconf.errors import LmsconfError, Rejected
-from lmsconf.model.api import Api
+from lmsconf.model.api_protocol import Api
 from lmsconf.model.names import did_you_mean, normalize_email, normalize_name
 
 Tell = Callable[[str], None]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from lmsconf.api.spec.assumed_keys import Value
+from lmsconf.api.spec.dialect_keys import Value
 from lmsconf.errors import LmsconfError, ProblemsFound
 from lmsconf.manifest.edit.tree_builder import Node
 from lmsconf.manifest.edit.yaml_editor import YamlEditor, refused_edit, replace_value

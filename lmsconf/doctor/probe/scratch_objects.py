@@ -10,10 +10,10 @@ from typing import Final, NamedTuple, cast
 from lmsconf.api.spec.operations import CATALOG, CUSTOM_FIELDS, MANUAL_GROUPS, SMART_GROUPS, USERS
 from lmsconf.doctor.probe.trial_client import TrialClient, WriteResult
 from lmsconf.errors import LmsconfError
-from lmsconf.kinds.content_target.types import TargetRow, parse_target_row
+from lmsconf.kinds.assignment.types import TargetRow, parse_target_row
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, GROUP, SMART_GROUP, USER
 from lmsconf.model.address import RemoteId
-from lmsconf.model.api import ListOperation
+from lmsconf.model.api_protocol import ListOperation
 from lmsconf.model.canonical_json import Json
 
 PREFIX: Final = "lmsconf-probe-"

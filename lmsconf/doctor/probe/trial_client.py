@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
+from lmsconf.api.concurrent_requests import ConcurrentReader, WorkerPool
 from lmsconf.api.spec import ApiSpec
-from lmsconf.api.spec.assumed_keys import Value, candidate_values
-from lmsconf.api.worker_pool import ConcurrentReader, WorkerPool
+from lmsconf.api.spec.dialect_keys import Value, candidate_values
 from lmsconf.doctor.report import DialectLesson, LessonVerdict
 from lmsconf.errors import InvalidResponse, ProblemsFound, Rejected, WriteOutcomeUnknown
 from lmsconf.model.canonical_json import Json

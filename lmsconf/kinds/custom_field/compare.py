@@ -18,14 +18,12 @@ from lmsconf.kinds.custom_field.types import (
     DeclaredChoices,
     FieldRow,
 )
+from lmsconf.kinds.shared.claim_matching import Claim, match_claims
+from lmsconf.kinds.shared.entry_keys import refuse_missing_key
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, choices_registry_kind
-from lmsconf.kinds.shared.manifest_entries import refuse_missing_key
-from lmsconf.model.address import Address, Ref, shell_quoted
-from lmsconf.model.declarations import DeleteEntry, DesiredResource, pin_in
-from lmsconf.model.forms import Form
-from lmsconf.model.names import list_names, normalize_name, quote_name
-from lmsconf.planner.claim_matching import Claim, match_claims
-from lmsconf.planner.context import (
+from lmsconf.kinds.shared.missing_references import refuse_ambiguous_reference, suggest_name, why_name_is_missing
+from lmsconf.kinds.shared.name_matching import match_named
+from lmsconf.kinds.shared.plan_context import (
     ANSWERED,
     NAMED,
     BeforeAfter,
@@ -36,9 +34,11 @@ from lmsconf.planner.context import (
     PlanContext,
     Similarity,
 )
+from lmsconf.model.address import Address, Ref, shell_quoted
+from lmsconf.model.declarations import DeleteEntry, DesiredResource, pin_in
+from lmsconf.model.forms import Form
+from lmsconf.model.names import list_names, normalize_name, quote_name
 from lmsconf.planner.diff import KeyedNames
-from lmsconf.planner.matching import match_named
-from lmsconf.planner.missing_references import refuse_ambiguous_reference, suggest_name, why_name_is_missing
 
 NEW: Final = "new "
 """Prefix of the key of a choice without an id, which is to be created."""

@@ -14,6 +14,7 @@ from lmsconf.errors import Severity
 from lmsconf.kinds.custom_field.compare import choices_before_and_after
 from lmsconf.kinds.custom_field.types import CustomFieldSpec, FieldRow
 from lmsconf.kinds.shared.kind_names import ANSWERS, USER
+from lmsconf.kinds.shared.plan_context import MatchResult, PlanContext
 from lmsconf.kinds.shared.responses import comparable
 from lmsconf.kinds.user.types import AnswersRow, HolderRow, PersonRow, PersonSpec, answers_of
 from lmsconf.model.address import Address, RemoteId
@@ -21,7 +22,6 @@ from lmsconf.model.effects import count_people
 from lmsconf.model.names import normalize_name
 from lmsconf.model.plan import FULL_UNDO, GuardCount, Undo, UndoLevel
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.planner.context import MatchResult, PlanContext
 
 Answers: TypeAlias = "Mapping[RemoteId, AnswersRow]"
 

@@ -10,13 +10,13 @@ from msgspec.structs import replace
 
 from lmsconf.kinds.custom_field.lost_answers import known_answers
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, SMART_GROUP, USER
+from lmsconf.kinds.shared.plan_context import MatchResult, PlanContext
 from lmsconf.kinds.smart_group.conditions import conditions_by_name
 from lmsconf.kinds.smart_group.types import DeclaredCondition, SmartGroupRow, SmartGroupSpec
 from lmsconf.kinds.user.types import Answer, PersonRow, PersonSpec
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.names import matches_patterns, normalize_name
-from lmsconf.planner.context import MatchResult, PlanContext
 
 if TYPE_CHECKING:
     from lmsconf.kinds.custom_field.planned_migration import ActiveMigration

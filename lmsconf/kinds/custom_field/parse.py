@@ -14,14 +14,14 @@ from lmsconf.kinds.custom_field.types import (
     DeclaredChoices,
     Migration,
 )
+from lmsconf.kinds.shared.entry_keys import delete_entry_by_name, parse_names, parse_pins
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD
-from lmsconf.kinds.shared.manifest_entries import delete_entry_by_name, parse_names, parse_pins
+from lmsconf.kinds.shared.manifest_entry import ManifestEntry
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, PlacesBelow
 from lmsconf.model.names import did_you_mean, list_names, normalize_name, quote_name
 from lmsconf.model.plan import Change
-from lmsconf.planner.manifest_entries import ManifestEntry
 
 MIGRATE: Final = "migrate"
 Field: TypeAlias = "DesiredResource[CustomFieldSpec]"

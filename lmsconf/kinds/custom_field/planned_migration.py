@@ -18,6 +18,7 @@ from lmsconf.kinds.custom_field.lost_answers import answer_keys, known_answers
 from lmsconf.kinds.custom_field.parse import deletion_of_source, unknown_target_choice
 from lmsconf.kinds.custom_field.types import CustomFieldSpec, FieldRow, Migration
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, USER, choices_registry_kind
+from lmsconf.kinds.shared.plan_context import Deletion, MatchResult, PlanContext, UndeclaredResource
 from lmsconf.kinds.shared.responses import AnswerRow
 from lmsconf.kinds.user.people_directory import people_directory
 from lmsconf.kinds.user.types import Answer, AnswersRow, PersonRow, PersonSpec, picked_choices
@@ -25,7 +26,6 @@ from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.effects import count_people
 from lmsconf.model.names import did_you_mean, list_names, matches_patterns, normalize_name, quote_name
-from lmsconf.planner.context import Deletion, MatchResult, PlanContext, UndeclaredResource
 
 _SHOWN: Final = 3
 """How many people a message names; the others are counted."""

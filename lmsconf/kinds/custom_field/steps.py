@@ -17,6 +17,7 @@ from lmsconf.errors import Severity, SourceLocation
 from lmsconf.kinds.custom_field.compare import NEW, named_ref
 from lmsconf.kinds.custom_field.types import FLAGS, MOST_FIELDS, CustomFieldSpec, FieldRow
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, SMART_GROUP
+from lmsconf.kinds.shared.plan_context import SLOT, BeforeAfter, Deletion, Match, MatchResult, PlanContext
 from lmsconf.kinds.shared.responses import id_in_response
 from lmsconf.kinds.shared.steps import free_name_ref, freed_name_ref, temporary_name
 from lmsconf.model.address import Address, Ref, RemoteId
@@ -24,7 +25,6 @@ from lmsconf.model.calls import Call, Step
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.forms import Form
 from lmsconf.model.names import normalize_name
-from lmsconf.planner.context import SLOT, BeforeAfter, Deletion, Match, MatchResult, PlanContext
 from lmsconf.planner.diff import KeyedNames
 
 if TYPE_CHECKING:

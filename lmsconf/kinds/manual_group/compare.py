@@ -8,8 +8,10 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from lmsconf.kinds.manual_group.types import FEWEST_MEMBERS, GroupRow, ManualGroupSpec
+from lmsconf.kinds.shared.entry_keys import LISTS, PeopleList, declared_lists, refuse_unread_list
 from lmsconf.kinds.shared.kind_names import GROUP
-from lmsconf.kinds.shared.manifest_entries import LISTS, PeopleList, declared_lists, refuse_unread_list
+from lmsconf.kinds.shared.name_matching import match_named
+from lmsconf.kinds.shared.plan_context import BeforeAfter, Deletion, Match, MatchResult, PlanContext, Similarity
 from lmsconf.kinds.shared.steps import free_name_ref, freed_name_ref, joined_group_ref, people_list_steps, rename_steps
 from lmsconf.kinds.user.people_directory import (
     PeopleSides,
@@ -23,8 +25,6 @@ from lmsconf.model.calls import Step
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.forms import Form
 from lmsconf.model.names import normalize_name
-from lmsconf.planner.context import BeforeAfter, Deletion, Match, MatchResult, PlanContext, Similarity
-from lmsconf.planner.matching import match_named
 
 
 def match_groups(

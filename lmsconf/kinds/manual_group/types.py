@@ -8,14 +8,14 @@ from typing import Final
 from msgspec import Struct
 
 from lmsconf.errors import Problem
+from lmsconf.kinds.shared.entry_keys import PeopleList, parse_people_list
 from lmsconf.kinds.shared.kind_names import GROUP
-from lmsconf.kinds.shared.manifest_entries import PeopleList, parse_people_list
+from lmsconf.kinds.shared.manifest_entry import ManifestEntry
 from lmsconf.kinds.shared.responses import optional_text, require_text
 from lmsconf.model.address import RemoteId
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import LOCK_PREFIX
 from lmsconf.model.snapshot import SnapshotRow
-from lmsconf.planner.manifest_entries import ManifestEntry
 
 FEWEST_MEMBERS: Final = 2
 """Groups with fewer members are not compared by them."""

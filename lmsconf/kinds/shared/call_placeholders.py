@@ -8,7 +8,7 @@ from typing import Final
 from urllib.parse import quote, unquote
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.api.spec.assumed_keys import assumed_keys_of_call
+from lmsconf.api.spec.dialect_keys import assumed_keys_of_call
 from lmsconf.api.spec.operations import encode_path_segment
 from lmsconf.model.address import Address, Ref
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from lmsconf.api.spec.assumed_keys import ADD_MODE
+from lmsconf.api.spec.dialect_keys import ADD_MODE
+from lmsconf.kinds.shared.entry_keys import PeopleList
 from lmsconf.kinds.shared.kind_names import USER
-from lmsconf.kinds.shared.manifest_entries import PeopleList
+from lmsconf.kinds.shared.plan_context import GRANTED, VACANT, BeforeAfter, Match, MatchResult, PlanContext
 from lmsconf.kinds.user.people_directory import people_directory
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.calls import Step
 from lmsconf.model.names import normalize_name
 from lmsconf.model.snapshot import HasName
-from lmsconf.planner.context import GRANTED, VACANT, BeforeAfter, Match, MatchResult, PlanContext
 
 
 def free_name_ref(address: Address) -> frozenset[Ref]:

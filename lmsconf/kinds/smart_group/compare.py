@@ -6,8 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from lmsconf.kinds.custom_field.compare import answered_ref, refuse_unrenamed_choices
+from lmsconf.kinds.shared.entry_keys import PeopleList, declared_lists, refuse_missing_key, refuse_unread_list
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, SMART_GROUP
-from lmsconf.kinds.shared.manifest_entries import PeopleList, declared_lists, refuse_missing_key, refuse_unread_list
+from lmsconf.kinds.shared.name_matching import match_named
+from lmsconf.kinds.shared.plan_context import BeforeAfter, Deletion, Match, MatchResult, PlanContext, Similarity
 from lmsconf.kinds.shared.steps import (
     free_name_ref,
     freed_name_ref,
@@ -36,8 +38,6 @@ from lmsconf.model.calls import Step
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.forms import Form
 from lmsconf.model.names import normalize_name
-from lmsconf.planner.context import BeforeAfter, Deletion, Match, MatchResult, PlanContext, Similarity
-from lmsconf.planner.matching import match_named
 
 
 def match_smart_groups(

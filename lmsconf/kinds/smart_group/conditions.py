@@ -14,12 +14,12 @@ from lmsconf.errors import SourceLocation
 from lmsconf.kinds.custom_field.compare import refuse_unknown_references
 from lmsconf.kinds.custom_field.lost_answers import FieldOrChoiceDeletion
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, SMART_GROUP, choices_registry_kind
+from lmsconf.kinds.shared.plan_context import BeforeAfter, MatchResult, PlanContext, SideEffect
 from lmsconf.kinds.smart_group.types import ConditionRow, DeclaredCondition, SmartGroupRow, SmartGroupSpec
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.declarations import DesiredResource
 from lmsconf.model.forms import Form, item_order
 from lmsconf.model.names import normalize_name
-from lmsconf.planner.context import BeforeAfter, MatchResult, PlanContext, SideEffect
 
 
 class SimilarConditions(Struct, frozen=True):

@@ -10,8 +10,9 @@ from msgspec import Struct
 
 from lmsconf.errors import InvalidResponse, Problem, shorten
 from lmsconf.kinds.custom_field.types import CustomFieldSpec
+from lmsconf.kinds.shared.entry_keys import PeopleList, parse_names, parse_people_list
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, SMART_GROUP
-from lmsconf.kinds.shared.manifest_entries import PeopleList, parse_names, parse_people_list
+from lmsconf.kinds.shared.manifest_entry import ManifestEntry
 from lmsconf.kinds.shared.responses import (
     id_set,
     object_list,
@@ -25,7 +26,6 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DesiredResource
 from lmsconf.model.names import did_you_mean, list_names, normalize_name
 from lmsconf.model.snapshot import SnapshotRow
-from lmsconf.planner.manifest_entries import ManifestEntry
 
 ASKING_FOR_CHOICES: Final = (None, "IS_ANY")
 """The system conditions under which an answer with one of the choices meets a condition; None: it has none."""

@@ -10,8 +10,11 @@ from lmsconf.api.spec.value_encoding import NEVER_CLEARED, clear_answer_key
 from lmsconf.errors import Severity
 from lmsconf.kinds.custom_field.compare import refuse_unrenamed_choices
 from lmsconf.kinds.schemas import PROPERTIES
+from lmsconf.kinds.shared.entry_keys import refuse_missing_key, refuse_unread_list
 from lmsconf.kinds.shared.kind_names import ADMIN, USER
-from lmsconf.kinds.shared.manifest_entries import refuse_missing_key, refuse_unread_list
+from lmsconf.kinds.shared.missing_references import hint_on_missing, suggest_name
+from lmsconf.kinds.shared.name_matching import match_declared, refuse_taken_names
+from lmsconf.kinds.shared.plan_context import BeforeAfter, Match, MatchResult, PlanContext
 from lmsconf.kinds.shared.times import format_time
 from lmsconf.kinds.user.field_answers import (
     choice_refs_in_answers,
@@ -33,9 +36,6 @@ from lmsconf.kinds.user.types import (
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.forms import Form
 from lmsconf.model.names import did_you_mean_email, normalize_name
-from lmsconf.planner.context import BeforeAfter, Match, MatchResult, PlanContext
-from lmsconf.planner.matching import match_declared, refuse_taken_names
-from lmsconf.planner.missing_references import hint_on_missing, suggest_name
 
 _DATE: Final = "custom_archive_date"
 

@@ -17,13 +17,13 @@ from lmsconf.kinds.custom_field.compare import (
 from lmsconf.kinds.custom_field.lost_answers import FieldOrChoiceDeletion, answer_keys
 from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, choices_registry_kind
+from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.kinds.shared.responses import AnswerRow
 from lmsconf.kinds.user.types import Answer, PersonRow, PersonSpec, picked_choices
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.calls import Step
 from lmsconf.model.declarations import DesiredResource
 from lmsconf.model.names import normalize_name
-from lmsconf.planner.context import PlanContext
 
 _SEVERAL: Final = "MULTI_SELECT"
 _Value: TypeAlias = "str | list[PickedChoice] | None"

@@ -8,8 +8,7 @@ from typing import Any, Final, cast
 
 from lmsconf.errors import Problem, SourceLocation
 from lmsconf.kinds.schemas import PROPERTIES
-from lmsconf.kinds.shared.kind_names import USER
-from lmsconf.kinds.shared.manifest_entries import (
+from lmsconf.kinds.shared.entry_keys import (
     delete_entry,
     parse_about,
     parse_list,
@@ -18,12 +17,13 @@ from lmsconf.kinds.shared.manifest_entries import (
     parse_pins,
     parse_time,
 )
+from lmsconf.kinds.shared.kind_names import USER
+from lmsconf.kinds.shared.manifest_entry import ManifestEntry
 from lmsconf.kinds.user.types import RIGHTS, TEXTS, Answer, PersonSpec
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.names import normalize_email, normalize_name
-from lmsconf.planner.manifest_entries import ManifestEntry
 
 _DATE: Final = "custom_archive_date"
 

@@ -8,18 +8,18 @@ from typing import Any, Final
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from lmsconf.api.spec.assumed_keys import MANAGED_GROUPS, WHO_CAN_MANAGE
+from lmsconf.api.spec.dialect_keys import MANAGED_GROUPS, WHO_CAN_MANAGE
 from lmsconf.errors import Severity
+from lmsconf.kinds.shared.entry_keys import NOBODY, PeopleList, refuse_unread_list
 from lmsconf.kinds.shared.kind_names import USER
-from lmsconf.kinds.shared.manifest_entries import NOBODY, PeopleList, refuse_unread_list
+from lmsconf.kinds.shared.missing_references import hint_on_missing, suggest_name
+from lmsconf.kinds.shared.plan_context import BeforeAfter, Match, MatchResult, PlanContext
 from lmsconf.kinds.user.types import RIGHTS, PersonRow, PersonSpec, loses_manager_right, planned_flag
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.declarations import DesiredResource
 from lmsconf.model.forms import Form
 from lmsconf.model.names import did_you_mean_email, normalize_email
-from lmsconf.planner.context import BeforeAfter, Match, MatchResult, PlanContext
 from lmsconf.planner.guards import SMALL
-from lmsconf.planner.missing_references import hint_on_missing, suggest_name
 
 
 class PeopleDirectory(Struct, frozen=True):

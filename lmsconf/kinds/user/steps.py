@@ -12,15 +12,15 @@ from typing import Final, cast
 
 from msgspec.structs import replace
 
+from lmsconf.kinds.shared.entry_keys import PeopleList
 from lmsconf.kinds.shared.kind_names import USER
-from lmsconf.kinds.shared.manifest_entries import PeopleList
+from lmsconf.kinds.shared.plan_context import BeforeAfter, Match, PlanContext
 from lmsconf.kinds.shared.steps import free_name_ref, freed_name_ref, granted_rights_ref
 from lmsconf.kinds.user.field_answers import answers_steps
 from lmsconf.kinds.user.types import APPLICATIONS, RIGHTS, TEXTS, Answer, PersonRow, PersonSpec
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.calls import Step
 from lmsconf.model.forms import Form
-from lmsconf.planner.context import BeforeAfter, Match, PlanContext
 
 _ADMINS: Final = Ref(Address(USER, ""), "(all admins)")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)

@@ -10,8 +10,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lmsconf.errors import InvalidResponse
+from lmsconf.kinds.shared.entry_keys import PeopleList
 from lmsconf.kinds.shared.kind_names import ADMIN, ANSWERS, HOLDERS, USER
-from lmsconf.kinds.shared.manifest_entries import PeopleList
 from lmsconf.kinds.shared.responses import (
     AnswerRow,
     object_list,

@@ -8,7 +8,9 @@ from typing import Final, cast
 from msgspec.structs import replace
 
 from lmsconf.errors import Problem, ProblemsFound, Severity, SourceLocation, problem_found, shorten
-from lmsconf.kinds.content_target.parse import audience_forms, audience_from_text
+from lmsconf.kinds.assignment.parse import audience_forms, audience_from_text
+from lmsconf.kinds.shared.kind import Kind
+from lmsconf.kinds.shared.manifest_entry import EntryItems
 from lmsconf.manifest.expand.sets import ALLOW_EMPTY
 from lmsconf.manifest.expand.table import Table, TableSource, column_name, known_columns, require_columns
 from lmsconf.manifest.expand.table_files import FILE, TableFiles, selection_text
@@ -16,8 +18,6 @@ from lmsconf.manifest.nodes import EntrySourceMap, Map, Seq, pack_mark
 from lmsconf.manifest.schemas import SHEET_PROPERTIES, item_keys
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import did_you_mean, normalize_name
-from lmsconf.planner.kind import Kind
-from lmsconf.planner.manifest_entries import EntryItems
 
 MOST_ROWS: Final = 50_000
 """Maximum number of entries that one reference to a sheet may stand for."""

@@ -8,6 +8,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from lmsconf.errors import Problem, ProblemsFound
+from lmsconf.kinds.shared.kind import Kind
 from lmsconf.kinds.shared.kind_names import GROUP, SMART_GROUP, USER, split_address
 from lmsconf.model.access import (
     AccessRoute,
@@ -33,9 +34,8 @@ from lmsconf.model.names import (
     normalize_name,
 )
 from lmsconf.planner.address_patterns import AMBIGUOUS, canonical_pattern
+from lmsconf.planner.audience.people_questions import FieldAnswers, PlacedAssignment, PlacedSide, WorkspaceAccess
 from lmsconf.planner.audience.people_sets import Audience, Bits, access_of, positions_of, weakest_basis
-from lmsconf.planner.audience.state import FieldAnswers, PlacedAssignment, PlacedSide, WorkspaceAccess
-from lmsconf.planner.kind import Kind
 
 KEEP: Final = "keep"
 NONE: Final = "none"

@@ -15,13 +15,21 @@ from typing import Final
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from lmsconf.kinds.content_target.target_ids import EVERYONE_KEY
-from lmsconf.kinds.content_target.types import TargetRow, unresolved_audience_label
+from lmsconf.kinds.assignment.target_ids import EVERYONE_KEY
+from lmsconf.kinds.assignment.types import TargetRow, unresolved_audience_label
 from lmsconf.kinds.shared.kind_names import GROUP, SMART_GROUP
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.effects import Basis
 from lmsconf.model.names import normalize_email, normalize_name
-from lmsconf.planner.audience.answers import (
+from lmsconf.planner.audience.affected import (
+    AccessScope,
+    AudienceKey,
+    ChangedAssignment,
+    ChangedPerson,
+    Condition,
+    live_terms,
+)
+from lmsconf.planner.audience.choice_holders import (
     AnswerSets,
     FieldHolders,
     Meaning,
@@ -31,7 +39,7 @@ from lmsconf.planner.audience.answers import (
     use_of,
     uses_of,
 )
-from lmsconf.planner.audience.facts import AccessFacts, LiveSmartGroup, moved_audiences
+from lmsconf.planner.audience.needed_reads import AccessFacts, LiveSmartGroup, moved_audiences
 from lmsconf.planner.audience.people_sets import (
     Audience,
     AudienceAssignment,
@@ -40,14 +48,6 @@ from lmsconf.planner.audience.people_sets import (
     Terms,
     to_bits,
     weakest_basis,
-)
-from lmsconf.planner.audience.scope import (
-    AccessScope,
-    AudienceKey,
-    ChangedAssignment,
-    ChangedPerson,
-    Condition,
-    live_terms,
 )
 
 _WITH_CHOICES: Final = ("CHOICE", "MULTI_SELECT")

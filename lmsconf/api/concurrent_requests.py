@@ -1,0 +1,275 @@
+"""Worker pool and concurrent reader: requests sent at the same time over the connections of one client.
+
+Only requests are run in the pool, which wait for nothing but the service: a job that waits for others has a thread of
+its own (`ConcurrentReader.together`), so that no job waits for a thread. The pool counts requests for progress.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    FIRST_EXCEPTION,
+    CancelledError,
+    Executor,
+    Future,
+    ThreadPoolExecutor,
+    wait,
+)
+from copy import copy
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from lmsconf.api.pagination import (
+    Keep,
+    ListingSchema,
+    OnFirstPage,
+    PageRequests,
+    read_listing,
+    refuse_missing_list,
+)
+from lmsconf.api.response_limits import MemoryQuota, fan_out_memory_limit
+from lmsconf.api.spec import ApiSpec, Operation
+from lmsconf.model.api_protocol import ListedRows, ListOperation, ReadArguments
+from lmsconf.model.canonical_json import Json
+from lmsconf.model.progress import RateLimit, Report, RunProgress
+
+if TYPE_CHECKING:
+    from lmsconf.api.client import Client
+
+T = TypeVar("T")
+
+
+class InlineExecutor(Executor):
+    """Runs each job at once, in the thread that submits it: for a service in this process, where threads only wait for
+    each other.
+    """
+
+    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
+        future: Future[T] = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except BaseException as error:
+            future.set_exception(error)
+        return future
+
+
+class WorkerPool:
+    """Runs at most `parallelism` requests at once, in the order in which they are submitted.
+
+    open_client: called before the first of them; each job gets a copy of the client.
+    executor: where they run; default: a thread pool. limit: what limits the rate of requests now, for `progress`.
+    """
+
+    def __init__(
+        self,
+        open_client: Callable[[], Client],
+        *,
+        parallelism: int,
+        executor: Executor | None = None,
+        progress: Report | None = None,
+        limit: Callable[[], RateLimit | None] = lambda: None,
+    ) -> None:
+        self._open_client = open_client
+        self._client: Client | None = None
+        self.parallelism = parallelism
+        self._executor = executor or ThreadPoolExecutor(parallelism, thread_name_prefix="lmsconf-request")
+        self._progress, self._limit = progress, limit
+        self._lock, self._reporting = threading.Lock(), threading.Lock()
+        self._done = self._submitted = self._expected = 0
+        self._is_final = self._is_closed = self._is_abandoned = False
+
+    def __enter__(self) -> WorkerPool:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self.close(wait=kind is None)
+
+    def submit(self, job: Callable[[Client], T], *, is_expected: bool = False) -> Future[T]:
+        """Queue `job`, to be called with a client; return the future of its result. Raises RuntimeError once closed.
+
+        is_expected: it is one of those that `expect` added to the total.
+        """
+        with self._lock:
+            if self._is_closed:
+                raise RuntimeError("the worker pool is closed")
+            self._client = self._client or self._open_client()
+            self._submitted += 1
+            self._expected -= is_expected
+        future = self._executor.submit(self._run, job, copy(self._client))
+        future.add_done_callback(lambda _: self.report_progress(finished=1))
+        return future
+
+    def _run(self, job: Callable[[Client], T], client: Client) -> T:
+        if self._is_abandoned:
+            raise CancelledError
+        return job(client)
+
+    @property
+    def submitted(self) -> int:
+        """How many jobs were submitted so far."""
+        return self._submitted
+
+    def expect(self, jobs: int) -> None:
+        """Add jobs to the total that will be submitted with `is_expected`, or given up with `drop_expected`."""
+        with self._lock:
+            self._expected += jobs
+        self.report_progress()
+
+    def drop_expected(self, jobs: int) -> None:
+        """Give up expected jobs. They stay in the total, which never falls, and count as done."""
+        with self._lock:
+            self._expected -= jobs
+            self._submitted += jobs
+            self._done += jobs
+
+    def end_total(self) -> None:
+        """Report from now on that no further job is submitted."""
+        self._is_final = True
+        self.report_progress()
+
+    def close(self, *, wait: bool = True) -> None:
+        """Let submitted jobs finish; without `wait`, those not started raise CancelledError. The client stays open.
+
+        Does nothing if it was called before.
+        """
+        with self._lock:
+            is_closed, self._is_closed = self._is_closed, True
+            self._is_abandoned |= not wait
+        if is_closed:
+            return
+        # The executor's own way to cancel jobs leaves those hanging who use `concurrent.futures.wait`.
+        self._executor.shutdown(wait=wait)
+        with self._reporting:
+            # A rate limiter outlives the pool, and may still tell it of waits.
+            self._progress = None
+
+    def report_progress(self, finished: int = 0) -> None:
+        """Count finished jobs and report progress; also while nothing is finished but the run waits."""
+        with self._reporting:
+            with self._lock:
+                self._done += finished
+                done, total = self._done, self._submitted + self._expected
+            if self._progress is not None:
+                self._progress(RunProgress(done=done, total=total, is_final=self._is_final, limit=self._limit()))
+
+
+class ConcurrentReader:
+    """Implements `lmsconf.model.api_protocol.Api`. Raises ValueError for an operation that writes.
+
+    whole_rows: rows are kept whole, not only the fields that a plan compares, so memory limits are higher.
+    """
+
+    def __init__(self, pool: WorkerPool, spec: ApiSpec | None = None, *, whole_rows: bool = False) -> None:
+        self._everything = whole_rows
+        self._pool = pool
+        self._most_queued = pool.parallelism
+        self._spec = spec or ApiSpec.default()
+
+    @property
+    def requests(self) -> int:
+        """How many requests were submitted so far."""
+        return self._pool.submitted
+
+    def get(
+        self, operation: str, *, path: Mapping[str, str] | None = None, query: Mapping[str, Json] | None = None
+    ) -> Json:
+        """Return one response."""
+        return self._ask(self._readable(operation), path or {}, query or {}).result()
+
+    def search(self, operation: str, body: Mapping[str, Json]) -> Json:
+        """Return one response to a request that reads with a body."""
+        known = self._readable(operation)
+        return self._pool.submit(lambda client: client.call(known.id, body=dict(body))).result()
+
+    def each(
+        self, operation: str, requests: Iterable[ReadArguments], *, on_queued: Callable[[], None] | None = None
+    ) -> list[Json]:
+        """Return one response per request, in order. After a failure, no further one is sent.
+
+        on_queued: called once progress knows their number.
+        """
+        known = self._readable(operation)
+        room = MemoryQuota(fan_out_memory_limit(whole_responses=self._everything), f"to {known.method} {known.path}")
+        todo, futures, pending = list(requests), list[Future[Json]](), set[Future[Json]]()
+        self._pool.expect(len(todo))
+        if on_queued is not None:
+            on_queued()
+        try:
+            for path, query in todo:
+                if len(pending) >= self._most_queued:
+                    # Few are queued, so that pages and single requests need not wait for all of them.
+                    done, pending = wait(pending, return_when=FIRST_COMPLETED)
+                    if _failures(done):
+                        break
+                future = self._ask(known, path, query, is_expected=True, room=room)
+                futures.append(future)
+                pending.add(future)
+                if _failures([future]):
+                    break
+            self._pool.drop_expected(len(todo) - len(futures))
+            wait(futures, return_when=FIRST_EXCEPTION)
+            return [refuse_missing_list(known, future.result()) for future in _failures(futures) or futures]
+        finally:
+            for future in futures:
+                future.cancel()
+
+    def rows(
+        self,
+        operation: ListOperation,
+        *,
+        query: Mapping[str, Json] | None = None,
+        on_first: OnFirstPage | None = None,
+        keep: Keep | None = None,
+    ) -> ListedRows:
+        """Return the rows of a listing and whether they are provably complete; see `pagination.read_listing`."""
+        known = self._readable(operation.name)
+        schema = ListingSchema.for_operation(self._spec, operation, keep, whole_rows=self._everything)
+
+        pages = PageRequests(ask=partial(self._ask, known, {}), expect=self._pool.expect, drop=self._pool.drop_expected)
+        return read_listing(pages, schema, query or {}, on_first)
+
+    def end_total(self) -> None:
+        """Report from now on that no further request is queued."""
+        self._pool.end_total()
+
+    def together(self, jobs: Mapping[str, Callable[[], object]]) -> dict[str, object]:
+        """Run jobs concurrently, a thread each, and return their results. Their requests go to the worker pool."""
+        threads = ThreadPoolExecutor(max(len(jobs), 1), thread_name_prefix="lmsconf-job")
+        try:
+            futures = {name: threads.submit(job) for name, job in jobs.items()}
+            wait(futures.values())
+        finally:
+            threads.shutdown(wait=False)
+        return {name: future.result() for name, future in futures.items()}
+
+    def _readable(self, operation: str) -> Operation:
+        """Return the operation. Raises ValueError if it writes."""
+        known = self._spec[operation]
+        if known.writes:
+            raise ValueError(f"{operation} is a write, and this client is read-only")
+        return known
+
+    def _ask(
+        self,
+        operation: Operation,
+        path: Mapping[str, str],
+        query: Mapping[str, Json],
+        is_expected: bool = False,
+        room: MemoryQuota | None = None,
+    ) -> Future[Json]:
+        """Submit one request; return the future of its response. room: the memory quota it counts towards."""
+
+        def ask(client: Client) -> Json:
+            answer = client.call(operation.id, path=path, query=query)
+            if room is not None:
+                room.charge(answer)
+            return answer
+
+        return self._pool.submit(ask, is_expected=is_expected)
+
+
+def _failures(futures: Iterable[Future[Json]]) -> list[Future[Json]]:
+    """Return the futures that ended with an exception, in order."""
+    return [future for future in futures if future.done() and not future.cancelled() and future.exception()]

@@ -1,0 +1,285 @@
+"""The safe sequence of an apply. Every apply runs it, from the command line and from Python.
+
+    1. take the local lock, and wait until no request of an earlier run can arrive any more
+    2. make the plan, or load it; compare its digest with the expected one, and with that of its rehearsal
+    3. compare a saved plan with the workspace as it is now: all that its changes rest on is read
+    4. stop at certain refusals and tripped guards
+    5. ask for approval
+    6. take the remote lock, if the project has one; compare the plan with the workspace once more
+    7. open the journal, send the calls, verify the result
+
+Until step 7 no request is sent that changes a resource.
+
+What step 6 reads, immediately before the first call. If this run itself has read the workspace in the last minute, to
+make the plan or in step 3, it reads again only what the calls touch, by id: the resource of each call with everything
+that its declaration compares, except the name of a manual group; the custom fields, where the calls name fields or
+choices; all names of a kind in which something is created or renamed. Where that cannot show that the plan still fits,
+as with deletions, removed choices and administrator rights, or where it finds any difference, everything is read as in
+step 3.
+
+That is enough, because a call changes only its own resource, which is compared as closely as by a whole reading, and
+names everything else by the id that was reviewed. Two races remain. Somebody changes within that minute what only a
+listing shows, such as the e-mail of a new member, or the name of a group or an audience: the call does what was
+reviewed to the reviewed id, or the service refuses it, and the read-back of step 7 reports what is not as declared.
+Somebody changes the same resource between step 6 and its call: the call overwrites what it sets, as it would after a
+whole reading.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, nullcontext
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from lmsconf.apply.apply_events import ApplyProgress
+from lmsconf.apply.rehearse import refuse_unrehearsed
+from lmsconf.apply.remote_lock import LockManager
+from lmsconf.apply.replanning import refuse_stale_plan
+from lmsconf.apply.run_plan import execute, report_unstarted
+from lmsconf.apply.scheduler import Begin
+from lmsconf.documents.plan_file import plan_digest
+from lmsconf.errors import ExitCode, LmsconfError, StalePlan, Terminated
+from lmsconf.journal.journal_reader import wait_for_pending_writes
+from lmsconf.journal.journal_writer import Journal
+from lmsconf.journal.kept_runs import Retention
+from lmsconf.journal.local_lock import hold_lock
+from lmsconf.kinds import all_kinds
+from lmsconf.kinds.custom_field.lost_answers import MOST_KEPT
+from lmsconf.model.blockers import refuse_blocked
+from lmsconf.model.calls import CallStatus
+from lmsconf.model.declarations import Manifests
+from lmsconf.model.outcomes import ApplyReport, VerifyMode
+from lmsconf.model.plan import Plan
+from lmsconf.model.recorded_run import undo_command
+from lmsconf.model.snapshot import Snapshot
+from lmsconf.planner.undo.kept_state import count_destroyed, pre_image
+from lmsconf.project.settings import Settings
+from lmsconf.support.interrupts import Interrupts
+from lmsconf.workspace.connection import Connection, RateLimiters
+from lmsconf.workspace.project_manifests import manifests_commit
+from lmsconf.workspace.reader import WaitClock, WorkspaceReader
+
+if TYPE_CHECKING:
+    from lmsconf.api.client import Exchange
+
+_KEPT_FOR: Final = 60.0
+"""Seconds for which what this run read of the workspace is kept, beside what its calls touch."""
+
+
+class PreparedPlan(Struct, frozen=True, kw_only=True):
+    """A plan to apply. manifests, snapshot: what it was made from just now; None for a saved plan.
+
+    saved: the plan was made earlier, so it is compared with the workspace before anything else.
+    """
+
+    plan: Plan
+    manifests: Manifests | None = None
+    snapshot: Snapshot | None = None
+    saved: bool
+
+
+PlanSource: TypeAlias = Callable[[WorkspaceReader, ApplyProgress], PreparedPlan]
+"""Makes or loads the plan."""
+
+
+class ApplyOptions(Struct, frozen=True, kw_only=True):
+    """How a plan is applied.
+
+    approve: called once with the plan after all checks have passed; False ends the run with nothing sent. Default:
+    approved. digest: the digest that the plan must have. needs_rehearsal: whether the plan must have the receipt of a
+    rehearsal that succeeded. verify: what is planned again afterwards. meta: key and value
+    pairs for the report and the journal. max_rate: requests a second; default: as many as the service accepts.
+    rate_limiters: those of earlier connections of this process. on_call: called after each attempt of a
+    request, from several threads. environ: the environment that git runs with; default: that of the process.
+    interrupts: keeps Ctrl-C and SIGTERM once the run has begun, also after it, while its report is written.
+    """
+
+    approve: Callable[[Plan], bool] | None = None
+    digest: str | None = None
+    needs_rehearsal: bool = False
+    verify: VerifyMode = VerifyMode.ALL
+    meta: Mapping[str, str] = field(default_factory=dict)
+    parallelism: int = 8
+    max_rate: float | None = None
+    rate_limiters: RateLimiters | None = None
+    on_call: Callable[[Exchange], None] | None = None
+    environ: Mapping[str, str] | None = None
+    interrupts: Interrupts = field(default_factory=Interrupts)
+
+
+class InterruptedBeforeStart(LmsconfError):
+    """Ctrl-C or SIGTERM before the first call."""
+
+    code = "interrupted"
+
+    def __init__(self, by: KeyboardInterrupt) -> None:
+        super().__init__("the run was interrupted before its first call", hint="Nothing was changed.")
+        self.exit = ExitCode.TERMINATED if isinstance(by, Terminated) else ExitCode.INTERRUPTED
+
+
+def apply_safely(
+    settings: Settings, source: PlanSource, options: ApplyOptions, progress: ApplyProgress
+) -> tuple[ApplyReport, bool]:
+    """Apply the plan of `source` safely. Returns the report, and whether a journal of the run was written.
+
+    Raises, with nothing sent: Locked and LockHeldElsewhere where another run has the workspace, StalePlan where the
+    digest, the rehearsal or the workspace differs, ProblemsFound with exit 4 where a guard or a refusal stops it,
+    LmsconfError where the plan is not approved or the journal cannot be written. Raises KeyboardInterrupt only before
+    the plan is made: from then on an interruption is part of the report.
+    """
+    interrupts = options.interrupts
+    with (
+        interrupts.installed(),
+        _local_lock(settings, progress),
+        Connection(
+            settings, max_rate=options.max_rate, rate_limiters=options.rate_limiters, on_call=options.on_call
+        ) as connection,
+        ExitStack() as leases,
+    ):
+        workspace = WorkspaceReader(
+            settings=settings,
+            connection=connection,
+            parallelism=options.parallelism,
+            timing=WaitClock(tell=progress.waiting),
+            on_read=progress.workspace_read,
+        )
+        prepared = source(workspace, progress)
+        plan, manifests = prepared.plan, prepared.manifests
+        journal = None
+        try:
+            progress.planned(plan)
+            keep, kept = _cleared(workspace, prepared, options, progress, leases)
+            interrupts.keep()
+            journal = _journal(settings, plan, options, kept, progress) if plan.calls else None
+        except LmsconfError as error:
+            interrupts.keep()
+            progress.stopped(report_unstarted(workspace, plan, error, meta=options.meta))
+            raise
+        except KeyboardInterrupt as cut:
+            interrupts.keep()
+            progress.interrupted(cut)
+            return report_unstarted(workspace, plan, InterruptedBeforeStart(cut), meta=options.meta), False
+        # Where everything is read anew to verify the run, a second snapshot beside that one would double the memory.
+        del prepared
+        kept = None if options.verify is VerifyMode.ALL and manifests is not None else kept
+        with journal or nullcontext():
+            report = execute(
+                workspace,
+                plan,
+                meta=options.meta,
+                progress=progress,
+                journal=journal,
+                keep=keep,
+                verify=options.verify,
+                made_from=manifests,
+                kept=kept,
+                interrupts=interrupts,
+            )
+        if journal is not None and any(one.status is CallStatus.DONE or one.unsure for one in report.outcomes):
+            report = replace(report, undo_command=undo_command(journal.path.stem, settings.policy.command))
+        return report, journal is not None
+
+
+def _cleared(
+    workspace: WorkspaceReader,
+    prepared: PreparedPlan,
+    options: ApplyOptions,
+    progress: ApplyProgress,
+    leases: ExitStack,
+) -> tuple[Begin | None, Snapshot | None]:
+    """Run steps 2 to 6 for a plan that is made.
+
+    Returns the function that renews the remote lock before each call, and the snapshot that the plan was last compared
+    with.
+    """
+    plan, kept, read_at = prepared.plan, prepared.snapshot, workspace.timing.now()
+    if options.digest is not None and options.digest != (digest := plan_digest(plan)):
+        raise StalePlan(
+            f"expected the digest {options.digest}, but the plan's is {digest}", hint="Review the plan as it is now."
+        )
+    if options.needs_rehearsal:
+        refuse_unrehearsed(plan, plan_digest(plan))
+    if prepared.saved:
+        # A plan that no longer fits is stale first, whatever its guards say.
+        kept, read_at = _check_fresh(workspace, plan, progress), workspace.timing.now()
+    refuse_blocked(plan)
+    approve = options.approve if plan.calls else None
+    if approve is not None and not approve(plan):
+        raise LmsconfError("declined: nothing was changed")
+    keep = leases.enter_context(_remote_lock(workspace, plan, progress))
+    if plan.calls and (approve or keep or not prepared.saved):
+        # The workspace may have changed while the plan was reviewed, or under the lock of another run.
+        if workspace.timing.now() - read_at > _KEPT_FOR:
+            kept = None
+        kept = _check_fresh(workspace, plan, progress, kept)
+    return keep, kept
+
+
+def _check_fresh(
+    workspace: WorkspaceReader, plan: Plan, progress: ApplyProgress, kept: Snapshot | None = None
+) -> Snapshot:
+    with progress.phase("Checking") as tell:
+        return refuse_stale_plan(workspace, plan, tell, kept)
+
+
+def _journal(
+    settings: Settings, plan: Plan, options: ApplyOptions, kept: Snapshot | None, progress: ApplyProgress
+) -> Journal:
+    """Open the journal, and keep the plan beside it, with what it changes and destroys as it is now."""
+    # The embedded workspace is in this process: no call of an earlier one can still take effect.
+    retention = Retention(keep=settings.kept_runs, settle=0.0 if settings.workspace.embedded else settings.settle)
+    environ = os.environ if options.environ is None else options.environ
+    commit = manifests_commit(settings, plan.manifests_files, plan.manifests_digest, environ)
+    if kept is not None and (number := count_destroyed(plan, kept)) > MOST_KEPT:
+        progress.note(
+            f"The answers of {number:,} people are deleted; those of {MOST_KEPT:,} are kept for `plan --undo`."
+        )
+    return Journal.begin(
+        settings.root,
+        plan,
+        meta=options.meta,
+        retention=retention,
+        before=kept,
+        pre_image=None if kept is None else pre_image(all_kinds(), plan, kept),
+        commit=commit,
+        sync=_keep_in_cache if settings.workspace.embedded else os.fsync,
+    )
+
+
+def _keep_in_cache(_: int) -> None:
+    """Sync nothing: an embedded workspace does not flush its commits to the disk either.
+
+    Both outlive a process that is killed; a power failure may lose the end of either.
+    """
+
+
+@contextmanager
+def _local_lock(settings: Settings, progress: ApplyProgress) -> Iterator[None]:
+    """Exclude other runs on this machine; wait until no request of an earlier run can arrive any more."""
+    chosen = settings.workspace
+    with hold_lock(settings.root, chosen.name):
+        # The embedded workspace is in this process: requests of an earlier process ended with it.
+        if not chosen.embedded:
+            wait_for_pending_writes(settings.root, chosen.url, settings.settle, notify=progress.waiting_for_earlier_run)
+        yield
+
+
+@contextmanager
+def _remote_lock(workspace: WorkspaceReader, plan: Plan, progress: ApplyProgress) -> Iterator[Begin | None]:
+    """Exclude runs on other machines, if the project configures a lock."""
+    terms = workspace.settings.lock
+    if terms is None or not plan.calls:
+        yield None
+        return
+    timing = WaitClock(tell=progress.waiting_for_lock)
+    locks = LockManager(workspace.connection, settle=workspace.settings.settle, timing=timing)
+    try:
+        with locks.hold(terms) as lease:
+            yield lease.renew_before
+    finally:
+        if locks.left:
+            progress.note(locks.left)

@@ -1,0 +1,283 @@
+"""Send a plan's calls: replace references with ids, check what a call rests on, and collect the ids in responses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from functools import partial
+from operator import not_
+from typing import TYPE_CHECKING, Final
+
+from lmsconf.api.concurrent_requests import ConcurrentReader, InlineExecutor, WorkerPool
+from lmsconf.api.spec import path_segment_problem
+from lmsconf.api.spec.operations import CUSTOM_FIELDS
+from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest
+from lmsconf.apply.manager_rights import missing_manager_right
+from lmsconf.apply.scheduler import Learnt
+from lmsconf.apply.try_assumptions import FirstCalls
+from lmsconf.errors import (
+    ApiError,
+    DuplicateResource,
+    InvalidResponse,
+    LmsconfError,
+    NoEffect,
+    Problem,
+    ProblemsFound,
+    Rejected,
+    StalePlan,
+    Unauthorized,
+    WriteOutcomeUnknown,
+    shorten,
+)
+from lmsconf.kinds.assignment.steps import ON_EXISTING
+from lmsconf.kinds.custom_field.parse import is_migrated
+from lmsconf.kinds.custom_field.steps import REFUSED_IN_USE, choices_created_by, ids_of_field
+from lmsconf.kinds.grant_verification import (
+    GrantVerification,
+    SentCall,
+    grant_verification,
+    replacement_verification,
+    revokes_access,
+)
+from lmsconf.kinds.shared.call_placeholders import fill_refs_in_body, fill_refs_in_path
+from lmsconf.kinds.shared.kind import Kind, listed_name
+from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD
+from lmsconf.model.address import Ref, text_of_id
+from lmsconf.model.api_protocol import ListOperation
+from lmsconf.model.calls import Call, is_creation
+from lmsconf.model.canonical_json import Json
+from lmsconf.model.plan import Action, Plan
+
+if TYPE_CHECKING:
+    from lmsconf.api.client import Client
+    from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest
+
+
+def grants_to_verify(plan: Plan) -> dict[str, GrantVerification]:
+    """Return how the granting calls that a revoking call depends on are verified, by call id.
+
+    Each call that changes a replaced resource counts as revoking, also if it only narrows it.
+    """
+    replaced = {change.address for change in plan.changes if change.replaced_by}
+    revoking = [call for call in plan.calls if revokes_access(call)]
+    changing = [call for call in plan.calls if call.address in replaced]
+    needed = {need for call in (*revoking, *changing) for need in call.needs}
+    strictly = {need for call in changing for need in call.needs}
+    checks = {
+        call.id: grant_verification(call) or (replacement_verification(call) if call.id in strictly else None)
+        for call in plan.calls
+        if call.id in needed
+    }
+    return {id: check for id, check in checks.items() if check is not None}
+
+
+def verify_grant(
+    client: Client, sent: IssuedRequest, check: GrantVerification, resolver: AmbiguousWriteResolver
+) -> None:
+    """Poll until every id that the call grants is visible. Raises NoEffect when the time for that is over."""
+    call = SentCall(sent.path_values(client.spec), sent.body)
+    granted = frozenset(check.granted(call))
+    missing = resolver.poll(lambda: granted.difference(check.visible(client.call, call)), not_)
+    if missing:
+        keys = client.spec[sent.call.operation].dialect_keys
+        raise NoEffect(
+            f"the service accepted it, and {check.missing.format(missing=len(missing), granted=len(granted))}; "
+            f"{check.spared}",
+            hint=f"Check the dialect keys {', '.join(keys)}." if keys else "Plan again to see what remains.",
+        )
+
+
+Replay = Callable[[], Plan]
+"""Plan the changes of the plan again, on the workspace as it is now."""
+
+
+def refuse_late_deletion(call: Call, replay: Replay, resolver: AmbiguousWriteResolver) -> None:
+    """Raise StalePlan if people have invalidated a deletion since the plan was made."""
+    # What this run has written may not be visible in listings yet.
+    differences = resolver.poll(partial(_what_is_left, call, replay), not_)
+    if differences:
+        raise StalePlan(
+            f"{call.address} is not deleted, because the workspace has changed during this run: "
+            + "; ".join(dict.fromkeys(difference.message for difference in differences)),
+            hint="Plan again and review it: what is done stays, and the rest is planned again.",
+            differences=differences,
+        )
+
+
+def _what_is_left(call: Call, replay: Replay) -> tuple[Problem, ...]:
+    """Return why a deletion would not be sent now; nothing if it alone is left to do, or is done."""
+    try:
+        now = replay()
+    except ProblemsFound as error:
+        return error.problems
+    refused = [problem for problem in now.all_problems if problem.is_error and problem.address == str(call.address)]
+    same = [one for one in now.calls if one.address == call.address and one.operation == call.operation]
+    waits = {id for one in same for id in one.needs}
+    left = dict.fromkeys(str(one.address) for one in now.calls if one.id in waits)
+    return (
+        *refused,
+        *(Problem(code=StalePlan.code, message=f"{address} has changed", address=address) for address in left),
+    )
+
+
+_MAYBE_MISSING: Final = (400, 409, 422)
+"""Statuses with which a service may refuse to delete what does not exist."""
+
+
+class ResourceInUse(Rejected):
+    """A 403 about the resource of this one call, not about the credential (API specification, Errors)."""
+
+    code = "refusal/in-use"
+
+
+class CallExecutor:
+    """Send the calls of a plan through a WorkerPool. `resolver` resolves those whose response was lost.
+
+    replay: plans the changes of the plan again. first_calls: what this run has tried.
+    """
+
+    def __init__(
+        self,
+        pool: WorkerPool,
+        kinds: Mapping[str, Kind],
+        resolver: AmbiguousWriteResolver,
+        plan: Plan,
+        replay: Replay,
+        first_calls: FirstCalls,
+    ) -> None:
+        self._pool, self._kinds, self._resolver, self._first_calls = pool, kinds, resolver, first_calls
+        self._replay, self._grants = replay, grants_to_verify(plan)
+        # A deletion that waits for the answers to be moved can be invalidated by people meanwhile.
+        self._emptied = {one.address for one in plan.changes if one.action is Action.DELETE and is_migrated(one)}
+        self._updated = {one.address for one in plan.changes if one.action is Action.UPDATE}
+
+    def submit(self, call: Call, ids: Learnt) -> Future[Learnt]:
+        """Return a future of the ids that the response returns. It fails with LmsconfError."""
+        try:
+            sent = IssuedRequest(
+                call=call, path=fill_refs_in_path(call.path, ids), body=fill_refs_in_body(call.body, ids)
+            )
+        except KeyError as missing:
+            future: Future[Learnt] = Future()
+            future.set_exception(LmsconfError(f"the service returned no id for {missing.args[0]}"))
+            return future
+        return self._pool.submit(lambda client: self._send(client, sent, ids))
+
+    def _send(self, client: Client, sent: IssuedRequest, ids: Learnt) -> Learnt:
+        if sent.call.needs and sent.call.address in self._emptied:
+            refuse_late_deletion(sent.call, self._replay, self._resolver)
+        response: Json = None
+        with self._first_calls.comparing(client, sent, ids, self._resolver) as first:
+            try:
+                response = self._response(client, first, ids)
+            except (WriteOutcomeUnknown, InvalidResponse) as lost:
+                response = self._resolver.resolve(first, ids, lost, lambda: self._response(client, first, ids))
+        try:
+            return _usable(sent.call, self._created_ids(client, sent, response))
+        except DuplicateResource:
+            raise
+        except ApiError as error:
+            # The call was accepted; only its result could not be read.
+            raise WriteOutcomeUnknown(error.message, hint=error.hint, operation=sent.call.operation) from error
+
+    def _created_ids(self, client: Client, sent: IssuedRequest, response: Json) -> Learnt:
+        """Return the ids that an accepted call created, looked up if the response lacks them; verify a grant."""
+        call = sent.call
+        if check := self._grants.get(call.id):
+            verify_grant(client, sent, check, self._resolver)
+        kind = self._kinds[call.address.kind]
+        learnt = _ids_in(call, kind, response)
+        listing = kind.list_operation
+        if listing is None or _created_refs(call) <= learnt.keys():
+            return learnt
+        found = self._resolver.poll(partial(_find_created_ids, client, call, kind, listing), bool, is_lost=True)
+        return {**learnt, **found}
+
+    def _response(self, client: Client, sent: IssuedRequest, ids: Learnt) -> Json:
+        """Return the response; None for a DELETE that is refused because what it deletes does not exist any more.
+
+        The API specification does not show the status of that (Errors), so any that may mean it is looked into.
+        """
+        call = sent.call
+        try:
+            return client.send(
+                call.method,
+                sent.path,
+                query=call.query,
+                body=sent.body,
+                operation=call.operation,
+                on_resume=lambda: self._resolver.again(call),
+                label=call.id,
+            )
+        except Rejected as refused:
+            if call.method == "DELETE" and (
+                refused.is_missing or (refused.status in _MAYBE_MISSING and self._resolver.is_done(sent, ids))
+            ):
+                return None
+            raise self._explain_refusal(client, sent, refused) from refused
+
+    def _explain_refusal(self, client: Client, sent: IssuedRequest, refused: Rejected) -> ApiError:
+        """Decide with one read whether a 403 is about a resource in use or the credential, where it may be either.
+
+        On any other operation, a 403 is about the credential.
+        """
+        call = sent.call
+        if (missing := missing_manager_right(client, sent, refused)) is not None:
+            return missing
+        if not refused.is_forbidden:
+            is_update = call.address.kind == CONTENT_TARGET and call.address in self._updated
+            return refused.restated(Rejected, ON_EXISTING) if is_update else refused
+        if call.operation in REFUSED_IN_USE:
+            try:
+                client.call(CUSTOM_FIELDS.name)
+            except Unauthorized as unauthorized:
+                return unauthorized
+            return refused.restated(ResourceInUse, REFUSED_IN_USE[call.operation])
+        return refused.restated(
+            Unauthorized, "This token can read but has no permission for this call. Use one that has."
+        )
+
+
+def _usable(call: Call, learnt: Learnt) -> Learnt:
+    """Return the ids that a call created. Raises InvalidResponse for one that no later path can name."""
+    for id in learnt.values():
+        if why := path_segment_problem(id):
+            raise InvalidResponse(f"the service returned an id for {call.address} that cannot be used: {shorten(why)}")
+    return learnt
+
+
+def _ids_in(call: Call, kind: Kind, answer: Json) -> Learnt:
+    """Return the ids in the response to a call: that of a created resource, as its listing has it."""
+    if kind.name == CUSTOM_FIELD:
+        return ids_of_field(call.address, answer)
+    key = kind.list_operation.id if kind.list_operation is not None and is_creation(call.operation) else None
+    id = text_of_id(answer.get(key)) if key is not None and isinstance(answer, dict) else None
+    return {Ref(call.address): id} if id else {}
+
+
+def _created_refs(call: Call) -> frozenset[Ref]:
+    """Return what a call creates whose ids later calls may need: they are looked up if the response lacks them."""
+    choices = choices_created_by(call) if call.address.kind == CUSTOM_FIELD else frozenset()
+    return choices | {Ref(call.address)} if call.creates else choices
+
+
+def _find_created_ids(client: Client, call: Call, kind: Kind, listing: ListOperation) -> Learnt:
+    """Find the ids of a creation with an unreadable response by its name. Raises DuplicateResource."""
+    matches = [row for row in _live(client, listing) if listed_name(kind, row) == call.address.name]
+    if len(matches) > 1:
+        raise DuplicateResource(
+            f"{call.address} is live more than once, with the ids {', '.join(str(row[listing.id]) for row in matches)}",
+            hint="Delete the one that is not in use, and plan again.",
+            operation=call.operation,
+        )
+    return _ids_in(call, kind, matches[0]) if matches else {}
+
+
+def _live(client: Client, operation: ListOperation) -> list[dict[str, Json]]:
+    """Return all rows of a listing. Raises ApiError where it may be incomplete."""
+    # Sequential: all threads of the pool may be here, and would deadlock waiting for each other.
+    with WorkerPool(lambda: client, parallelism=1, executor=InlineExecutor()) as pool:
+        rows = ConcurrentReader(pool, client.spec).rows(operation)
+    if rows.incomplete:
+        raise InvalidResponse(rows.incomplete, operation=operation.name)
+    return list(rows.rows)

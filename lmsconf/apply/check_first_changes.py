@@ -1,0 +1,329 @@
+"""Compare the list, or the answers, that the first call of its sort changes: does it keep what it does not name?
+
+The API specification does not say whether adding people keeps those who are in a list or replaces them (Manual Groups,
+Smart Groups). So the first call names everybody who is in the list, too, which is right in both cases. Where that is
+refused, because a service may refuse people who are in the list, it names the new people alone; people who are
+missing then are put back.
+
+Nor does it show how an answer to a custom field is written or cleared, and whether a call keeps the answers that it
+omits (Users, update-custom-field-choice). The person is read before and after the first call that rests on one of
+these keys. Answers that were lost are given back, and the run ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import islice
+from operator import not_
+from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
+
+from lmsconf.api.spec.dialect_keys import ADD_MODE, BATCH, Value, joint_values, other_values
+from lmsconf.api.spec.operations import CUSTOM_FIELDS
+from lmsconf.api.spec.value_encoding import (
+    ANSWERS,
+    OMITTED,
+    WRAPPER,
+    answer_leaves,
+    answer_value_key,
+    answers_in_body,
+    build_answers_body,
+    clear_answer_key,
+    encode_answer,
+)
+from lmsconf.errors import ApiError, InvalidResponse, Rejected, WriteOutcomeUnknown, WrongAssumption
+from lmsconf.kinds.custom_field.types import FieldRow, answer_value, parse_field_row
+from lmsconf.kinds.grant_verification import SentCall, grant_verification
+from lmsconf.kinds.shared.responses import AnswerRow, id_set, object_list, require_object, try_parse_answers
+from lmsconf.model.names import normalize_name
+
+if TYPE_CHECKING:
+    from lmsconf.api.client import Client
+    from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest
+
+LISTS: Final = {
+    "manual-groups.add-members": "manual-groups.members",
+    "manual-groups.add-managers": "manual-groups.managers",
+    "smart-groups.add-managers": "smart-groups.managers",
+}
+"""Operation that adds people to a list → the operation that reads the list."""
+
+
+def named_people(body: object) -> int:
+    """Return how many people the lists of a body name."""
+    return len(SentCall({}, body).listed_ids())
+
+
+class ComparedList:
+    """The list of one call, as it was before the call."""
+
+    def __init__(self, client: Client, sent: IssuedRequest, resolver: AmbiguousWriteResolver) -> None:
+        self._client, self._resolver, self.sent = client, resolver, sent
+        self._before = self._listed()
+        self._added = SentCall({}, sent.body).listed_ids()
+
+    @property
+    def is_new(self) -> bool:
+        """Whether the list is empty and the call names several people.
+
+        Two calls then show what adding does to those who are in a list, and nobody is in it but by this run.
+        """
+        return not self._before and len(self._added) > 1
+
+    def begun(self) -> ComparedList | None:
+        """Add one person to a new list, and return the list for the call with the others; None if nobody was added."""
+        if not self.is_new:
+            return None
+        first = frozenset((min(self._added),))
+        one, others = (replace(self.sent, body=self._naming(people)) for people in (first, self._added - first))
+        try:
+            self._client.send(one.call.method, one.path, body=one.body, operation=one.call.operation)
+        except (WriteOutcomeUnknown, InvalidResponse):
+            # It may still arrive, and a service may refuse people who are in the list.
+            self._resolver.poll(self._listed, first.issubset, is_lost=True)
+        except ApiError:
+            return None  # The call itself meets the same, and tells what it is.
+        rest = ComparedList(self._client, others, self._resolver)
+        return rest if rest.others else None
+
+    def without_last(self, body: object) -> object:
+        """Return a body of a call without the person that `add_last` adds."""
+        return _with_lists(body, lambda named: named - {max(self._added)})
+
+    def add_last(self) -> bool:
+        """Add the last person of a new list; return whether the others are still in it.
+
+        Raises WrongAssumption if they are not, after putting them back.
+        """
+        last = max(self._added)
+        body = self._client.spec.body_to_wire(self.sent.call.operation, userIds=[last])
+        rest = ComparedList(self._client, replace(self.sent, body=body), self._resolver)
+        if not rest.others or last in rest._before:
+            return False
+        try:
+            self._client.send(self.sent.call.method, self.sent.path, body=body, operation=self.sent.call.operation)
+        except Rejected:
+            return False
+        return rest.compare()
+
+    @property
+    def others(self) -> frozenset[str]:
+        """The people in the list that the call does not name."""
+        return self._before - self._added
+
+    @property
+    def everybody(self) -> frozenset[str]:
+        """The people who are in the list before the call or after it."""
+        return self._before | self._added
+
+    @property
+    def is_small(self) -> bool:
+        """Whether one call can name everybody."""
+        return len(self.everybody) <= self._client.spec.integer_behaviour(BATCH)
+
+    @property
+    def has_archived(self) -> bool:
+        """Whether some of the others are archived, or cannot be read: a service may refuse to put them back."""
+        try:
+            people = [
+                require_object(self._client.call("users.get", path={"userId": id}), "a user") for id in self.others
+            ]
+        except Rejected:
+            return True
+        return any(one.get("archivedAt") for one in people)
+
+    def whole(self) -> IssuedRequest:
+        """Return the call with everybody in its list."""
+        return replace(self.sent, body=self.with_others(self.sent.body))
+
+    def with_others(self, body: object) -> object:
+        """Return a body of a call, whatever the name of its list, with the people who are in the list before it."""
+        return _with_lists(body, lambda named: self._before | named)
+
+    def _naming(self, people: frozenset[str]) -> object:
+        """Return the body of the call with these people alone."""
+        return _with_lists(self.sent.body, lambda _: people)
+
+    def compare(self) -> bool:
+        """Return whether the list shows the call, with everybody who was in it before.
+
+        Raises WrongAssumption if somebody is missing, after putting them back; WriteOutcomeUnknown if the list cannot
+        be read.
+        """
+        try:
+            after = self._polled(self._added)
+            missing = self._before - after
+            if not missing:
+                return self._added <= after
+            body = self._client.spec.body_to_wire(self.sent.call.operation, userIds=sorted(self.everybody))
+            self._client.send(self.sent.call.method, self.sent.path, body=body, operation=self.sent.call.operation)
+            left = self._before - self._polled(self._before)
+        except ApiError as error:
+            raise WriteOutcomeUnknown(
+                f"the call was accepted, but the list could not be read after it: {error.message}",
+                hint=error.hint,
+                operation=self.sent.call.operation,
+            ) from error
+        people = "1 person who was" if len(missing) == 1 else f"{len(missing)} people who were"
+        back = f"{len(missing - left)} of them put back" if left else "put back again"
+        raise WrongAssumption(
+            f"{self.sent.call.operation} took {people} in the list before out of it, {back}: "
+            "the service replaces the list",
+            values={ADD_MODE: "replace"},
+        )
+
+    def _polled(self, wanted: frozenset[str]) -> frozenset[str]:
+        """Return the list as soon as it has the wanted people, or as it is when the time for that is over."""
+        return self._resolver.poll(self._listed, wanted.issubset)
+
+    def _listed(self) -> frozenset[str]:
+        """Return the user ids in the list."""
+        path = self.sent.path_values(self._client.spec)
+        response = self._client.call(LISTS[self.sent.call.operation], path=path)
+        return frozenset(map(str, id_set(require_object(response, "a list of people"), "userIds")))
+
+
+def _with_lists(body: object, change: Callable[[frozenset[str]], frozenset[str]]) -> object:
+    """Return a body with its lists of people changed, whatever their names."""
+    parts = body if isinstance(body, dict) else {}
+    return {
+        name: sorted(change(frozenset(map(str, value)))) if isinstance(value, list) else value
+        for name, value in parts.items()
+    }
+
+
+_MOST_FORMS: Final = 30
+_Answers = Mapping[str, AnswerRow]
+"""Normalized name of a field → a person's answer to it."""
+
+
+def answer_keys(client: Client, sent: IssuedRequest, fields: dict[str, FieldRow]) -> frozenset[str]:
+    """Return the dialect keys that a call with answers rests on. Reads the fields for their types, and keeps them."""
+    answers = answers_in_body(client.spec.behaviour, sent.body)
+    if not answers.keys() <= fields.keys():
+        fields |= {str(field.id): field for field in _read_fields(client)}
+    keys = {WRAPPER, OMITTED}
+    for id, value in answers.items():
+        if field := fields.get(id):
+            keys.add(answer_value_key(field.type) if any(answer_leaves(value)) else clear_answer_key(field.type))
+    return frozenset(keys)
+
+
+class ComparedAnswers:
+    """The answers of the person of one call, as they were before it."""
+
+    def __init__(
+        self, client: Client, sent: IssuedRequest, resolver: AmbiguousWriteResolver, fields: Mapping[str, FieldRow]
+    ) -> None:
+        self._client, self._sent, self._resolver = client, sent, resolver
+        self._fields = fields
+        self._answers = answers_in_body(client.spec.behaviour, sent.body)
+        self._before = _read(client, sent)
+
+    @property
+    def others(self) -> _Answers:
+        """The answers that the call does not name."""
+        named = {normalize_name(self._fields[id].name) for id in self._answers if id in self._fields}
+        return {name: answer for name, answer in (self._before or {}).items() if name not in named}
+
+    def right(self, keys: frozenset[str]) -> frozenset[str]:
+        """Return which of the keys that the call rests on it shows to be right; none where answers cannot be read.
+
+        Raises WrongAssumption if the call does not show, or has cleared answers that it does not name. These are given
+        back.
+        """
+        if self._before is None:
+            return frozenset()
+        missing = self._resolver.poll(self._missing, not_)
+        self.compare_others()
+        if missing:
+            raise WrongAssumption(f"{ANSWERS} was accepted, and {missing}")
+        # Without another answer, nothing shows whether those are kept.
+        return keys if self.others else keys - {OMITTED}
+
+    def compare_others(self) -> None:
+        """Raise WrongAssumption if answers that the call does not name have changed, after giving them back."""
+        after = self._read_now()
+        lost = _lacking(after, self.others)
+        if not lost:
+            return
+        forms, left = self._give_back({**after, **lost}, lost)
+        back = f"{len(lost) - left} of them given back" if left else "given back again"
+        raise WrongAssumption(
+            f"{ANSWERS} cleared {_number(len(lost))} that the call does not name, {back}",
+            values={OMITTED: "clear", **forms},
+        )
+
+    def _give_back(self, whole: _Answers, lost: _Answers) -> tuple[Mapping[str, Value], int]:
+        """Send all answers of the person, in other forms if those assumed are refused.
+
+        Returns the forms, and how many of the lost answers are still missing.
+        """
+        own, left = self._client.spec, len(lost)
+        types = {one.type for one in self._fields.values() if normalize_name(one.name) in lost}
+        keys = sorted(key for key in map(answer_value_key, types) if not own.is_known(key))
+        forms: Mapping[str, Value]
+        singles = [{key: value} for key in keys for value in other_values(key)]
+        for forms in islice(({}, *singles, *joint_values(keys, own.behaviour, "")), _MOST_FORMS):
+            try:
+                with self._client.speaking(forms):
+                    self._send(whole)
+            except Rejected:
+                continue
+            left = self._still_lost(lost)
+            if not left:
+                return forms, 0
+        return {}, left
+
+    def _still_lost(self, lost: _Answers) -> int:
+        return len(self._resolver.poll(lambda: _lacking(self._read_now(), lost), not_))
+
+    def _send(self, whole: _Answers) -> None:
+        behaviour = self._client.spec.behaviour
+        answers = {
+            id: encode_answer(behaviour, field.type, answer_value(field, whole[name]))
+            for id, field in self._fields.items()
+            if (name := normalize_name(field.name)) in whole
+        }
+        body = build_answers_body(behaviour, answers)
+        self._client.send(self._sent.call.method, self._sent.path, body=body, operation=ANSWERS)
+
+    def _read_now(self) -> _Answers:
+        return _read(self._client, self._sent) or {}
+
+    def _missing(self) -> str:
+        """Return which effect of the call does not show; empty if all of it does."""
+        after = self._read_now()
+        cleared = [id for id, value in self._answers.items() if not any(answer_leaves(value)) and id in self._fields]
+        still = [self._fields[id] for id in cleared if normalize_name(self._fields[id].name) in after]
+        if still:
+            return f"the answer to {still[0].name} is still there"
+        check = grant_verification(self._sent.call)
+        if check is None:
+            return ""
+        call = SentCall(self._sent.path_values(self._client.spec), self._sent.body)
+        granted = frozenset(check.granted(call))
+        number = len(granted.difference(check.visible(self._client.call, call)))
+        return check.missing.format(missing=number, granted=len(granted)) if number else ""
+
+
+def _lacking(live: _Answers, answers: _Answers) -> _Answers:
+    """Return those of some answers that are not live."""
+    return {name: answer for name, answer in answers.items() if live.get(name) != answer}
+
+
+def _read(client: Client, sent: IssuedRequest) -> _Answers | None:
+    """Return the answers of the person of a call; None if they cannot be read."""
+    person = require_object(client.call("users.get", path=sent.path_values(client.spec)), "a user")
+    answers = try_parse_answers(person)
+    return None if answers is None else {answer.field: answer for answer in answers}
+
+
+def _read_fields(client: Client) -> list[FieldRow]:
+    data = require_object(client.call(CUSTOM_FIELDS.name), "the custom fields")
+    return [parse_field_row(row) for row in object_list(data, CUSTOM_FIELDS.rows)]
+
+
+def _number(answers: int) -> str:
+    return "1 answer" if answers == 1 else f"{answers} answers"

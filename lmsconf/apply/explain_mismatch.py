@@ -1,0 +1,243 @@
+"""What is live in place of what the calls of a run should have made, and which value of the dialect would explain it.
+
+The API specification leaves open how much a call does (names of body fields, lists that are added to or replaced, forms
+of answers and times). What was sent and what is read back tell the explanations apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime
+from typing import Final, NamedTuple
+
+from lmsconf.api.spec import ApiSpec
+from lmsconf.api.spec.dialect_keys import ADD_MODE, CLEAR_TIME, ON_EXISTING, TIME_FORMAT, WHO_CAN_MANAGE
+from lmsconf.api.spec.operations import load_api_description
+from lmsconf.api.spec.value_encoding import ANSWERS, OMITTED, answer_value_key, clear_answer_key
+from lmsconf.apply.scheduler import RunResult
+from lmsconf.errors import LmsconfError, Problem, Severity, WrongAssumption
+from lmsconf.manifest.edit.yaml_text import format_scalar
+from lmsconf.model.calls import CallStatus
+from lmsconf.model.canonical_json import Json, members
+from lmsconf.model.plan import Action, Change, FieldChange, Plan
+
+
+def dialect_hint(values: Mapping[str, str | int], purpose: str = ", and apply again") -> str:
+    """Return the hint. purpose: what follows on `Set in the project file`."""
+    return "\n".join([f"Set in the project file{purpose}:", "  dialect:", *dialect_lines(values)])
+
+
+def dialect_lines(values: Mapping[str, str | int]) -> list[str]:
+    """Return the values as lines below `dialect:`."""
+    return [f"    {key}: {format_scalar(value, in_brackets=False)}" for key, value in sorted(values.items())]
+
+
+def wrong_assumptions(errors: Iterable[LmsconfError]) -> Iterator[Problem]:
+    """Yield the problem of a run that found values of the dialect: all of them, as one block to paste."""
+    found = (error.values for error in errors if isinstance(error, WrongAssumption))
+    values = {key: value for some in found for key, value in some.items()}
+    if not values:
+        return
+    points = "1 point" if len(values) == 1 else f"{len(values)} points"
+    message = f"the service differs in {points} from what was assumed; nothing else was sent that rests on them"
+    probe = "`lmsconf doctor --probe --user EMAIL --content NAME` finds out the others before the next apply."
+    yield Problem(
+        code=WrongAssumption.code,
+        message=message,
+        severity=Severity.WARNING,
+        hint=f"{dialect_hint(values)}\n{probe}",
+    )
+
+
+_SHOWN: Final = 3
+_MINUTE: Final = 60
+_CLEAR_DESCRIPTION: Final = "custom-fields.clear-description"
+_CREATED: Final = {
+    "first_name": "users.create.firstName",
+    "last_name": "users.create.lastName",
+    "language": "users.create.language",
+}
+_TARGET: Final = {
+    "mandatory": "content-targets.create.mandatory",
+    "visible_from": "content-targets.create.startTime",
+    "visible_until": "content-targets.create.finishTime",
+}
+
+
+class _Explanation(NamedTuple):
+    """What would explain a difference: keys with their values, and keys of which any other value may be right."""
+
+    values: Mapping[str, str] = {}
+    keys: tuple[str, ...] = ()
+    why: str = ""
+
+
+class _Left(NamedTuple):
+    """One key of a change that a fresh plan still has: `before` is live.
+
+    change: the change of the fresh plan. planned: that of the plan that was applied. batches: of each call of that plan
+    for this resource, the operation and the people that it named.
+    """
+
+    field: FieldChange
+    change: Change
+    planned: Change
+    batches: tuple[tuple[str, tuple[str, ...]], ...]
+    behaviour: Callable[[str], str]
+
+    @property
+    def was_named(self) -> bool:
+        """Whether the plan changed the key."""
+        return self.planned.action is Action.CREATE or any(one.path == self.field.path for one in self.planned.fields)
+
+
+def no_effect_problem(plan: Plan, run: RunResult, change: Change, spec: ApiSpec) -> Problem:
+    """Return the problem of a change that a fresh plan still has, although its calls were accepted."""
+    planned = next((one for one in plan.changes if one.address == change.address), None)
+    calls = [call for call in plan.calls if call.address == change.address]
+    keys = list(dict.fromkeys(key for call in calls for key in spec[call.operation].dialect_keys))
+    message = f"{change.address}: the service accepted its creation, but it still cannot be read"
+    values: dict[str, str] = {}
+    done = all(outcome.status is CallStatus.DONE for outcome in run.outcomes if outcome.address == change.address)
+    if done and planned is not None and change.action is Action.UPDATE:
+        batches = tuple((call.operation, call.people) for call in calls)
+        lefts = [_Left(field, change, planned, batches, spec.behaviour) for field in change.fields]
+        explained = [_explained(left) for left in lefts]
+        seen = [_seen(left, one.why) for left, one in zip(lefts, explained, strict=True)]
+        message = f"{change.address}: the service accepted the calls, but it is still not as planned: {few(seen, '; ')}"
+        values = {key: value for one in explained for key, value in one.values.items()}
+        keys = list(dict.fromkeys(key for one in explained for key in one.keys if key not in values))
+    elif done:
+        message = f"{change.address}: the service accepted the calls, but it is still not as planned"
+        if change.action is Action.DELETE:
+            message += ": it is still there"
+            keys = []
+    return Problem(
+        code="apply/no-effect",
+        message=message,
+        hint=_hint(values, keys, spec),
+        source=change.source,
+        address=str(change.address),
+    )
+
+
+def _hint(values: Mapping[str, str], keys: Iterable[str], spec: ApiSpec) -> str:
+    lines = [dialect_hint(values)] if values else []
+    if named := ", ".join(f"{key} (now {spec.behaviour(key)})" for key in keys):
+        lines.append(f"Check the dialect keys {named}, or find them out with `lmsconf doctor --probe`.")
+    return "\n".join(lines or ["Plan again to see what remains."])
+
+
+def _seen(left: _Left, why: str) -> str:
+    """Return what is live of one key, and what was planned."""
+    field = left.field
+    if field.added or field.removed:
+        sides = (("lack", field.added), ("still have", field.removed))
+        said = f"{field.path} {' and '.join(f'{verb} {few(_texts(items))}' for verb, items in sides if items)}"
+    else:
+        said = f"{field.path} is {_text(field.before)}, not {_text(field.after)}"
+    return f"{said} ({why})" if why else said
+
+
+def _explained(left: _Left) -> _Explanation:
+    """Return what would explain that one key is not as planned, by the operations that should have changed it."""
+    path, sent = left.field.path, {operation for operation, _ in left.batches}
+    top, _, _ = path.partition(".")
+    for operation in sent & {f"{of}.add-{path}" for of in ("manual-groups", "smart-groups")}:
+        return _of_list(left, operation)
+    if "content-targets.create" in sent and path in _TARGET:
+        return _of_target(left)
+    if ANSWERS in sent and top == "answers":
+        return _of_answer(left)
+    if (
+        "users.update-metadata" in sent
+        and top == "metadata"
+        and left.field.before is not None
+        and left.field.after is None
+    ):
+        return _Explanation({"users.update-metadata.mode": "merge"}, why="the service keeps what a call omits")
+    if "custom-fields.replace" in sent and path == "description" and not left.field.after:
+        return _Explanation({_CLEAR_DESCRIPTION: "null" if left.behaviour(_CLEAR_DESCRIPTION) == "empty" else "empty"})
+    keys = {
+        "users.create": _CREATED.get(path),
+        "users.set-custom-archived-date": "users.set-custom-archived-date.date"
+        if path == "custom_archive_date"
+        else None,
+        "manual-groups.rename": "manual-groups.rename.name" if path == "name" else None,
+    }
+    return _Explanation(keys=tuple(key for operation, key in keys.items() if key and operation in sent))
+
+
+def _of_list(left: _Left, operation: str) -> _Explanation:
+    """A list of people: were the missing ones in it before, or did the calls of that operation name them?"""
+    missing = {*_texts(left.field.added)}
+    if not missing:
+        return _Explanation()
+    batches = [{*people} for adds, people in left.batches if adds == operation]
+    named = set().union(*batches)
+    arrived = named - missing
+    if arrived and left.behaviour(ADD_MODE) == "add" and (missing - named or (batches[-1] <= arrived != named)):
+        live = members(left.change.before).get(left.field.path)
+        people = "the 1 person who was" if len(arrived) == 1 else f"the {len(arrived)} people who were"
+        is_all = isinstance(live, list) and {*_texts(live)} == arrived
+        holds = f"the list now holds only {people} added" if is_all else "they were in the list before"
+        return _Explanation({ADD_MODE: "replace"}, why=f"{holds}: the service replaces")
+    if arrived:
+        return _Explanation(why="the service passed them over")
+    keys = tuple(key for key in load_api_description().names if key.startswith(f"{operation}."))
+    if left.field.path == "managers" and left.behaviour(WHO_CAN_MANAGE) == "anybody":
+        return _Explanation(keys=(*keys, WHO_CAN_MANAGE), why="nobody was added, as where managers need the right")
+    return _Explanation(keys=keys, why="nobody was added")
+
+
+def _of_answer(left: _Left) -> _Explanation:
+    """An answer: one that no call named, one that was to be cleared, or one that was to be given."""
+    live, wanted = left.field.before, left.field.after
+    if not left.was_named and not live:
+        return _Explanation({OMITTED: "clear"}, why="the service clears the answers that a call omits")
+    several = isinstance(live or wanted, list) or bool(left.field.added or left.field.removed)
+    types = ("MULTI_SELECT",) if several else ("CHOICE", "TEXT")
+    of = answer_value_key if wanted or left.field.added else clear_answer_key
+    return _Explanation(keys=tuple(of(type) for type in types))
+
+
+def _of_target(left: _Left) -> _Explanation:
+    """A value of an assignment."""
+    path, live, wanted = left.field.path, left.field.before, left.field.after
+    if left.planned.action is Action.UPDATE and left.planned.fields == left.change.fields:
+        return _Explanation({ON_EXISTING: "recreate"}, why="an assignment that is there stays as it is")
+    if path == "mandatory":
+        return _Explanation(keys=(_TARGET[path],))
+    if wanted is None:
+        other = {"null": ("omit", "empty"), "omit": ("null", "empty"), "empty": ("null", "omit")}
+        tried = left.behaviour(CLEAR_TIME)
+        return _Explanation(keys=(CLEAR_TIME,), why=f"{tried} does not open it; {' or '.join(other[tried])} may")
+    if live is None:
+        return _Explanation(keys=(_TARGET[path],))
+    apart = abs((_instant(live) - _instant(wanted)).total_seconds())
+    if apart < _MINUTE and not _instant(live).second:
+        return _Explanation({"content-targets.time-precision": "minute"}, why="the service cuts seconds off")
+    return _Explanation(keys=(TIME_FORMAT,))
+
+
+def _instant(value: Json) -> datetime:
+    return datetime.fromisoformat(str(value))
+
+
+def _texts(items: Iterable[Json]) -> list[str]:
+    return [one if isinstance(one, str) else _text(one) for one in items]
+
+
+def _text(value: Json) -> str:
+    if value is None or value == []:
+        return "(none)"
+    if isinstance(value, list):
+        return few(_texts(value))
+    return {True: "true", False: "false"}[value] if isinstance(value, bool) else f'"{value}"'
+
+
+def few(texts: Iterable[str], separator: str = ", ", *, most: int = _SHOWN) -> str:
+    """Return the first texts, joined, and how many more there are."""
+    shown = list(texts)
+    more = f"{separator}and {len(shown) - most} more" if len(shown) > most else ""
+    return separator.join(shown[:most]) + more

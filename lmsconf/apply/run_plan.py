@@ -1,0 +1,310 @@
+"""Run a plan: send its calls, verify the result, and report."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from functools import partial
+
+from msgspec.structs import replace
+
+from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver
+from lmsconf.apply.apply_events import ApplyProgress, CallCounter, Phase
+from lmsconf.apply.call_executor import CallExecutor
+from lmsconf.apply.explain_mismatch import no_effect_problem, wrong_assumptions
+from lmsconf.apply.replanning import (
+    VerificationResult,
+    exit_code,
+    replan_everything,
+    replay,
+    skipped_verification,
+    unattempted_calls,
+    verify_by_replanning,
+    what_is_left,
+)
+from lmsconf.apply.scheduler import Begin, RunResult, run_calls
+from lmsconf.apply.try_assumptions import FirstCalls
+from lmsconf.documents.plan_file import plan_digest
+from lmsconf.errors import ApiError, LmsconfError, Problem, ProblemsFound, Severity
+from lmsconf.journal.journal_reader import seen_values
+from lmsconf.journal.journal_writer import Journal
+from lmsconf.kinds import all_kinds
+from lmsconf.model.address import Address
+from lmsconf.model.calls import Call
+from lmsconf.model.declarations import Manifests
+from lmsconf.model.outcomes import (
+    ApplyReport,
+    CallOutcome,
+    VerifiedScope,
+    VerifyMode,
+    count_skipped_people,
+    is_already_accepted,
+)
+from lmsconf.model.plan import Plan
+from lmsconf.model.snapshot import Snapshot
+from lmsconf.planner.plan import calls_by_key
+from lmsconf.planner.read.smart_groups import compare_members
+from lmsconf.support.interrupts import Interrupts
+from lmsconf.workspace.project_manifests import error_free, load_manifests
+from lmsconf.workspace.reader import WorkspaceReader
+
+Verify = Callable[[RunResult, AmbiguousWriteResolver], VerificationResult]
+"""Verify the workspace after a run."""
+
+
+def _resolver(workspace: WorkspaceReader, plan: Plan, again: Begin) -> AmbiguousWriteResolver:
+    return AmbiguousWriteResolver(
+        look=lambda address: _replan_alone(workspace, plan, address),
+        seconds=workspace.settings.settle,
+        patience=_patience(workspace),
+        timing=workspace.timing,
+        again=again,
+    )
+
+
+def _patience(workspace: WorkspaceReader) -> float:
+    if workspace.patience is not None:
+        return workspace.patience
+    return 0.0 if workspace.settings.workspace.embedded else workspace.settings.settle
+
+
+def _replan_alone(workspace: WorkspaceReader, plan: Plan, address: Address) -> Plan:
+    """Re-plan the changes of one resource; all changes if it cannot be planned without the others."""
+    try:
+        return replay(workspace, plan, only=address)
+    except ProblemsFound:
+        # A resource in a cycle of renames needs a temporary name, which requires the one that has its name.
+        return replay(workspace, plan)
+
+
+def execute(
+    workspace: WorkspaceReader,
+    plan: Plan,
+    *,
+    meta: Mapping[str, str],
+    progress: ApplyProgress | None = None,
+    journal: Journal | None = None,
+    keep: Begin | None = None,
+    verify: VerifyMode = VerifyMode.ALL,
+    made_from: Manifests | None = None,
+    kept: Snapshot | None = None,
+    interrupts: Interrupts | None = None,
+) -> ApplyReport:
+    """Send the calls of a plan, verify the result and report. Does no check beforehand: use `lmsconf.apply`.
+
+    progress: receives the phases, each call right before it is sent, and its outcome. journal: records
+    each call before that, and its outcome. keep: called before both; stops the run by raising LmsconfError.
+    verify: what is planned again. made_from: the manifests that the plan was just made from; default: the project's
+    manifests, if their digest is the plan's. kept: what this run read of the workspace before, so that only what
+    the plan touches needs to be read again. interrupts: keeps Ctrl-C and SIGTERM, so that whatever is interrupted,
+    what was done is reported and recorded.
+    """
+    interrupts, progress = interrupts or Interrupts(), progress or ApplyProgress()
+    workspace = workspace if journal is None else replace(workspace, on_seen=journal.note_read)
+    with interrupts.installed():
+        interrupts.keep()
+        verify_run = _verifier(workspace, plan, verify, made_from, kept, progress.phase)
+        started, digest = workspace.now(), plan_digest(plan) if journal is None else journal.plan_digest
+        run, resolver = _send_calls(workspace, plan, journal, keep, progress, interrupts)
+        verification = skipped_verification("The run was stopped before that.")
+        try:
+            if run.stopped_by is None and run.interrupted_by is None and (run.may_have_written or not plan.calls):
+                with interrupts.raised():
+                    verification = _compare_prediction(workspace, plan, verify_run(run, resolver))
+        except KeyboardInterrupt as cut:
+            # Report what was done, although verification was interrupted.
+            run.interrupted_by = cut
+        run.interrupted_by = run.interrupted_by or interrupts.first
+        report = _report(workspace, plan, digest, run, verification, started, meta)
+        problems = () if journal is None else journal.record_end(report)
+    return replace(report, problems=(*report.problems, *problems)) if problems else report
+
+
+def _report(
+    workspace: WorkspaceReader,
+    plan: Plan,
+    digest: str,
+    run: RunResult,
+    verification: VerificationResult,
+    started: str,
+    meta: Mapping[str, str],
+) -> ApplyReport:
+    touched = {outcome.address for outcome in run.outcomes}
+    unseen = [one for one in verification.residue if one.address in touched and is_already_accepted(one, run.outcomes)]
+    return ApplyReport(
+        plan_digest=digest,
+        workspace=plan.workspace,
+        url=plan.url,
+        people=plan.people,
+        started_at=started,
+        finished_at=workspace.now(),
+        outcomes=run.outcomes,
+        verified=verification.verified,
+        converged=verification.converged,
+        residue=verification.residue,
+        problems=(
+            *verification.problems,
+            *wrong_assumptions(run.errors),
+            *(no_effect_problem(plan, run, change, workspace.connection.spec) for change in unseen),
+        ),
+        meta=dict(meta),
+        exit=exit_code(run, verification.converged),
+        predicted=plan.effects.totals if plan.changes else None,
+    )
+
+
+def _compare_prediction(workspace: WorkspaceReader, plan: Plan, verification: VerificationResult) -> VerificationResult:
+    """Return a verification with warnings where the effects on people are not those that the plan predicted."""
+    if not verification.converged or not plan.effects.groups:
+        return verification
+    try:
+        with workspace.connection.worker_pool(workspace.parallelism) as pool:
+            more = [*compare_members(workspace.connection.reader(pool), plan)]
+    except ApiError as error:
+        # What was applied is verified; only who is in a group now was not read.
+        message = f"who is in the changed groups now was not read: {error.message}"
+        more = [Problem(code="effects/not-compared", message=message, severity=Severity.WARNING)]
+    return replace(verification, problems=(*verification.problems, *more))
+
+
+def _send_calls(
+    workspace: WorkspaceReader,
+    plan: Plan,
+    journal: Journal | None,
+    keep: Begin | None,
+    progress: ApplyProgress,
+    interrupts: Interrupts,
+) -> tuple[RunResult, AmbiguousWriteResolver]:
+    """Send the calls, and record each of them."""
+
+    def begin(call: Call) -> None:
+        if keep is not None:
+            keep(call)
+        if journal is not None:
+            journal.record_intent(call)
+        progress.call_started(call)
+
+    def end(outcome: CallOutcome) -> None:
+        if journal is not None:
+            journal.record_outcome(outcome)
+        progress.call_ended(outcome)
+        counter.count(outcome)
+
+    first_calls, resolver = _first_calls(workspace, plan, journal), _resolver(workspace, plan, begin)
+    with ExitStack() as stack:
+        counter = CallCounter(len(plan.calls), stack.enter_context(progress.phase("Applying")))
+        pool = stack.enter_context(workspace.connection.worker_pool(workspace.parallelism, counter.report))
+        executor = CallExecutor(
+            pool,
+            all_kinds(),
+            resolver,
+            plan,
+            partial(replay, workspace, plan),
+            first_calls,
+        )
+        run = run_calls(
+            plan,
+            executor.submit,
+            width=workspace.parallelism,
+            tell=end,
+            begin=begin,
+            stop_waiting=resolver.stop_waiting.set,
+            weight=first_calls.weight,
+            is_first=first_calls.is_first,
+            interrupts=interrupts,
+        )
+        if run.is_abandoned:
+            pool.close(wait=False)
+    return run, resolver
+
+
+def _first_calls(workspace: WorkspaceReader, plan: Plan, journal: Journal | None) -> FirstCalls:
+    """Return what the calls rest on that neither the project file states nor an earlier run has seen."""
+    if workspace.settings.workspace.embedded or workspace.connection.is_given:
+        return FirstCalls(workspace, plan, {})
+    templates = workspace.call_templates
+    resting = {key: calls for key, calls in calls_by_key(plan, templates).items() if not templates.is_known(key)}
+    seen = seen_values(workspace.settings.root, workspace.connection.url) if resting else {}
+    keys: defaultdict[str, set[str]] = defaultdict(set)
+    for key, calls in resting.items():
+        for call in calls if seen.get(key) != templates.behaviour(key) else ():
+            keys[call.id].add(key)
+    return FirstCalls(
+        workspace,
+        plan,
+        {id: frozenset(some) for id, some in keys.items()},
+        (lambda _: None) if journal is None else lambda key: journal.record_seen(key, templates.behaviour(key)),
+    )
+
+
+def _verifier(
+    workspace: WorkspaceReader,
+    plan: Plan,
+    verify: VerifyMode,
+    made_from: Manifests | None,
+    kept: Snapshot | None,
+    phase: Phase,
+) -> Verify:
+    """Return the function that verifies the workspace after the run. Reads the manifests before the run."""
+    if made_from is not None and not plan.changes:
+        # The workspace was read for this plan just now, and nothing is sent.
+        verified = VerifiedScope(
+            scope=VerifyMode.ALL,
+            partial=plan.partial,
+            skipped=count_skipped_people(plan.all_problems),
+            left_out=len(plan.left_out),
+        )
+        return lambda run, resolver: VerificationResult(verified=verified, converged=True)
+    manifests, reason = (
+        (None, "Nothing else was checked (--verify touched).")
+        if verify is not VerifyMode.ALL
+        else _manifests_of(workspace, plan, made_from)
+    )
+    if plan.undo_of is not None:
+        manifests, reason = None, "The plan undoes a run, so only what it touched was checked."
+    if manifests is None and not plan.changes:
+        return lambda run, resolver: skipped_verification(reason or "")
+    return partial(
+        verify_by_replanning,
+        plan,
+        # After everything was read, what was read before the run would hide what others have renamed during it.
+        touched=lambda: what_is_left(workspace, plan, kept if manifests is None else None, phase),
+        whole=None if manifests is None else partial(replan_everything, workspace, plan, manifests, phase),
+        reason=reason,
+    )
+
+
+def _manifests_of(
+    workspace: WorkspaceReader, plan: Plan, made_from: Manifests | None
+) -> tuple[Manifests | None, str | None]:
+    """Return the manifests that a plan was made from if they are available; otherwise the reason why not."""
+    try:
+        manifests = error_free(made_from or load_manifests(workspace.settings))
+    except LmsconfError:
+        return None, "There are no readable local manifests, so only what this plan touched was checked."
+    if manifests.digest == plan.manifests_digest:
+        return manifests, None
+    return None, "The local manifests differ from those that this plan was made from, so nothing else was checked."
+
+
+def report_unstarted(
+    workspace: WorkspaceReader, plan: Plan, error: LmsconfError, *, meta: Mapping[str, str]
+) -> ApplyReport:
+    """Return the report of a run that stopped before its first call."""
+    return ApplyReport(
+        plan_digest=plan_digest(plan),
+        workspace=plan.workspace,
+        url=plan.url,
+        people=plan.people,
+        started_at=workspace.now(),
+        finished_at=workspace.now(),
+        outcomes=unattempted_calls(plan, error),
+        verified=VerifiedScope(reason="Nothing was sent."),
+        converged=None,
+        residue=(),
+        problems=error.problems,
+        meta=dict(meta),
+        exit=error.exit,
+        predicted=plan.effects.totals if plan.changes else None,
+    )

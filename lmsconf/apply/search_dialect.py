@@ -1,0 +1,318 @@
+"""Find the values of dialect keys under which a call does what was planned, where those assumed do not.
+
+The API specification is silent on these points. The resource of the call is planned again under other values, what
+that plan sends is sent, and the resource is read back. Nothing but this resource is touched, and every call sent to it
+is one that the plan announces, written in another way.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from msgspec.structs import replace
+
+from lmsconf.api.spec import ApiSpec
+from lmsconf.api.spec.dialect_keys import ON_EXISTING, TIME_FORMAT, Value, joint_values, likeliest, mentions
+from lmsconf.api.spec.operations import load_api_description
+from lmsconf.apply.replanning import read_resource, replan_resource
+from lmsconf.errors import ApiError, InvalidResponse, LmsconfError, ProblemsFound, Rejected, WriteOutcomeUnknown
+from lmsconf.kinds.shared.call_placeholders import fill_refs_in_body, fill_refs_in_path
+from lmsconf.model.calls import Call
+from lmsconf.model.plan import Action, Plan
+
+if TYPE_CHECKING:
+    from lmsconf.api.client import Client
+    from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest
+    from lmsconf.apply.scheduler import Learnt
+    from lmsconf.workspace.reader import WorkspaceReader
+
+NOT_TRIED: Final = frozenset(
+    (ON_EXISTING, "custom-fields.in-use", "manual-groups.who-can-manage", "content-targets.everyone")
+)
+"""Keys whose other values would delete something, foretell a refusal, or have no candidates."""
+_MOST: Final = 300
+"""How many values, or joint_values of them, are tried for one call."""
+_WHOLE: Final = 1000
+"""How many differences a resource counts that is still to be created."""
+_COMPLETED_LATER: Final = "users.create"
+"""The creation whose optional parts other calls can set later, and whose result harms nobody without them."""
+
+
+class _Reached(NamedTuple):
+    """How far a call got: the text of its refusal, or None, and how many planned differences are left."""
+
+    refusal: str | None
+    left: int
+
+    @property
+    def is_done(self) -> bool:
+        return self.refusal is None and not self.left
+
+    def without(self, value: Value) -> _Reached:
+        """Return the same without the value that the refusal repeats, so that two values can be compared."""
+        if self.refusal is None:
+            return self
+        # The path of the request, which the refusal names too, may have the same word.
+        return _Reached(re.sub(rf"(?<![\w/]){re.escape(str(value))}(?!\w)", "", self.refusal), self.left)
+
+
+_Step = tuple[dict[str, Value], _Reached]
+"""Values, and how far they get."""
+
+
+class Explanation(NamedTuple):
+    """The values that explain what a call did. is_done: under them the call has done what was planned."""
+
+    values: Mapping[str, Value]
+    is_done: bool = False
+
+
+class ValueSearch:
+    """The search for one call.
+
+    planned: the operations that the plan has for its resource. creates: whether the plan creates the resource, so that
+    it may be deleted and created again. rewrite: changes a body before it is sent.
+    """
+
+    def __init__(
+        self,
+        workspace: WorkspaceReader,
+        plan: Plan,
+        client: Client,
+        sent: IssuedRequest,
+        ids: Learnt,
+        resolver: AmbiguousWriteResolver,
+        planned: Collection[str],
+        *,
+        creates: bool,
+        rewrite: Callable[[object], object] | None,
+    ) -> None:
+        self._read = partial(read_resource, workspace, plan, sent.call.address)
+        self._replan = partial(replan_resource, workspace, plan, sent.call.address)
+        self._client, self._sent, self._ids = client, sent, ids
+        self._resolver, self._planned, self._rewrite = resolver, planned, rewrite or (lambda body: body)
+        self.creates = creates
+        self._reached_with: dict[frozenset[tuple[str, Value]], _Reached | None] = {}
+        self._base: Mapping[str, Value] = {ON_EXISTING: "recreate"} if creates else {}
+
+    def find(self, keys: frozenset[str], refusal: str | None, *, as_assumed: bool = False) -> Explanation:
+        """Return the values of some of the keys under which nothing of the call is left, or less than before.
+
+        refusal: the text with which the call was refused; None if it was accepted. as_assumed: the call itself is tried
+        first.
+        """
+        self._snapshot, self._reached_with = self._read(), {}
+        if as_assumed and (now := self._tried({})) is not None:
+            if now.is_done:
+                return Explanation({}, is_done=True)
+            refusal = now.refusal
+        reached = self._reached(self._client.spec, refusal)
+        found: dict[str, Value] = {}
+        tried = keys - NOT_TRIED
+        while reached is not None and (
+            step := self._step(tried, found, reached)
+            or self._smaller_step(tried, found, reached)
+            or self._joint_step(tried, found, reached)
+        ):
+            found, reached = step
+            if reached.is_done:
+                return Explanation(found, is_done=True)
+        if not self.creates:
+            self._put_back(keys)
+        return Explanation(found)
+
+    def _put_back(self, keys: frozenset[str]) -> None:
+        """Create again what was deleted to be created in another form: as assumed, or without the assumed names."""
+        names = load_api_description().names.keys() & keys
+        for left_out in (frozenset[str](), frozenset(map(self._client.spec.behaviour, names))):
+            reached = self._reached(self._client.spec, None)
+            if reached is None or reached.left < _WHOLE:
+                return
+            self._rewrite = partial(_without, left_out)
+            self._tried({})
+
+    def _step(self, keys: frozenset[str], found: Mapping[str, Value], reached: _Reached) -> _Step | None:
+        """Return the next values that are nearer to what was planned, and how far they get; None if there are none.
+
+        Nearer is what leaves less, and the one value of a key to which the service says something else than to all
+        others: it refuses another name then, or, where it passes over names that it does not know, a value.
+        """
+        current, text = self._client.spec.with_values(found).behaviour, reached.refusal or ""
+        for key in sorted(keys, key=lambda key: (key in found, not mentions(text, current(key)), key)):
+            seen: dict[_Reached, list[tuple[dict[str, Value], _Reached] | None]] = {
+                reached.without(current(key)): [None]
+            }
+            for value in likeliest(key, current(key), text):
+                values = {**found, key: value}
+                now = self._once(values)
+                if now is None:
+                    continue
+                if now.left < reached.left:
+                    return values, now
+                seen.setdefault(now.without(value), []).append((values, now))
+            alike, *others = sorted(seen.values(), key=len, reverse=True)
+            # Once for each key: only what leaves less may replace what was found. A time that is refused in one form
+            # alone is in the wrong form, and not nearer.
+            if key not in found and key != TIME_FORMAT and len(others) == 1 and len(alike) > 1 and len(others[0]) == 1:
+                odd = others[0][0]
+                if odd is not None:
+                    # What a refused call has not changed is no step back.
+                    return odd[0], odd[1]._replace(left=reached.left)
+        return None
+
+    def _smaller_step(self, keys: frozenset[str], found: Mapping[str, Value], reached: _Reached) -> _Step | None:
+        """Return the values under which a creation is accepted that leaves optional parts out, which are set later.
+
+        Where errors have no text, only the right names together are accepted: of five names, more than can be tried.
+        """
+        operation = self._client.spec.operations[self._sent.call.operation]
+        if found or reached.refusal is None or operation.id != _COMPLETED_LATER:
+            return None
+        spoken, rewrite = self._client.spec.behaviour, self._rewrite
+        body = self._sent.body if isinstance(self._sent.body, dict) else {}
+        demanded = frozenset(key for key in keys if spoken(key) in operation.required_body_names)
+        # A flag that says no is sent in any case: without it, the service might do what nobody planned.
+        demanded |= {key for key in keys if body.get(spoken(key)) is False}
+        optional, nothing = keys - demanded, frozenset[str]()
+        for kept in [nothing] if demanded else [*({one} for one in sorted(optional)), nothing]:
+            self._rewrite, self._reached_with = partial(_without, frozenset(map(spoken, optional - kept))), {}
+            now, tried = self._once({}), demanded | kept
+            if now is not None and now.left < reached.left:
+                return {}, now
+            if step := self._step(tried, {}, reached) or self._joint_step(tried, {}, reached):
+                return step
+        self._rewrite = rewrite
+        return None
+
+    def _joint_step(self, keys: frozenset[str], found: Mapping[str, Value], reached: _Reached) -> _Step | None:
+        """Return the next values of several keys at once that are nearer to what was planned."""
+        current, text = self._client.spec.with_values(found).behaviour, reached.refusal or ""
+        for more in joint_values(sorted(keys), current, text):
+            if self.is_enough:
+                break
+            now = self._once({**found, **more})
+            if now is not None and now.left < reached.left:
+                return {**found, **more}, now
+        return None
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether no other value is tried: the run was interrupted, or there are too many."""
+        return len(self._reached_with) == _MOST or self._resolver.stop_waiting.is_set()
+
+    def _once(self, values: Mapping[str, Value]) -> _Reached | None:
+        """Try values that were not tried yet, and only so many; return how far they get."""
+        attempt = frozenset(values.items())
+        if attempt not in self._reached_with:
+            if self.is_enough:
+                return None
+            self._reached_with[attempt] = self._tried(values)
+        return self._reached_with[attempt]
+
+    def names_with_values(self) -> frozenset[str]:
+        """Return the keys that name the parts of the call's body, but for those that are cleared."""
+        body, spoken = self._sent.body if isinstance(self._sent.body, dict) else {}, self._client.spec.behaviour
+        return frozenset(key for key in load_api_description().names if body.get(spoken(key)) not in (None, ""))
+
+    def as_spoken(self, values: Mapping[str, Value]) -> IssuedRequest | None:
+        """Return the call under these values; None if no plan has it."""
+        self._snapshot = self._read()
+        with suppress(LmsconfError, KeyError):
+            plan = self._replan(self._snapshot, self._client.spec.with_values(values))
+            for call in filter(self._is_like, plan.calls):
+                path, body = fill_refs_in_path(call.path, self._ids), fill_refs_in_body(call.body, self._ids)
+                return replace(self._sent, path=path, body=body)
+        return None
+
+    def take_back(self) -> None:
+        """Delete what the call created, where that is not as planned; what was there before stays."""
+        if not self.creates:
+            return
+        with suppress(ApiError, ProblemsFound):
+            spec = self._client.spec.with_values(self._base)
+            plan = self._replan(self._snapshot, spec)
+            self._refusal(spec, [call for call in self._sendable(plan) if call.method == "DELETE"])
+
+    def _tried(self, values: Mapping[str, Value]) -> _Reached | None:
+        """Send what a plan under these values sends; None if there is no such plan."""
+        try:
+            spec = self._client.spec.with_values({**self._base, **values})
+            plan = self._replan(self._snapshot, spec)
+        except ProblemsFound:
+            return None
+        calls = self._sendable(plan)
+        refusal = self._refusal(spec, calls)
+        if calls:
+            self._snapshot = self._read()
+        return self._reached(spec, refusal)
+
+    def _sendable(self, plan: Plan) -> list[Call]:
+        """Return the calls of a plan that do the same as the call, and those that they need for the same resource.
+
+        Other calls that the first plan did not have may follow from a wrong value, and show what is left.
+        """
+        own = [one for one in plan.calls if one.address == self._sent.call.address]
+        needed = {id for one in own if self._is_like(one) for id in one.needs}
+        return [one for one in own if self._is_like(one) or one.id in needed]
+
+    def _refusal(self, spec: ApiSpec, calls: list[Call]) -> str | None:
+        """Send calls; return the text of the first refusal, but for what is deleted already."""
+        own = self._client.spec
+        self._client.spec = spec
+        try:
+            for call in calls:
+                self._resolver.again(self._sent.call)
+                path, body = fill_refs_in_path(call.path, self._ids), fill_refs_in_body(call.body, self._ids)
+                try:
+                    self._client.send(
+                        call.method, path, query=call.query, body=self._rewrite(body), operation=call.operation
+                    )
+                except Rejected:
+                    if call.method != "DELETE":
+                        raise
+        except Rejected as refused:
+            return refused.message
+        except (WriteOutcomeUnknown, InvalidResponse):
+            return None  # Reading back shows what became of it.
+        except KeyError:
+            return ""  # It needs a resource that this run has not created.
+        finally:
+            self._client.spec = own
+        return None
+
+    def _is_like(self, call: Call) -> bool:
+        """Whether it is the same operation."""
+        return call.operation == self._sent.call.operation
+
+    def _reached(self, spec: ApiSpec, refusal: str | None) -> _Reached | None:
+        try:
+            plan = self._replan(self._snapshot, spec)
+        except ProblemsFound:
+            return None
+        if not calls_left(plan, self._sent.call, self._planned):
+            return _Reached(refusal, 0)
+        changes = [change for change in plan.changes if change.address == self._sent.call.address]
+        # A value that is there, and differs, is nearer than none.
+        fields = (1 if field.before else 2 for one in changes for field in one.fields)
+        return _Reached(refusal, _WHOLE if any(one.action is Action.CREATE for one in changes) else 1 + sum(fields))
+
+
+def _without(names: frozenset[str], body: object) -> object:
+    """Return a body without the parts of these names."""
+    return {name: value for name, value in body.items() if name not in names} if isinstance(body, dict) else body
+
+
+def calls_left(fresh: Plan, call: Call, planned: Collection[str]) -> list[Call]:
+    """Return what a fresh plan still sends to the resource of a call: its operation, and those that were not planned.
+
+    planned: the operations that the plan has for the resource, each as often as it is called.
+    """
+    return [
+        one
+        for one in fresh.calls
+        if one.address == call.address and (one.operation == call.operation or one.operation not in planned)
+    ]

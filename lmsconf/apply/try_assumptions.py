@@ -1,0 +1,344 @@
+"""Try each assumption about the service with one call, before other calls rest on it.
+
+The API specification leaves points open that calls rest on: names of body fields, how an answer is written, whether
+adding people to a list keeps those who are in it. The first call that rests on such a point is sent alone, and its
+resource is read before and after it. If anything but the planned change shows, what was lost is put back, the value
+that explains it is searched for, and no other call that rests on the point is sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from lmsconf.api.spec.dialect_keys import (
+    ADD_MODE,
+    BATCH,
+    CLEAR_TIME,
+    MANAGED_GROUPS,
+    ON_EXISTING,
+    TIME_FORMAT,
+    WHO_CAN_MANAGE,
+    Value,
+)
+from lmsconf.api.spec.value_encoding import ANSWERS, NEVER_CLEARED, OMITTED, clear_answer_key
+from lmsconf.apply.ambiguous_writes import is_left
+from lmsconf.apply.check_first_changes import LISTS, ComparedAnswers, ComparedList, answer_keys, named_people
+from lmsconf.apply.explain_mismatch import dialect_lines
+from lmsconf.apply.manager_rights import ManagerRightMissing, compared_along, wrong_along
+from lmsconf.apply.scheduler import LAST
+from lmsconf.apply.search_dialect import ValueSearch, calls_left
+from lmsconf.errors import LmsconfError, Rejected, WrongAssumption
+from lmsconf.kinds.custom_field.types import FieldRow
+from lmsconf.model.address import Address
+from lmsconf.model.calls import Call
+from lmsconf.model.canonical_json import members
+from lmsconf.model.plan import Action, Change, Plan
+
+if TYPE_CHECKING:
+    from lmsconf.api.client import Client
+    from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest
+    from lmsconf.apply.scheduler import Learnt
+    from lmsconf.workspace.reader import WorkspaceReader
+
+_OF_OTHERS: Final = frozenset((ADD_MODE, OMITTED))
+"""Keys about what a call does not name: a call that works says nothing about them."""
+_CLEARING: Final = frozenset(map(clear_answer_key, ("CHOICE", "MULTI_SELECT", "TEXT")))
+"""Keys of what clears an answer."""
+_BY_THEMSELVES: Final = frozenset((BATCH, WHO_CAN_MANAGE, MANAGED_GROUPS))
+"""Keys that not every call that works shows to be right."""
+_OF_THE_MOMENT: Final = frozenset((TIME_FORMAT,))
+"""Keys whose assumed value depends on what is live, so that another run has to try it again."""
+
+
+class FirstCalls:
+    """The first calls of one run. One of those for which `is_first` holds is sent at a time.
+
+    keys: call id → the keys that it rests on and that nobody has tried on this workspace. note: called with each key
+    that a call has shown to be right.
+    """
+
+    def __init__(
+        self,
+        workspace: WorkspaceReader,
+        plan: Plan,
+        keys: Mapping[str, frozenset[str]],
+        note: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._workspace, self._plan, self._keys, self._note = workspace, plan, keys, note
+        self._to_others = {one.address for one in plan.changes if _adds_to_others(one)}
+        self._created = {one.address for one in plan.changes if one.action is Action.CREATE}
+        deletes = {call.id: call.address for call in plan.calls if call.method == "DELETE"}
+        self._replacing = {
+            call.id: need for call in plan.calls for need in call.needs if deletes.get(need) == call.address
+        }
+        self._followed = {need: self._keys.get(id, frozenset()) for id, need in self._replacing.items()}
+        self._removed = frozenset(call.path for call in plan.calls if call.id in deletes)
+        self._most_added = 1
+        self._able: set[str] = set()
+        self._found: dict[str, Value] = {}
+        self._untried: set[str] = set().union(*self._keys.values())
+        self._wrong: dict[str, str] = {}
+        self._fields: dict[str, FieldRow] = {}
+
+    def weight(self, call: Call) -> int:
+        """Return how many untried keys a call rests on: the fewer, the more its outcome says about each of them."""
+        keys = self._keys.get(call.id, frozenset())
+        # What is deleted to be created again waits until other calls have shown that it can be, and an addition to
+        # people in a list until one to an empty list has shown what adding does.
+        waits = self._followed.get(call.id) or (ADD_MODE in keys & self._untried and call.address in self._to_others)
+        return len(keys) + LAST * bool(waits)
+
+    def is_first(self, call: Call) -> bool:
+        """Whether a call is one of the first to rest on an assumption: of these, one is sent at a time."""
+        return self._is_first(call, self._resting(call, call.body))
+
+    def _is_first(self, call: Call, keys: frozenset[str]) -> bool:
+        followed = self._followed.get(call.id, frozenset())
+        return bool((keys | followed) & (self._untried | self._wrong.keys()))
+
+    def _resting(self, call: Call, body: object) -> frozenset[str]:
+        """Return the keys that a call with this body rests on, as far as it can be known before it is sent."""
+        keys = self._keys.get(call.id, frozenset())
+        if call.operation in LISTS:
+            keys |= {ADD_MODE} & self._untried  # An empty list can show it, too.
+            if named_people(body) <= self._most_added:
+                keys -= {BATCH}
+        return keys
+
+    @contextmanager
+    def comparing(
+        self, client: Client, sent: IssuedRequest, ids: Learnt, resolver: AmbiguousWriteResolver
+    ) -> Iterator[IssuedRequest]:
+        """Send the yielded call inside, with its resource compared if it is the first to rest on an assumption.
+
+        Raises WrongAssumption if the call did something else than planned, or if it rests on a key for which an earlier
+        one did; Rejected if it is refused, and no other value of a key helps.
+        """
+        keys = self._resting(sent.call, sent.body)
+        if not self._is_first(sent.call, keys):
+            yield sent
+            return
+        followed = self._followed.get(sent.call.id, frozenset())
+        for key in sorted((keys | followed) & self._wrong.keys()):
+            if sent.call.id not in self._replacing:
+                raise WrongAssumption(f"it rests on {key}, too: {self._wrong[key]}", sent=False)
+            # What it takes the place of is deleted already.
+            as_found = self._search(client, sent, ids, resolver).as_spoken(self._found)
+            with client.speaking(self._found):
+                yield as_found or sent
+            return
+        if sent.call.operation == ANSWERS and keys & self._untried:
+            # A body does not show the types of the fields.
+            keys = answer_keys(client, sent, self._fields)
+        with self._comparing_along(client, sent, resolver, keys & self._untried) as keys:
+            if not keys:
+                yield sent
+            elif sent.call.operation in LISTS and ADD_MODE in keys:
+                yield from self._first_addition(client, sent, ids, resolver, keys)
+            else:
+                yield from self._first(client, sent, ids, resolver, keys)
+
+    @contextmanager
+    def _comparing_along(
+        self, client: Client, sent: IssuedRequest, resolver: AmbiguousWriteResolver, keys: frozenset[str]
+    ) -> Iterator[frozenset[str]]:
+        """Compare what the service may change along with the call inside; yield the keys that it still rests on."""
+        along = compared_along(client, sent, resolver, keys, self._able, self._removed)
+        failed: WrongAssumption | None = None
+        try:
+            yield keys - ({MANAGED_GROUPS} if along else {MANAGED_GROUPS, WHO_CAN_MANAGE})
+        except WrongAssumption as error:
+            failed = error
+        if along and (wrong := wrong_along(along, sent)):
+            message = f"{failed.message}; {wrong.message}" if failed else wrong.message
+            raise self._told(
+                (), message, {**(failed.values if failed else {}), **wrong.values}, refused=False, is_done=False
+            )
+        if failed:
+            raise failed
+        if along:
+            self._note(along.key)
+            self._untried.discard(along.key)
+
+    def _first(
+        self, client: Client, sent: IssuedRequest, ids: Learnt, resolver: AmbiguousWriteResolver, keys: frozenset[str]
+    ) -> Iterator[IssuedRequest]:
+        has_answers = sent.call.operation == ANSWERS
+        compared = ComparedAnswers(client, sent, resolver, self._fields) if has_answers else None
+        try:
+            yield sent
+            if compared is None:
+                self._refuse_unshown(sent, ids, resolver)
+            right = keys if compared is None else compared.right(keys)
+        except (Rejected, WrongAssumption) as failed:
+            search = self._search(client, sent, ids, resolver)
+            compare = _nothing if compared is None else compared.compare_others
+            raise self._explained(client, keys, failed, search, compare) or failed from failed
+        self._note_right(right)
+        self._note_added(client, sent)
+
+    def _first_addition(
+        self, client: Client, sent: IssuedRequest, ids: Learnt, resolver: AmbiguousWriteResolver, keys: frozenset[str]
+    ) -> Iterator[IssuedRequest]:
+        compared = ComparedList(client, sent, resolver)
+        begun = compared.begun()
+        compared, is_whole = begun or compared, begun is None and bool(compared.others) and compared.is_small
+        rewrite = compared.with_others if is_whole else compared.without_last if compared.is_new else None
+        try:
+            added = compared.whole() if is_whole else compared.sent
+            yield added
+            self._refuse_unshown(sent, ids, resolver)
+            shows = compared.compare()
+        except (Rejected, WrongAssumption) as failed:
+            search = self._search(client, sent, ids, resolver, rewrite)
+            error = self._explained(client, keys, failed, search, lambda: self._compare(compared)) or failed
+            if not is_whole or not isinstance(error, Rejected) or error.is_forbidden or compared.has_archived:
+                raise error from failed
+            # A service may refuse people who are in the list already.
+            self._wrong = {key: why for key, why in self._wrong.items() if key not in keys}
+            self._untried |= keys
+            search = self._search(client, sent, ids, resolver)
+            if again := self._explained(client, keys, failed, search, compared.compare, as_assumed=True):
+                raise again from failed
+            shows, is_whole = True, False
+        else:
+            self._note_added(client, added)
+        # A call that names everybody in the list shows nothing about the others.
+        self._note_right(keys if shows and compared.others and not is_whole else keys - {ADD_MODE})
+
+    def _compare(self, compared: ComparedList) -> None:
+        """Compare a list after a search, which leaves one person out of a new list for this."""
+        compared.compare()
+        if compared.is_new and compared.add_last():
+            self._note_right(frozenset((ADD_MODE,)))
+
+    def _search(
+        self,
+        client: Client,
+        sent: IssuedRequest,
+        ids: Learnt,
+        resolver: AmbiguousWriteResolver,
+        rewrite: Callable[[object], object] | None = None,
+    ) -> ValueSearch:
+        planned, creates = self._operations(sent.call.address), sent.call.address in self._created
+        return ValueSearch(
+            self._workspace, self._plan, client, sent, ids, resolver, planned, creates=creates, rewrite=rewrite
+        )
+
+    def _operations(self, address: Address) -> list[str]:
+        """Return the operations that the plan has for a resource, each as often as it is called."""
+        return [call.operation for call in self._plan.calls if call.address == address]
+
+    def _refuse_unshown(self, sent: IssuedRequest, ids: Learnt, resolver: AmbiguousWriteResolver) -> None:
+        """Raise WrongAssumption if a fresh plan of the resource has something of the call left, or more calls."""
+        fresh, planned = resolver.shown(sent, ids), self._operations(sent.call.address)
+        if fresh is None:
+            return
+        left = calls_left(fresh, sent.call, planned)
+        if planned.count(sent.call.operation) > 1 and not is_left(fresh, sent, ids):
+            # Another call of this run does the rest.
+            left = [one for one in left if one.operation not in planned]
+        if left:
+            raise WrongAssumption(f"{sent.call.operation} was accepted, and does not show as planned")
+
+    def _explained(
+        self,
+        client: Client,
+        keys: frozenset[str],
+        failed: Rejected | WrongAssumption,
+        search: ValueSearch,
+        compare: Callable[[], object],
+        *,
+        as_assumed: bool = False,
+    ) -> LmsconfError | None:
+        """Return the error of a call that did not do what was planned, and hold back what rests on the same keys.
+
+        compare: raises WrongAssumption if the calls of the search have changed something else. as_assumed: the call is
+        tried once more as it was assumed; None if it works.
+        """
+        if isinstance(failed, Rejected) and failed.is_forbidden:
+            return failed
+        refused = isinstance(failed, Rejected)
+        values, message = dict(failed.values) if isinstance(failed, WrongAssumption) else {}, failed.message
+        is_done = False
+        if not values:
+            found = search.find(keys, failed.message if refused else None, as_assumed=as_assumed)
+            # Whose managers lack the right is known; a name that is only refused in another way is not.
+            is_told = isinstance(failed, ManagerRightMissing) and not found.is_done
+            values = {} if is_told else dict(found.values)
+            if not found.is_done:
+                # A call that leaves an end of the window as it is, is accepted and does not clear it.
+                values.pop(CLEAR_TIME, None)
+            try:
+                with client.speaking(values):
+                    compare()
+            except WrongAssumption as other:
+                message = other.message if found.is_done and not values else f"{message}; {other.message}"
+                values |= other.values
+            is_done = found.is_done and bool(values)
+            if found.is_done:
+                self._note_right(keys - values.keys() - _OF_OTHERS)
+                if not values:
+                    return None
+            elif (
+                not values
+                and keys & {ON_EXISTING, CLEAR_TIME}
+                and not (search.is_enough or search.creates)
+                and not keys & search.names_with_values()
+            ):
+                # The parts have the right names, and every way to write them was tried.
+                values = {ON_EXISTING: "recreate"}
+            elif not values and not search.is_enough and keys <= _CLEARING | {OMITTED}:
+                # The call is right in all else, and every form that may clear an answer was tried.
+                values = dict.fromkeys(sorted(keys & _CLEARING), NEVER_CLEARED)
+            elif not values:
+                search.take_back()
+        if not values and isinstance(failed, Rejected):
+            self._hold_back(keys, message)
+            hint = _look_at(keys)
+            return failed.restated(Rejected, f"{failed.hint}\n{hint}" if failed.hint else hint)
+        return self._told(keys, message, values, refused=refused, is_done=is_done)
+
+    def _told(
+        self, keys: Collection[str], message: str, values: Mapping[str, Value], *, refused: bool, is_done: bool
+    ) -> WrongAssumption:
+        """Return the error with the values that explain it, and hold back what rests on their keys."""
+        self._found |= values
+        self._hold_back(values or keys, message)
+        if is_done:
+            message = f"{message}; sent once more with other values, it did what was planned"
+        hint = "\n".join(["Right for this service:", *dialect_lines(values)]) if values else _look_at(keys)
+        return WrongAssumption(message, hint=hint, values=values, refused=refused)
+
+    def _hold_back(self, keys: Iterable[str], message: str) -> None:
+        self._untried -= set(keys)
+        self._wrong |= dict.fromkeys(keys, message)
+
+    def _note_right(self, keys: frozenset[str]) -> None:
+        for key in sorted(keys & self._untried - _OF_THE_MOMENT - _BY_THEMSELVES):
+            self._note(key)
+        self._untried -= keys - _BY_THEMSELVES
+
+    def _note_added(self, client: Client, sent: IssuedRequest) -> None:
+        """Note how many people a call has added: a call with more of them is tried, too."""
+        if sent.call.operation not in LISTS:
+            return
+        self._most_added = max(self._most_added, named_people(sent.body))
+        if BATCH in self._untried and self._most_added >= client.spec.integer_behaviour(BATCH):
+            self._note(BATCH)
+            self._untried.discard(BATCH)
+
+
+def _nothing() -> None:
+    """Compare nothing."""
+
+
+def _adds_to_others(change: Change) -> bool:
+    """Whether a change adds people to a list with people in it."""
+    return any(field.added and members(change.before).get(field.path) for field in change.fields)
+
+
+def _look_at(keys: Collection[str]) -> str:
+    return f"Check the dialect keys {', '.join(sorted(keys))}, or find them out with `lmsconf doctor --probe`."

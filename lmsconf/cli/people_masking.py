@@ -1,0 +1,193 @@
+"""`--mask-people`: remove e-mails, ids and personal data from all output.
+
+`cli.output_streams` applies it to values before they are rendered and to text before it is written. A person is
+labelled `person 1`, `person 2` and so on in order of first appearance; a label is stable within one run.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from enum import Enum
+from threading import Lock
+from typing import Final, TypeVar, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lmsconf.api.spec import ApiSpec
+from lmsconf.errors import Problem
+from lmsconf.kinds import all_kinds
+from lmsconf.kinds.assignment.types import is_about_people
+from lmsconf.model.access import ConditionResult
+from lmsconf.model.address import Address
+from lmsconf.model.calls import Call
+from lmsconf.model.drift import LastEdit
+from lmsconf.model.names import normalize_email
+from lmsconf.model.plan import Change, Plan
+
+HIDDEN: Final = "(masked)"
+_ADDRESS: Final = re.compile(
+    r"[^\s@\"'<>()\[\]{},;:|\\/=`*][^\s@\"<>()\[\]{},;:|\\/=`*]*@[^\s@\"'<>()\[\]{},;:|\\/=`*]*[^\s@\"'<>()\[\]{},;:|\\/=`*.?!]"
+)
+# An e-mail, or the address of a resource whose name is one.
+_WHOLE: Final = re.compile(rf"((?:{'|'.join(all_kinds())})/)?([^@\s/][^@\s]*@[^@\s]+)")
+_ESCAPED: Final = re.compile(r"[\w.!#$&+-]*(?:%40|\\u0040|&#64;|&#x40;|&commat;)[\w.-]*\w", re.IGNORECASE)
+_USER_ID: Final = re.compile(r"\b(user id )[^\s,;\"']+")
+# Ids in paths are percent-encoded: any other character is of the text around the path.
+_IN_PATH: Final = re.compile(r"(/(?:users|members|managers)/)([^/\s\"'?&<>(){},;`\\]+)")
+_QUOTED_ANSWER: Final = re.compile(r"(answered \d{3}[^:\n]*|with a body that cannot be used|It begins): .*")
+# In a rendered line, not again what is masked already: behind it is the end of a string or an element, or a code.
+_ANSWER_IN_LINE: Final = re.compile(
+    _QUOTED_ANSWER.pattern.replace(": .*", r": (?!\(masked\)(?:$|[\"<\\&]| \[[a-z/-]+\]$)).*")
+)
+_QUOTED: Final = re.compile(r"\"[^\"]*\"|(\bids? )[^\s,;]+(?:, [^\s,;]+)*")
+_ABOUT_PEOPLE: Final = ("person/", "people/", "user/")
+_PERSONAL: Final = frozenset({"before", "after", "added", "removed", "declared", "live", "missing", "extra"})
+_PARAMETER: Final = re.compile(r"\{(\w+)\}")
+Value = TypeVar("Value")
+
+
+class PeopleMask:
+    """The masking of one run: normalised e-mail → label."""
+
+    def __init__(self) -> None:
+        self._labels: dict[str, str] = {}
+        self._lock = Lock()
+        self._operations = ApiSpec.default().operations
+        segments = (segment for operation in self._operations.values() for segment in operation.path.split("/"))
+        self._words = frozenset(segment for segment in segments if not segment.startswith("{"))
+
+    def label(self, address: str) -> str:
+        """Return the label of a person, assigning the next one to a new e-mail. Thread-safe."""
+        with self._lock:
+            return self._labels.setdefault(normalize_email(address), f"person {len(self._labels) + 1}")
+
+    def mask_lines(self, text: str) -> str:
+        """Mask a text of several lines, line by line."""
+        return "".join(self._masked(line, _ANSWER_IN_LINE) for line in text.splitlines(keepends=True))
+
+    def mask_text(self, text: str) -> str:
+        """Replace e-mails with labels; hide user ids and quoted bodies of responses."""
+        return self._masked(text, _QUOTED_ANSWER)
+
+    def _masked(self, text: str, answer: re.Pattern[str]) -> str:
+        """answer: matches the quoted body of a response."""
+        if whole := _WHOLE.fullmatch(text):
+            return (whole[1] or "") + self.label(whole[2])
+        text = _ADDRESS.sub(lambda match: self.label(match[0]), text)
+        text = _ESCAPED.sub(HIDDEN, text)
+        text = _USER_ID.sub(rf"\1{HIDDEN}", text)
+        text = _IN_PATH.sub(lambda match: match[0] if match[2] in self._words else match[1] + HIDDEN, text)
+        return answer.sub(rf"\1: {HIDDEN}", text)
+
+    def mask_value(self, value: Value) -> Value:
+        """Return a copy with every string masked and all field values of people hidden."""
+        return cast("Value", self._value(value))
+
+    def _value(self, value: object) -> object:
+        if isinstance(value, Enum):
+            return value
+        if isinstance(value, Address):
+            return self._address(value)
+        if isinstance(value, str):
+            return self.mask_text(value)
+        if isinstance(value, LastEdit):
+            return LastEdit(None if value.by is None else HIDDEN, value.at)
+        if isinstance(value, Mapping):
+            return {self._value(key): self._value(item) for key, item in value.items()}
+        if isinstance(value, tuple) and hasattr(value, "_fields"):
+            return type(value)(*[self._value(item) for item in value])  # type: ignore[arg-type]  # its own fields
+        if isinstance(value, tuple | list | frozenset | set):
+            return type(value)(map(self._value, value))
+        if isinstance(value, Struct):
+            return self._struct(value)
+        return value
+
+    def _struct(self, value: Struct) -> object:
+        if isinstance(value, Plan):
+            from lmsconf.documents.plan_file import plan_digest
+
+            # The digest shown must be that of the unmasked plan, not of this copy.
+            value = replace(value, masked_digest=plan_digest(value), fingerprints={})
+        if isinstance(value, Call):
+            value = self._call(value)
+        if isinstance(value, Problem):
+            value = _problem(value)
+        if isinstance(value, ConditionResult) and value.answer:
+            value = replace(value, answer=(HIDDEN,))
+        about = getattr(value, "address", None)
+        if not isinstance(about, Address) or not is_about_people(about):
+            return self._fields(value)
+        if _is_of_people(about.kind):
+            return self._person(value)
+        # The remote id of an assignment is the id of its audience, here of a person.
+        return self._fields(value, **_without_id(value))
+
+    def _fields(self, value: object, **known: object) -> object:
+        """Return a copy of a struct with each field masked, except those given in `known`."""
+        masked = {one: self._value(getattr(value, one)) for one in cast("Change", value).__struct_fields__}
+        return replace(cast("Change", value), **{**masked, **known})
+
+    def _person(self, value: Struct) -> object:
+        """Return a change of a person that shows which keys change, with the values hidden."""
+        known = {**_without_id(value), **self._personal(value)}
+        if compared := getattr(value, "fields", ()):
+            known["fields"] = tuple(replace(one, **self._personal(one)) for one in compared)
+        return self._fields(value, **known)
+
+    def _personal(self, value: Struct) -> dict[str, object]:
+        """Return the personal values of a person's change, or of one of its fields, hidden."""
+        return {one: self._hidden(getattr(value, one)) for one in value.__struct_fields__ if one in _PERSONAL}
+
+    def _hidden(self, value: object) -> object:
+        """Hide a value but keep its structure; an e-mail becomes a label, booleans and None stay."""
+        if isinstance(value, str):
+            return self.mask_text(value) if _WHOLE.fullmatch(value) else HIDDEN
+        if isinstance(value, Mapping):
+            return {key: self._hidden(item) for key, item in value.items()}
+        if isinstance(value, tuple | list):
+            return type(value)(map(self._hidden, value))
+        return value if value is None or isinstance(value, bool) else HIDDEN
+
+    def _address(self, address: Address) -> Address:
+        if _is_of_people(address.kind):
+            return Address.of(address.kind, self.label(address.name))
+        return Address(self.mask_text(address.kind), self.mask_text(address.text))
+
+    def _call(self, call: Call) -> Call:
+        """Return a call without user ids in its path and, if it concerns people, with the values of its body hidden."""
+        known = self._operations.get(call.operation)
+        template = known.path if known else ""
+        parameters = _PARAMETER.findall(template)
+        # The value may be `{user/…}`, the person that another call creates.
+        values = re.fullmatch(_PARAMETER.sub("(.+)", template), call.path)
+        path = call.path
+        if values:
+            path = template.format_map(dict(zip(parameters, values.groups(), strict=True)) | {"userId": HIDDEN})
+        names_people = bool(call.people) or "userId" in parameters or is_about_people(call.address)
+        body = self._hidden(call.body) if names_people else call.body
+        return replace(call, path=path, body=body)
+
+
+def _is_of_people(name: str) -> bool:
+    kind = all_kinds().get(name)
+    return kind is not None and kind.is_person
+
+
+def _without_id(value: object) -> dict[str, object]:
+    """Return the replacement that clears the remote id; empty for a Call, whose `id` is not a remote one."""
+    return {"id": None} if hasattr(value, "id") and not isinstance(value, Call) else {}
+
+
+def _problem(problem: Problem) -> Problem:
+    """Hide quoted texts and ids in the message and hint of a problem about people."""
+    about = _is_of_people((problem.address or "").partition("/")[0])
+    if not about and not problem.code.startswith(_ABOUT_PEOPLE):
+        return problem
+    hint = None if problem.hint is None else _unquoted(problem.hint)
+    return replace(problem, message=_unquoted(problem.message), hint=hint)
+
+
+def _unquoted(text: str) -> str:
+    return _QUOTED.sub(lambda match: (match[1] or "") + HIDDEN, text)

@@ -1,0 +1,284 @@
+"""`lmsconf show`, `runs`, `history` and `evidence`: what was saved and what was applied before."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, date, datetime
+from pathlib import Path
+from shlex import quote
+
+import click
+from msgspec.structs import replace
+
+from lmsconf.cli.command import Command, completes
+from lmsconf.cli.context import CommandContext, pass_context
+from lmsconf.cli.output import Output, output_options
+from lmsconf.cli.output_streams import masks_people, report_problems, write_redacted, write_stderr
+from lmsconf.cli.workspace_options import lmsconf_command_prefix, load_saved
+from lmsconf.documents import plan_file, report_file, reports, snapshot_file
+from lmsconf.documents.document import parse_document
+from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound, UsageError
+from lmsconf.model.plan import Plan
+from lmsconf.model.recorded_run import RecordedRun
+from lmsconf.render import (
+    APPLY_VIEWS,
+    PLAN_EXTRACTS,
+    PLAN_PROBLEMS_VIEWS,
+    PLAN_VIEWS,
+    PROBLEMS_VIEWS,
+    RUN_VIEWS,
+    RUNS_VIEWS,
+    SNAPSHOT_VIEWS,
+    Views,
+)
+
+
+@click.command(cls=Command)
+@click.argument("file", type=click.Path(path_type=Path))
+@output_options([*PLAN_VIEWS, *PLAN_EXTRACTS, *PLAN_PROBLEMS_VIEWS], pages=True)
+@pass_context
+def show(context: CommandContext, *, file: Path, output: Output) -> ExitCode:
+    """Show a saved plan, snapshot or apply report.
+
+    FILE is the output of `plan --out`, of `snapshot`, or of any command with `--format json`, including problems. A
+    plan or report that was edited is refused.
+
+    For a plan, `--format digest` prints only the digest, for `apply --expect-digest`, and `--format gitlab` the counts
+    for GitLab's terraform report in merge requests. For the problems of a plan, or a file of problems, `--format
+    github` prints workflow commands, which GitHub shows at each line, `--format sarif` a log for code scanning, and
+    `--format codequality` GitLab's report of that name.
+    """
+    taken = "show takes a saved plan, snapshot or apply report"
+    text, (value, views) = load_saved(file, lambda text: (text, load_document(text)), taken)
+    if output.format == "json" and masks_people():
+        if "json" not in views:
+            raise UsageError(
+                "a snapshot contains e-mails", hint="Save it with `lmsconf snapshot --redact`, or remove --mask-people."
+            )
+        output.show(views, value)
+    elif output.format == "json":
+        # Written as it is: serialised again, it would name this version of lmsconf as the one that wrote it.
+        output.write(text)
+    elif output.format not in views:
+        raise UsageError(
+            f"--format {output.format} cannot show this kind of file", hint=f"Choose one of {', '.join(views)}."
+        )
+    else:
+        if isinstance(value, Plan):
+            value = replace(value, command=f"{lmsconf_command_prefix(context)} apply {quote(str(file))}")
+        output.show(views, value)
+    return ExitCode.OK
+
+
+def load_document(text: str) -> tuple[object, Views]:
+    """Load a document; return its value and its views. Raises LmsconfError for an unknown or invalid format."""
+    document_format = str(parse_document(text)["format"])
+    if document_format not in _DOCUMENTS:
+        known = " or ".join(_DOCUMENTS)
+        raise LmsconfError(
+            f"the file has the format {document_format!r}, which cannot be shown", hint=f"Give one in {known}."
+        )
+    loads, views = _DOCUMENTS[document_format]
+    return loads(text), views
+
+
+_DOCUMENTS: Mapping[str, tuple[Callable[[str], object], Views]] = {
+    plan_file.FORMAT: (plan_file.loads, {**PLAN_VIEWS, **PLAN_EXTRACTS, **PLAN_PROBLEMS_VIEWS}),
+    report_file.FORMAT: (report_file.loads, APPLY_VIEWS),
+    snapshot_file.FORMAT: (snapshot_file.loads, SNAPSHOT_VIEWS),
+    reports.PROBLEMS_FORMAT: (reports.load_problems, PROBLEMS_VIEWS),
+}
+
+
+@click.command(cls=Command)
+@click.argument("run", required=False, shell_complete=completes("runs"))
+@output_options(["text", "json"])
+@pass_context
+def runs(context: CommandContext, *, run: str | None, output: Output) -> ExitCode:
+    """List what was applied from here, or show one run call by call.
+
+    RUN is `latest`, or the beginning of the name of a run or of the digest of its plan. With `lmsconf --workspace NAME
+    runs`, only runs on that workspace are listed. In an interrupted run, a call in flight may have been sent, and its
+    result is not known.
+    """
+    from lmsconf.journal.journal_reader import find_run, read_runs
+
+    root = context.project
+    if run is not None:
+        output.show(RUN_VIEWS, find_run(root, run))
+        return ExitCode.OK
+    chosen = context.workspace
+    listed = [one for one in read_runs(root) if chosen is None or (one.opening and one.opening.workspace == chosen)]
+    output.show(RUNS_VIEWS, listed)
+    return ExitCode.OK
+
+
+@click.command(cls=Command)
+@click.argument("address", metavar="ADDRESS|EMAIL", shell_complete=completes("addresses"))
+@output_options(["text", "json"], pages=True)
+@pass_context
+def history(context: CommandContext, *, address: str, output: Output) -> ExitCode:
+    """Show which runs changed a resource or a person.
+
+    Lists when and by which commit and approval it was changed, why, and what. ADDRESS is as a plan prints it, such as
+    `group/Onboarding coaches`. For an e-mail, changes of the person, of lists
+    with the person, and of assignments to the person are shown. Renames are followed back.
+
+    Only runs that are kept in this folder are looked at, and what was done by hand is not recorded.
+    """
+    from lmsconf.audit.history import HISTORY_VIEWS, find_history
+    from lmsconf.journal.journal_reader import read_runs
+
+    chosen = context.workspace
+    runs = (
+        run
+        for run in read_runs(context.project)
+        if chosen is None or run.opening is None or run.opening.workspace == chosen
+    )
+    output.show(HISTORY_VIEWS, find_history(runs, address))
+    return ExitCode.OK
+
+
+VERIFY, HEAD = "verify", "head"
+
+
+@click.command(cls=Command)
+@click.argument("words", nargs=-1, metavar="[RUN | head | verify DIR]", shell_complete=completes("runs"))
+@click.option("--since", metavar="DATE", help="All runs since this date, such as 2026-01-31 (UTC), in place of RUN.")
+@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="A new or empty folder to write into.")
+@click.option("--people", is_flag=True, help="Write whole copies, which name people.")
+@click.option(
+    "--sign-key", type=click.Path(path_type=Path), metavar="FILE", help="Sign with this Ed25519 key: PEM, mode 0600."
+)
+@click.option(
+    "--key", type=click.Path(path_type=Path), metavar="FILE", help="With verify: the public key of the signer, PEM."
+)
+@click.option(
+    "--head",
+    "heads",
+    metavar="DIGEST",
+    multiple=True,
+    help="With verify: a digest that `evidence head` printed; its run must be in the folder.",
+)
+@pass_context
+def evidence(
+    context: CommandContext,
+    *,
+    words: tuple[str, ...],
+    since: str | None,
+    out: Path | None,
+    people: bool,
+    sign_key: Path | None,
+    key: Path | None,
+    heads: tuple[str, ...],
+) -> ExitCode:
+    """Write a folder that shows what runs did, or verify one.
+
+    The folder has an index page, evidence.json, and plan, report and journal of each run. People are masked in it
+    unless --people is given; the digests are those of the originals. RUN is `latest`, or the beginning of the name of a
+    run or of the digest of its plan. Approvals are what the caller of `apply` stated with --meta.
+
+    `lmsconf evidence verify DIR` finds any file that was changed, added or dropped, a run that is missing between two,
+    and a chain or page that does not fit; then it exits 1. Without a signature, a folder is only compared with itself.
+
+    `lmsconf evidence head` prints the digest of the journal of the last run of each workspace. Keep it outside of the
+    project after each apply, such as in the log of a CI job: `verify --head DIGEST` then finds a folder without that
+    run.
+    """
+    given = since or out or people or sign_key
+    if words[:1] == (VERIFY,):
+        if len(words) != 2 or given:
+            raise UsageError("verify takes one folder, --key and --head", hint="Write: lmsconf evidence verify DIR")
+        return _verify(Path(words[1]), key, tuple(_parsed_head(head) for head in heads))
+    for option, value in (("--key", key), ("--head", heads)):
+        if value:
+            hint = "Sign with --sign-key FILE." if option == "--key" else "Write: lmsconf evidence verify DIR --head …"
+            raise UsageError(f"{option} is for verify", hint=hint)
+    if words == (HEAD,) and not given:
+        return _head(context)
+    if len(words) + (since is not None) != 1 or out is None:
+        hint = "Write: lmsconf evidence latest --out DIR, or lmsconf evidence --since 2026-01-31 --out DIR"
+        none, several = not words and since is None, len(words) + (since is not None) > 1
+        wrong = "no run is given" if none else "evidence takes one run, or --since" if several else "--out is missing"
+        raise UsageError(wrong, hint=hint)
+    return _write(context, words[0] if words else None, since, out, sign_key, people=people)
+
+
+def _write(
+    context: CommandContext, run: str | None, since: str | None, out: Path, sign_key: Path | None, *, people: bool
+) -> ExitCode:
+    from lmsconf.audit.bundle import write_evidence
+    from lmsconf.audit.run_entry import chain_findings
+    from lmsconf.audit.signing import load_signing_key
+    from lmsconf.cli.people_masking import PeopleMask
+    from lmsconf.journal.journal_reader import find_run
+    from lmsconf.render.resource_wording import count_noun
+
+    key = None if sign_key is None else load_signing_key(sign_key)
+    runs = [find_run(context.project, run)] if run is not None else list(_since(context, str(since)))
+    mask = None if people else PeopleMask()
+    document = write_evidence(runs, out, datetime.now(UTC), mask=mask, since=since, key=key)
+    entries = (
+        [entry for entry in document["runs"] if isinstance(entry, dict)] if isinstance(document["runs"], list) else []
+    )
+    report_problems(list(chain_findings(entries)))
+    masked = "It names people." if people else "People are masked in it."
+    signed = "It is not signed." if key is None else f"Signed with {key.public.keyid}."
+    write_stderr(f"Wrote the evidence of {count_noun(len(runs), 'run')} to {out}. {masked} {signed}")
+    return ExitCode.OK
+
+
+def _since(context: CommandContext, since: str) -> Iterator[RecordedRun]:
+    """Yield the runs since a date, of the chosen workspace or of all. Raises LmsconfError if there are none."""
+    from lmsconf.journal.journal_reader import read_runs
+
+    try:
+        begin = datetime.combine(date.fromisoformat(since), datetime.min.time(), tzinfo=UTC)
+    except ValueError as error:
+        raise UsageError(f"--since {since}: that is not a date", hint="Write --since 2026-01-31.") from error
+    some = False
+    for run in read_runs(context.project):
+        name = run.name[:8]
+        if run.opening is None and name >= f"{begin:%Y%m%d}":
+            raise LmsconfError(
+                f"the journal of the run {run.name} cannot be read",
+                hint=f"Its first line is damaged. Move .lmsconf/runs/{run.name}.jsonl away to leave the run out.",
+            )
+        if run.opening is None or run.opening.started < begin:
+            continue
+        if context.workspace in (None, run.opening.workspace):
+            some = True
+            yield run
+    if not some:
+        raise LmsconfError(f"no run since {since} is recorded here", hint="List what is kept with: lmsconf runs")
+
+
+def _head(context: CommandContext) -> ExitCode:
+    from lmsconf.journal.kept_runs import chain_heads
+
+    heads = [head for head in chain_heads(context.project) if context.workspace in (None, head.workspace)]
+    if not heads:
+        raise LmsconfError("no run is recorded here", hint="Run this where lmsconf apply has run, after it.")
+    write_redacted("".join(f"{head.sha256}  {head.run}  {head.workspace}\n" for head in heads), sys.stdout)
+    return ExitCode.OK
+
+
+def _parsed_head(text: str) -> str:
+    digest = text.strip().lower()
+    if len(digest) != 64 or digest.strip("0123456789abcdef"):
+        raise UsageError(f"--head {text}: that is not a digest", hint="Pass 64 digits that `evidence head` printed.")
+    return digest
+
+
+def _verify(folder: Path, key_file: Path | None, heads: tuple[str, ...]) -> ExitCode:
+    from lmsconf.audit.signing import load_public_key
+    from lmsconf.audit.verify_evidence import verify_evidence
+    from lmsconf.render.jinja import terminal_text
+
+    key = None if key_file is None else load_public_key(key_file)
+    result = verify_evidence(folder, key, heads)
+    if result.findings:
+        raise ProblemsFound(result.findings)
+    write_redacted(terminal_text("verified.txt.j2", result=result), sys.stdout)
+    return ExitCode.OK

@@ -1,0 +1,374 @@
+"""Shared by the commands that read a workspace: options, settings, connection, planning."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final, ParamSpec, TypeVar
+
+import click
+from msgspec.structs import replace
+
+from lmsconf.cli.command import completes
+from lmsconf.cli.context import CommandContext, is_given
+from lmsconf.cli.events import NO_EVENTS, CommandEvents
+from lmsconf.cli.output_streams import can_ask, masks_people, show_progress, write_stderr
+from lmsconf.cli.run_command import abort_cause, interrupt_exit_code
+from lmsconf.errors import ExitCode, LmsconfError, Problem, UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from lmsconf.api.client import Exchange
+    from lmsconf.model.declarations import Manifests
+    from lmsconf.model.plan import Plan
+    from lmsconf.model.policy import Consent, Policy
+    from lmsconf.model.progress import Report, RunProgress
+    from lmsconf.model.snapshot import Snapshot
+    from lmsconf.project.settings import Settings
+    from lmsconf.workspace.reader import WorkspaceReader
+
+
+P = ParamSpec("P")
+Value = TypeVar("Value")
+
+_KEY_BYTES: Final = 32
+_MAKE_KEY: Final = "Create a key with: openssl rand -hex 32"
+
+_OPTIONS = (
+    click.option(
+        "--only",
+        metavar="ADDRESS",
+        multiple=True,
+        shell_complete=completes("addresses"),
+        help="Plan only this address and what it needs; * is a wildcard.",
+    ),
+    click.option(
+        "--except",
+        "excluded",
+        metavar="ADDRESS",
+        multiple=True,
+        shell_complete=completes("addresses"),
+        help="Do not plan this address; * is a wildcard.",
+    ),
+    click.option("--additive", is_flag=True, help="Plan only creations and additions; list what is left out."),
+    click.option(
+        "--no-effects",
+        is_flag=True,
+        help="Do not compute who gains or loses content; a plan that can remove access then needs --allow.",
+    ),
+)
+
+parallelism = click.option(
+    "--parallelism",
+    type=click.IntRange(1, 64),
+    metavar="N",
+    default=8,
+    show_default=True,
+    help="Limit the number of concurrent requests.",
+)
+max_rate = click.option(
+    "--max-rate",
+    type=click.FloatRange(min=0.1),
+    metavar="N",
+    help="Limit requests per second; default: as many as the service accepts.",
+)
+allow = click.option(
+    "--allow",
+    metavar="GUARD=N",
+    multiple=True,
+    shell_complete=completes("guards"),
+    help="Allow what a guard counts, if its total is exactly N: removals=214.",
+)
+trust_project = click.option(
+    "--trust-project",
+    metavar="PARTS",
+    shell_complete=completes("trusted_parts"),
+    help="With --base: trust a changed url, token, command or dialect of the project file; separated by commas.",
+)
+
+
+def selection_options(command: Callable[P, ExitCode | None]) -> Callable[P, ExitCode | None]:
+    """Add the options that select what is planned: --only, --except, --additive."""
+    return functools.reduce(lambda wrapped, option: option(wrapped), reversed(_OPTIONS), command)
+
+
+def load_context_settings(context: CommandContext) -> Settings:
+    """Load the settings of the context's project and workspace. Raises ProblemsFound and UsageError."""
+    from lmsconf.project.settings import load_settings
+
+    settings = load_settings(context.project, context.workspace, context.environ, ask=token_command_prompt())
+    return replace(settings, policy=replace(settings.policy, command=lmsconf_command_prefix(context)))
+
+
+def token_command_prompt() -> Callable[[str], bool] | None:
+    """Return the terminal prompt that approves a token command; None without a terminal."""
+    if not can_ask():
+        return None
+    from lmsconf.cli.output_streams import confirm
+
+    def agreed(command: str) -> bool:
+        write_stderr(f"The project file gets the token from a command that has not run here before:\n  {command}")
+        return confirm("Run it, now and from now on?")
+
+    return agreed
+
+
+def split_pairs(option: str, pairs: Sequence[str], expected: str, example: str) -> Iterator[tuple[str, str]]:
+    """Yield name and value of each `name=value`. Raises UsageError for anything else."""
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not name or not equals:
+            raise UsageError(f"{option} {pair}: expected {expected}", hint=f"Write {option} {example}.")
+        yield name, value
+
+
+def lmsconf_command_prefix(context: CommandContext) -> str:
+    """Return `lmsconf` with this run's -C and --workspace, shell-quoted, for commands to paste."""
+    from shlex import quote
+
+    words = ["lmsconf"]
+    if str(context.directory) != ".":
+        words += ["-C", quote(str(context.directory))]
+    if context.workspace is not None:
+        words += ["--workspace", quote(context.workspace)]
+    return " ".join(words)
+
+
+def trusted_parts(text: str | None, base: str | None) -> frozenset[str]:
+    """Return the parts that `--trust-project` names. Raises UsageError for others, and without --base."""
+    from lmsconf.project.base_trust import parse_trusted_parts
+
+    if text is not None and base is None:
+        raise UsageError("--trust-project needs --base", hint="Without --base, the project file is trusted.")
+    return frozenset(parse_trusted_parts(text))
+
+
+def build_policy(
+    settings: Settings,
+    only: Sequence[str] = (),
+    excluded: Sequence[str] = (),
+    additive: bool = False,
+    consents: Sequence[Consent] = (),
+    *,
+    effects: bool = True,
+    people: bool = False,
+    pace: float | None = None,
+) -> Policy:
+    """Return the project's policy with the selection and consents of the command line; these consents come first.
+
+    effects: whether effects on people are computed; people: whether they name the people. pace: requests a second, at
+    most.
+    """
+    policy = settings.policy
+    return replace(
+        policy,
+        only=tuple(only),
+        excluded=tuple(excluded),
+        additive=additive,
+        consents=(*consents, *policy.consents),
+        effects=effects,
+        people=people,
+        pace=pace,
+    )
+
+
+def apply_command_line(
+    settings: Settings, only: Sequence[str], excluded: Sequence[str], additive: bool, file: Path | None = None
+) -> str:
+    """Return the command line that applies the same: the plan file if given, else the same selection."""
+    from shlex import quote
+
+    if file is not None:
+        return f"{settings.policy.command} apply {quote(str(file))}"
+    chosen = [f"--only {quote(address)}" for address in only] + [f"--except {quote(address)}" for address in excluded]
+    return " ".join([settings.policy.command, "apply", *chosen, *(["--additive"] if additive else [])])
+
+
+def plan_signing_key(context: CommandContext) -> bytes | None:
+    """Return the key that signs plan files; None if LMSCONF_PLAN_KEY is unset.
+
+    Raises UsageError for an empty key or one under 32 bytes. A pipeline passes a missing secret as an empty string;
+    accepting that would silently turn signing off.
+    """
+    text = context.environ.get("LMSCONF_PLAN_KEY")
+    if text is None:
+        return None
+    if not text.strip():
+        raise UsageError(
+            "LMSCONF_PLAN_KEY is empty, so plan files would be neither signed nor verified",
+            hint=f"Set it to the key, or unset it to use plan files without signatures. {_MAKE_KEY}",
+        )
+    key = text.encode("utf-8", "surrogateescape")
+    if len(key) < _KEY_BYTES:
+        raise UsageError(
+            f"LMSCONF_PLAN_KEY has {len(key)} bytes, but a key needs at least {_KEY_BYTES}, so that it cannot be "
+            "guessed",
+            hint=_MAKE_KEY,
+        )
+    return key
+
+
+@contextmanager
+def open_workspace(
+    settings: Settings, parallelism: int, max_rate: float | None = None, events: CommandEvents = NO_EVENTS
+) -> Iterator[WorkspaceReader]:
+    """Connect to the workspace of the settings, read-only, and close the connection at the end of the block."""
+    from lmsconf.workspace.connection import Connection
+    from lmsconf.workspace.reader import WorkspaceReader
+
+    with Connection(settings, max_rate=max_rate, only_reads=True, on_call=on_request(events)) as connection:
+        yield WorkspaceReader(
+            settings=settings, connection=connection, parallelism=parallelism, on_read=events.workspace_read
+        )
+
+
+_SHOWN = {"Reading": "Reading the workspace", "Checking": "Checking that the plan is current"}
+"""Phase → what a person reads while it runs."""
+
+
+@contextmanager
+def show_reading_progress(label: str, events: CommandEvents = NO_EVENTS) -> Iterator[Report]:
+    """Show the progress of a phase: requests done, the total, and what limits their rate."""
+    shown = _SHOWN.get(label, label)
+    with show_progress(label=shown) as tell, events.phase(label) as record:
+
+        def report(progress: RunProgress) -> None:
+            tell(progress, shown)
+            record(progress)
+
+        yield report
+
+
+def on_request(events: CommandEvents = NO_EVENTS) -> Callable[[Exchange], None] | None:
+    """Return what gets each request: the log of `--verbose`, the events, or both; None for neither."""
+    if not is_given("verbose"):
+        # Without a listener no Exchange is made for each request.
+        return None if events is NO_EVENTS else events.exchanged
+
+    def listen(exchange: Exchange) -> None:
+        log_request(exchange)
+        events.exchanged(exchange)
+
+    return listen
+
+
+def load_valid_manifests(workspace: WorkspaceReader, events: CommandEvents = NO_EVENTS) -> Manifests:
+    """Read the project's manifests. Raises ProblemsFound if they have errors."""
+    from lmsconf.workspace.project_manifests import error_free, load_manifests
+
+    manifests = error_free(load_manifests(workspace.settings))
+    events.manifests_read(manifests)
+    return manifests
+
+
+def load_saved(file: Path, loads: Callable[[str], Value], taken: str) -> Value:
+    """Load a saved document. taken: what the command takes, for the error of another file. Raises LmsconfError."""
+    from lmsconf.documents.document import errors_of_file
+    from lmsconf.support.atomic_files import read_text
+
+    text = read_text(file)
+    with errors_of_file(str(file), text, taken):
+        return loads(text)
+
+
+def load_snapshot(file: Path) -> Snapshot:
+    """Load the snapshot of `--snapshot`. Raises LmsconfError."""
+    from lmsconf.documents.snapshot_file import loads
+
+    return load_saved(file, loads, "--snapshot takes a saved snapshot")
+
+
+def make_live_plan(
+    workspace: WorkspaceReader, manifests: Manifests, policy: Policy, events: CommandEvents = NO_EVENTS
+) -> Plan:
+    """Read the workspace and return the plan."""
+    with show_reading_progress("Reading", events) as tell:
+        return workspace.plan(manifests, policy, tell)
+
+
+_PAGING: Final = ("skip", "limit")
+_VALUE: Final = re.compile(r"([^&=]+)=([^&]*)")
+
+
+def log_request(exchange: Exchange) -> None:
+    """Write a line for one attempt of a request."""
+    from lmsconf.support.secrets import redact_secrets
+
+    write_stderr(redact_secrets(_line(exchange, datetime.now(UTC))))
+
+
+def _line(exchange: Exchange, now: datetime) -> str:
+    """Return time of day, request, status and duration; from the second attempt on, its number."""
+    outcome = f"no response: {exchange.failure}" if exchange.status is None else str(exchange.status)
+    attempt = "" if exchange.attempt == 1 else f", attempt {exchange.attempt}"
+    milliseconds = round(exchange.seconds * 1000)
+    time = now.isoformat(timespec="milliseconds").partition("T")[2].replace("+00:00", "Z")
+    return f"{time} {exchange.method} {_target(exchange)} {outcome} ({milliseconds:,} ms{attempt})"
+
+
+def _target(exchange: Exchange) -> str:
+    """Return path and query of a request. With people masked, no value of the query but where the page begins."""
+    query = exchange.query
+    if masks_people():
+        from lmsconf.cli.people_masking import HIDDEN
+
+        query = _VALUE.sub(lambda pair: pair[0] if pair[1] in _PAGING else f"{pair[1]}={HIDDEN}", query)
+    return f"{exchange.path}?{query}" if query else exchange.path
+
+
+def events_option(command: Callable[P, ExitCode | None]) -> Callable[P, ExitCode | None]:
+    """Add `--events`; the command receives it as `events: CommandEvents`. Apply it inside of `output_options`."""
+
+    @click.option(
+        "--events",
+        "events_",
+        metavar="FILE",
+        help="Write what happens, while it happens, to this file: one JSON object a line. - is stdout; the result then "
+        "goes to stderr.",
+    )
+    @functools.wraps(command)
+    def framed(*args: P.args, **kwargs: P.kwargs) -> ExitCode | None:
+        path = kwargs.pop("events_")
+        if path is None:
+            kwargs["events"] = NO_EVENTS
+            return command(*args, **kwargs)
+        from lmsconf.cli.event_writer import open_event_writer
+
+        with open_event_writer(str(path), click.get_current_context().info_name or "", kwargs) as events:
+            kwargs["events"] = events
+            return _recorded(events, functools.partial(command, *args, **kwargs))
+
+    return framed
+
+
+def _recorded(events: CommandEvents, command: Callable[[], ExitCode | None]) -> ExitCode | None:
+    """Run the command, and record the problems and the exit code that it ends with."""
+    try:
+        code = command()
+    except BaseException as error:
+        ending, problems = _ending(error)
+        events.failed(problems)
+        events.end(ending)
+        raise
+    events.end(code or ExitCode.OK)
+    return code
+
+
+def _ending(error: BaseException) -> tuple[ExitCode, Sequence[Problem]]:
+    """Return the exit code of a command that ends with an exception, and the problems to show."""
+    if isinstance(error, LmsconfError):
+        return error.exit, error.problems
+    if isinstance(error, click.ClickException):
+        misused = isinstance(error, click.UsageError)
+        problem = Problem(code="usage" if misused else "error", message=error.format_message())
+        return ExitCode.USAGE if misused else ExitCode.ERROR, (problem,)
+    if isinstance(error, click.Abort | KeyboardInterrupt):
+        cause = abort_cause(error)
+        if isinstance(cause, EOFError):
+            return ExitCode.ERROR, (Problem(code="error", message="declined: no answer"),)
+        return interrupt_exit_code(cause), (Problem(code="interrupted", message="the command was interrupted"),)
+    return ExitCode.ERROR, (Problem(code="crash", message=f"lmsconf crashed: {type(error).__name__}"),)

@@ -1,0 +1,328 @@
+"""Match declared assignments with live targets by identity: the content and the audience."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Container, Mapping, Sequence
+from datetime import datetime
+from typing import Any, TypeAlias
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from lmsconf.kinds.assignment.content_resolver import ContentResolver, Identity, refuse_live_twice
+from lmsconf.kinds.assignment.steps import parse_live_window
+from lmsconf.kinds.assignment.target_ids import audience_candidates, live_audiences, live_entry, resolve_audience
+from lmsconf.kinds.assignment.types import (
+    AssignmentSpec,
+    TargetRow,
+    assignment_address,
+    declared_entry,
+    unresolved_audience_label,
+)
+from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, EVERYONE, GROUP, SMART_GROUP, UNNAMED_TARGETS, USER
+from lmsconf.kinds.shared.missing_references import refuse_ambiguous_reference, suggest_name, why_name_is_missing
+from lmsconf.kinds.shared.name_matching import report_absent_not_live
+from lmsconf.kinds.shared.plan_context import BeforeAfter, Deletion, Match, MatchResult, PlanContext, UndeclaredResource
+from lmsconf.kinds.user.people_directory import WHICH_PERSON, people_directory, shared_email_message
+from lmsconf.model.address import Address, RemoteId, escape
+from lmsconf.model.declarations import DeleteEntry, DesiredResource
+from lmsconf.model.names import matches_patterns, nearest_email, quote_name
+
+Target: TypeAlias = tuple[TargetRow, Address | None]
+"""A live target and its audience, None if unresolved."""
+
+
+def match_assignments(
+    planning: PlanContext, declared: Sequence[DesiredResource[AssignmentSpec]], absent: Sequence[DeleteEntry[Any]]
+) -> MatchResult[AssignmentSpec, TargetRow]:
+    """Match assignments, and find those to delete: under `absent`, owned, or with their deleted group.
+
+    An incomplete listing gives a problem for each creation and deletion instead.
+    """
+    _register_people(planning)
+    contents = ContentResolver(planning)
+    # A problem with content is reported once, so chosen resources, whose problems are kept, look it up first.
+    declared = sorted(_kept_precisely(planning, declared), key=lambda entry: not planning.chosen(entry.address))
+    ready = [entry for entry in declared if _is_ready(planning, contents, entry)]
+    for absent_entry in absent:
+        contents.find_id(absent_entry, must=False)
+    targets = [(row, resolve_audience(planning, row)) for row in planning.snapshot.rows(TargetRow)]
+    live = _by_identity(targets)
+    listing = planning.snapshot.of(CONTENT_TARGET)
+    out: MatchResult[AssignmentSpec, TargetRow] = MatchResult(
+        live=len(listing.rows) + len(planning.snapshot.of(UNNAMED_TARGETS).rows)
+    )
+    matching = _Matching(planning, contents, live, _unclear_targets(planning, targets), listing.incomplete, out)
+    for entry in ready:
+        matching.match(entry)
+    for entry in declared:
+        if (key := contents.identity(entry))[0] is not None:
+            matching.entry_of.setdefault(key, entry)
+    for absent_entry in absent:
+        matching.delete(absent_entry)
+    settled: Container[Identity] = matching.entry_of
+    if any(entry.spec.replaces or entry.spec.replaced_by for entry in (*declared, *absent)):
+        # Rare, so not imported for every plan.
+        from lmsconf.kinds.assignment.replacement import plan_replacements, refuse_without_replacement
+
+        settled = plan_replacements(planning, contents, ready, live, matching.entry_of, out)
+        refuse_without_replacement(planning, (*declared, *absent), lambda: _existing(planning, live, ready))
+    _settle(planning, live, settled, frozenset(map(contents.find_id, declared)), out)
+    if listing.incomplete:
+        for deletion in out.deletions:
+            _refuse_incomplete(planning, deletion.address, deletion.absent, listing.incomplete)
+        for group in sorted(planning.deleted):
+            if group.kind in (GROUP, SMART_GROUP):
+                _refuse_incomplete(planning, group, None, listing.incomplete)
+        out.deletions.clear()
+    return out
+
+
+def _kept_precisely(
+    planning: PlanContext, declared: Sequence[DesiredResource[AssignmentSpec]]
+) -> Sequence[DesiredResource[AssignmentSpec]]:
+    """Return the assignments with windows as the service can keep them: `23:59:59` is `23:59` where it cuts seconds."""
+    if planning.call_templates.behaviour("content-targets.time-precision") != "minute":
+        return declared
+    return [
+        replace(
+            entry,
+            spec=replace(
+                entry.spec,
+                visible_from=_to_minute(entry.spec.visible_from),
+                visible_until=_to_minute(entry.spec.visible_until),
+            ),
+        )
+        for entry in declared
+    ]
+
+
+def _to_minute(moment: datetime | None) -> datetime | None:
+    return None if moment is None else moment.replace(second=0, microsecond=0)
+
+
+class _Matching(Struct, frozen=True):
+    """Entries, matched with the live targets of the same identity.
+
+    unclear: the targets whose audience is not known, by each identity that they may have. incomplete: why targets may
+    be missing. entry_of: the first entry that names an identity.
+    """
+
+    planning: PlanContext
+    contents: ContentResolver
+    live: Mapping[Identity, Sequence[TargetRow]]
+    unclear: Mapping[Identity, TargetRow]
+    incomplete: str | None
+    out: MatchResult[AssignmentSpec, TargetRow]
+    entry_of: dict[Identity, DesiredResource[Any] | DeleteEntry[Any]] = field(default_factory=dict)
+
+    def match(self, entry: DesiredResource[AssignmentSpec]) -> None:
+        """Match a declaration, or report why that is not possible."""
+        key = self.contents.identity(entry)
+        rows = self.live.get(key, ())
+        if (other := self.entry_of.setdefault(key, entry)) is not entry:
+            _refuse_same_assignment(self.planning, entry, other)
+        elif len(rows) > 1:
+            refuse_live_twice(self.planning, entry, rows)
+        elif not rows and (row := self.unclear.get(key)):
+            _refuse_unclear_audience(self.planning, entry, row)
+        elif not rows and self.incomplete:
+            _refuse_incomplete(self.planning, entry.address, entry, self.incomplete)
+        else:
+            self.out.matches.append(Match(declared=entry, row=rows[0] if rows else None))
+
+    def delete(self, entry: DeleteEntry[Any]) -> None:
+        """Add the deletions of an entry under `absent`, or report why there are none."""
+        key = self.contents.identity(entry)
+        other = self.entry_of.setdefault(key, entry)
+        if isinstance(other, DesiredResource):
+            _refuse_same_assignment(self.planning, entry, other)
+            return
+        rows = self.live.get(key, ()) if other is entry else ()
+        self.out.deletions.extend(Deletion(address=entry.address, row=row, absent=entry) for row in rows)
+        if not rows and (row := self.unclear.get(key)):
+            _refuse_unclear_audience(self.planning, entry, row)
+        elif not rows:
+            report_absent_not_live(self.planning, entry, self.contents.similar_name(entry))
+
+
+def _register_people(planning: PlanContext) -> None:
+    for id, person_email in people_directory(planning).emails.items():
+        planning.registry.register(USER, person_email, RemoteId(id))
+
+
+def _is_ready(planning: PlanContext, contents: ContentResolver, entry: DesiredResource[AssignmentSpec]) -> bool:
+    """Whether the content and the audience of a declared assignment exist or will exist; report problems."""
+    spec = entry.spec
+    has_content = contents.find_id(entry) is not None
+    to = spec.audience
+    if refuse_ambiguous_reference(planning, to, entry.address, lambda: entry.source):
+        return False
+    if to == EVERYONE or planning.registry.has(to.kind, to.name):
+        return has_content
+    if to.kind == USER and (ids := people_directory(planning).twice.get(to.name)):
+        planning.problem(
+            "person/twice",
+            f"{entry.address}: {to.name} {shared_email_message(ids)}",
+            hint=WHICH_PERSON,
+            at=entry.source,
+            address=entry.address,
+        )
+        return False
+    message, hint = why_name_is_missing(
+        planning, to, _meant(planning, to) or suggest_name(planning, to.name, planning.registry.names(to.kind))
+    )
+    planning.problem(
+        "person/unknown" if to.kind == USER else "reference/unknown-audience",
+        f"{entry.address}: {message}",
+        hint=hint,
+        at=entry.source,
+        address=entry.address,
+    )
+    return False
+
+
+def _meant(planning: PlanContext, to: Address) -> str | None:
+    """A hint for an unknown audience that exists under another kind, or for a person who is not named by e-mail."""
+    if to.name == str(EVERYONE):
+        return f"For everyone, write {EVERYONE} alone."
+    if to.kind == USER and "@" not in to.name:
+        near = suggest_name(planning, to.name, planning.registry.names(USER), nearest_email)
+        return "Write the person's e-mail." + (f' Did you mean "{near}"?' if near else "")
+    for kind in (GROUP, SMART_GROUP):
+        if kind != to.kind and planning.registry.has(kind, to.name):
+            return f"There is {Address.of(kind, to.name)}: write {{{kind}: {quote_name(to.name)}}}."
+    return None
+
+
+def _existing(
+    planning: PlanContext, live: Mapping[Identity, object], ready: Sequence[DesiredResource[AssignmentSpec]]
+) -> set[Address]:
+    """The addresses of all assignments that are live or declared."""
+    names = ((planning.registry.name(CONTENT, id or ""), to) for id, to in live)
+    return {assignment_address(name, to) for name, to in names if name} | {entry.address for entry in ready}
+
+
+def _by_identity(targets: Sequence[Target]) -> dict[Identity, list[TargetRow]]:
+    """Live targets by identity; an unresolved audience gets an address with its id."""
+    out: defaultdict[Identity, list[TargetRow]] = defaultdict(list)
+    for row, audience in targets:
+        out[row.content, audience or Address(escape(unresolved_audience_label(row)), "")].append(row)
+    return out
+
+
+def _settle(
+    planning: PlanContext,
+    live: Mapping[Identity, list[TargetRow]],
+    settled: Container[Identity],
+    declared: Container[RemoteId | None],
+    out: MatchResult[AssignmentSpec, TargetRow],
+) -> None:
+    """Sort targets without an entry: deleted with their group, under `leave_alone`, owned, or unmanaged.
+
+    settled: the identities of entries, and of what these replace. declared: the contents that entries under
+    `content_targets` name; an `absent` entry does not make the other assignments of its content owned.
+    """
+    policy = planning.policy
+    owned = policy.ownership.get(CONTENT_TARGET, ())
+    for key, rows in live.items():
+        if key in settled:
+            continue
+        content, to = key
+        address = assignment_address(planning.registry.name(CONTENT, content or "") or f"content id {content}", to)
+        for row in rows:
+            audience = resolve_audience(planning, row)
+            if audience in planning.deleted:
+                out.deletions.append(Deletion(address=address, row=row, absent=None, with_=audience))
+            elif matches_patterns(str(address), policy.leave_alone):
+                out.ignored += 1
+            elif audience is not None and not policy.only and ("all" in owned or (owned and row.content in declared)):
+                out.deletions.append(Deletion(address=address, row=row, absent=None))
+            else:
+                out.unmanaged.append(UndeclaredResource(address, row))
+
+
+def _refuse_same_assignment(
+    planning: PlanContext,
+    entry: DesiredResource[AssignmentSpec] | DeleteEntry[Any],
+    other: DesiredResource[AssignmentSpec] | DeleteEntry[Any],
+) -> None:
+    """Report two entries for one assignment: pinned content can have two names, and so two addresses."""
+    planning.problem(
+        "content-target/same",
+        f"{entry.address}: it is the same assignment as {other.address}, with the content under another name",
+        hint=f"See {other.source}. Keep one of the two.",
+        at=entry.source,
+        address=entry.address,
+    )
+
+
+def _unclear_targets(planning: PlanContext, targets: Sequence[Target]) -> dict[Identity, TargetRow]:
+    """Each possible identity of a live target with several candidate audiences → that target."""
+    return {
+        (row.content, candidate): row
+        for row, audience in targets
+        if audience is None
+        for candidate in audience_candidates(planning, row)
+    }
+
+
+def _refuse_unclear_audience(
+    planning: PlanContext, entry: DesiredResource[AssignmentSpec] | DeleteEntry[Any], row: TargetRow
+) -> None:
+    audiences = audience_candidates(planning, row)
+    names = " and ".join(str(audience) for audience in audiences)
+    hint = "Remove the assignment from the manifests: lmsconf sends nothing that could change the other one."
+    if len(audiences) == 1:
+        names += f", and perhaps that of a group that was not read ({live_audiences(planning).incomplete})"
+        hint = "Plan again once the groups can be read."
+    planning.problem(
+        "content-target/audience",
+        f'{entry.address}: a live assignment is for the id "{row.target}", which is that of {names}, and its '
+        f'targetType "{row.type}" does not tell which',
+        hint=hint,
+        at=entry.source,
+        address=entry.address,
+    )
+
+
+def _refuse_incomplete(
+    planning: PlanContext, address: Address, entry: DesiredResource[AssignmentSpec] | DeleteEntry[Any] | None, why: str
+) -> None:
+    planning.problem(
+        "read/incomplete",
+        f"{address}: the assignments were not read completely: {why}",
+        hint="Nothing is created or deleted from an incomplete list. Plan again once it can be read.",
+        at=entry.source if entry else None,
+        address=address,
+    )
+
+
+def diff_assignment(planning: PlanContext, match: Match[AssignmentSpec, TargetRow]) -> BeforeAfter | None:
+    """Compare `mandatory` and the window; an assignment is one value, so an omitted key means its default.
+
+    None, with a problem, if a live time cannot be parsed.
+    """
+    row = match.row
+    spec = match.declared.spec
+    after = declared_entry(spec, planning.policy)
+    if row is None:
+        return BeforeAfter(before=None, after=after)
+    window = parse_live_window(planning, row, match.declared)
+    if window is None:
+        return None
+    if (row.mandatory, *window) == (spec.mandatory, spec.visible_from, spec.visible_until):
+        return BeforeAfter(before=after, after=after)
+    live = replace(spec, mandatory=row.mandatory, visible_from=window[0], visible_until=window[1])
+    return BeforeAfter(before=declared_entry(live, planning.policy), after=after)
+
+
+def assignment_before_deletion(planning: PlanContext, deletion: Deletion[TargetRow]) -> BeforeAfter:
+    """Return the live assignment; a time that cannot be parsed is shown verbatim."""
+    row = deletion.row
+    form = live_entry(planning, row)
+    spec = None if deletion.absent is None else deletion.absent.spec
+    if spec is not None and spec.content_pins:
+        form["content"] = {"name": spec.content, "id": row.content}
+    return BeforeAfter(before=form, after=None)

@@ -1,0 +1,268 @@
+"""Parsing of entries that assign content, and what they replace."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final, cast
+
+from msgspec.structs import replace
+
+from lmsconf.errors import Problem
+from lmsconf.kinds.assignment.types import AUDIENCES, AssignmentSpec, Replacement, assignment_address, contents_of
+from lmsconf.kinds.shared.entry_keys import delete_entry, parse_about, parse_only_in, parse_time
+from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, EVERYONE, USER, split_address
+from lmsconf.kinds.shared.manifest_entry import ManifestEntry
+from lmsconf.kinds.shared.times import format_time
+from lmsconf.model.address import EVERYBODY, Address, unescape
+from lmsconf.model.calls import CallIndex
+from lmsconf.model.canonical_json import Json
+from lmsconf.model.declarations import DeleteEntry, DesiredResource, PlacesBelow
+from lmsconf.model.names import normalize_email, normalize_name
+from lmsconf.model.plan import Change
+
+_REPLACED_BY: Final = "(replaced by)"
+_AFTER: Final = "(after)"
+"""Keys of entries that are made from a plan's changes; no schema of a manifest has them."""
+
+
+def parse_replacements(entry: ManifestEntry) -> tuple[Replacement, ...]:
+    """Return what an entry replaces; report a `keep` without effect, and a content that is named twice."""
+    value = entry.body.get("replaces")
+    if value is None:
+        if "keep" in entry.body:
+            _report(entry, ("keep",), "`keep` needs `replaces`", "Name the old content under `replaces`, or remove it.")
+        return ()
+    if isinstance(value, list):
+        parsed = [_replacement(entry, item, ("replaces", at)) for at, item in enumerate(value)]
+    else:
+        parsed = [_replacement(entry, value, ("replaces",))]
+    for at, one in enumerate(parsed):
+        if any((one.content, one.content_pins) == (other.content, other.content_pins) for other in parsed[:at]):
+            _report(entry, one.path, f"{one.content} is named twice under `replaces`", "Remove one of the two.")
+    until = entry.body.get("keep")
+    keep = parse_time(entry, until["until"], ("keep", "until"), end_of_day=True) if isinstance(until, dict) else None
+    if keep is not None:
+        parsed = [replace(one, keep_until=keep) for one in parsed]
+        _check_keep(entry, parsed, keep)
+    return tuple(parsed)
+
+
+def _replacement(entry: ManifestEntry, item: Json, path: tuple[str | int, ...]) -> Replacement:
+    body: Mapping[str, Json] = item if isinstance(item, dict) else {}
+    [(content, pins)] = contents_of(body["content"])
+    then = body["then"]
+    closes = None
+    if isinstance(then, dict):
+        closes = parse_time(entry, then["visible_until"], (*path, "then", "visible_until"), end_of_day=True)
+    return Replacement(
+        content=content, content_pins=pins, becomes_optional=then == "optional", closes=closes, path=path
+    )
+
+
+def _check_keep(entry: ManifestEntry, replaced: Sequence[Replacement], keep: datetime) -> None:
+    """Report a `keep` that ends before the content is taken from anybody."""
+    if all(old.becomes_optional for old in replaced):
+        message = "`keep` has no effect: with `then: optional` nobody loses the content"
+        _report(entry, ("keep",), message, "Remove `keep`, or replace the content by `remove` or `visible_until`.")
+    for old in replaced:
+        if old.closes is not None and keep <= old.closes:
+            message = f"`keep` has no effect: {old.content} is visible until {format_time(old.closes, entry.timezone)}"
+            _report(entry, ("keep", "until"), message, "Write a later date, or remove `keep`.")
+
+
+def report_self_replacement(
+    entry: ManifestEntry, content: str, pins: Mapping[str, str], replaced: Sequence[Replacement]
+) -> None:
+    """Report a content that replaces itself; two contents may share a name if their ids differ."""
+    for old in replaced:
+        if old.content == content and (old.content_pins == pins or not (old.content_pins and pins)):
+            _report(
+                entry,
+                (*old.path, "content"),
+                f"{content}: it cannot replace itself",
+                "Name the earlier content, or remove `replaces`.",
+            )
+
+
+def report_gap(entry: ManifestEntry, spec: AssignmentSpec, replaced: Sequence[Replacement]) -> None:
+    """Report an assignment that begins after the content that it replaces is hidden."""
+    for old in replaced:
+        if old.closes is None or spec.visible_from is None or spec.visible_from <= old.closes + timedelta(seconds=1):
+            continue
+        ends, begins = (format_time(moment, entry.timezone) for moment in (old.closes, spec.visible_from))
+        entry.report(
+            Problem(
+                code="content-target/replacement-gap",
+                message=f"{spec.content} to {spec.audience}: {old.content} is hidden after {ends}, and this one is "
+                f"visible from {begins}: nobody has either in between",
+                hint="Write a later `visible_until` under `then`, or an earlier `visible_from`.",
+                source=entry.places.at(*old.path, "then"),
+            )
+        )
+
+
+def _report(entry: ManifestEntry, at: tuple[str | int, ...], message: str, hint: str) -> None:
+    source = entry.places.at(*at)
+    entry.report(Problem(code="content-target/replaces", message=message, hint=hint, source=source))
+
+
+def replay_keys(change: Change, calls: CallIndex) -> dict[str, Json]:
+    """Return what an entry made from a change needs to have its calls in the same order again."""
+    if not change.replaced_by:
+        return {}
+    before = [one for one in calls.needed_by(change.address) if one.creates and one.address.kind == CONTENT_TARGET]
+    return {
+        _REPLACED_BY: [str(address) for address in change.replaced_by],
+        _AFTER: [str(one.address) for one in before if one.address != change.address],
+    }
+
+
+def with_replay(spec: AssignmentSpec, body: Mapping[str, Json]) -> AssignmentSpec:
+    """Return an assignment with what `replay_keys` put into its entry."""
+    if _REPLACED_BY not in body:
+        return spec
+    replaced_by, after = (_addresses(body.get(key)) for key in (_REPLACED_BY, _AFTER))
+    return replace(spec, replaced_by=replaced_by, after=frozenset(after))
+
+
+def _addresses(value: Json) -> tuple[Address, ...]:
+    return tuple(Address.parse(str(one)) for one in value) if isinstance(value, list) else ()
+
+
+def named_contents(spec: AssignmentSpec) -> frozenset[str]:
+    """Return the names of the other contents whose assignments decide what becomes of this one."""
+    new = (split_address(address) for address in spec.replaced_by)
+    return frozenset([*(replaced.content for replaced in spec.replaces), *(parts[0] for parts in new if parts)])
+
+
+_WRITTEN: Final = re.compile(r"([A-Za-z_ ]+?)\s*([:/])\s*(.+)", re.DOTALL)
+
+
+def parse_assignments(entry: ManifestEntry) -> Iterator[DesiredResource[AssignmentSpec]]:
+    """Yield one assignment for each content and audience of the entry; report bad times."""
+    replaces, only_in, about = parse_replacements(entry), parse_only_in(entry.body), parse_about(entry.body)
+    for content, content_pins in contents_of(entry.body["content"]):
+        report_self_replacement(entry, content, content_pins, replaces)
+        for position, item in enumerate(cast("list[Json]", entry.body["assign_to"])):
+            spec = _assignment(entry, content, content_pins, position, item)
+            if spec is None:
+                continue
+            report_gap(entry, spec, replaces)
+            spec = replace(spec, replaces=replaces) if replaces else spec
+            yield DesiredResource(
+                address=assignment_address(content, spec.audience),
+                spec=spec,
+                places=PlacesBelow(entry.places, ("assign_to", position)),
+                only_in=only_in,
+                about=about,
+            )
+
+
+def _assignment(
+    entry: ManifestEntry, content: str, content_pins: Mapping[str, str], position: int, item: Json
+) -> AssignmentSpec | None:
+    audience: Mapping[str, Json] = item if isinstance(item, dict) else {}
+    at = ("assign_to", position)
+    start = _moment(entry, audience, at, "visible_from", end_of_day=False)
+    finish = _moment(entry, audience, at, "visible_until", end_of_day=True)
+    if start is not None and finish is not None and finish <= start:
+        key = "visible_until"
+        entry.report(
+            Problem(
+                code="content-target/window",
+                message=f"{content}: the window ends before it begins",
+                hint="`visible_until` must be later than `visible_from`.",
+                source=entry.places.at(*at, key) if key in audience else entry.places.at(key),
+            )
+        )
+        return None
+    mandatory = audience.get("mandatory", entry.body.get("mandatory", False))
+    return with_replay(
+        AssignmentSpec(content, audience_from(item), bool(mandatory), start, finish, content_pins), entry.body
+    )
+
+
+def parse_absent_assignments(entry: ManifestEntry) -> Iterator[DeleteEntry[Any]]:
+    """Yield the assignments that an `absent` entry deletes."""
+    for content, content_pins in contents_of(entry.body["content"]):
+        for item in cast("list[Json]", entry.body["assign_to"]):
+            to = audience_from(item)
+            spec = with_replay(AssignmentSpec(content, to, False, None, None, content_pins), entry.body)
+            yield delete_entry(entry, assignment_address(content, to), spec)
+
+
+def audience_from(item: Json) -> Address:
+    """Return the audience that an item of `assign_to` names."""
+    if isinstance(item, dict):
+        for key, kind in AUDIENCES.items():
+            if key in item:
+                name = str(item[key])
+                return Address.of(kind, normalize_email(name) if kind == USER else normalize_name(name))
+    return EVERYONE
+
+
+def audience_from_text(text: str) -> dict[str, Json] | None:
+    """Return the item of `assign_to` for `group: Sales`, `group/Sales` or `everyone`; None for another text.
+
+    A spreadsheet capitalizes the first word of a cell, so case does not matter before the name.
+    """
+    if text.casefold() == EVERYBODY:
+        return {EVERYBODY: True}
+    parts = _WRITTEN.fullmatch(text)
+    key = parts[1].casefold().replace(" ", "_") if parts else ""
+    if parts is None or key not in AUDIENCES:
+        return None
+    return {key: unescape(parts[3]) if parts[2] == "/" else parts[3]}
+
+
+def audience_forms(text: str) -> list[str]:
+    """Return how a cell names an audience; with the name in `text`, if that is a name alone."""
+    if ":" in text or "/" in text:
+        return [f"{key}: {'EMAIL' if kind == USER else 'NAME'}" for key, kind in AUDIENCES.items()] + [EVERYBODY]
+    return [f"{key}: {text}" for key, kind in AUDIENCES.items() if (kind == USER) == ("@" in text)]
+
+
+def _moment(
+    entry: ManifestEntry, audience: Mapping[str, Json], at: tuple[str | int, ...], key: str, *, end_of_day: bool
+) -> datetime | None:
+    """The time under `key`: the value of the audience, even null, overrides that of the entry."""
+    body, place = (audience, (*at, key)) if key in audience else (entry.body, (key,))
+    value = body.get(key)
+    return None if value is None else parse_time(entry, value, place, end_of_day=end_of_day)
+
+
+def item_addresses(entry: Mapping[str, Json], audience: Json) -> list[Address]:
+    """Return the assignments of the contents of an entry to one of its audiences."""
+    return [assignment_address(name, audience_from(audience)) for name, _ in contents_of(entry["content"])]
+
+
+def check_replacements(declared: Sequence[DesiredResource[AssignmentSpec]]) -> Iterator[Problem]:
+    """Yield a problem for each assignment that one entry declares and another one replaces in the same workspace."""
+    replacing = [entry for entry in declared if entry.spec.replaces]
+    if not replacing:
+        return
+    by_address: defaultdict[Address, list[DesiredResource[AssignmentSpec]]] = defaultdict(list)
+    for entry in declared:
+        by_address[entry.address].append(entry)
+    for entry in replacing:
+        for replaced in entry.spec.replaces:
+            old = assignment_address(replaced.content, entry.spec.audience)
+            for other in by_address.get(old, ()):
+                if entry is not other and entry.shares_workspace(other):
+                    yield Problem(
+                        code="content-target/replaced-and-declared",
+                        message=f"{old}: it is declared, and {entry.address} replaces it",
+                        hint=_hint(entry, other),
+                        source=entry.places.at(*replaced.path),
+                        address=str(old),
+                    )
+
+
+def _hint(entry: DesiredResource[AssignmentSpec], other: DesiredResource[AssignmentSpec]) -> str:
+    remove = f"See {other.source}. Remove that audience there, or this content from `replaces`."
+    known = {replaced.content for replaced in entry.spec.replaces}
+    more = ", ".join(replaced.content for replaced in other.spec.replaces if replaced.content not in known)
+    return f"{remove} That entry replaces {more}: list it under `replaces` here, too." if more else remove

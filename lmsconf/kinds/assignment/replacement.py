@@ -1,0 +1,392 @@
+"""What becomes of the assignments that declared ones replace, and who keeps the old content for a while.
+
+A declared assignment with `replaces` changes the live assignment of the old content to the same audience, once, after
+the new one is seen to exist. Nothing about it is stored: an assignment of the old content to a person whose window ends
+exactly when `keep` says counts as made for it, is left alone until that day, and is deleted after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from datetime import UTC, datetime, time, tzinfo
+from typing import Any, Final, TypeAlias
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from lmsconf.errors import Severity
+from lmsconf.kinds.assignment.content_resolver import ContentResolver, Identity, refuse_live_twice
+from lmsconf.kinds.assignment.replacement_problems import is_over, report_number_in_progress, report_replacement
+from lmsconf.kinds.assignment.steps import parse_live_window
+from lmsconf.kinds.assignment.types import (
+    AssignmentSpec,
+    InProgressRow,
+    Replacement,
+    TargetRow,
+    assignment_address,
+    readable_time,
+)
+from lmsconf.kinds.shared.kind_names import CONTENT, USER
+from lmsconf.kinds.shared.plan_context import Deletion, Match, MatchResult, PlanContext
+from lmsconf.kinds.shared.times import format_time
+from lmsconf.kinds.user.people_directory import people_directory
+from lmsconf.model.address import Address, RemoteId
+from lmsconf.model.declarations import DeleteEntry, DesiredResource, FixedSource
+from lmsconf.model.names import matches_patterns
+
+_SHOWN: Final = 5
+_Declared: TypeAlias = DesiredResource[AssignmentSpec]
+_Change: TypeAlias = "Match[AssignmentSpec, TargetRow] | Deletion[TargetRow]"
+_EntryOf: TypeAlias = "Mapping[Identity, DesiredResource[Any] | DeleteEntry[Any]]"
+
+
+class _Replaced(Struct, kw_only=True):
+    """A live assignment that declared ones replace.
+
+    old: the declaration that it is given. by: the declared assignments, each with what it says.
+    """
+
+    old: _Declared
+    row: TargetRow
+    by: list[tuple[_Declared, Replacement]] = field(default_factory=list)
+
+    @property
+    def how(self) -> Replacement:
+        return self.by[0][1]
+
+    @property
+    def addresses(self) -> tuple[Address, ...]:
+        return tuple(sorted(new.address for new, _ in self.by))
+
+
+def plan_replacements(
+    planning: PlanContext,
+    contents: ContentResolver,
+    declared: Iterable[_Declared],
+    live: Mapping[Identity, Sequence[TargetRow]],
+    entry_of: _EntryOf,
+    out: MatchResult[AssignmentSpec, TargetRow],
+) -> set[Identity]:
+    """Add what becomes of the live assignments that declared ones replace.
+
+    Return the identities that are settled: those of entries, and of all that is replaced or kept.
+    """
+    planner = _ReplacementPlanner(planning, contents, live, entry_of, out)
+    found: dict[Identity, _Replaced] = {}
+    for entry in declared:
+        for one in entry.spec.replaces:
+            planner.find(entry, one, found)
+    for replaced in found.values():
+        planner.plan(replaced)
+    planner.note_other_audiences(found)
+    planner.leave_kept()
+    return planner.settled
+
+
+def _kept_until(
+    planning: PlanContext, key: Identity, row: TargetRow
+) -> tuple[datetime, tuple[_Declared, Replacement]] | None:
+    """Return until when somebody keeps a replaced content through a live assignment, and the entry that says so."""
+    moments = planning.kept_until.get(key[0] or RemoteId(""))
+    finish = _finish(row)
+    if key[1].kind != USER or not moments or finish is None or finish not in moments:
+        return None
+    return finish, moments[finish]
+
+
+def _deletion_of_kept(
+    planning: PlanContext, address: Address, row: TargetRow, until: datetime, by: tuple[_Declared, Replacement]
+) -> Deletion[TargetRow]:
+    """Return the deletion of an assignment by which somebody kept a content until a day that is over."""
+    entry, one = by
+    return Deletion(
+        address=address,
+        row=row,
+        absent=DeleteEntry(
+            address=address,
+            spec=AssignmentSpec(one.content, Address.of(USER, ""), False, None, None, one.content_pins),
+            places=FixedSource(entry.places.at("keep")),
+        ),
+        reason=f"it was kept until {format_time(until, planning.policy.timezone)} for somebody in progress",
+    )
+
+
+def refuse_without_replacement(
+    planning: PlanContext, entries: Iterable[_Declared | DeleteEntry[Any]], existing: Callable[[], Container[Address]]
+) -> None:
+    """Report an assignment of a plan made before whose replacement is neither live nor in that plan.
+
+    existing: returns the assignments that are live or in it.
+    """
+    replaced = [one for one in entries if isinstance(one.spec, AssignmentSpec) and one.spec.replaced_by]
+    there = existing() if replaced else ()
+    for entry in replaced:
+        for new in entry.spec.replaced_by:
+            if new not in there:
+                report_replacement(planning, "not there", entry, new=new)
+
+
+def _finish(row: TargetRow) -> datetime | None:
+    """Return when the window of a live target ends; None if it does not, or if that cannot be read."""
+    finish = readable_time(row.finish)
+    return finish if isinstance(finish, datetime) else None
+
+
+class _ReplacementPlanner:
+    """Decides about replaced assignments; see `plan_replacements`."""
+
+    def __init__(
+        self,
+        planning: PlanContext,
+        contents: ContentResolver,
+        live: Mapping[Identity, Sequence[TargetRow]],
+        entry_of: _EntryOf,
+        out: MatchResult[AssignmentSpec, TargetRow],
+    ) -> None:
+        self._planning, self._contents, self._live, self._out = planning, contents, live, out
+        self._entry_of = entry_of
+        self.settled = set(entry_of)
+        self._kept: dict[Identity, Match[AssignmentSpec, TargetRow]] = {}
+
+    def _report(self, what: str, about: _Declared, **details: Any) -> None:
+        report_replacement(self._planning, what, about, **details)
+
+    def find(self, entry: _Declared, one: Replacement, found: dict[Identity, _Replaced]) -> None:
+        """Add the live assignment that an entry replaces to `found`, if there is one; report what rules that out."""
+        old = _old(entry, one)
+        new = self._contents.identity(entry)
+        if missing := self._contents.missing(old.spec):
+            # Harmless once the new assignment exists.
+            self._report(
+                "unknown",
+                old,
+                missing=missing[0],
+                hint=missing[1],
+                severity=Severity.NOTE if self._live.get(new) else Severity.ERROR,
+            )
+            return
+        content = self._contents.find_id(old)
+        if content is None:
+            return
+        key = content, entry.spec.audience
+        if one.keep_until is not None:
+            self._planning.kept_until[content].setdefault(one.keep_until, (entry, one))
+        if content == new[0]:
+            self._report("same", entry, at=entry.places.at(*one.path), content=one.content)
+        elif (other := self._entry_of.get(key)) is not None:
+            self._report(
+                "declared",
+                old,
+                where="declared" if isinstance(other, DesiredResource) else "listed under `absent`",
+                see=other.source,
+            )
+        elif len(rows := self._live.get(key, ())) > 1:
+            refuse_live_twice(self._planning, old, rows)
+        else:
+            for row in rows:
+                self.settled.add(key)
+                if self._keeps_own(key, row, one):
+                    continue
+                replaced = found.setdefault(key, _Replaced(old=old, row=row))
+                if replaced.by and _terms(replaced.how) != _terms(one):
+                    other = replaced.by[0][0]
+                    words = {"content": one.content, "other": other.address, "see": other.source}
+                    self._report("differs", entry, at=entry.places.at(*one.path), **words)
+                replaced.by.append((entry, one))
+
+    def plan(self, replaced: _Replaced) -> None:
+        """Plan what becomes of one live assignment."""
+        change = self._change(replaced, replaced.how)
+        if change is None or not self._is_covered(replaced) or self._is_refused(replaced):
+            return
+        if not replaced.how.becomes_optional and not self._planning.policy.additive:
+            self._planning.closing.append(replaced.row)
+            people = self._who_keep(replaced)
+            until = replaced.how.keep_until
+            if people and replaced.old.spec.audience.kind == USER:
+                # Their own assignment is the one that is replaced: it stays until the date.
+                change = self._change(replaced, replace(replaced.how, closes=until))
+            else:
+                kept = [self._keep(replaced, person, until) for person in people if until]
+                change = self._change(replaced, replaced.how, frozenset(filter(None, kept)))
+        if isinstance(change, Match):
+            self._out.matches.append(change)
+        elif change is not None:
+            self._out.deletions.append(change)
+
+    def _keeps_own(self, key: Identity, row: TargetRow, one: Replacement) -> bool:
+        """Whether somebody keeps the content until the date by the assignment that would be replaced."""
+        until = one.keep_until
+        if key[1].kind != USER or until is None:
+            return False
+        return _finish(row) == until and not is_over(self._planning, until)
+
+    def _change(self, replaced: _Replaced, how: Replacement, kept: frozenset[Address] = frozenset()) -> _Change | None:
+        """Return the change of an assignment; None if it is as it is to become.
+
+        kept: the assignments by which people keep the content, which it follows.
+        """
+        old, row, by = replaced.old, replaced.row, replaced.addresses
+        reason = f"it is replaced by {', '.join(map(str, by))}"
+        spec = replace(old.spec, replaced_by=by, after=kept.union(by))
+        if how.becomes_optional:
+            terms = parse_live_window(self._planning, row, old) if row.mandatory else None
+            spec = spec if terms is None else replace(spec, visible_from=terms[0], visible_until=terms[1])
+        elif how.closes is not None:
+            terms = parse_live_window(self._planning, row, old)
+            if terms is not None and terms[1] is not None and terms[1] <= how.closes:
+                return None
+            if terms is not None and terms[0] is not None and terms[0] >= how.closes:
+                self._report("begins later", old, begins=format_time(terms[0], self._planning.policy.timezone))
+                return None
+            if terms is not None:
+                spec = replace(spec, mandatory=row.mandatory, visible_from=terms[0], visible_until=how.closes)
+        else:
+            return Deletion(
+                address=old.address,
+                row=row,
+                absent=DeleteEntry(address=old.address, spec=spec, places=old.places),
+                reason=reason,
+                replaced_by=by,
+            )
+        if terms is None:
+            return None
+        return Match(declared=replace(old, spec=spec, reason=reason), row=row, replaced_by=by)
+
+    def _is_covered(self, replaced: _Replaced) -> bool:
+        """Whether the plan covers a replaced assignment, and all that replaces it is live or in the plan."""
+        if not self._planning.chosen(replaced.old.address):
+            return False
+        for new, _ in replaced.by:
+            if not self._planning.chosen(new.address) and not self._live.get(self._contents.identity(new)):
+                self._report("waits", replaced.old, new=new.address, severity=Severity.NOTE, of_plan=True)
+                return False
+        return True
+
+    def _is_refused(self, replaced: _Replaced) -> bool:
+        """Whether the project leaves a replaced assignment alone, or somebody would be without either content."""
+        policy, old = self._planning.policy, replaced.old
+        if matches_patterns(str(old.address), policy.leave_alone):
+            self._report("left alone", old)
+            return True
+        if replaced.how.becomes_optional:
+            return False
+        today = datetime.combine(policy.today, time(), policy.timezone or UTC)
+        hidden = max(today, replaced.how.closes or today)
+        gaps = [new for new, _ in replaced.by if not _has_by(new.spec, hidden)]
+        for new in gaps:
+            what = "removed in a gap" if replaced.how.closes is None else "hidden in a gap"
+            self._report(what, old, new=new.address, window=_window(new.spec, policy.timezone))
+        return bool(gaps)
+
+    def _who_keep(self, replaced: _Replaced) -> list[str]:
+        """Return who is in progress and keeps the content; report how many are, or that it is not known."""
+        old, row, until = replaced.old, replaced.row, replaced.how.keep_until
+        in_progress = next((one for one in self._planning.snapshot.rows(InProgressRow) if one.id == row.id), None)
+        keeps = until is not None and not is_over(self._planning, until)
+        if keeps and (in_progress is None or in_progress.unknown is not None):
+            why = None if in_progress is None else in_progress.unknown
+            self._report("cannot keep", old, why=why or "a snapshot file and a drift report do not hold it")
+            return []
+        people = self._people(in_progress)
+        report_number_in_progress(self._planning, old, in_progress, until, people)
+        return people if keeps else []
+
+    def _keep(self, replaced: _Replaced, person: str, until: datetime) -> Address | None:
+        """Plan the assignment by which somebody keeps the content; None if they have it as long already."""
+        old, entry = replaced.old, replaced.by[0][0]
+        to = Address.of(USER, person)
+        key = self._contents.find_id(old), to
+        if key in self._entry_of:
+            return None
+        row = next(iter(self._live.get(key, ())), None)
+        finish = None if row is None else _finish(row)
+        self.settled.add(key)
+        if row is not None and (finish is None or finish >= until):
+            return None
+        if key in self._kept:
+            return self._kept[key].address
+        address = assignment_address(old.spec.content, to)
+        mandatory = (replaced.row if row is None else row).mandatory
+        start = None if row is None else (parse_live_window(self._planning, row, old) or (None, None))[0]
+        self._kept[key] = Match(
+            declared=DesiredResource(
+                address=address,
+                spec=AssignmentSpec(old.spec.content, to, mandatory, start, until, old.spec.content_pins),
+                places=FixedSource(entry.places.at("keep")),
+                about=entry.about,
+                reason=f"in progress on {old.spec.content}, which is replaced",
+            ),
+            row=row,
+            along=old.address,
+        )
+        self._out.matches.append(self._kept[key])
+        return address
+
+    def _people(self, in_progress: InProgressRow | None) -> list[str]:
+        """Return the e-mails of the active people who are in progress."""
+        directory = people_directory(self._planning)
+        emails = (directory.emails.get(id) for id in (in_progress.people if in_progress is not None else ()))
+        return sorted(email for email in emails if email is not None and email not in directory.archived)
+
+    def note_other_audiences(self, found: Mapping[Identity, _Replaced]) -> None:
+        """Note the other live assignments of a content that this plan takes from an audience."""
+        closing = {row.content: one for one in found.values() for row in self._planning.closing if one.row.id == row.id}
+        for content, replaced in closing.items():
+            others = [key[1] for key in self._live if key[0] == content and key not in self.settled]
+            kept = {
+                to
+                for to in others
+                for row in self._live[content, to]
+                if _kept_until(self._planning, (content, to), row)
+            }
+            if rest := sorted(set(others) - kept):
+                self._note_others(*replaced.by[0], rest)
+
+    def _note_others(self, entry: _Declared, one: Replacement, audiences: Sequence[Address]) -> None:
+        more = len(audiences) - _SHOWN
+        self._planning.problem(
+            "content-target/replaces-others",
+            f"{one.content} stays assigned to {', '.join(map(str, audiences[:_SHOWN]))}"
+            f"{f' and {more} more' if more > 0 else ''}: this entry does not assign {entry.spec.content} to them",
+            at=entry.places.at(*one.path),
+            severity=Severity.NOTE,
+        )
+
+    def leave_kept(self) -> None:
+        """Leave alone the assignments by which people keep a content; delete them once the day is over."""
+        for key, rows in self._live.items():
+            for row in rows if key not in self.settled and key[0] in self._planning.kept_until else ():
+                kept = _kept_until(self._planning, key, row)
+                address = assignment_address(self._planning.registry.name(CONTENT, row.content) or "", key[1])
+                if kept is None or matches_patterns(str(address), self._planning.policy.leave_alone):
+                    continue
+                self.settled.add(key)
+                if is_over(self._planning, kept[0]):
+                    self._out.deletions.append(_deletion_of_kept(self._planning, address, row, *kept))
+
+
+def _old(entry: _Declared, one: Replacement) -> _Declared:
+    """Return the replaced assignment as a declaration, located where the entry names its content."""
+    return DesiredResource(
+        address=assignment_address(one.content, entry.spec.audience),
+        spec=AssignmentSpec(one.content, entry.spec.audience, False, None, None, one.content_pins),
+        places=FixedSource(entry.places.at(*one.path)),
+        only_in=entry.only_in,
+        about=entry.about,
+    )
+
+
+def _terms(one: Replacement) -> tuple[object, ...]:
+    return one.becomes_optional, one.closes, one.keep_until
+
+
+def _window(spec: AssignmentSpec, zone: tzinfo | None) -> str:
+    sides = (("from", spec.visible_from), ("until", spec.visible_until))
+    return " ".join(f"{word} {format_time(moment, zone)}" for word, moment in sides if moment)
+
+
+def _has_by(spec: AssignmentSpec, moment: datetime) -> bool:
+    """Return whether an assignment is visible at a moment, or from the next second on."""
+    begins = spec.visible_from is None or (spec.visible_from - moment).total_seconds() <= 1
+    return begins and (spec.visible_until is None or spec.visible_until > moment)

@@ -1,0 +1,358 @@
+"""Live resources of the five kinds as manifest entries."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from lmsconf.errors import Problem, Severity
+from lmsconf.kinds.assignment.parse import audience_from
+from lmsconf.kinds.assignment.target_ids import resolve_audience
+from lmsconf.kinds.assignment.types import (
+    AssignmentSpec,
+    ContentRow,
+    TargetRow,
+    assignment_address,
+    audience_entry,
+    unnamed_content,
+)
+from lmsconf.kinds.custom_field.types import FLAGS, TYPES, FieldRow
+from lmsconf.kinds.schemas import PROPERTIES
+from lmsconf.kinds.shared.entry_keys import LISTS
+from lmsconf.kinds.shared.kind_names import (
+    CONTENT,
+    CONTENT_TARGET,
+    CUSTOM_FIELD,
+    EVERYONE,
+    GROUP,
+    SMART_GROUP,
+    USER,
+    choices_registry_kind,
+)
+from lmsconf.kinds.shared.manifest_entry import EntryBody, ExportedEntry, LiveNames, UnexportableRow
+from lmsconf.kinds.shared.plan_context import PlanContext
+from lmsconf.kinds.shared.responses import AnswerRow
+from lmsconf.kinds.shared.times import format_shortest_time, format_time
+from lmsconf.kinds.smart_group.conditions import conditions_by_name
+from lmsconf.kinds.smart_group.types import SmartGroupRow
+from lmsconf.kinds.user.people_directory import people_directory
+from lmsconf.kinds.user.types import RIGHTS, TEXTS, PersonRow
+from lmsconf.model.address import EVERYBODY, Address
+from lmsconf.model.canonical_json import Json
+from lmsconf.model.declarations import pin_in
+from lmsconf.model.effects import count_people
+from lmsconf.model.forms import Form, form_to_json
+from lmsconf.model.names import (
+    FORBIDDEN,
+    casefold_name,
+    is_representable,
+    is_valid_name,
+    normalize_email,
+    normalize_name,
+)
+from lmsconf.model.snapshot import Snapshot
+from lmsconf.model.time_formats import parse_response_time
+
+_DATE: Final = "custom_archive_date"
+_NO_EMAIL: Final = "no e-mail that a manifest can contain"
+
+
+def manifest_email(live: LiveNames, id: str, *, archived: bool = False) -> str | None:
+    """Return the e-mail that identifies a person; None without a unique one, or if archived unless `archived`."""
+    people = people_directory(live.planning)
+    key = people.emails.get(id)
+    if key is None or (key in people.archived and not archived):
+        return None
+    return _in_manifest(people.by_email[key].email)
+
+
+def _in_manifest(text: str) -> str | None:
+    """Normalize an e-mail to its spelling in manifests, in lower case; None if it is not a valid one."""
+    small = normalize_name(text.strip()).lower()
+    small = small if normalize_email(small) == normalize_email(text) else normalize_email(text)
+    before, at, after = small.partition("@")
+    is_valid = before and at and after and "@" not in after and not any(char.isspace() for char in small)
+    return small if is_valid and is_representable(small) and not FORBIDDEN.search(small) else None
+
+
+def people_lists_body(live: LiveNames, lists: Mapping[str, Iterable[str] | None]) -> EntryBody:
+    """Return the keys of an entry that hold lists of people: key → ids, None if they were not read.
+
+    An empty list is written for members only: most groups have no manager.
+    """
+    keys: dict[str, Json] = {}
+    notes: list[str] = []
+    for key, ids in lists.items():
+        if ids is None:
+            continue
+        people, skipped = _people(live, ids, key.removesuffix("s"))
+        notes.extend(skipped)
+        if people is not None and (people or key == "members"):
+            keys[key] = people
+    return EntryBody(keys, tuple(notes))
+
+
+def _people(live: LiveNames, ids: Iterable[str], noun: str) -> tuple[Json, list[str]]:
+    """Return a live list in manifest form, and notes on who was left out.
+
+    It is complete, or `include` if an active person cannot be named; None if then nobody can be.
+    """
+    named: list[Json] = []
+    left: Counter[str] = Counter()
+    for id in ids:
+        if (address := manifest_email(live, id)) is not None:
+            named.append(address)
+        else:
+            left[_why_not(live, id)] += 1
+    people: Json = sorted(named, key=str)
+    if _NO_EMAIL in left:
+        people = {"include": people} if named else None
+    return people, [f"{n} {noun if n == 1 else noun + 's'} left out: {why}" for why, n in left.items()]
+
+
+def _why_not(live: LiveNames, id: str) -> str:
+    people = people_directory(live.planning)
+    if id not in people.ids:
+        return "no list of people contains the id"
+    if id not in people.emails:
+        return "more than one person has the e-mail"
+    return "archived" if people.emails[id] in people.archived else _NO_EMAIL
+
+
+def only_text(value: Json) -> str | None:
+    """Return a text, or the only one of a list; None for anything else."""
+    match value:
+        case str(text) | [str(text)]:
+            return text
+    return None
+
+
+def person_entries(live: LiveNames) -> Iterator[ExportedEntry | UnexportableRow]:
+    """Yield every person, with the values that were read.
+
+    Values that only the response for a single user contains are usually missing; see `unread_value_notes`.
+    """
+    for row in live.snapshot.rows(PersonRow):
+        address = Address.of(USER, row.name)
+        mail = manifest_email(live, row.id, archived=True)
+        if mail is None:
+            yield UnexportableRow(address=address, id=row.id, reason="no e-mail that names one person only")
+        else:
+            yield ExportedEntry(address=address, id=row.id, body={"email": mail, **_person_body(live, row)})
+
+
+def _person_body(live: LiveNames, row: PersonRow) -> dict[str, Json]:
+    form = person_form(live.planning, row)
+    body = {
+        key: form_to_json(form[key]) for key in PROPERTIES if form.get(key) or (key in form and key == "applications")
+    }
+    if row.archives_at is not None:
+        body[_DATE] = format_shortest_time(row.archives_at, live.timezone, end_of_day=False)
+    return body
+
+
+def person_form(planning: PlanContext, row: PersonRow) -> Form:
+    """Return every value of a person that was read, in the order of the keys of manifests."""
+    texts = {key: getattr(row, key) for key in TEXTS}
+    values: Form = {
+        "email": row.name,
+        **{key: None if text is None else normalize_name(text) for key, text in texts.items()},
+        **{key: getattr(row, key) for key in RIGHTS},
+        "applications": row.applications,
+        "metadata": None if row.metadata is None else dict(row.metadata),
+        "answers": None if row.answers is None else dict(answer_values(planning, row.answers)),
+        "archived": row.archived,
+        _DATE: row.archives_at and format_time(row.archives_at, planning.policy.timezone),
+    }
+    return {key: value for key, value in values.items() if value is not None}
+
+
+def answer_values(planning: PlanContext, answers: tuple[AnswerRow, ...]) -> Iterator[tuple[str, Json]]:
+    """Yield a person's answers by field, in the form of the field's type."""
+    types = planning.field_types
+    for answer in answers:
+        scope = choices_registry_kind(answer.field)
+        names = form_to_json(frozenset(planning.registry.name(scope, id) or id for id in answer.picked))
+        if types.get(answer.field) == "TEXT":
+            if answer.as_text:
+                yield answer.field, answer.as_text
+        elif isinstance(names, list) and names:
+            yield answer.field, names if types.get(answer.field) == "MULTI_SELECT" else names[0]
+
+
+def unread_value_notes(entries: Sequence[ExportedEntry], snapshot: Snapshot) -> Iterator[Problem]:
+    """Note people whose language or applications are unknown: only the response for a single user contains them."""
+    rows = {str(row.id): row for row in snapshot.rows(PersonRow)}
+    number = sum(None in (rows[entry.id].language, rows[entry.id].applications) for entry in entries)
+    if number:
+        people = count_people(number)
+        yield Problem(
+            code="export/unread",
+            message=f"language and applications of {people} are left out: the list API omits these fields",
+            severity=Severity.NOTE,
+            hint="`lmsconf api GET /users/ID` shows those of one. Omitted, they stay unmanaged.",
+        )
+
+
+def entry_body(live: LiveNames, kind: str, row: Any) -> EntryBody:
+    """Return the keys of an entry of a field, a group or a smart group beside name and id, without default values."""
+    if kind == CUSTOM_FIELD:
+        return field_entry_body(row)
+    if kind == SMART_GROUP:
+        return smart_group_entry_body(live, row)
+    return people_lists_body(live, {key: getattr(row, key) for key in LISTS}) if kind == GROUP else EntryBody({})
+
+
+def team_of(kind: str, body: Mapping[str, Json], field: str, teams: Mapping[Address, str]) -> str | None:
+    """Return the one value of a custom field that an exported entry is about. teams: those of other entries."""
+    match body:
+        case {"answers": dict(answers)} if kind == USER:
+            return only_text(answers.get(field))
+        case {"members": [*people] | {"include": [*people]}} if kind == GROUP:
+            named = {teams.get(Address.of(USER, normalize_email(str(email)))) for email in people}
+            return named.pop() if len(named) == 1 else None
+        case {"conditions": [*conditions]} if kind == SMART_GROUP:
+            about = [one for one in conditions if isinstance(one, dict) and one.get("field") == field]
+            return only_text(about[0].get("choices")) if len(about) == 1 else None
+        case {"assign_to": [audience, *_]}:
+            return teams.get(audience_from(audience))
+    return None
+
+
+def field_entry_body(row: FieldRow) -> EntryBody:
+    """Return the type, choices in live order, description and flags of a field."""
+    body: dict[str, Json] = {"type": row.type} if row.type in TYPES else {}
+    notes = [] if body else [f"its type {row.type} is not supported in manifests"]
+    if row.choices:
+        names = [normalize_name(choice.name) for choice in row.choices]
+        choices: list[Json] = [name for name in names if names.count(name) == 1 and is_valid_name(name)]
+        if len(choices) == len(names):
+            body["choices"] = choices
+        else:
+            notes.append(f"choices that share a name, or have none: {len(names) - len(choices)}")
+            body |= {"choices": {"include": choices}} if choices else {}
+    if row.description:
+        body["description"] = row.description
+    body.update({key: True for key in FLAGS if getattr(row, key)})
+    return EntryBody(body, tuple(notes))
+
+
+def smart_group_entry_body(live: LiveNames, row: SmartGroupRow) -> EntryBody:
+    """Return the conditions of a smart group, and its managers if there are any."""
+    people = people_lists_body(live, {"managers": row.managers})
+    if row.conditions is None:
+        return people
+    conditions = [condition.to_json() for condition in conditions_by_name(live.planning, row.conditions)]
+    return EntryBody({"conditions": conditions, **people.keys}, people.notes)
+
+
+_VALUE: Final = ("mandatory", "visible_from", "visible_until")
+_ORDER: Final = (EVERYBODY, "smart_group", "group", "user")
+
+
+def content_id_of_target(target: str) -> str:
+    """Return the id of the content in the id of a live target."""
+    return target.partition("/")[0]
+
+
+def absent_assignment_entry(spec: AssignmentSpec, workspace: str) -> Json:
+    """Return the entry under `absent` that deletes an assignment in a workspace."""
+    pin = pin_in(spec.content_pins, workspace)
+    content: Json = spec.content if pin is None else {"name": spec.content, "id": pin}
+    return {"content": content, "assign_to": [audience_entry(spec.audience)]}
+
+
+def assignment_entries(live: LiveNames) -> Iterator[ExportedEntry | UnexportableRow]:
+    """Yield every assignment, each with one audience."""
+    contents = {row.id: row for row in live.snapshot.rows(ContentRow)}
+    for row in live.snapshot.rows(TargetRow):
+        content, name = _content(live, contents.get(row.content))
+        audience = resolve_audience(live.planning, row)
+        address = assignment_address(name, audience or Address("audience", row.target))
+        reason = "its content is not in the catalog" if content is None else _unnameable(live, row, audience)
+        if audience is None or reason is not None:
+            yield UnexportableRow(address=address, id=row.id, reason=str(reason))
+        else:
+            body: dict[str, Json] = {"content": content}
+            body |= {"mandatory": True} if row.mandatory else {}
+            body |= {} if row.start is None else {"visible_from": _time(row.start, live, end_of_day=False)}
+            body |= {} if row.finish is None else {"visible_until": _time(row.finish, live, end_of_day=True)}
+            email = manifest_email(live, row.target, archived=True)
+            to: Json = {"user": email} if audience.kind == USER else audience_entry(audience)
+            yield ExportedEntry(address=address, id=row.id, body={**body, "assign_to": [to]})
+
+
+def _content(live: LiveNames, row: ContentRow | None) -> tuple[Json, str]:
+    """Return how a manifest refers to content, and its name.
+
+    The id is added if two contents share the name, or if the name cannot be written.
+    """
+    if row is None:
+        return None, "content"
+    name = normalize_name(row.name)
+    if not is_valid_name(name):
+        # The id identifies the content, whatever name is given with it.
+        name = unnamed_content(row.id)
+        return {"name": name, "id": row.id}, name
+    return ({"name": name, "id": row.id} if live.is_duplicate(CONTENT, row) else name), name
+
+
+def _unnameable(live: LiveNames, row: TargetRow, audience: Address | None) -> str | None:
+    """Return the reason why no manifest can refer to the audience; None if one can."""
+    if audience is None:
+        return "its audience is unknown"
+    if audience == EVERYONE:
+        return None
+    if audience.kind == USER:
+        if manifest_email(live, row.target, archived=True) is None:
+            return "the person has no e-mail that a manifest can contain"
+        # Owned assignments are deleted unless declared. Otherwise leave it out: each plan would report archived people.
+        owned = live.policy.ownership.get(CONTENT_TARGET)
+        return "the person is archived" if not owned and manifest_email(live, row.target) is None else None
+    same = next(other for other in live.snapshot.of(audience.kind).rows if other.id == row.target)
+    return None if live.is_resolved_by_name(audience.kind, same) else "another audience has the same name"
+
+
+def _time(text: str, live: LiveNames, *, end_of_day: bool) -> str:
+    """Format a live time for a manifest; an unreadable one is returned unchanged, and reported by the plan."""
+    try:
+        return format_shortest_time(parse_response_time(text), live.timezone, end_of_day=end_of_day)
+    except ValueError:
+        return text
+
+
+def group_by_content(entries: Iterable[ExportedEntry]) -> Iterator[EntryBody]:
+    """Group assignments into one entry per content: values that all audiences share once, others at each audience."""
+    by_content: defaultdict[str, list[ExportedEntry]] = defaultdict(list)
+    for entry in entries:
+        by_content[str((entry.body["content"], entry.body.get("only_in")))].append(entry)
+    for same in sorted(by_content.values(), key=lambda same: (casefold_name(_content_name(same[0])), same[0].id)):
+        first = same[0].body
+        shared = {
+            key: first[key]
+            for key in _VALUE
+            if key in first and all(entry.body.get(key) == first[key] for entry in same)
+        }
+        audiences = sorted((_audience(entry, shared) for entry in same), key=_order)
+        limits = {key: first[key] for key in ("only_in",) if key in first}
+        yield EntryBody({"content": first["content"], **shared, "assign_to": audiences, **limits})
+
+
+def _content_name(entry: ExportedEntry) -> str:
+    content = entry.body["content"]
+    return str(content["name"] if isinstance(content, dict) else content)
+
+
+def _audience(entry: ExportedEntry, shared: Mapping[str, Json]) -> Json:
+    items = entry.body["assign_to"]
+    [to] = items if isinstance(items, list) else [items]
+    own = {key: entry.body[key] for key in _VALUE if key in entry.body and key not in shared}
+    audience = to if isinstance(to, dict) else {}
+    return EVERYBODY if EVERYBODY in audience and not own else {**audience, **own}
+
+
+def _order(audience: Json) -> tuple[int, str]:
+    item = audience if isinstance(audience, dict) else {EVERYBODY: True}
+    key = next(key for key in _ORDER if key in item)
+    return _ORDER.index(key), casefold_name(str(item[key]))

@@ -1,0 +1,185 @@
+"""What a plan asks of the five kinds. The tables say which function answers for which kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+from lmsconf.kinds.assignment.matching import (
+    assignment_before_deletion,
+    diff_assignment,
+    match_assignments,
+)
+from lmsconf.kinds.assignment.steps import assignment_deletion, assignment_steps, update_action
+from lmsconf.kinds.assignment.types import is_window_declarable
+from lmsconf.kinds.custom_field.compare import (
+    diff_field,
+    field_before_deletion,
+    live_field_form,
+    match_fields,
+    similar_choices,
+)
+from lmsconf.kinds.custom_field.lost_answers import count_lost_answers, field_undo, record_deletions
+from lmsconf.kinds.custom_field.steps import count_slots, field_deletion, field_steps
+from lmsconf.kinds.manual_group.compare import (
+    diff_group,
+    group_before_deletion,
+    group_deletion,
+    group_steps,
+    live_group_form,
+    match_groups,
+    similar_members,
+)
+from lmsconf.kinds.shared.entry_keys import partial_undo
+from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
+from lmsconf.kinds.shared.plan_context import (
+    BeforeAfter,
+    Deletion,
+    Match,
+    MatchResult,
+    PlanContext,
+    SideEffect,
+    Similarity,
+)
+from lmsconf.kinds.shared.steps import find_rename_cycles
+from lmsconf.kinds.smart_group.compare import (
+    diff_smart_group,
+    kept_system_condition,
+    live_smart_group_form,
+    match_smart_groups,
+    record_condition_changes,
+    similar_conditions,
+    smart_group_before_deletion,
+    smart_group_deletion,
+    smart_group_steps,
+)
+from lmsconf.kinds.user.compare import diff_person, match_people, refuse_admin_lockout
+from lmsconf.kinds.user.steps import person_steps
+from lmsconf.kinds.user.types import PersonRow
+from lmsconf.model.calls import Step
+from lmsconf.model.declarations import DeleteEntry, DesiredResource
+from lmsconf.model.forms import Form
+from lmsconf.model.plan import FULL_UNDO, Action, Undo, UndoLevel
+
+AnyMatch: TypeAlias = Match[Any, Any]
+Subject: TypeAlias = Match[Any, Any] | Deletion[Any] | SideEffect
+Declared: TypeAlias = Sequence[DesiredResource[Any]]
+Absent: TypeAlias = Sequence[DeleteEntry[Any]]
+
+_MATCH: Final[Mapping[str, Callable[[PlanContext, Declared, Absent], MatchResult[Any, Any]]]] = {
+    CUSTOM_FIELD: match_fields,
+    USER: match_people,
+    GROUP: match_groups,
+    SMART_GROUP: match_smart_groups,
+    CONTENT_TARGET: match_assignments,
+}
+_DIFF: Final[Mapping[str, Callable[[PlanContext, AnyMatch], BeforeAfter | None]]] = {
+    CUSTOM_FIELD: diff_field,
+    USER: diff_person,
+    GROUP: diff_group,
+    SMART_GROUP: diff_smart_group,
+    CONTENT_TARGET: diff_assignment,
+}
+_BEFORE_DELETION: Final[Mapping[str, Callable[[PlanContext, Deletion[Any]], BeforeAfter]]] = {
+    CUSTOM_FIELD: field_before_deletion,
+    GROUP: group_before_deletion,
+    SMART_GROUP: smart_group_before_deletion,
+    CONTENT_TARGET: assignment_before_deletion,
+}
+_STEPS: Final[Mapping[str, Callable[[PlanContext, AnyMatch, BeforeAfter], list[Step]]]] = {
+    CUSTOM_FIELD: field_steps,
+    USER: person_steps,
+    GROUP: group_steps,
+    SMART_GROUP: smart_group_steps,
+    CONTENT_TARGET: assignment_steps,
+}
+_DELETION_STEPS: Final[Mapping[str, Callable[[PlanContext, Deletion[Any]], list[Step]]]] = {
+    CUSTOM_FIELD: field_deletion,
+    GROUP: group_deletion,
+    SMART_GROUP: smart_group_deletion,
+    CONTENT_TARGET: assignment_deletion,
+}
+_SIMILARITY: Final[Mapping[str, Callable[[PlanContext, Form], Similarity]]] = {
+    CUSTOM_FIELD: similar_choices,
+    GROUP: similar_members,
+    SMART_GROUP: similar_conditions,
+}
+
+
+def match_kind(planning: PlanContext, kind: str, declared: Declared, absent: Absent) -> MatchResult[Any, Any]:
+    """Match declarations of a kind with live resources, and register every name as it will be after apply."""
+    return _MATCH[kind](planning, declared, absent)
+
+
+def diff(planning: PlanContext, match: AnyMatch) -> BeforeAfter | None:
+    """Return the live and declared state of a resource; None after a problem that rules out a comparison."""
+    return _DIFF[match.address.kind](planning, match)
+
+
+def state_before_deletion(planning: PlanContext, deletion: Deletion[Any]) -> BeforeAfter:
+    """Return the live state of a resource to be deleted; `after` is None."""
+    return _BEFORE_DELETION[deletion.address.kind](planning, deletion)
+
+
+def settle(planning: PlanContext, results: Mapping[str, MatchResult[Any, Any]]) -> None:
+    """Record what kinds need to know of each other, and check each as a whole, once all are compared.
+
+    results: by kind, as matched.
+    """
+    fields, people = results[CUSTOM_FIELD], results[USER]
+    for kind in (CUSTOM_FIELD, GROUP, SMART_GROUP):
+        find_rename_cycles(planning, results[kind])
+    record_deletions(planning, fields)
+    refuse_admin_lockout(planning, people)
+    count_lost_answers(planning, people)
+    record_condition_changes(planning, results[SMART_GROUP])
+    count_slots(planning, fields)
+
+
+def plan_steps(planning: PlanContext, subject: Subject, sides: BeforeAfter) -> list[Step]:
+    """Return the calls that change a resource from `before` to `after`; none for what the service changes itself."""
+    if isinstance(subject, Match):
+        return _STEPS[subject.address.kind](planning, subject, sides)
+    return _DELETION_STEPS[subject.address.kind](planning, subject) if isinstance(subject, Deletion) else []
+
+
+def undo_extent(planning: PlanContext, subject: Subject, sides: BeforeAfter) -> Undo:
+    """Return how much of a change a later plan can undo; requires `settle`."""
+    kind = subject.address.kind
+    if kind == CUSTOM_FIELD:
+        return field_undo(planning, subject.address)
+    if kind == USER:
+        from lmsconf.planner.undo.answers import person_undo
+
+        return person_undo(planning, sides, subject.row if isinstance(subject.row, PersonRow) else None)
+    if kind == CONTENT_TARGET:
+        return _assignment_undo(planning, subject)
+    if isinstance(subject, Deletion):
+        return partial_undo(f"the {kind.replace('_', ' ')} comes back with another id")
+    if isinstance(subject, SideEffect):
+        return partial_undo("its conditions come back, with the new id of what they name")
+    reason = kept_system_condition(sides) if kind == SMART_GROUP else None
+    return FULL_UNDO if reason is None else partial_undo(reason)
+
+
+def _assignment_undo(planning: PlanContext, subject: Subject) -> Undo:
+    """Return the extent for an assignment: one that is deleted, even to be created again, loses its progress."""
+    row = subject.row if isinstance(subject, Match | Deletion) else None
+    if row is not None and not is_window_declarable(row):
+        return Undo(level=UndoLevel.NONE, reason="no manifest can declare its window")
+    stays = isinstance(subject, Match) and (subject.row is None or update_action(planning) is not Action.REPLACE)
+    return FULL_UNDO if stays else partial_undo("the assignment comes back with another id and without progress")
+
+
+def live_form(planning: PlanContext, kind: str, row: Any) -> Form:
+    """Return the state of a live resource, as far as it was read, to detect renames."""
+    if kind == CUSTOM_FIELD:
+        return live_field_form(row)
+    if kind == GROUP:
+        return live_group_form(planning, row)
+    return live_smart_group_form(planning, row) if kind == SMART_GROUP else {}
+
+
+def similarity(planning: PlanContext, kind: str, form: Form) -> Similarity | None:
+    """Return the content by which a renamed resource is detected; None if renames need no detection."""
+    return _SIMILARITY[kind](planning, form) if kind in _SIMILARITY else None

@@ -1,0 +1,108 @@
+"""Manifest entries of the five kinds: how they are parsed and checked, and what they name, depend on and need read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from lmsconf.errors import Problem
+from lmsconf.kinds.assignment.parse import parse_absent_assignments, parse_assignments
+from lmsconf.kinds.assignment.types import AUDIENCES, people_named
+from lmsconf.kinds.custom_field.parse import (
+    find_bad_migrations,
+    find_too_many_fields,
+    parse_field,
+    parse_replayed_deletion,
+)
+from lmsconf.kinds.manual_group.types import parse_group
+from lmsconf.kinds.shared.entry_keys import declared_lists, delete_entry_by_name, desired_resource_by_name
+from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
+from lmsconf.kinds.shared.manifest_entry import ManifestEntry
+from lmsconf.kinds.smart_group.types import find_unknown_choices, parse_smart_group
+from lmsconf.kinds.user.parse import parse_absent_person, parse_person
+from lmsconf.model.address import Address
+from lmsconf.model.declarations import DeleteEntry, DesiredResource
+
+if TYPE_CHECKING:
+    from lmsconf.planner.read.read_context import ReadContext
+
+_SPECS: Final[Mapping[str, Callable[[ManifestEntry], object]]] = {
+    CUSTOM_FIELD: parse_field,
+    GROUP: parse_group,
+    SMART_GROUP: parse_smart_group,
+}
+"""Kind whose entries declare one resource each, by name → what an entry says of it."""
+
+
+def parse(kind: str, entry: ManifestEntry) -> Iterable[DesiredResource[Any]]:
+    """Return the resources that one manifest entry of a kind declares."""
+    if kind == CONTENT_TARGET:
+        return parse_assignments(entry)
+    if kind == USER:
+        return [parse_person(entry)]
+    return [desired_resource_by_name(kind, entry, _SPECS[kind](entry))]
+
+
+def parse_absent(kind: str, entry: ManifestEntry) -> Iterable[DeleteEntry[Any]]:
+    """Return the resources that one entry under `absent` declares to be deleted."""
+    if kind == CONTENT_TARGET:
+        return parse_absent_assignments(entry)
+    if kind == USER:
+        return [parse_absent_person(entry)]
+    return [parse_replayed_deletion(entry) if kind == CUSTOM_FIELD else delete_entry_by_name(kind, entry)]
+
+
+def check_declarations(declared: Mapping[str, Sequence[DesiredResource[Any]]]) -> Iterator[Problem]:
+    """Yield problems between declarations, found without a snapshot. declared: kind → its declarations."""
+    fields, assignments = declared.get(CUSTOM_FIELD, ()), declared.get(CONTENT_TARGET, ())
+    yield from find_bad_migrations(fields)
+    yield from find_too_many_fields(fields)
+    yield from find_unknown_choices(declared.get(SMART_GROUP, ()), fields)
+    if any(entry.spec.replaces for entry in assignments):
+        from lmsconf.kinds.assignment.parse import check_replacements  # few manifests replace
+
+        yield from check_replacements(assignments)
+
+
+def dependencies(declared: DesiredResource[Any]) -> list[Address]:
+    """Return the resources that a declaration depends on: the plan may create them."""
+    kind, spec = declared.address.kind, declared.spec
+    if kind == USER:
+        return [Address.of(CUSTOM_FIELD, field) for field in spec.answers]
+    if kind == CONTENT_TARGET:
+        return [spec.audience]
+    conditions = spec.conditions or () if kind == SMART_GROUP else ()
+    fields = [Address.of(CUSTOM_FIELD, condition.field) for condition in conditions]
+    people = (person for _, listed in declared_lists(spec) for person in sorted(listed.named_emails))
+    return [*fields, *(Address.of(USER, person) for person in people)]
+
+
+def named_emails(entry: DesiredResource[Any] | DeleteEntry[Any]) -> Iterable[str]:
+    """Return the e-mails that an entry names, in no order, beyond the name of a person that it declares."""
+    kind, spec = entry.address.kind, entry.spec
+    if kind == CONTENT_TARGET:
+        return people_named(entry)
+    if not isinstance(entry, DesiredResource):
+        return ()
+    if kind == USER:
+        return entry.previously
+    return frozenset[str]().union(*(people.named_emails for _, people in declared_lists(spec)))
+
+
+def needed_listings(kind: str, reading: ReadContext) -> frozenset[str]:
+    """Return the kinds whose listings must be read if manifests, ownership or the selection cover a kind.
+
+    With a group, its assignments of any content are deleted.
+    """
+    if kind == CUSTOM_FIELD:
+        return frozenset({SMART_GROUP})
+    if kind == CONTENT_TARGET:
+        return frozenset(AUDIENCES.values())
+    chosen = [one.spec for one in reading.declared_of(kind) if reading.chosen(one.address)]
+    if kind == USER:
+        return frozenset({CUSTOM_FIELD} if any(spec.answers for spec in chosen) else ())
+    fields = {CUSTOM_FIELD} if kind == SMART_GROUP else set()
+    if reading.may_delete(kind):
+        return frozenset({CONTENT_TARGET, GROUP, SMART_GROUP, USER} | fields)
+    people = {USER} if any(lists for spec in chosen for lists in declared_lists(spec)) else set()
+    return frozenset(fields | people)

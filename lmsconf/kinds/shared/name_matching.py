@@ -1,0 +1,290 @@
+"""Match named resources: a live one is declared, under `absent`, owned, ignored (`leave_alone`) or unmanaged."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, TypeVar
+
+from lmsconf.errors import Severity
+from lmsconf.kinds.shared.claim_matching import Claim, ClaimMatches, match_claims
+from lmsconf.kinds.shared.plan_context import Deletion, Match, MatchResult, PlanContext, Row, Spec, UndeclaredResource
+from lmsconf.model.address import Address
+from lmsconf.model.declarations import DeleteEntry, DesiredResource
+from lmsconf.model.names import confusable_skeleton, matches_pattern, matches_patterns, normalize_name, quote_name
+from lmsconf.model.snapshot import HasName, NamedRow
+
+
+def match_absent(
+    planning: PlanContext,
+    kind: str,
+    out: MatchResult[Spec, Row],
+    absent: Sequence[DeleteEntry[Any]],
+    rows: Sequence[Row],
+    free: Sequence[Row],
+    claimed: set[str],
+) -> list[Row]:
+    """Record a deletion for each row that `absent` lists; return the other free rows."""
+    by_name: defaultdict[str, list[Row]] = defaultdict(list)
+    by_id = {row.id: row for row in rows}
+    for row in by_id.values():
+        by_name[normalize_name(row.name)].append(row)
+    similar = SimilarNames(
+        (name for name, of_name in by_name.items() if not claimed.issuperset(row.id for row in of_name))
+    )
+    deleted_ids: set[str] = set()
+    for entry in absent:
+        same_name = by_name.get(entry.address.name, [])
+        pin = entry.pin(planning.policy.workspace)
+        pinned = None if pin is None else by_id.get(pin)
+        if pinned is not None and normalize_name(pinned.name) != entry.address.name:
+            _other_name(planning, entry, pinned, same_name)
+            continue
+        whole = planning.snapshot.of(kind).incomplete is None
+        if whole and pin is not None and pinned is None and same_name:
+            _other_id(planning, entry, pin, same_name)
+            continue
+        named = [row for row in same_name if pin is None or row.id == pin]
+        match named:
+            case []:
+                report_absent_not_live(planning, entry, similar.find(entry.address.name))
+            case [row] if row.id in claimed:
+                message = "it is listed under `absent`, and another entry renames it by `previously` or `id`"
+                _report(planning, entry, "absent/claimed", message, "Keep one of the two.")
+            case [row]:
+                if row.id not in deleted_ids:
+                    deleted_ids.add(row.id)
+                    out.deletions.append(Deletion(address=entry.address, row=row, absent=entry))
+            case _:
+                ids = ", ".join(sorted(row.id for row in named))
+                message = f'"{entry.address.name}" is live more than once, with the ids {ids}'
+                _report(planning, entry, "identity/live-twice", message, "Select one with `id:`.")
+    return [row for row in free if row.id not in deleted_ids]
+
+
+def _other_name(planning: PlanContext, entry: DeleteEntry[Any], pinned: HasName, named: Sequence[HasName]) -> None:
+    """Report an entry under `absent` whose id and name refer to different rows; it deletes neither."""
+    name = entry.address.name
+    message = f'the id "{pinned.id}" is that of "{pinned.name}", {_live_as(name, named)}'
+    otherwise = f"To delete {quote_name(name)}, correct the id." if named else "Or remove the entry."
+    _report(
+        planning,
+        entry,
+        "absent/other-name",
+        message,
+        f"To delete that one, write {quote_name(pinned.name)} as its name. {otherwise}",
+    )
+
+
+def _other_id(planning: PlanContext, entry: DeleteEntry[Any], pin: str, named: Sequence[HasName]) -> None:
+    """Warn of an id that is not live. Not an error: the entry of a duplicate that was deleted by id looks like this."""
+    _report(
+        planning,
+        entry,
+        "absent/other-id",
+        f'nothing with the id "{pin}" is live, {_live_as(entry.address.name, named)}',
+        "If the deletion is applied, remove the entry. If you mean that one, correct the id.",
+        Severity.WARNING,
+    )
+
+
+def _live_as(name: str, named: Sequence[HasName]) -> str:
+    ids = ", ".join(sorted(row.id for row in named))
+    return f'and "{name}" is live with the id {ids}' if named else f'and nothing called "{name}" is live'
+
+
+class SimilarNames:
+    """Live names, to find the one that an entry without a match may mean. They are indexed when one is looked for."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._names = names
+
+    @cached_property
+    def _known(self) -> Sequence[str]:
+        return list(self._names)
+
+    @cached_property
+    def _by_look(self) -> Mapping[str, Sequence[str]]:
+        by_look: defaultdict[str, list[str]] = defaultdict(list)
+        for name in self._known:
+            by_look[confusable_skeleton(name)].append(name)
+        return by_look
+
+    def find(self, name: str) -> str | None:
+        """Return another name that may be meant: the first that is drawn alike, or that `name` matches as a pattern."""
+        alike = self._by_look.get(confusable_skeleton(name), ())
+        if frozenset("*?[").isdisjoint(name):
+            return next((one for one in alike if one != name), None)
+        return next((one for one in self._known if one != name and (one in alike or matches_pattern(one, name))), None)
+
+
+def report_absent_not_live(planning: PlanContext, entry: DeleteEntry[Any], stays: str | None = None) -> None:
+    """Report an entry under `absent` that matches nothing: a note, or an error if the listing is incomplete.
+
+    stays: a live name that the entry may have meant; then it is a warning.
+    """
+    why = planning.snapshot.of(entry.address.kind).incomplete
+    if why is not None:
+        message = f"it is not known whether it is deleted, because the listing was not read completely: {why}"
+        _report(planning, entry, "read/incomplete", message, "Try again.")
+    elif stays is not None:
+        message = f"nothing with exactly this name is live, but {quote_name(stays)} is, and is kept"
+        hint = "Under `absent`, names are literal; patterns are for `ownership:`."
+        _report(planning, entry, "absent/look-alike", message, hint, Severity.WARNING)
+    else:
+        message, hint = "nothing with this name is live", "Remove the entry under `absent`."
+        _report(planning, entry, "absent/nothing-to-do", message, hint, Severity.NOTE)
+
+
+def _report(
+    planning: PlanContext,
+    entry: DeleteEntry[Any],
+    code: str,
+    message: str,
+    hint: str,
+    severity: Severity = Severity.ERROR,
+) -> None:
+    """Report a problem of an entry under `absent`."""
+    address = entry.address
+    planning.problem(code, f"{address}: {message}", hint=hint, at=entry.source, address=address, severity=severity)
+
+
+Listed = TypeVar("Listed", bound=NamedRow)
+
+
+def match_named(
+    planning: PlanContext,
+    row_type: type[Listed],
+    noun: str,
+    declared: Sequence[DesiredResource[Spec]],
+    absent: Sequence[DeleteEntry[Any]],
+) -> MatchResult[Spec, Listed]:
+    """Match declarations with the live resources of a kind, and register every name as it will be after apply."""
+    kind = row_type.listing
+    listing, rows = planning.snapshot.of(kind), planning.snapshot.rows(row_type)
+    out, matched = match_declared(planning, kind, noun, declared, rows)
+    left = match_absent(planning, kind, out, absent, rows, matched.unclaimed, {row.id for row in matched.live if row})
+    _settle(planning, kind, out, left)
+    if out.deletions and listing.incomplete:
+        _refuse_deletions(planning, noun, out, listing.incomplete)
+    planning.deleted.update(deletion.address for deletion in out.deletions if planning.chosen(deletion.address))
+    refuse_taken_names(planning, out, rows)
+    return out
+
+
+def match_declared(
+    planning: PlanContext, kind: str, noun: str, declared: Sequence[DesiredResource[Spec]], rows: Sequence[Row]
+) -> tuple[MatchResult[Spec, Row], ClaimMatches[Row]]:
+    """Match declarations with live rows, record problems, and register the declared names."""
+    matched = match_claims(
+        [claim_of(planning, one) for one in declared], rows, incomplete=planning.snapshot.of(kind).incomplete, noun=noun
+    )
+    planning.problems.extend(matched.problems)
+    out: MatchResult[Spec, Row] = MatchResult(live=len(rows))
+    for position, (declaration, row) in enumerate(zip(declared, matched.live, strict=True)):
+        if position not in matched.broken:
+            out.matches.append(Match(declared=declaration, row=row))
+        else:
+            planning.doubtful.add(declaration.address)
+        if row is not None and normalize_name(row.name) != declaration.address.name:
+            planning.renamed[Address.of(kind, normalize_name(row.name))] = declaration.address
+        planning.registry.register(kind, declaration.address.name, None if row is None else row.id)
+    return out, matched
+
+
+def claim_of(planning: PlanContext, declaration: DesiredResource[Any]) -> Claim:
+    """Return the identity that a declaration claims in the workspace of a plan."""
+    return Claim(
+        name=declaration.address.name,
+        pin=declaration.pin(planning.policy.workspace),
+        previously=declaration.previously,
+        label=str(declaration.address),
+        find_source=declaration.places.at,
+        address=str(declaration.address),
+    )
+
+
+def _settle(planning: PlanContext, kind: str, out: MatchResult[Spec, Row], rows: Sequence[Row]) -> None:
+    """Sort the rows without an entry into owned (deleted), ignored and unmanaged, and register their names."""
+    policy = planning.policy
+    declared = {match.address.name for match in out.matches}
+    owned: defaultdict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        name = normalize_name(row.name)
+        address = Address.of(kind, name)
+        if matches_patterns(str(address), policy.leave_alone):
+            out.ignored += 1
+        elif not policy.only and matches_patterns(name, policy.ownership.get(kind, ())):
+            out.deletions.append(Deletion(address=address, row=row, absent=None))
+            owned[name].append(row)
+            continue
+        else:
+            out.unmanaged.append(UndeclaredResource(address, row))
+        if not planning.registry.has(kind, name):
+            planning.registry.register(kind, name, row.id)
+        elif name in declared:
+            planning.registry.set_display_name(kind, f"{name} (id {row.id})", row.id)
+        else:
+            planning.registry.register_duplicate(kind, name, row.id)
+    for deletion in out.deletions:
+        planning.registry.set_display_name(kind, normalize_name(deletion.row.name), deletion.row.id)
+    # A declared name that is live more than once is an error of its declaration already.
+    for name, duplicates in owned.items():
+        address = Address.of(kind, name)
+        if len(duplicates) > 1 and address not in planning.doubtful:
+            _refuse_duplicates(planning, address, duplicates)
+
+
+def _refuse_duplicates(planning: PlanContext, address: Address, duplicates: Sequence[HasName]) -> None:
+    """Refuse to delete owned rows that share a name. The plan shows them, so that an export can still declare one."""
+    planning.problem(
+        "refusal/live-twice",
+        f'{address}: it is owned and undeclared, and "{address.name}" is live more than once, with the ids '
+        + ", ".join(sorted(row.id for row in duplicates)),
+        hint="Declare the one to keep with its `id:`, or list one under `absent` with its `id:` so that all are "
+        "deleted.",
+        address=address,
+    )
+
+
+def refuse_taken_names(planning: PlanContext, out: MatchResult[Any, Any], rows: Sequence[HasName]) -> None:
+    """Refuse a new name that a live resource keeps: the two would share it, and neither could be referenced."""
+    additive = planning.policy.additive
+    moving = [] if additive else [match for match in out.matches if _moves(planning, match)]
+    taking = [*moving, *(match for match in out.matches if match.row is None and planning.chosen(match.address))]
+    if not taking:
+        return
+    freed_ids = {match.row.id for match in moving if match.row}
+    freed_ids.update(
+        deletion.row.id for deletion in out.deletions if planning.chosen(deletion.address) and not additive
+    )
+    holders = {normalize_name(row.name): row for row in rows if row.id not in freed_ids}
+    for match in taking:
+        holder = holders.get(match.address.name)
+        if holder is not None:
+            planning.problem(
+                "identity/name-taken",
+                f'{match.address}: the live resource with the id "{holder.id}" already has that name',
+                hint="Choose another name, or rename or delete the other one in the same plan.",
+                at=match.declared.source,
+                address=match.address,
+            )
+
+
+def _moves(planning: PlanContext, match: Match[Any, Any]) -> bool:
+    """Whether the plan renames the live resource."""
+    row = match.row
+    return row is not None and normalize_name(row.name) != match.address.name and planning.chosen(match.address)
+
+
+def _refuse_deletions(planning: PlanContext, noun: str, out: MatchResult[Any, Any], why: str) -> None:
+    for deletion in out.deletions:
+        planning.problem(
+            "read/incomplete",
+            f"{deletion.address}: would be deleted, but the listing of {noun}s was not read completely: {why}",
+            hint="Nothing is deleted from an incomplete list. Plan again once it can be read.",
+            at=deletion.absent.source if deletion.absent else None,
+            address=deletion.address,
+        )
+    out.deletions.clear()

@@ -1,0 +1,313 @@
+"""The values that pass between the planner and the kinds, and the state that kinds share while a plan is made."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
+
+from msgspec import Struct, field
+
+from lmsconf.errors import Problem, Severity, SourceLocation
+from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
+from lmsconf.model.address import Address, Ref, RemoteId
+from lmsconf.model.declarations import DeleteEntry, DesiredResource, Spec_co
+from lmsconf.model.forms import Form
+from lmsconf.model.plan import GuardCount
+from lmsconf.model.policy import Policy
+from lmsconf.model.snapshot import HasName, Row_co, Snapshot
+
+Spec = TypeVar("Spec")
+Row = TypeVar("Row", bound=HasName)
+
+if TYPE_CHECKING:
+    from lmsconf.kinds.assignment.target_ids import Audiences
+    from lmsconf.kinds.assignment.types import AssignmentSpec, Replacement, TargetRow
+    from lmsconf.kinds.custom_field.lost_answers import FieldOrChoiceDeletion
+    from lmsconf.kinds.custom_field.planned_migration import ActiveMigration
+    from lmsconf.kinds.smart_group.types import DeclaredCondition
+    from lmsconf.kinds.user.people_directory import PeopleDirectory
+    from lmsconf.kinds.user.types import PersonRow, PersonSpec
+    from lmsconf.planner.diff import KeyedNames
+
+    KeptUntil = dict[datetime, tuple[DesiredResource[AssignmentSpec], Replacement]]
+
+VACANT: Final = "(vacant name)"
+GRANTED: Final = "(granted)"
+SLOT: Final = "(slot)"
+ANSWERED: Final = "(answered)"
+NAMED: Final = "(named)"
+
+
+class NameRegistry:
+    """Names and ids as they will be after apply: the only mapping between the two.
+
+    A resource to be created has a name and no id yet; `id_or_ref` returns a Ref for it.
+    """
+
+    def __init__(self) -> None:
+        self._ids: defaultdict[str, dict[str, RemoteId | None]] = defaultdict(dict)
+        self._names: dict[tuple[str, str], str] = {}
+        self._shared: dict[tuple[str, str], list[str]] = {}
+
+    def register(self, kind: str, name: str, id: RemoteId | None) -> None:
+        """Map a name to an id; None: the resource is still to be created."""
+        self._ids[kind][name] = id
+        if id is not None:
+            self._names[kind, id] = name
+
+    def set_display_name(self, kind: str, name: str, id: RemoteId) -> None:
+        """Set a name that shows a live row and cannot be referenced: the row is deleted, or its name a duplicate."""
+        self._names[kind, id] = name
+
+    def register_duplicate(self, kind: str, name: str, id: RemoteId) -> None:
+        """Add another live row of a registered name; it is shown with its id."""
+        holder = self._ids[kind][name]
+        self._shared.setdefault((kind, name), [] if holder is None else [holder]).append(id)
+        self._names[kind, id] = f"{name} (id {id})"
+
+    def duplicate_ids(self, kind: str, name: str) -> list[str]:
+        """Return the ids of live rows that share a name and of which none is declared."""
+        return self._shared.get((kind, name), [])
+
+    def name(self, kind: str, id: str) -> str | None:
+        """Return the name of a live row after apply, or None."""
+        return self._names.get((kind, id))
+
+    def has(self, kind: str, name: str) -> bool:
+        """Whether the name will exist after apply."""
+        return name in self._ids[kind]
+
+    def id_or_ref(self, kind: str, name: str, stand_in: Ref) -> RemoteId | Ref:
+        """Return the id for a name, or `stand_in` if it is still to be created. Raises KeyError for an unknown name."""
+        remote_id = self._ids[kind][name]
+        return stand_in if remote_id is None else remote_id
+
+    def names(self, kind: str) -> list[str]:
+        """Return all names of the kind after apply."""
+        return list(self._ids[kind])
+
+
+class Match(Struct, Generic[Spec_co, Row_co], frozen=True, kw_only=True):
+    """A declared resource and its live row; `row` is None if it is to be created.
+
+    replaced_by: what takes its place. along: it is planned if that address is.
+    """
+
+    declared: DesiredResource[Spec_co]
+    row: Row_co | None
+    replaced_by: tuple[Address, ...] = ()
+    along: Address | None = None
+
+    @property
+    def address(self) -> Address:
+        return self.declared.address
+
+
+class Deletion(Struct, Generic[Row_co], frozen=True, kw_only=True):
+    """A live resource to be deleted: listed under `absent`, owned and undeclared, or deleted `with_` its group.
+
+    reason: why, if an entry other than one under `absent` says so. replaced_by: what takes its place.
+    """
+
+    address: Address
+    row: Row_co
+    absent: DeleteEntry[Any] | None
+    with_: Address | None = None
+    reason: str | None = None
+    replaced_by: tuple[Address, ...] = ()
+
+
+class UndeclaredResource(NamedTuple):
+    """A live resource that no manifest declares or deletes."""
+
+    address: Address
+    row: HasName
+
+
+class MatchResult(Struct, Generic[Spec, Row], kw_only=True):
+    """The result of matching declarations with live resources of one kind.
+
+    ignored: how many rows `leave_alone` ignores. live: how many rows were read, of people those who are active.
+    """
+
+    matches: list[Match[Spec, Row]] = field(default_factory=list)
+    deletions: list[Deletion[Row]] = field(default_factory=list)
+    unmanaged: list[UndeclaredResource] = field(default_factory=list)
+    ignored: int = 0
+    live: int = 0
+
+
+class BeforeAfter(Struct, frozen=True, kw_only=True):
+    """The live and the declared state of a resource, as forms limited to the keys that the manifest declares.
+
+    sizes: key → length of the live list, for the guards' shares; of people, those who are active.
+    archived: key → the archived people in a live list, as in the form: they are in no share.
+    is_archived: whether it is an archived person itself.
+    defaults: keys of a creation that are left to the service.
+    taken: keys whose single value the resource loses; each counts as a removal.
+    """
+
+    before: Form | None
+    after: Form | None
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    defaults: tuple[str, ...] = ()
+    taken: frozenset[str] = frozenset()
+    archived: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    is_archived: bool = False
+
+
+class Similarity(Struct, frozen=True, kw_only=True):
+    """The content of a resource in comparable form, to detect one that was renamed.
+
+    of: the manifest key that is compared. key: equal for the same content; None if there is too little to compare.
+    items: the parts of the content. type: only resources of equal type are compared.
+    """
+
+    of: str
+    key: Hashable | None
+    items: frozenset[Hashable] = frozenset()
+    type: str = ""
+
+
+class NewParts(Struct, frozen=True, kw_only=True):
+    """The parts of a resource, choices of a field, that are created beside live, undeclared ones that stay.
+
+    likely: new part → undeclared parts that live resources reference where their declarations reference the new one.
+    """
+
+    new: frozenset[str]
+    undeclared: frozenset[str]
+    likely: dict[str, set[str]] = field(default_factory=dict)
+
+
+class SideEffect(Struct, frozen=True, kw_only=True):
+    """A live resource that the service itself changes as a consequence of the change `with_`, without a call."""
+
+    address: Address
+    row: HasName
+    with_: Address
+    reason: str
+    sides: BeforeAfter
+
+
+class PlanContext:
+    """The state of one planning run: inputs, facts that kinds record for each other, and problems.
+
+    deleted         addresses to be deleted
+    kept_refs       reference target → live resources that reference it both before and after apply
+    changed_refs    (dropped, added) references of each live resource whose references change
+    removed_emails  normalised e-mails of people who are removed from some group
+    measures        guard measures that kinds take beyond what the changes show
+    effects         changes that the service itself makes as a consequence of planned ones
+    parts           live resource that has undeclared parts → these, and its new ones
+    replaced        resource → live ones that it replaces on purpose, so that it is not one of them under a new name
+    declared        the declarations of all kinds, as far as a plan has them
+    included        resources beside the selection that a selected one needs, as `include` has found
+    doubtful        declared addresses whose live row is unknown because of an error
+    renamed         current address → new address
+    unknown_names   how many unknown names hints were asked for
+    temporary_names resources that take a temporary name first, one in each cycle of renames
+    field_types     name of a field after the plan → its type, where that is known
+    field_choices   field → its choices before and after the plan
+    doubtful_choices
+                    declared choices with an error of their own, so that references to them report no further problem
+    migrations      address of an old field that is live → how its answers move
+    losses          fields and choices that are deleted
+    lost_answers    fields whose answers were read → of how many people they are; None if some could not be read
+    freed_slots     field to be created → the deletion that frees its slot
+    people          the directory as it will be after the plan; None until it is asked for
+    archived_ids    ids of people who are archived before the plan; None until they are asked for
+    planned_people  e-mail → the match of people that the plan may change
+    planned_conditions
+                    id of a live smart group → its conditions after the plan
+    moved_conditions
+                    name of a field that smart groups cease to ask for → what they ask for instead
+    shared_content  ids of contents that share a name
+    audiences       whose the ids of live targets may be; None until it is asked for
+    time_format     of live windows: iso or epoch-ms; None until it is asked for
+    closing         live assignments that are deleted or hidden because they are replaced
+    kept_until      content → the moments at which the windows end of those who keep it, each with what says so
+    """
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        policy: Policy,
+        call_templates: SpecCallTemplates,
+        chosen: Callable[[Address], bool],
+        declared: Sequence[DesiredResource[Any]] = (),
+        excludes: Callable[[Address], bool] | None = None,
+    ) -> None:
+        """Begin a run. chosen: whether the selection has an address. excludes: whether `--except` names it."""
+        self.snapshot, self.policy, self.call_templates = snapshot, policy, call_templates
+        self.declared = declared
+        self._selected, self._excludes = chosen, excludes
+        self.included: set[Address] = set()
+        self.registry = NameRegistry()
+        self.problems: list[Problem] = []
+        self.deleted: set[Address] = set()
+        self.kept_refs: defaultdict[Ref, list[Address]] = defaultdict(list)
+        self.changed_refs: list[tuple[frozenset[Ref], frozenset[Ref]]] = []
+        self.removed_emails: set[str] = set()
+        self.measures: list[GuardCount] = []
+        self.effects: list[SideEffect] = []
+        self.parts: dict[Address, NewParts] = {}
+        self.replaced: defaultdict[Address, set[RemoteId]] = defaultdict(set)
+        self.doubtful: set[Address] = set()
+        self.renamed: dict[Address, Address] = {}
+        self.unknown_names = 0
+        self.temporary_names: set[Address] = set()
+        self.field_types: Mapping[str, str] = {}
+        self.field_choices: dict[Address, tuple[KeyedNames, KeyedNames]] = {}
+        self.doubtful_choices: set[tuple[Address, str]] = set()
+        self.migrations: dict[Address, ActiveMigration] = {}
+        self.losses: list[FieldOrChoiceDeletion] = []
+        self.lost_answers: dict[Address, int | None] = {}
+        self.freed_slots: Mapping[Address, Address] = {}
+        self.people: PeopleDirectory | None = None
+        self.archived_ids: frozenset[RemoteId] | None = None
+        self.planned_people: Mapping[str, Match[PersonSpec, PersonRow]] = {}
+        self.planned_conditions: dict[str, Sequence[DeclaredCondition]] = {}
+        self.moved_conditions: dict[str, frozenset[Ref]] = {}
+        self.shared_content: frozenset[str] = frozenset()
+        self.audiences: Audiences | None = None
+        self.time_format: str | None = None
+        self.closing: list[TargetRow] = []
+        self.kept_until: defaultdict[RemoteId, KeptUntil] = defaultdict(dict)
+
+    def chosen(self, address: Address) -> bool:
+        """Whether an address is planned."""
+        return address in self.included or self._selected(address)
+
+    def include(self, address: Address) -> bool:
+        """Plan a live resource too that a planned one needs, unless `--except` names it; return whether it is planned.
+
+        The declarations of a selection show most of what it needs; this is for what only the workspace shows.
+        """
+        if self.policy.only and self._excludes is not None and not self._excludes(address):
+            self.included.add(address)
+        return self.chosen(address)
+
+    def problem(
+        self,
+        code: str,
+        message: str,
+        *,
+        hint: str | None = None,
+        at: SourceLocation | None = None,
+        address: Address | None = None,
+        severity: Severity = Severity.ERROR,
+    ) -> None:
+        """Record a problem; all are reported together."""
+        self.problems.append(
+            Problem(
+                code=code,
+                message=message,
+                hint=hint,
+                severity=severity,
+                source=at,
+                address=None if address is None else str(address),
+            )
+        )

@@ -1,0 +1,222 @@
+"""Which people hold which choices, before and after a plan, as sets of bits, and what system conditions mean.
+
+The specification has IS_ANY as an example and gives no meaning. A word may mean one thing alone and another beside
+choices; of the readings of each, those stay possible that give exactly the live members of every smart group read.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from enum import StrEnum
+from functools import reduce
+from itertools import product
+from math import prod
+from operator import or_
+from typing import Final, NamedTuple, TypeAlias
+
+from msgspec import Struct, field
+
+from lmsconf.kinds.custom_field.types import FieldRow
+from lmsconf.kinds.shared.responses import comparable
+from lmsconf.model.address import Ref, RemoteId
+from lmsconf.model.names import normalize_name
+from lmsconf.planner.audience.affected import AccessScope, ChangedPerson, Condition
+from lmsconf.planner.audience.needed_reads import AccessFacts
+from lmsconf.planner.audience.people_sets import Bits, to_bits
+
+_MOST: Final = 3**6
+"""How many combinations of readings are tried: of six words at once."""
+_SHOWN: Final = 40
+
+
+class Reading(StrEnum):
+    """Who meets a condition."""
+
+    ANY_ANSWER = "has any answer"
+    ALWAYS = "always true"
+    CHOICES = "the choices only"
+
+
+class Use(NamedTuple):
+    """A system condition, alone or beside choices."""
+
+    word: str
+    with_choices: bool
+
+    def __str__(self) -> str:
+        return f"{self.word[:_SHOWN]}{' with choices' if self.with_choices else ''}"
+
+
+Meaning: TypeAlias = "Mapping[Use, Reading]"
+IS_ANY_OF: Final = Use("IS_ANY", with_choices=True)
+
+
+def use_of(condition: Condition) -> Use | None:
+    """Return the use of a condition; None if it has no system condition."""
+    return None if condition.system_condition is None else Use(condition.system_condition, bool(condition.choices))
+
+
+def uses_of(conditions: Iterable[Condition]) -> frozenset[Use]:
+    """Return the uses of system conditions in a smart group."""
+    return frozenset(use for condition in conditions if (use := use_of(condition)) is not None)
+
+
+class Readings(Struct):
+    """The meanings that explain the members of every smart group that was compared. groups: how many have each use."""
+
+    groups: Counter[Use] = field(default_factory=Counter)
+    _possible: dict[frozenset[Use], list[Meaning]] = field(default_factory=dict)
+
+    def compare(self, uses: frozenset[Use], predict: Callable[[Meaning], Bits], members: Bits) -> None:
+        """Drop the meanings that do not give the members of a smart group.
+
+        Of a use that nothing explains, nothing follows for another one. Smart groups with fewer uses come first.
+        """
+        self.groups.update(uses)
+        if meanings := self.possible(uses):
+            linked = [known for known in self._possible if known & uses]
+            for known in linked:
+                del self._possible[known]
+            left = [meaning for meaning in meanings if predict(meaning) == members]
+            self._possible[uses.union(*linked)] = left
+
+    def possible(self, uses: frozenset[Use]) -> Sequence[Meaning] | None:
+        """Return the meanings that stay possible; None if there are too many to try."""
+        known = [meanings for linked, meanings in self._possible.items() if linked & uses]
+        seen = frozenset[Use]().union(*(linked for linked in self._possible if linked & uses))
+        parts: list[Sequence[Meaning]] = [*known, *([{use: one} for one in Reading] for use in sorted(uses - seen))]
+        if prod(map(len, parts)) > _MOST:
+            return None
+        return [{use: one for part in parts for use, one in part.items()} for parts in product(*parts)]
+
+    def left(self, uses: frozenset[Use]) -> Sequence[Meaning] | None:
+        """Return the meanings that stay possible; IS_ANY beside choices means these, unless members show otherwise."""
+        meanings = self.possible(uses)
+        if meanings is None or self.groups[IS_ANY_OF]:
+            return meanings
+        return [one for one in meanings if one.get(IS_ANY_OF, Reading.CHOICES) is Reading.CHOICES]
+
+    def is_exact(self, uses: Collection[Use], meanings: Collection[Meaning]) -> bool:
+        """Whether members that all these meanings give follow from choices alone."""
+        return not uses or (set(uses) == {IS_ANY_OF} and Reading.CHOICES in _readings(IS_ANY_OF, meanings))
+
+    def explanations(self, uses: Iterable[Use], meanings: Collection[Meaning]) -> Iterable[str]:
+        """Yield how each use was read."""
+        for use in sorted(uses):
+            number = self.groups[use]
+            groups = f"{number:,} of {number:,} smart group{'' if number == 1 else 's'}"
+            why = f"explains {groups}" if number else "no smart group shows which"
+            yield f"{use} read as: {_either(_readings(use, meanings))}; {why}"
+
+    def why_unknown(self, uses: Iterable[Use], meanings: Collection[Meaning] | None) -> str:
+        """Return why members are not known: no meaning is left, or several that differ."""
+        if meanings is None:
+            return "it has too many system conditions"
+        if not meanings:
+            return f"no reading of {' and '.join(map(str, sorted(uses)))} explains the live members of its smart groups"
+        read = {use: _readings(use, meanings) for use in sorted(uses)}
+        several = "; ".join(f"{use} may mean: {_either(one)}" for use, one in read.items() if len(one) > 1)
+        return f"{several}; no smart group that was read shows which"
+
+
+def _readings(use: Use, meanings: Iterable[Meaning]) -> list[Reading]:
+    found = {meaning[use] for meaning in meanings}
+    return [reading for reading in Reading if reading in found]
+
+
+def _either(readings: Sequence[Reading]) -> str:
+    """`has any answer, always true or the choices only`."""
+    return " or ".join(filter(None, (", ".join(readings[:-1]), readings[-1])))
+
+
+class FieldHolders(Struct):
+    """The holders of each choice of one field, on one side of a plan. unreadable: people whose answer is not known."""
+
+    choices: dict[RemoteId | Ref, Bits] = field(default_factory=dict)
+    unreadable: Bits = 0
+    _answered: Bits | None = None
+
+    def meeting(self, choices: Iterable[RemoteId | Ref], reading: Reading) -> Bits:
+        """Return who meets a condition. Called only once all answers are in."""
+        if reading is Reading.ALWAYS:
+            return -1
+        if reading is Reading.CHOICES:
+            return reduce(or_, (self.choices.get(choice, 0) for choice in choices), 0)
+        if self._answered is None:
+            self._answered = reduce(or_, self.choices.values(), 0)
+        return self._answered
+
+
+class AnswerSets(Struct, frozen=True):
+    """The holders of choices by field, before and after a plan."""
+
+    before: Mapping[RemoteId | Ref, FieldHolders]
+    after: Mapping[RemoteId | Ref, FieldHolders]
+
+
+def answer_sets(
+    facts: AccessFacts, scope: AccessScope, wanted: Iterable[RemoteId | Ref], positions: Mapping[int, ChangedPerson]
+) -> AnswerSets:
+    """Return the holders of the choices of the wanted fields. positions: of people whose answers the plan changes."""
+    size = len(facts.people.people) + len(positions)
+    ids = frozenset(wanted)
+    rows = [row for row in facts.fields if row.id in ids]
+    before: dict[RemoteId | Ref, FieldHolders] = dict(_live(facts, rows, size))
+    after = {id: FieldHolders(dict(held.choices), held.unreadable) for id, held in before.items()}
+    for id in ids - after.keys():
+        after[id] = FieldHolders()
+    for loss in scope.losses:
+        if (held := after.get(loss.field.id)) is not None:
+            for choice in loss.field.choices:
+                if loss.choices is None or choice.id in loss.choices:
+                    held.choices.pop(choice.id, None)
+    for position, person in positions.items():
+        for id, picked in person.answers.items():
+            if id in after and picked is not None:
+                _answer(after[id], 1 << position, picked)
+    return AnswerSets(before, after)
+
+
+def _answer(held: FieldHolders, bit: Bits, picked: Iterable[RemoteId | Ref]) -> None:
+    """Replace one person's answer."""
+    held.unreadable &= ~bit
+    for choice in held.choices:
+        held.choices[choice] &= ~bit
+    for choice in picked:
+        held.choices[choice] = held.choices.get(choice, 0) | bit
+
+
+def _live(facts: AccessFacts, fields: Iterable[FieldRow], size: int) -> Iterable[tuple[RemoteId, FieldHolders]]:
+    """Yield the holders of each field's choices. A choice may be answered by its id or its name."""
+    by_name = {normalize_name(row.name): row for row in fields}
+    known = {
+        name: {
+            **{comparable(choice.name): choice.id for choice in row.choices},
+            **{comparable(choice.id): choice.id for choice in row.choices},
+        }
+        for name, row in by_name.items()
+    }
+    holders: defaultdict[tuple[str, RemoteId], list[int]] = defaultdict(list)
+    unreadable: defaultdict[str, list[int]] = defaultdict(list)
+    for position, person in enumerate(facts.people.people):
+        if person.answers is None:
+            for name in known:
+                unreadable[name].append(position)
+            continue
+        for name, answer in person.answers:
+            choices = known.get(name)
+            if choices is None:
+                continue
+            picked = [] if answer is None else [comparable(one) for one in answer.picked]
+            if answer is None or not all(one in choices for one in picked):
+                unreadable[name].append(position)
+                continue
+            for one in picked:
+                holders[name, choices[one]].append(position)
+    everybody = (1 << len(facts.people.people)) - 1
+    for name, row in by_name.items():
+        held = FieldHolders(unreadable=to_bits(unreadable[name], size) if facts.people.has_answers else everybody)
+        for choice in row.choices:
+            held.choices[choice.id] = to_bits(holders[name, choice.id], size)
+        yield row.id, held

@@ -1,0 +1,156 @@
+"""How far those are who lose a content, and when their certificates expire (API specification, Analytics)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from msgspec.structs import replace
+
+from lmsconf.errors import InvalidResponse, Rejected, Unauthorized
+from lmsconf.kinds.assignment.target_ids import EVERYONE_KEY, Audiences
+from lmsconf.kinds.assignment.types import InProgressRow, TargetRow
+from lmsconf.kinds.shared.kind_names import GROUP, USER
+from lmsconf.kinds.shared.responses import id_set, object_list, optional_text, require_object
+from lmsconf.model.address import RemoteId
+from lmsconf.model.api_protocol import Api
+from lmsconf.model.canonical_json import Json
+from lmsconf.model.effects import ContentEffects, Effects
+from lmsconf.model.snapshot import Listing
+from lmsconf.planner.audience.effects import PredictedEffects
+from lmsconf.planner.read.manual_groups import parse_user_ids
+from lmsconf.planner.read.read_context import ReadContext, sorted_listing
+
+_STATES: Final = {
+    "NOT_STARTED": "not_started",
+    "IN_PROGRESS": "in_progress",
+    "APPROVED": "approved",
+    "FAILED": "failed",
+    "EXPIRED": "expired",
+}
+_DAYS: Final = (30, 60, 90)
+_AT_ONCE: Final = 100
+UNREADABLE: Final = (Rejected, Unauthorized, InvalidResponse)
+"""What is raised where results cannot be read, for lack of a right or otherwise, while all else can."""
+_DAY_MS: Final = 24 * 3600 * 1000
+
+
+class _Result(NamedTuple):
+    """The latest result of a person: its state as the service writes it, and when the certificate expires."""
+
+    revision: int
+    state: str
+    expires: int | None
+
+
+def with_progress(api: Api, predicted: PredictedEffects, now: int) -> Effects:
+    """Return the effects with the progress and the expiring certificates of those who lose each content.
+
+    now: epoch seconds.
+    """
+    effects = predicted.effects
+    contents = {content.id: content for content in effects.contents}
+    for id, people in predicted.losses.items():
+        try:
+            contents[id] = _with_progress(api, contents[id], people, now)
+        except UNREADABLE as error:
+            # Results may need a right that the credential lacks. The numbers of people do not rest on them.
+            reason = f"the progress of those who lose content was not read: {error}"
+            effects = replace(effects, reasons=(*effects.reasons, reason))
+            break
+    return replace(effects, contents=tuple(contents.values()))
+
+
+def _with_progress(api: Api, content: ContentEffects, people: Sequence[RemoteId], now: int) -> ContentEffects:
+    results = _results(api, content.id, people)
+    states = Counter(_STATES.get(result.state) for result in results.values())
+    states["not_started"] += len(people) - len(results)
+    progress = None if None in states else {state: states[state] for state in _STATES.values()}
+    until = [result.expires for result in results.values() if result.expires is not None]
+    moment = now * 1000
+    expiring = {days: sum(moment <= one <= moment + days * _DAY_MS for one in until) for days in _DAYS}
+    return replace(content, progress=progress, certificates_expiring=expiring)
+
+
+def _results(api: Api, content: RemoteId, people: Sequence[RemoteId] | None) -> dict[str, _Result]:
+    """Return the latest result of each person for a content, by person id. people: None for all."""
+    latest: dict[str, _Result] = {}
+    batches: list[Sequence[RemoteId] | None] = [None]
+    if people is not None:
+        batches = [people[start : start + _AT_ONCE] for start in range(0, len(people), _AT_ONCE)]
+    for wanted in batches:
+        for row in _rows(api, content, wanted):
+            person, result = optional_text(row, "userId"), _parse(row)
+            is_wanted = bool(person) if wanted is None else person in wanted
+            if is_wanted and optional_text(row, "contentId") == content:
+                known = latest.get(person)
+                if known is None or result.revision >= known.revision:
+                    latest[person] = result
+    return latest
+
+
+def _rows(api: Api, content: RemoteId, people: Sequence[RemoteId] | None) -> Iterator[Mapping[str, Json]]:
+    """Yield all results for a content, of some people or of all, page by page until one is empty."""
+    skip, seen = 0, set[str]()
+    filters: dict[str, Json] = {"contentIds": [content]}
+    if people is not None:
+        filters["userIds"] = [*people]
+    while True:
+        options: dict[str, Json] = {"skip": skip, "limit": _AT_ONCE}
+        answer = require_object(api.search("analytics.results", {**filters, "options": options}), "the results")
+        if not isinstance(answer.get("list"), list):
+            raise InvalidResponse("a response is missing its list of results")
+        rows = object_list(answer, "list")
+        new = [row for row in rows if repr(row) not in seen]
+        yield from new
+        seen.update(map(repr, new))
+        if not new:
+            return
+        skip += len(rows)
+
+
+def _parse(row: Mapping[str, Json]) -> _Result:
+    revision, expires = row.get("contentRevision"), row.get("certificateExpiresAt")
+    return _Result(
+        revision if isinstance(revision, int) else 0,
+        optional_text(row, "state"),
+        expires if isinstance(expires, int) else None,
+    )
+
+
+def read_in_progress(
+    reading: ReadContext, targets: Sequence[TargetRow], audiences: Audiences
+) -> Listing[InProgressRow]:
+    """Return who is in progress in the audience of each target."""
+    return sorted_listing((_read(reading.api, row, audiences.of(row)) for row in targets), None)
+
+
+def _read(api: Api, row: TargetRow, audience: tuple[str, RemoteId] | None) -> InProgressRow:
+    try:
+        members = None if audience == EVERYONE_KEY else _members(api, row.target, audience)
+        results = _results(api, row.content, None if members is None else sorted(members))
+    except UNREADABLE as error:
+        return InProgressRow(row.id, frozenset(), str(error))
+    people = frozenset(RemoteId(id) for id, result in results.items() if result.state == "IN_PROGRESS")
+    strange = sum(result.state not in _STATES for result in results.values())
+    return InProgressRow(row.id, people, f"the service returns an unknown state for {strange}" if strange else None)
+
+
+def _members(api: Api, id: RemoteId, audience: tuple[str, RemoteId] | None) -> frozenset[RemoteId]:
+    """Return the ids of the people in the audience of a target.
+
+    Raises InvalidResponse if the service does not return them, or if the id may be that of several audiences.
+    """
+    if audience is None:
+        raise InvalidResponse(f'the id "{id}" is that of several of a group, a smart group and a person')
+    kind = audience[0]
+    if kind == GROUP:
+        return parse_user_ids(api.get("manual-groups.members", path={"groupId": id}))
+    if kind == USER:
+        return frozenset({id})
+    answer = api.get("smart-groups.get", path={"smartGroupId": id}, query={"includeMembers": True})
+    group = require_object(answer, "a smart group")
+    if group.get("members") is None:
+        raise InvalidResponse("the service does not return the members of the smart group")
+    return id_set(group, "members")

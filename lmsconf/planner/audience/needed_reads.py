@@ -1,0 +1,282 @@
+"""What is read to know who has what, as far as a plan affects it or a question uses it.
+
+Everything that the plan itself has read is taken from there. Members of smart groups come only with
+`GET /smart-groups/{smartGroupId}?includeMembers=true`, and assignments only by content (API specification, Smart
+Groups, Content Targeting), so a change of members costs a request for each content.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cached_property
+from itertools import chain
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lmsconf.api.spec.operations import CATALOG, CUSTOM_FIELDS, MANUAL_GROUPS, SMART_GROUPS
+from lmsconf.kinds.assignment.target_ids import Audiences, audiences_among
+from lmsconf.kinds.assignment.types import ContentRow, TargetRow, parse_content_row
+from lmsconf.kinds.custom_field.types import FieldRow, parse_field_row
+from lmsconf.kinds.manual_group.types import GroupRow, parse_group_row
+from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
+from lmsconf.kinds.shared.plan_context import PlanContext
+from lmsconf.kinds.shared.responses import id_set, require_object
+from lmsconf.kinds.smart_group.types import SmartGroupRow, parse_detail_row, parse_listed_row
+from lmsconf.kinds.user.types import PersonRow, answers_of
+from lmsconf.model.address import RemoteId
+from lmsconf.model.api_protocol import ListOperation
+from lmsconf.model.names import LOCK_PREFIX
+from lmsconf.model.snapshot import Listing, Snapshot
+from lmsconf.planner.audience.affected import AccessScope, AudienceKey
+from lmsconf.planner.audience.question import AccessQuery
+from lmsconf.planner.read.answer_index import AnswerIndex, read_answer_index
+from lmsconf.planner.read.manual_groups import read_group_members
+from lmsconf.planner.read.read_context import ReadContext, keep_keys, sorted_listing
+from lmsconf.planner.read.target_requests import read_targets
+
+
+class LiveSmartGroup(Struct, frozen=True):
+    """A smart group with its conditions, and its members, None if the service does not return them."""
+
+    row: SmartGroupRow
+    members: frozenset[RemoteId] | None
+
+
+class AccessFacts(Struct, frozen=True, kw_only=True, dict=True):
+    """What was read to know who has what. incomplete: why something that all numbers rest on may be missing.
+
+    targets: the live targets of every content that was read. planned: those that the plan was made from.
+    groups_incomplete: why a group may be missing. affected: the contents whose people may change.
+    beyond: (kind, id) of groups whose members were read only because they are asked for.
+    """
+
+    people: AnswerIndex
+    fields: tuple[FieldRow, ...]
+    contents: Mapping[RemoteId, str]
+    groups: Mapping[RemoteId, GroupRow]
+    smart_groups: Mapping[RemoteId, SmartGroupRow]
+    members: Mapping[RemoteId, frozenset[RemoteId]]
+    conditions: Mapping[RemoteId, LiveSmartGroup]
+    targets: Mapping[RemoteId, tuple[TargetRow, ...]]
+    everyone: str
+    planned: tuple[TargetRow, ...] = ()
+    groups_incomplete: str | None = None
+    affected: frozenset[RemoteId] = frozenset()
+    incomplete: tuple[str, ...] = ()
+    beyond: frozenset[tuple[str, RemoteId]] = frozenset()
+
+    def of_plan(self) -> AccessFacts:
+        """Return the same without the members of groups that the changes of the plan do not affect."""
+        if not self.beyond:
+            return self
+        return replace(
+            self,
+            members={id: held for id, held in self.members.items() if (GROUP, id) not in self.beyond},
+            conditions={id: held for id, held in self.conditions.items() if (SMART_GROUP, id) not in self.beyond},
+            beyond=frozenset(),
+        )
+
+    def audiences(self, kind: str) -> Sequence[GroupRow | SmartGroupRow]:
+        """Return the live groups or smart groups."""
+        rows: Mapping[RemoteId, GroupRow | SmartGroupRow] = self.groups if kind == GROUP else self.smart_groups
+        return list(rows.values())
+
+    @cached_property
+    def target_audiences(self) -> Audiences:
+        """The audiences that the targets may be for, as the plan finds them."""
+        return audiences_among(
+            {
+                GROUP: ((row.id, row.name) for row in self.groups.values()),
+                SMART_GROUP: ((row.id, row.name) for row in self.smart_groups.values()),
+                USER: ((person.id, person.email) for person in self.people.people),
+            },
+            chain(self.planned, chain.from_iterable(self.targets.values())),
+            self.everyone,
+            planned=self.planned,
+            incomplete=self.groups_incomplete,
+        )
+
+    def may_be_in(self, row: TargetRow, audiences: Collection[AudienceKey]) -> bool:
+        """Return whether a target is for one of these audiences, or may be."""
+        audience = self.target_audiences.of(row)
+        if audience is not None:
+            return audience in audiences
+        return any((kind, row.target) in audiences for kind in self.target_audiences.candidates(row))
+
+
+def facts_from_snapshot(snapshot: Snapshot, scope: AccessScope, everyone: str) -> AccessFacts:
+    """Return what a snapshot file holds; it lacks the members of smart groups."""
+    incomplete = [] if snapshot.redaction is None else ["the snapshot is redacted"]
+    for name in (USER, CONTENT, GROUP, SMART_GROUP, CUSTOM_FIELD, CONTENT_TARGET):
+        if (reason := snapshot.of(name).incomplete) is not None:
+            incomplete.append(f"the snapshot has no complete listing of {name.replace('_', ' ')}s: {reason}")
+    people = tuple(map(answers_of, snapshot.rows(PersonRow)))
+    targets: dict[RemoteId, list[TargetRow]] = {row.id: [] for row in snapshot.rows(ContentRow)}
+    for row in snapshot.rows(TargetRow):
+        targets.setdefault(row.content, []).append(row)
+    smart = {row.id: row for row in snapshot.rows(SmartGroupRow)}
+    facts = AccessFacts(
+        people=AnswerIndex(people, has_answers=True),
+        fields=snapshot.rows(FieldRow),
+        contents={row.id: row.name for row in snapshot.rows(ContentRow)},
+        groups={row.id: row for row in snapshot.rows(GroupRow)},
+        smart_groups=smart,
+        members={row.id: row.members for row in snapshot.rows(GroupRow) if row.members is not None},
+        conditions={id: LiveSmartGroup(row, None) for id, row in smart.items()},
+        targets={id: tuple(rows) for id, rows in targets.items()},
+        everyone=everyone,
+        groups_incomplete=snapshot.of(GROUP).incomplete or snapshot.of(SMART_GROUP).incomplete,
+        incomplete=tuple(incomplete),
+    )
+    return replace(facts, affected=affected_contents(scope, facts))
+
+
+def moved_audiences(scope: AccessScope, facts: AccessFacts) -> frozenset[AudienceKey]:
+    """Return the groups and smart groups whose membership may change."""
+    all_smart_groups, fields = scope.changes_accounts, scope.fields
+    groups: set[AudienceKey] = {(GROUP, id) for id in scope.groups}
+    smart: set[AudienceKey] = {(SMART_GROUP, id) for id in scope.smart_groups}
+    for id, group in facts.conditions.items():
+        if all_smart_groups or any(condition.field in fields for condition in group.row.conditions or ()):
+            smart.add((SMART_GROUP, id))
+    return frozenset(groups | smart)
+
+
+def affected_contents(scope: AccessScope, facts: AccessFacts) -> frozenset[RemoteId]:
+    """Return the contents whose assignments change, and those that are assigned to an audience that may change."""
+    if scope.changes_accounts:
+        return frozenset(facts.targets)
+    moved = moved_audiences(scope, facts)
+    assigned = (id for id, rows in facts.targets.items() if any(facts.may_be_in(row, moved) for row in rows))
+    return frozenset([*(change.content for change in scope.assignments), *assigned])
+
+
+def read_access_facts(
+    reading: ReadContext, planning: PlanContext, scope: AccessScope, query: AccessQuery
+) -> AccessFacts:
+    """Read what the effects of a plan rest on, beyond what the snapshot of the plan, which the reading returned, holds.
+
+    query: what is read for questions, beside the effects.
+    """
+    incomplete: list[str] = []
+
+    def listing(name: str, operation: ListOperation, parse: Any, *keys: str) -> Listing[Any]:
+        """Return a listing of the plan, or read it."""
+        listed = planning.snapshot.listings.get(name)
+        if listed is None:
+            rows = reading.api.rows(operation, keep=keep_keys(*keys) if keys else None)
+            listed = sorted_listing(map(parse, rows.rows), rows.incomplete)
+        if listed.incomplete is not None:
+            incomplete.append(f"the listing of {name.replace('_', ' ')}s is not complete: {listed.incomplete}")
+        return listed
+
+    people = read_answer_index(reading)
+    if people.incomplete is not None:
+        incomplete.append(f"the listing of people is not complete: {people.incomplete}")
+    catalog = listing(CONTENT, CATALOG, parse_content_row, "courseId", "name", "contentType")
+    groups = listing(GROUP, MANUAL_GROUPS, parse_group_row, "groupId", "name")
+    smart = listing(SMART_GROUP, SMART_GROUPS, parse_listed_row, "smartGroupId", "name")
+    fields = listing(CUSTOM_FIELD, CUSTOM_FIELDS, parse_field_row)
+    contents = {row.id: row for row in catalog.rows}
+    asked = {id for id, row in contents.items() if query.wants_content(row.name)}
+    targets = _targets(reading, scope, contents, asked)
+    facts = AccessFacts(
+        people=people,
+        fields=fields.rows,
+        contents={row.id: row.name for row in catalog.rows},
+        groups={row.id: row for row in groups.rows if not row.name.startswith(LOCK_PREFIX)},
+        smart_groups={row.id: row for row in smart.rows},
+        members={},
+        conditions={},
+        targets=targets,
+        everyone=reading.call_templates.behaviour("content-targets.everyone"),
+        planned=planning.snapshot.rows(TargetRow),
+        groups_incomplete=groups.incomplete or smart.incomplete,
+        incomplete=tuple(incomplete),
+    )
+    return _with_members(reading, planning, scope, facts, query, asked)
+
+
+def _targets(
+    reading: ReadContext, scope: AccessScope, contents: Mapping[RemoteId, ContentRow], asked: Collection[RemoteId]
+) -> dict[RemoteId, tuple[TargetRow, ...]]:
+    """Return the targets of the contents that can be affected: all, if an audience changes that has existed before.
+
+    asked: contents whose targets are read in any case.
+    """
+    wanted = {change.content for change in scope.assignments} | set(asked)
+    live = any(isinstance(key, str) for key in (*scope.groups, *scope.smart_groups))
+    if live or scope.changes_accounts or scope.changes_answers:
+        wanted |= contents.keys()
+    known = reading.targets
+    rest = [contents[id] for id in sorted(wanted - known.keys()) if id in contents]
+    read = read_targets(reading.api, rest)
+    return {id: known[id] for id in wanted & known.keys()} | {id: rows for id, (_, rows) in read.items()}
+
+
+def _with_members(
+    reading: ReadContext,
+    planning: PlanContext,
+    scope: AccessScope,
+    facts: AccessFacts,
+    query: AccessQuery,
+    asked: Collection[RemoteId],
+) -> AccessFacts:
+    """Return facts with the audiences of the contents that can be affected or are asked for, and those that change."""
+    smart: dict[RemoteId, LiveSmartGroup] = {}
+    if scope.changes_answers or scope.changes_accounts:
+        # Any smart group may have a condition on what changes.
+        smart = _smart_groups(reading, facts.smart_groups.values())
+    facts = replace(facts, conditions=smart)
+    moved = moved_audiences(scope, facts)
+    affected = affected_contents(scope, facts)
+    wanted = {facts.target_audiences.of(row) for id in affected for row in facts.targets.get(id, ())} | moved
+    wanted |= {change.audience for change in scope.assignments}
+    wanted |= {(GROUP, id) for id in _groups_of_leaving(reading, scope, facts)}
+    questioned: set[AudienceKey | None] = {
+        facts.target_audiences.of(row) for id in asked for row in facts.targets.get(id, ())
+    }
+    questioned |= {*query.keys(planning, facts)}
+    both = wanted | questioned
+    ids = {kind: sorted(str(id) for of, id in filter(None, both) if of == kind) for kind in (GROUP, SMART_GROUP)}
+    groups = [facts.groups[RemoteId(id)] for id in ids[GROUP] if id in facts.groups]
+    rest = [RemoteId(id) for id in ids[SMART_GROUP] if id in facts.smart_groups and id not in smart]
+    further = {(kind, RemoteId(str(id))) for kind, id in filter(None, questioned - wanted)}
+    return replace(
+        facts,
+        members=read_group_members(reading, groups, facts.people.positions.keys()),
+        conditions=smart | _smart_groups(reading, [facts.smart_groups[id] for id in rest]),
+        affected=affected,
+        beyond=frozenset(further - {(SMART_GROUP, id) for id in smart}),
+    )
+
+
+def _groups_of_leaving(reading: ReadContext, scope: AccessScope, facts: AccessFacts) -> Collection[RemoteId]:
+    """Return the manual groups that people leave because they are archived: all, if the service does not tell.
+
+    An id in `memberOfGroups` may be that of a smart group; a manual group of that id is then read in vain.
+    """
+    if not scope.leaving or len(scope.leaving) >= len(facts.groups):
+        return facts.groups if scope.leaving else ()
+    found: set[RemoteId] = set()
+    for answer in reading.api.each("users.get", [({"userId": id}, {}) for id in scope.leaving]):
+        groups = require_object(answer, "a person").get("memberOfGroups")
+        if not isinstance(groups, list):
+            return facts.groups
+        found |= {RemoteId(str(group.get("groupId"))) for group in groups if isinstance(group, dict)}
+    return found
+
+
+def _smart_groups(reading: ReadContext, rows: Iterable[SmartGroupRow]) -> dict[RemoteId, LiveSmartGroup]:
+    listed = list(rows)
+    answers = reading.api.each(
+        "smart-groups.get", [({"smartGroupId": row.id}, {"includeMembers": True}) for row in listed]
+    )
+    groups: dict[RemoteId, LiveSmartGroup] = {}
+    for row, answer in zip(listed, answers, strict=True):
+        data = require_object(answer, "a smart group")
+        members = id_set(data, "members") if data.get("members") is not None else None
+        groups[row.id] = LiveSmartGroup(parse_detail_row(row, answer), members)
+    return groups

@@ -1,0 +1,372 @@
+"""Lints: what is valid in manifests and probably not meant, of each kind."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from lmsconf.errors import Problem
+from lmsconf.kinds.assignment.types import AssignmentSpec
+from lmsconf.kinds.custom_field.types import MOST_FIELDS, CustomFieldSpec
+from lmsconf.kinds.manual_group.types import FEWEST_MEMBERS, GroupRow, ManualGroupSpec
+from lmsconf.kinds.shared.entry_keys import PeopleList
+from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, EVERYONE, GROUP, SMART_GROUP, USER
+from lmsconf.kinds.shared.plan_context import MatchResult
+from lmsconf.kinds.shared.times import format_time
+from lmsconf.kinds.smart_group.conditions import condition_set
+from lmsconf.kinds.smart_group.types import ASKING_FOR_CHOICES, DeclaredCondition, SmartGroupRow, SmartGroupSpec
+from lmsconf.kinds.user.people_directory import people_directory
+from lmsconf.model.address import Address, RemoteId
+from lmsconf.model.declarations import DesiredResource
+from lmsconf.model.lint_codes import lint_problem
+from lmsconf.planner.lints import lint_name
+
+if TYPE_CHECKING:
+    from lmsconf.planner.lints import LintContext
+    from lmsconf.planner.plan import DraftPlan
+
+
+def lint_declarations(context: LintContext) -> Iterator[Problem]:
+    """Yield the findings about all declared resources, kind by kind."""
+    yield from _suspicious_choices(context)
+    yield from _unused_fields(context)
+    yield from lint_groups(context)
+    yield from lint_smart_groups(context)
+    yield from lint_assignments(context)
+
+
+def archived_people(context: LintContext) -> frozenset[str]:
+    """Return the e-mails of people known to be archived: in a plan those after it, else those declared to be."""
+    if context.plan is not None:
+        return people_directory(context.plan.planning).archived
+    return frozenset(one.address.name for one in context.of(USER) if one.spec.flag("archived"))
+
+
+def lint_managers(
+    context: LintContext, declared: DesiredResource[Any], row: GroupRow | SmartGroupRow | None
+) -> Iterator[Problem]:
+    """Yield a finding for a group whose declared managers leave it without an active one. row: None for a new group."""
+    people: PeopleList | None = declared.spec.managers
+    live = frozenset[RemoteId]() if row is None else row.managers
+    managers = None if people is None else _managers(context, people, live)
+    if managers is None or managers - archived_people(context):
+        return
+    yield lint_problem(
+        "lint/no-active-manager",
+        "all its managers are archived" if managers else "nobody manages it",
+        source=declared.places.at("managers"),
+        address=declared.address,
+    )
+
+
+def _managers(context: LintContext, people: PeopleList, live: frozenset[RemoteId] | None) -> frozenset[str] | None:
+    """Return the managers after the plan; None if they are not known."""
+    if people.whole:
+        return people.include
+    if context.plan is None or live is None:
+        return None
+    emails = people_directory(context.plan.planning).emails
+    if not live <= emails.keys():
+        return None
+    return (frozenset(emails[id] for id in live) | people.include) - people.exclude
+
+
+def _suspicious_choices(context: LintContext) -> Iterator[Problem]:
+    declared: Sequence[DesiredResource[CustomFieldSpec]] = context.of(CUSTOM_FIELD)
+    for resource in declared:
+        for choice in () if resource.spec.choices is None else resource.spec.choices.include:
+            yield from lint_name(resource.address, choice.name, resource.places.at(*choice.at), "the name of a choice")
+
+
+def _unused_fields(context: LintContext) -> Iterator[Problem]:
+    """Yield a finding for each declared field that no smart group asks for, if there is no room for another field."""
+    plan = context.plan
+    if plan is None or plan.planning.snapshot.of(CUSTOM_FIELD).incomplete is not None:
+        return
+    if _fields_after(plan) < MOST_FIELDS:
+        return
+    used = _fields_in_conditions(plan)
+    if used is None:
+        return
+    for declared in context.of(CUSTOM_FIELD):
+        if declared.address.name not in used:
+            yield lint_problem(
+                "lint/unused-field",
+                f"no smart group uses it, and all {MOST_FIELDS} custom fields are taken",
+                source=declared.source,
+                address=declared.address,
+            )
+
+
+def _fields_after(plan: DraftPlan) -> int:
+    """Return how many fields the workspace holds after the plan."""
+    planning, matched = plan.planning, plan.results[CUSTOM_FIELD]
+    created = sum(match.row is None and planning.chosen(match.address) for match in matched.matches)
+    return len(planning.snapshot.of(CUSTOM_FIELD).rows) - len(_deleted(plan, matched)) + created
+
+
+def _deleted(plan: DraftPlan, matched: MatchResult[Any, Any]) -> frozenset[str]:
+    """Return the ids of the resources of one kind that the plan deletes."""
+    if plan.planning.policy.additive:
+        return frozenset()
+    return frozenset(deletion.row.id for deletion in matched.deletions if plan.planning.chosen(deletion.address))
+
+
+def _fields_in_conditions(plan: DraftPlan) -> frozenset[str] | None:
+    """Return the fields that smart groups ask for, before or after the plan; None if some conditions are not known."""
+    planning, matched = plan.planning, plan.results[SMART_GROUP]
+    listing = planning.snapshot.of(SMART_GROUP)
+    if listing.incomplete is not None:
+        return None
+    deleted = _deleted(plan, matched)
+    fields = {condition.field for match in matched.matches for condition in match.declared.spec.conditions or ()}
+    for row in listing.rows:
+        if row.id in deleted:
+            continue
+        if row.conditions is None:
+            return None
+        fields |= {planning.registry.name(CUSTOM_FIELD, condition.field) or "" for condition in row.conditions}
+    return frozenset(fields)
+
+
+def lint_groups(context: LintContext) -> Iterator[Problem]:
+    """Yield the findings about all declared groups."""
+    rows = _live_rows(context, GROUP)
+    by_members: dict[frozenset[str], DesiredResource[ManualGroupSpec]] = {}
+    for declared in context.of(GROUP):
+        yield from lint_managers(context, declared, rows.get(declared.address))
+        members = declared.spec.members
+        if members is None or not members.whole or len(members.include) < FEWEST_MEMBERS:
+            continue
+        first = by_members.setdefault(members.include, declared)
+        if first is not declared:
+            yield lint_problem(
+                "lint/duplicate-audience",
+                f"it has the same members as {first.address}",
+                source=declared.places.at("members"),
+                address=declared.address,
+                remedy=f"See {first.source}. Keep one of the two, and assign to it.",
+            )
+
+
+def _live_rows(context: LintContext, kind: str) -> dict[Address, Any]:
+    """Return the rows of the live resources of a kind that are declared."""
+    matches = () if context.plan is None else context.plan.results[kind].matches
+    return {match.address: match.row for match in matches}
+
+
+_FEWEST: Final = 2
+"""In a workspace of one person every smart group has nobody or everybody."""
+
+
+def lint_smart_groups(context: LintContext) -> Iterator[Problem]:
+    """Yield the findings about all declared smart groups."""
+    types, rows = _known_field_types(context), _live_rows(context, SMART_GROUP)
+    by_conditions: dict[tuple[DeclaredCondition, ...], DesiredResource[SmartGroupSpec]] = {}
+    for declared in context.of(SMART_GROUP):
+        row = rows.get(declared.address)
+        yield from lint_managers(context, declared, row)
+        if declared.spec.conditions is None:
+            continue
+        yield from list(_impossible(declared, row, types)) or _size(context, declared)
+        first = by_conditions.setdefault(condition_set(declared.spec.conditions), declared)
+        if first is not declared:
+            yield lint_problem(
+                "lint/duplicate-audience",
+                f"it has the same conditions as {first.address}",
+                source=declared.places.at("conditions"),
+                address=declared.address,
+                remedy=f"See {first.source}. Keep one of the two, and assign to it.",
+            )
+
+
+def _known_field_types(context: LintContext) -> Mapping[str, str]:
+    """Return the type of each field by name, as far as it is known."""
+    if context.plan is not None:
+        return context.plan.planning.field_types
+    return {one.address.name: one.spec.type for one in context.of(CUSTOM_FIELD) if one.spec.type is not None}
+
+
+def _impossible(
+    declared: DesiredResource[SmartGroupSpec], row: SmartGroupRow | None, types: Mapping[str, str]
+) -> Iterator[Problem]:
+    """Yield a finding for each single-choice field of which no choice meets all conditions."""
+    if row is not None and any(one.system_condition not in ASKING_FOR_CHOICES for one in row.conditions or ()):
+        # A declared condition without a system condition keeps that of the live one.
+        return
+    common: dict[str, frozenset[str]] = {}
+    for position, condition in enumerate(declared.spec.conditions or ()):
+        asks = condition.choices and condition.system_condition in ASKING_FOR_CHOICES
+        if not asks or types.get(condition.field) != "CHOICE":
+            continue
+        before = common.get(condition.field)
+        common[condition.field] = condition.choices if before is None else before & condition.choices
+        if before and not common[condition.field]:
+            yield lint_problem(
+                "lint/impossible-conditions",
+                f"nobody can meet all its conditions on {Address.of(CUSTOM_FIELD, condition.field)}: each person has "
+                "one answer, and no choice is in all of them",
+                source=declared.places.at("conditions", position),
+                address=declared.address,
+            )
+
+
+def _size(context: LintContext, declared: DesiredResource[SmartGroupSpec]) -> Iterator[Problem]:
+    """Yield a finding for a smart group without members, or with everybody."""
+    size = context.sizes.get(declared.address)
+    if size is None or size.everybody < _FEWEST:
+        return
+    if size.people == 0:
+        code, message = "lint/matches-nobody", "no active person meets its conditions"
+    elif size.people == size.everybody:
+        code, message = "lint/matches-everybody", f"all {size.people:,} active people meet its conditions"
+    else:
+        return
+    yield lint_problem(code, message, source=declared.places.at("conditions"), address=declared.address)
+
+
+_Assignment: TypeAlias = DesiredResource[AssignmentSpec]
+
+
+def lint_assignments(context: LintContext) -> Iterator[Problem]:
+    """Yield the findings about all declared assignments."""
+    archived = archived_people(context)
+    groups = {one.address: one.spec for one in context.of(GROUP)}
+    by_content: defaultdict[object, list[_Assignment]] = defaultdict(list)
+    for declared in context.of(CONTENT_TARGET):
+        until = declared.spec.visible_until
+        if until is not None and until < context.now:
+            yield lint_problem(
+                "lint/closed-window",
+                f"its window closed at {format_time(until, context.timezone)}",
+                source=declared.places.at("visible_until"),
+                address=declared.address,
+            )
+            continue
+        by_content[declared.spec.content, frozenset(declared.spec.content_pins.items())].append(declared)
+        if declared.spec.audience.kind == USER:
+            if declared.spec.audience.name in archived:
+                yield lint_problem(
+                    "lint/archived-assignee",
+                    f"{declared.spec.audience.name} is archived",
+                    source=declared.source,
+                    address=declared.address,
+                )
+        elif declared.spec.mandatory and _is_empty(context, declared.spec.audience, groups, archived):
+            yield lint_problem(
+                "lint/empty-mandatory",
+                "it is mandatory, and nobody who is active is in its audience",
+                source=declared.source,
+                address=declared.address,
+            )
+    conditions = {one.address: one.spec.conditions for one in context.of(SMART_GROUP) if one.spec.conditions}
+    for assignments in by_content.values():
+        audiences = _Audiences(assignments, groups, conditions)
+        for declared in assignments:
+            yield from _overruled(declared, audiences.around(declared))
+
+
+def _is_empty(
+    context: LintContext, audience: Address, groups: dict[Address, ManualGroupSpec], archived: frozenset[str]
+) -> bool:
+    """Return whether it is known that nobody who is active is in an audience."""
+    size = context.sizes.get(audience)
+    if size is not None:
+        return size.people == 0
+    spec = groups.get(audience)
+    return spec is not None and spec.members is not None and spec.members.whole and spec.members.include <= archived
+
+
+class _Audiences:
+    """The audiences of the assignments of one content, to find those that contain another one."""
+
+    def __init__(
+        self,
+        assignments: Sequence[_Assignment],
+        groups: dict[Address, ManualGroupSpec],
+        conditions: dict[Address, tuple[DeclaredCondition, ...]],
+    ) -> None:
+        self._conditions = conditions
+        self._everyone: list[_Assignment] = []
+        self._by_member: defaultdict[str, list[_Assignment]] = defaultdict(list)
+        self._by_choice: defaultdict[tuple[str, str], list[_Assignment]] = defaultdict(list)
+        # Groups may have many members, and only those who have assignments of their own matter.
+        people = frozenset(one.spec.audience.name for one in assignments if one.spec.audience.kind == USER)
+        for assignment in assignments:
+            audience = assignment.spec.audience
+            spec = groups.get(audience)
+            if audience == EVERYONE:
+                self._everyone.append(assignment)
+            elif spec is not None and spec.members is not None:
+                for person in spec.members.include & people:
+                    self._by_member[person].append(assignment)
+            elif audience in conditions:
+                # A smart group contains another one only if its first condition accepts all choices of some condition
+                # there, the first one among them.
+                first = conditions[audience][0]
+                for choice in first.choices:
+                    self._by_choice[first.field, choice].append(assignment)
+
+    def around(self, declared: _Assignment) -> Iterator[_Assignment]:
+        """Yield the assignments whose audience contains that of another one, and is not the same."""
+        audience = declared.spec.audience
+        if audience != EVERYONE:
+            yield from self._everyone
+        if audience.kind == USER:
+            yield from self._by_member.get(audience.name, ())
+        conditions = self._conditions.get(audience)
+        if conditions is None:
+            return
+        keys = {(condition.field, min(condition.choices)) for condition in conditions if condition.choices}
+        candidates = {one.address: one for key in sorted(keys) for one in self._by_choice.get(key, ())}
+        for address, other in candidates.items():
+            wide = self._conditions[other.spec.audience]
+            # Everybody who meets all of `conditions` meets all of `wide`, for certain.
+            if address != declared.address and all(any(_implies(one, asked) for one in conditions) for asked in wide):
+                yield other
+
+
+def _implies(condition: DeclaredCondition, other: DeclaredCondition) -> bool:
+    same = (condition.field, condition.system_condition) == (other.field, other.system_condition)
+    asks = other.system_condition in ASKING_FOR_CHOICES
+    return same and asks and bool(condition.choices) and condition.choices <= other.choices
+
+
+def _overruled(declared: _Assignment, around: Iterable[_Assignment]) -> Iterator[Problem]:
+    """Yield a finding for the first assignment to a larger audience that leaves this one without effect."""
+    for other in around:
+        message = _contradiction(declared.spec, other.spec)
+        if message is not None:
+            yield lint_problem(
+                "lint/contradicting-assignments",
+                message,
+                source=declared.source,
+                address=declared.address,
+                remedy=f"See {other.source}. Remove one of the two, or make the larger audience smaller.",
+            )
+            return
+
+
+def _contradiction(narrow: AssignmentSpec, wide: AssignmentSpec) -> str | None:
+    """Return what an assignment to a larger audience overrules; None for nothing."""
+    overlap = _begins_by(narrow, wide.visible_until) and _begins_by(wide, narrow.visible_until)
+    if wide.mandatory and not narrow.mandatory and overlap:
+        return f"it is optional, and mandatory for {wide.audience}, which contains its audience"
+    same = (narrow.visible_from, narrow.visible_until) == (wide.visible_from, wide.visible_until)
+    if wide.mandatory == narrow.mandatory and not same and _lies_within(narrow, wide):
+        return f"its window hides nothing: that of {wide.audience}, which contains its audience, is open longer"
+    return None
+
+
+def _begins_by(spec: AssignmentSpec, moment: datetime | None) -> bool:
+    return moment is None or spec.visible_from is None or spec.visible_from <= moment
+
+
+def _lies_within(narrow: AssignmentSpec, wide: AssignmentSpec) -> bool:
+    begins = wide.visible_from is None or (narrow.visible_from is not None and narrow.visible_from >= wide.visible_from)
+    ends = wide.visible_until is None or (
+        narrow.visible_until is not None and narrow.visible_until <= wide.visible_until
+    )
+    return begins and ends

@@ -1,0 +1,292 @@
+"""Read live assignments: one request per content, and a second one where a declared assignment is missing.
+
+The response has no row count, so a truncated one cannot be detected (API specification, Content Targeting). Before an
+assignment is created because it is missing, a second response must list the same targets.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from lmsconf.api.spec.operations import CATALOG
+from lmsconf.kinds.assignment.parse import named_contents
+from lmsconf.kinds.assignment.target_ids import Audiences, live_audiences
+from lmsconf.kinds.assignment.types import (
+    AssignmentSpec,
+    ContentRow,
+    TargetRow,
+    kind_from_target_type,
+    may_be_for,
+    parse_content_row,
+    unnamed_content,
+)
+from lmsconf.kinds.kind_functions import diff, match_kind
+from lmsconf.kinds.shared.kind_names import (
+    CONTENT,
+    CONTENT_TARGET,
+    CUSTOM_FIELD,
+    EDITS,
+    EVERYONE,
+    GROUP,
+    IN_PROGRESS,
+    SMART_GROUP,
+    UNNAMED_TARGETS,
+    USER,
+    split_address,
+)
+from lmsconf.model.address import RemoteId
+from lmsconf.model.api_protocol import Api
+from lmsconf.model.names import normalize_email, normalize_name
+from lmsconf.model.plan import Change
+from lmsconf.model.snapshot import Listing, Snapshot
+from lmsconf.planner.guards import SMALL, has_share, least_live_within_share, may_exceed_share
+from lmsconf.planner.read.read_context import (
+    Declarations,
+    Matched,
+    ReadContext,
+    changes_of,
+    has_difference,
+    keep_keys,
+    sorted_listing,
+)
+from lmsconf.planner.read.target_requests import (
+    AnswersById,
+    parse_edit_rows,
+    read_targets,
+    read_targets_until,
+    reread_doubtful_contents,
+)
+
+
+def read_assignments(reading: ReadContext) -> Listing[TargetRow] | None:
+    """Return the targets of the named contents; None if they are not needed. Also adds the catalog."""
+    if not reading.is_needed(CONTENT_TARGET):
+        return None
+    catalog = reading.api.rows(CATALOG, keep=keep_keys("courseId", "name", "contentType"))
+    contents = sorted_listing(map(parse_content_row, catalog.rows), catalog.incomplete)
+    reading.add_listing(CONTENT, contents)
+    wanted = _wanted(reading, contents.rows)
+    answers = read_targets(reading.api, wanted)
+    people = _people_of(reading, answers)
+    if people is None:
+        reading.report_people(CONTENT_TARGET, None)
+    kept = _read_in_progress(reading, contents, answers, lists_people=people is None)
+    if people is not None:
+        reading.report_people(CONTENT_TARGET, people | kept)
+    live, differs = reread_doubtful_contents(reading.api, wanted, answers, _lacking(reading, wanted, answers))
+    incomplete = contents.incomplete or differs
+    reading.targets = {id: rows for id, (_, rows) in live.items()}
+    if reading.edits:
+        edits = (row for id, (answer, _) in live.items() for row in parse_edit_rows(id, answer))
+        reading.add_listing(EDITS, sorted_listing(edits, incomplete))
+    listing = sorted_listing((row for _, rows in live.values() for row in rows), incomplete)
+    _count_others(reading, contents, {row.id for row in wanted}, listing)
+    return listing
+
+
+def _read_in_progress(
+    reading: ReadContext,
+    contents: Listing[ContentRow],
+    answers: AnswersById,
+    *,
+    lists_people: bool,
+) -> frozenset[RemoteId]:
+    """Read who is in progress on what the manifests replace now, if anything; return their ids.
+
+    lists_people: whether everybody is listed, whatever is found here, so that ids of people are known.
+    """
+    replaces = any(
+        resource.spec.replaces for resource in reading.declared_of(CONTENT_TARGET) if reading.chosen(resource.address)
+    )
+    if not replaces or (reading.everything and not reading.edits) or reading.policy.additive:
+        return frozenset()
+    from lmsconf.planner.audience.learner_progress import read_in_progress
+
+    # Few people are looked up after the ids in this listing are known: of a target that may be for a person, progress
+    # is read whether or not it is replaced.
+    groups = [name for name in (CUSTOM_FIELD, GROUP, SMART_GROUP) if reading.is_needed(name)]
+    targets = sorted_listing((row for _, rows in answers.values() for row in rows), None)
+    listings: dict[str, Listing[Any]] = {CONTENT: contents, CONTENT_TARGET: targets}
+    listings |= {group: reading.wait_for_listing(group) for group in groups}
+    listings |= {USER: reading.wait_for_listing(USER)} if lists_people else {}
+    audiences = live_audiences(reading.plan_context(listings))
+    closing: dict[RemoteId, TargetRow] = {}
+    # A drift report needs to know only who keeps the content by the assignment that is replaced: it stays.
+    for version in () if reading.edits else reading.versions:
+        planning, _ = _matched(reading, listings, groups, version)
+        closing |= {row.id: row for row in planning.closing}
+    closing |= {row.id: row for row in _targets_of_people(reading, contents.rows, targets.rows, audiences)}
+    if not closing:
+        return frozenset()
+    listing = read_in_progress(reading, list(closing.values()), audiences)
+    reading.add_listing(IN_PROGRESS, listing)
+    return frozenset[RemoteId]().union(*(row.people for row in listing.rows))
+
+
+def _matched(
+    reading: ReadContext, listings: Mapping[str, Listing[Any]], before: Iterable[str], version: Declarations
+) -> Matched:
+    """Match one version of the manifests on listings: the kinds `before`, then assignments."""
+    planning = reading.plan_context(listings)
+    for kind in before:
+        match_kind(planning, kind, *version.of_kind(kind))
+    return planning, match_kind(planning, CONTENT_TARGET, *version.of_kind(CONTENT_TARGET))
+
+
+def _targets_of_people(
+    reading: ReadContext,
+    contents: Iterable[ContentRow],
+    targets: Iterable[TargetRow],
+    audiences: Audiences,
+) -> Iterator[TargetRow]:
+    """Yield the targets that may be for people, of the contents that are replaced for people."""
+    replaced = {
+        content
+        for resource in reading.declared_of(CONTENT_TARGET)
+        if resource.spec.audience.kind == USER and reading.chosen(resource.address)
+        if not reading.edits or any(one.keep_until for one in resource.spec.replaces)
+        for content in named_contents(resource.spec)
+    }
+    ids = {row.id for row in contents if normalize_name(row.name) in replaced}
+    for row in targets:
+        if row.content in ids and ((key := audiences.of(row)) is None or key[0] == USER):
+            yield row
+
+
+def _people_of(reading: ReadContext, answers: AnswersById) -> frozenset[RemoteId] | None:
+    """Return the ids of targets that may be people, None if a type does not tell whose an id is; note the editors."""
+    groups = {row.id for name in (GROUP, SMART_GROUP) for row in reading.wait_for_listing(name).rows}
+    everyone = reading.call_templates.behaviour("content-targets.everyone")
+    people: set[RemoteId] = set()
+    for content, (answer, rows) in answers.items():
+        for row in rows:
+            if row.target == everyone or not may_be_for(USER, row.type):
+                continue
+            if row.target in groups and may_be_for(GROUP, row.type):
+                return None
+            people.add(row.target)
+        if reading.edits:
+            editors = (row.by for row in parse_edit_rows(content, answer) if row.by and "@" not in row.by)
+            reading.editors.update(map(RemoteId, editors))
+    return frozenset(people)
+
+
+def _wanted(reading: ReadContext, rows: tuple[ContentRow, ...]) -> list[ContentRow]:
+    """Return the contents that the manifests name; the whole catalog if all is owned or a group is deleted."""
+    owned = () if reading.policy.only else reading.policy.ownership.get(CONTENT_TARGET, ())
+    if reading.everything or CONTENT_TARGET in reading.sought or "all" in owned or _groups_go(reading):
+        return list(rows)
+    names: set[str] = set()
+    ids: set[str] = set()
+    for entry in (*reading.declared_of(CONTENT_TARGET), *reading.absent_of(CONTENT_TARGET)):
+        if reading.chosen(entry.address):
+            spec: AssignmentSpec = entry.spec
+            names.add(spec.content)
+            ids.update(spec.content_pins.values())
+            if spec.replaces or spec.replaced_by:
+                names.update(named_contents(spec))
+                ids.update(pin for replaced in spec.replaces for pin in replaced.content_pins.values())
+    return [row for row in rows if row.id in ids or normalize_name(row.name) in names]
+
+
+def _groups_go(reading: ReadContext) -> bool:
+    """Return whether a live group will be deleted, and with it its assignments of any content."""
+    if not reading.may_delete(GROUP) and not reading.may_delete(SMART_GROUP):
+        return False
+    return reading.has_deletions(GROUP) or reading.has_deletions(SMART_GROUP)
+
+
+def _lacking(reading: ReadContext, contents: list[ContentRow], answers: AnswersById) -> set[RemoteId]:
+    """Return the contents for which an assignment would be created, according to their responses, judged by names.
+
+    A name that does not resolve (a new resource, or one found only by its pin) counts: it costs one more request.
+    """
+    wanted = [resource.spec for resource in reading.declared_of(CONTENT_TARGET) if reading.chosen(resource.address)]
+    if not wanted:
+        return set()
+    ids = {(EVERYONE.kind, EVERYONE.name): reading.call_templates.behaviour("content-targets.everyone")}
+    for kind in (GROUP, SMART_GROUP, USER):
+        named_so = normalize_email if kind == USER else normalize_name
+        ids |= {(kind, named_so(row.name)): row.id for row in reading.wait_for_listing(kind).rows}
+    named: defaultdict[str, list[RemoteId]] = defaultdict(list)
+    for content in contents:
+        named[normalize_name(content.name)].append(content.id)
+    live = {(row.content, str(row.target)) for _, rows in answers.values() for row in rows}
+    out: set[RemoteId] = set()
+    for assignment in wanted:
+        target = ids.get((assignment.audience.kind, assignment.audience.name))
+        pinned = (RemoteId(pin) for pin in assignment.content_pins.values() if pin in answers)
+        out.update(id for id in (*named[assignment.content], *pinned) if target is None or (id, target) not in live)
+    return out
+
+
+def _count_others(
+    reading: ReadContext,
+    contents: Listing[ContentRow],
+    named: set[RemoteId],
+    listing: Listing[TargetRow],
+) -> None:
+    """Read assignments of further contents while the share that changes exceeds a guard.
+
+    The share is of all live assignments, so each further one can only lower it.
+    """
+    others = [row for row in contents.rows if row.id not in named]
+    guards, live = reading.policy.guards, len(listing.rows)
+    recreates = reading.call_templates.behaviour("content-targets.on-existing") == "recreate"
+    owned = reading.policy.ownership.get(CONTENT_TARGET)
+    replaces = any(resource.spec.replaces for resource in reading.declared_of(CONTENT_TARGET))
+    may_go = bool(reading.absent_of(CONTENT_TARGET)) or recreates or replaces or bool(owned)
+    declared = len(reading.declared_of(CONTENT_TARGET))
+    may_matter = (may_go and has_share(guards.removals)) or may_exceed_share(guards.updates, declared, live)
+    if not others or reading.policy.additive or not may_matter:
+        return
+    listings: dict[str, Listing[Any]] = {CONTENT: contents, CONTENT_TARGET: listing}
+    both = [_changing(reading, listings, version, recreates) for version in reading.versions]
+    removed, changed = (max(numbers) for numbers in zip(*both, strict=True))
+    enough = max(
+        least_live_within_share(removed, guards.removals), least_live_within_share(changed, guards.updates, least=SMALL)
+    )
+    if enough > live:
+        reading.add_listing(UNNAMED_TARGETS, Listing(rows=read_targets_until(reading.api, others, enough - live)))
+
+
+def _changing(
+    reading: ReadContext,
+    listings: Mapping[str, Listing[Any]],
+    version: Declarations,
+    recreates: bool,
+) -> tuple[int, int]:
+    """Return how many live assignments would be deleted and how many updated in place, according to listings."""
+    before = (CUSTOM_FIELD, USER, GROUP, SMART_GROUP)
+    needed = {kind: reading.wait_for_listing(kind) for kind in before if reading.is_needed(kind)}
+    planning, matched = _matched(reading, {**needed, **listings}, before, version)
+    removed = sum(reading.chosen(deletion.address) for deletion in matched.deletions)
+    live = [match for match in matched.matches if match.row and reading.chosen(match.address)]
+    changed = sum(has_difference(diff(planning, match)) for match in live)
+    return (removed + changed, 0) if recreates else (removed, changed)
+
+
+def find_empty_group_listings(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
+    """Find an empty listing of groups to which content is assigned.
+
+    A single missing group does not contradict it: it may have been deleted by hand.
+    """
+    for kind in (GROUP, SMART_GROUP):
+        if kind in snapshot.listings and not snapshot.of(kind).rows:
+            named = next((row for row in snapshot.rows(TargetRow) if kind_from_target_type(row.type) == kind), None)
+            if named:
+                yield kind, f"none returned, but content {named.content} is assigned to id {named.target} of them"
+
+
+def reread_assignments(api: Api, kept: Snapshot, changes: Sequence[Change]) -> Listing[TargetRow]:
+    """Return the targets, with those of each content whose assignments change as they are now."""
+    listing = kept.of(CONTENT_TARGET)
+    own = changes_of(CONTENT_TARGET, changes)
+    addresses = [address for change in own for address in (change.address, *change.replaced_by)]
+    named = {parts[0] for address in addresses if (parts := split_address(address))}
+    contents = [row for row in kept.rows(ContentRow) if named & {normalize_name(row.name), unnamed_content(row.id)}]
+    now = read_targets(api, contents)
+    others = (row for row in listing.rows if row.content not in now)
+    return sorted_listing((*others, *(row for _, rows in now.values() for row in rows)), listing.incomplete)

@@ -1,0 +1,382 @@
+"""Which listings are needed, and what the jobs that read them concurrently share."""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lmsconf.kinds.assignment.types import TargetRow
+from lmsconf.kinds.kind_functions import diff, match_kind
+from lmsconf.kinds.parsing import named_emails, needed_listings
+from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
+from lmsconf.kinds.shared.kind import Kind
+from lmsconf.kinds.shared.kind_names import USER
+from lmsconf.kinds.shared.plan_context import BeforeAfter, Match, MatchResult, PlanContext
+from lmsconf.model.address import Address, RemoteId
+from lmsconf.model.api_protocol import Api
+from lmsconf.model.canonical_json import Json
+from lmsconf.model.declarations import DeleteEntry, DesiredResource
+from lmsconf.model.names import normalize_name
+from lmsconf.model.plan import Action, Change
+from lmsconf.model.policy import Policy
+from lmsconf.model.snapshot import HasName, Listed, Listing, Row, Snapshot
+from lmsconf.planner.rename_detection import rename_candidates
+from lmsconf.planner.selection import Selection
+
+
+class Declarations(NamedTuple):
+    """What manifests say: declared resources, and resources to delete."""
+
+    declared: Sequence[DesiredResource[Any]]
+    absent: Sequence[DeleteEntry[Any]]
+
+    def of_kind(self, kind: str) -> tuple[list[DesiredResource[Any]], list[DeleteEntry[Any]]]:
+        """Return the entries of one kind."""
+        declared = [resource for resource in self.declared if resource.address.kind == kind]
+        return declared, [entry for entry in self.absent if entry.address.kind == kind]
+
+    def merge(self, other: Declarations, kinds: Mapping[str, Kind]) -> Declarations:
+        """Return the entries of both; of a person, only this one's where both have an address.
+
+        An earlier name is an address too: otherwise the other's entry would match the resource that this one renames.
+        """
+        declared_once = {
+            address
+            for one in self.declared
+            if kinds[one.address.kind].is_person
+            for address in (one.address, *(Address.of(one.address.kind, name) for name in one.previously))
+        }
+        more = [resource for resource in other.declared if resource.address not in declared_once]
+        return Declarations([*self.declared, *more], [*self.absent, *other.absent])
+
+    def in_workspace(self, workspace: str) -> Declarations:
+        """Return the entries that apply in a workspace (`only_in`)."""
+        return Declarations(
+            [resource for resource in self.declared if resource.applies_in(workspace)],
+            [entry for entry in self.absent if entry.applies_in(workspace)],
+        )
+
+
+class ReadScope(Struct, frozen=True, kw_only=True):
+    """What to read of a workspace.
+
+    everything: also what is neither declared nor owned. edits: also the last editor of each resource, where the service
+    returns it. beside: the declarations of a base, which are planned separately on the same snapshot. people: ids that
+    people in the declarations had when a plan was made, to look them up instead of all people.
+    """
+
+    declared: tuple[DesiredResource[Any], ...] = ()
+    absent: tuple[DeleteEntry[Any], ...] = ()
+    policy: Policy
+    everything: bool = False
+    edits: bool = False
+    beside: Declarations | None = None
+    people: frozenset[RemoteId] = frozenset()
+
+
+State = TypeVar("State")
+
+
+Matched: TypeAlias = tuple[PlanContext, MatchResult[Any, Any]]
+
+
+class ReadContext:
+    """One reading of a workspace, shared by the jobs of all kinds.
+
+    declarations: what the manifests and those of a base say, for this workspace. versions: the same, each by itself,
+    since a resource that one declares and the other deletes must be read for both.
+    chosen: whether an address is planned. people: the number of people in the workspace, None until it is read.
+    first_page: that number, None if not counted, and of rows on the first page, 0 if people are not listed; the job of
+    people sets it once the first page has arrived. targets: the targets of the contents that were read, by content.
+    editors: ids of last editors, for a drift report; some may be no people of the workspace.
+    named_people: the ids that named people had when a plan was made.
+    effects: whether the effects of the plan on people are read afterwards, so that what they need is kept.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        kinds: Mapping[str, Kind],
+        wanted: ReadScope,
+        call_templates: SpecCallTemplates,
+        *,
+        effects: bool = False,
+    ) -> None:
+        self.api, self.kinds, self.call_templates = api, kinds, call_templates
+        policy = wanted.policy
+        self.policy, self.everything, self.edits = policy, wanted.everything, wanted.edits
+        self.effects = effects
+        now = Declarations(wanted.declared, wanted.absent).in_workspace(policy.workspace)
+        beside = None if wanted.beside is None else wanted.beside.in_workspace(policy.workspace)
+        self.versions = [now] if beside is None else [now, beside]
+        self.declarations = now if beside is None else now.merge(beside, kinds)
+        self.declared, self.absent = self.declarations
+        self.chosen = Selection(kinds, self.declared, policy, absent=self.absent)
+        self.sought = self.chosen.sought_kinds()
+        self.people: int | None = None
+        self.targets: dict[RemoteId, tuple[TargetRow, ...]] = {}
+        self.editors: set[RemoteId] = set()
+        self.named_people = wanted.people
+        self._lock = threading.RLock()
+        self._states: dict[Callable[[ReadContext], Any], Any] = {}
+        self._listings: dict[str, Future[Listing[Any]]] = {}
+        self._further: dict[str, Listing[Any]] = {}
+        self._matches: dict[str, list[Matched]] = {}
+        self._futures: defaultdict[str, list[Future[Any]]] = defaultdict(list)
+        self._may_request = set(kinds)
+        for name in kinds:
+            self._listings[name] = Future()
+            self._futures[name].append(self._listings[name])
+        self.first_page: Future[tuple[int | None, int]] = Future()
+        self._futures[USER].append(self.first_page)
+        needs = {name: needed_listings(name, self) for name in kinds if self.covers(name)}
+        self._needed = frozenset(needs).union(*needs.values())
+        self._reports: dict[str, Future[frozenset[RemoteId] | None]] = {}
+        for name in self._needed:
+            if kinds[name].reports_people:
+                self._reports[name] = Future()
+                self._futures[name].append(self._reports[name])
+        self._lists_unreported_people = any(
+            kinds[other].is_person and not kinds[name].reports_people and name != other
+            for name, others in needs.items()
+            for other in others
+        )
+
+    def covers(self, kind: str) -> bool:
+        """Return whether manifests, ownership or the selection cover a kind."""
+        if self.everything or kind in self.sought or (self.policy.ownership.get(kind) and not self.policy.only):
+            return True
+        return any(self.chosen(entry.address) for entry in (*self.declared, *self.absent) if entry.address.kind == kind)
+
+    def is_needed(self, kind: str) -> bool:
+        """Return whether the listing of a kind is needed, for itself or for a kind that is covered."""
+        return kind in self._needed
+
+    def may_delete(self, kind: str) -> bool:
+        """Return whether a resource of a kind may be deleted: one is listed under `absent`, or some are owned."""
+        listed = any(entry.address.kind == kind and self.chosen(entry.address) for entry in self.absent)
+        return listed or (not self.policy.only and bool(self.policy.ownership.get(kind)))
+
+    def declared_of(self, kind: str) -> list[DesiredResource[Any]]:
+        """Return the declarations of a kind."""
+        return self.declarations.of_kind(kind)[0]
+
+    def absent_of(self, kind: str) -> list[DeleteEntry[Any]]:
+        """Return the entries under `absent` of a kind."""
+        return self.declarations.of_kind(kind)[1]
+
+    def publish_listing(self, kind: str, listing: Listing[Row]) -> Listing[Row]:
+        """Release the jobs that wait for the listing of a kind; details may be read afterwards."""
+        self._listings[kind].set_result(listing)
+        return listing
+
+    def wait_for_listing(self, kind: str) -> Listing[Any]:
+        """Return the listing of a kind as published, without details; wait for it. Raises what its job failed with."""
+        return self._listings[kind].result()
+
+    def report_people(self, kind: str, ids: Iterable[RemoteId] | None) -> None:
+        """Report the ids of all people in the rows that the job of a kind compares; None: they are not known.
+
+        A kind with `reports_people` does it once, before it waits for the listing of people.
+        """
+        self._reports[kind].set_result(None if ids is None else frozenset(ids))
+
+    def wait_for_reported_people(self) -> frozenset[RemoteId] | None:
+        """Return the people that the jobs of all kinds reported, waiting for them; None if some are not known."""
+        if self._lists_unreported_people:
+            return None
+        reports = [report.result() for report in self._reports.values()]
+        known = [ids for ids in reports if ids is not None]
+        return frozenset[RemoteId]().union(*known) if len(known) == len(reports) else None
+
+    def named_emails(self) -> frozenset[str]:
+        """Return the e-mails of the people that the chosen declarations, and the entries under `absent`, name."""
+        entries: list[DesiredResource[Any] | DeleteEntry[Any]] = [*self.declared, *self.absent]
+        return emails_of([entry for entry in entries if self.chosen(entry.address)], self.kinds)
+
+    def add_listing(self, name: str, listing: Listing[Any]) -> None:
+        """Add a further listing to the snapshot, beside those that jobs return."""
+        self._further[name] = listing
+
+    def shared_state(self, make: Callable[[ReadContext], State]) -> State:
+        """Return the one value of this reading that `make`, a function or class of a kind, makes on first use."""
+        with self._lock:
+            if make not in self._states:
+                self._states[make] = make(self)
+            state: State = self._states[make]
+            return state
+
+    def count_people(self, total: int | None, rows: int) -> None:
+        """Set `first_page`, unless it is set."""
+        if not self.first_page.done():
+            self.first_page.set_result((total, rows))
+
+    def end_requests(self, kind: str) -> None:
+        """Tell that the job of a kind requests nothing further, so that the total of all requests is known in time."""
+        with self._lock:
+            is_last = self._may_request == {kind}
+            self._may_request.discard(kind)
+        if is_last:
+            self.api.end_total()
+
+    def plan_context(self, listings: Mapping[str, Listing[Any]]) -> PlanContext:
+        """Return a PlanContext on listings, to match and compare with them before there is a snapshot."""
+        snapshot = Snapshot(workspace="", url="", taken_at="", people=None, listings=listings)
+        return PlanContext(snapshot, self.policy, self.call_templates, self.chosen)
+
+    def match(self, kind: str, listing: Listing[Any], declarations: Declarations) -> Matched:
+        """Match declarations with the rows of a listing. Problems are dropped: the planner reports them."""
+        planning = self.plan_context({kind: listing})
+        return planning, match_kind(planning, kind, *declarations.of_kind(kind))
+
+    def matches(self, kind: str) -> list[Matched]:
+        """Match each version of the manifests with the published listing of a kind, once."""
+        listing = self.wait_for_listing(kind)
+        with self._lock:
+            if kind not in self._matches:
+                self._matches[kind] = [self.match(kind, listing, version) for version in self.versions]
+        return self._matches[kind]
+
+    def has_changes(self, kind: str) -> bool:
+        """Return whether a resource of a kind is deleted or changed, according to its published listing."""
+        return any(
+            matched.deletions or any(match.row and has_difference(diff(planning, match)) for match in matched.matches)
+            for planning, matched in self.matches(kind)
+        )
+
+    def has_deletions(self, kind: str) -> bool:
+        """Return whether a live resource of a kind is deleted, according to its published listing."""
+        return any(self.chosen(deletion.address) for _, matched in self.matches(kind) for deletion in matched.deletions)
+
+    def rename_candidate_ids(
+        self, matched: MatchResult[Any, Any], has_content: Callable[[Any], bool]
+    ) -> list[RemoteId]:
+        """Return the ids of undeclared rows that may be a resource to be created, under another name."""
+        created = (match.declared.spec for match in matched.matches if match.row is None and self.chosen(match.address))
+        if not any(map(has_content, created)):
+            return []
+        return [candidate.row.id for candidate in rename_candidates(matched.unmanaged, self.policy)]
+
+    def rows_to_read(
+        self,
+        kind: str,
+        listing: Listing[Row],
+        is_compared: Callable[[Match[Any, Row]], bool],
+        has_content: Callable[[Any], bool],
+    ) -> tuple[dict[RemoteId, Row], dict[RemoteId, Row]]:
+        """Return the rows to read in detail, by id, and those that may be a resource to be created.
+
+        is_compared: whether a declared resource differs from its row, or may do so, in more than what a listing shows.
+        has_content: see `rename_candidate_ids`.
+        """
+        rows = {row.id: row for row in listing.rows}
+        wanted: dict[RemoteId, Row] = {}
+        candidates: dict[RemoteId, Row] = {}
+        for _, matched in self.matches(kind):
+            wanted |= {deletion.row.id: deletion.row for deletion in matched.deletions}
+            for match in matched.matches:
+                if match.row and self.chosen(match.address) and is_compared(match):
+                    wanted[match.row.id] = match.row
+            candidates |= {id: rows[id] for id in self.rename_candidate_ids(matched, has_content)}
+        return wanted, candidates
+
+    def with_further(self, listings: Mapping[str, Listing[Any]]) -> dict[str, Listing[Any]]:
+        """Return the listings that jobs returned, and those added beside them."""
+        return {**listings, **dict(sorted(self._further.items()))}
+
+    def publish_rest(self, kind: str, listing: Listing[Any] | None) -> None:
+        """End the job of a kind, whose listing is published now unless it was before."""
+        published = self._listings[kind]
+        if not published.done():
+            published.set_result(Listing(incomplete="it was not read") if listing is None else listing)
+        self.end_job(kind, LookupError(f"the job of {kind} ended without a result"))
+
+    def end_job(self, kind: str, error: BaseException) -> None:
+        """Fail the futures that the job of a kind has left open."""
+        self.end_requests(kind)
+        for future in self._futures[kind]:
+            if not future.done():
+                future.set_exception(error)
+
+
+def emails_of(entries: Iterable[DesiredResource[Any] | DeleteEntry[Any]], kinds: Mapping[str, Kind]) -> frozenset[str]:
+    """Return the e-mails of all people that entries are about or name, earlier e-mails included."""
+    emails: set[str] = set()
+    for entry in entries:
+        if kinds[entry.address.kind].is_person and isinstance(entry, DesiredResource):
+            emails.add(entry.address.name)
+        emails.update(named_emails(entry))
+    return frozenset(emails)
+
+
+def has_difference(sides: BeforeAfter | None) -> bool:
+    """Return whether a comparison found a difference."""
+    return sides is not None and sides.before != sides.after
+
+
+def keep_keys(*keys: str) -> Callable[[dict[str, Json]], dict[str, Json]]:
+    """Return a filter that keeps only these keys of a row; missing ones are skipped."""
+    return lambda row: {key: row[key] for key in keys if key in row}
+
+
+def sorted_listing(rows: Iterable[Listed], incomplete: str | None) -> Listing[Listed]:
+    """Return rows sorted by id, so that the snapshot does not depend on the order of reading."""
+    return Listing(rows=tuple(sorted(rows, key=lambda row: row.id)), incomplete=incomplete)
+
+
+_FEW: Final = 10
+"""So many requests by id are never more than the listings of a whole reading come to, each with an empty last page."""
+_PAGE: Final = 100
+"""How many rows the service returns on a page at most (API specification)."""
+
+
+def changes_of(kind: str, changes: Sequence[Change]) -> list[Change]:
+    """Return the changes to resources of one kind."""
+    return [change for change in changes if change.address.kind == kind]
+
+
+def gives_name(change: Change) -> bool:
+    """Return whether a change creates a resource or renames one."""
+    return "name" in changed_keys(change)
+
+
+def touched_ids(changes: Sequence[Change], rows: Sequence[HasName]) -> frozenset[RemoteId]:
+    """Return the ids of the live rows that changes touch: those with their ids, and those that they create."""
+    created = {change.address.name for change in changes if change.id is None}
+    ids = {change.id for change in changes if change.id is not None}
+    return frozenset(row.id for row in rows if row.id in ids or normalize_name(row.name) in created)
+
+
+def keep_details(names: Listing[Any], kept: Listing[Any]) -> Listing[Any]:
+    """Return a listing of names with what was read of its rows before, beside their names."""
+    before = {row.id: row for row in kept.rows}
+    known = (row for row in names.rows if row.id in before)
+    return replace_rows(names, {row.id: replace(before[row.id], name=row.name) for row in known})
+
+
+def is_cheaper_by_id(requests: int, listed: int | None) -> bool:
+    """Return whether so many requests by id are fewer than the pages of a listing with so many rows, or few anyway."""
+    return requests <= (_FEW if listed is None else max(_FEW, listed // _PAGE))
+
+
+def replace_rows(listing: Listing[Any], rows: Mapping[RemoteId, Any]) -> Listing[Any]:
+    """Return a listing with some of its rows replaced, by id."""
+    return replace(listing, rows=tuple(rows.get(row.id, row) for row in listing.rows))
+
+
+def changed_keys(change: Change) -> frozenset[str]:
+    """Return the keys that a change sets: all of a creation, those that differ of an update."""
+    if change.action is Action.CREATE:
+        return declared_keys(change)
+    return frozenset(field.path.partition(".")[0] for field in change.fields)
+
+
+def declared_keys(change: Change) -> frozenset[str]:
+    """Return the keys that the declaration of a changed resource has."""
+    return frozenset(change.after if isinstance(change.after, dict) else ())
