@@ -10,8 +10,7 @@ from lmsconf.kinds.assignment.matching import (
     diff_assignment,
     match_assignments,
 )
-from lmsconf.kinds.assignment.steps import assignment_deletion, assignment_steps, update_action
-from lmsconf.kinds.assignment.types import is_window_declarable
+from lmsconf.kinds.assignment.steps import assignment_deletion, assignment_steps
 from lmsconf.kinds.custom_field.compare import (
     diff_field,
     field_before_deletion,
@@ -19,7 +18,7 @@ from lmsconf.kinds.custom_field.compare import (
     match_fields,
     similar_choices,
 )
-from lmsconf.kinds.custom_field.lost_answers import count_lost_answers, field_undo, record_deletions
+from lmsconf.kinds.custom_field.lost_answers import count_lost_answers, record_deletions
 from lmsconf.kinds.custom_field.steps import count_slots, field_deletion, field_steps
 from lmsconf.kinds.manual_group.compare import (
     diff_group,
@@ -30,7 +29,6 @@ from lmsconf.kinds.manual_group.compare import (
     match_groups,
     similar_members,
 )
-from lmsconf.kinds.shared.entry_keys import partial_undo
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
 from lmsconf.kinds.shared.plan_context import (
     BeforeAfter,
@@ -44,7 +42,6 @@ from lmsconf.kinds.shared.plan_context import (
 from lmsconf.kinds.shared.steps import find_rename_cycles
 from lmsconf.kinds.smart_group.compare import (
     diff_smart_group,
-    kept_system_condition,
     live_smart_group_form,
     match_smart_groups,
     record_condition_changes,
@@ -55,11 +52,9 @@ from lmsconf.kinds.smart_group.compare import (
 )
 from lmsconf.kinds.user.compare import diff_person, match_people, refuse_admin_lockout
 from lmsconf.kinds.user.steps import person_steps
-from lmsconf.kinds.user.types import PersonRow
 from lmsconf.model.calls import Step
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.forms import Form
-from lmsconf.model.plan import FULL_UNDO, Action, Undo, UndoLevel
 
 AnyMatch: TypeAlias = Match[Any, Any]
 Subject: TypeAlias = Match[Any, Any] | Deletion[Any] | SideEffect
@@ -141,34 +136,6 @@ def plan_steps(planning: PlanContext, subject: Subject, sides: BeforeAfter) -> l
     if isinstance(subject, Match):
         return _STEPS[subject.address.kind](planning, subject, sides)
     return _DELETION_STEPS[subject.address.kind](planning, subject) if isinstance(subject, Deletion) else []
-
-
-def undo_extent(planning: PlanContext, subject: Subject, sides: BeforeAfter) -> Undo:
-    """Return how much of a change a later plan can undo; requires `settle`."""
-    kind = subject.address.kind
-    if kind == CUSTOM_FIELD:
-        return field_undo(planning, subject.address)
-    if kind == USER:
-        from lmsconf.planner.undo.answers import person_undo
-
-        return person_undo(planning, sides, subject.row if isinstance(subject.row, PersonRow) else None)
-    if kind == CONTENT_TARGET:
-        return _assignment_undo(planning, subject)
-    if isinstance(subject, Deletion):
-        return partial_undo(f"the {kind.replace('_', ' ')} comes back with another id")
-    if isinstance(subject, SideEffect):
-        return partial_undo("its conditions come back, with the new id of what they name")
-    reason = kept_system_condition(sides) if kind == SMART_GROUP else None
-    return FULL_UNDO if reason is None else partial_undo(reason)
-
-
-def _assignment_undo(planning: PlanContext, subject: Subject) -> Undo:
-    """Return the extent for an assignment: one that is deleted, even to be created again, loses its progress."""
-    row = subject.row if isinstance(subject, Match | Deletion) else None
-    if row is not None and not is_window_declarable(row):
-        return Undo(level=UndoLevel.NONE, reason="no manifest can declare its window")
-    stays = isinstance(subject, Match) and (subject.row is None or update_action(planning) is not Action.REPLACE)
-    return FULL_UNDO if stays else partial_undo("the assignment comes back with another id and without progress")
 
 
 def live_form(planning: PlanContext, kind: str, row: Any) -> Form:

@@ -6,18 +6,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from lmsconf.api.spec.operations import CUSTOM_FIELDS, MANUAL_GROUPS, SMART_GROUPS, USERS
-from lmsconf.kinds.assignment.types import AUDIENCES, ContentRow, TargetRow
-from lmsconf.kinds.custom_field.types import MOST_FIELDS, FieldRow
-from lmsconf.kinds.manual_group.types import GroupRow
-from lmsconf.kinds.schemas import (
-    ABSENT_ASSIGNMENT_SCHEMA,
-    ABSENT_PERSON_SCHEMA,
-    ASSIGNMENT_SCHEMA,
-    FIELD_SCHEMA,
-    GROUP_SCHEMA,
-    PERSON_SCHEMA,
-    SMART_GROUP_SCHEMA,
-)
+from lmsconf.kinds.assignment.types import ABSENT_ASSIGNMENT_SCHEMA, ASSIGNMENT_SCHEMA, AUDIENCES, ContentRow, TargetRow
+from lmsconf.kinds.custom_field.types import FIELD_SCHEMA, MOST_FIELDS, FieldRow
+from lmsconf.kinds.manual_group.types import GROUP_SCHEMA, GroupRow
 from lmsconf.kinds.shared.entry_keys import ABSENT_NAMED
 from lmsconf.kinds.shared.kind import Kind
 from lmsconf.kinds.shared.kind_names import (
@@ -32,8 +23,8 @@ from lmsconf.kinds.shared.kind_names import (
     USER,
 )
 from lmsconf.kinds.shared.manifest_entry import ANY, KEYS, EntryItems, PartReferences, Trail
-from lmsconf.kinds.smart_group.types import SmartGroupRow
-from lmsconf.kinds.user.types import AdminRow, HolderRow, PersonRow
+from lmsconf.kinds.smart_group.types import SMART_GROUP_SCHEMA, SmartGroupRow
+from lmsconf.kinds.user.types import ABSENT_PERSON_SCHEMA, PERSON_SCHEMA, AdminRow, HolderRow, PersonRow
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_email
 

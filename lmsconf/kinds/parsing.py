@@ -1,13 +1,13 @@
-"""Manifest entries of the five kinds: how they are parsed and checked, and what they name, depend on and need read."""
+"""Manifest entries of the five kinds: how they are parsed and checked, and what they name and depend on."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from lmsconf.errors import Problem
 from lmsconf.kinds.assignment.parse import parse_absent_assignments, parse_assignments
-from lmsconf.kinds.assignment.types import AUDIENCES, people_named
+from lmsconf.kinds.assignment.types import people_named
 from lmsconf.kinds.custom_field.parse import (
     find_bad_migrations,
     find_too_many_fields,
@@ -22,9 +22,6 @@ from lmsconf.kinds.smart_group.types import find_unknown_choices, parse_smart_gr
 from lmsconf.kinds.user.parse import parse_absent_person, parse_person
 from lmsconf.model.address import Address
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
-
-if TYPE_CHECKING:
-    from lmsconf.planner.read.read_context import ReadContext
 
 _SPECS: Final[Mapping[str, Callable[[ManifestEntry], object]]] = {
     CUSTOM_FIELD: parse_field,
@@ -87,22 +84,3 @@ def named_emails(entry: DesiredResource[Any] | DeleteEntry[Any]) -> Iterable[str
     if kind == USER:
         return entry.previously
     return frozenset[str]().union(*(people.named_emails for _, people in declared_lists(spec)))
-
-
-def needed_listings(kind: str, reading: ReadContext) -> frozenset[str]:
-    """Return the kinds whose listings must be read if manifests, ownership or the selection cover a kind.
-
-    With a group, its assignments of any content are deleted.
-    """
-    if kind == CUSTOM_FIELD:
-        return frozenset({SMART_GROUP})
-    if kind == CONTENT_TARGET:
-        return frozenset(AUDIENCES.values())
-    chosen = [one.spec for one in reading.declared_of(kind) if reading.chosen(one.address)]
-    if kind == USER:
-        return frozenset({CUSTOM_FIELD} if any(spec.answers for spec in chosen) else ())
-    fields = {CUSTOM_FIELD} if kind == SMART_GROUP else set()
-    if reading.may_delete(kind):
-        return frozenset({CONTENT_TARGET, GROUP, SMART_GROUP, USER} | fields)
-    people = {USER} if any(lists for spec in chosen for lists in declared_lists(spec)) else set()
-    return frozenset(fields | people)

@@ -58,6 +58,21 @@ def item_order(item: Json) -> str:
     return item if isinstance(item, str) else json.dumps(item, sort_keys=True, ensure_ascii=False)
 
 
+class KeyedNames(Struct, frozen=True):
+    """Names with an identity of their own: key → name, in display order."""
+
+    names: Mapping[str, str]
+
+    def to_json(self) -> Json:
+        return list(self.names.values())
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self.names.items()))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, KeyedNames) and dict(self.names) == dict(other.names)
+
+
 class ExplainedKey(Struct, frozen=True, kw_only=True):
     """One key below the explained one."""
 

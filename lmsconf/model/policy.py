@@ -18,6 +18,8 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.model.lint_codes import PREFIX, RULES, LintLevel
 from lmsconf.model.plan import SettingChange
 
+SMALL: Final = 20
+"""Lists shorter than this have no share limit: there, a few items are a large share."""
 GUARDS: Final = ("deletes", "removals", "recreates", "refusals", "answers", "updates", "people", "mandatory")
 """The names of the guards, which are attributes of Guards, in the order in which they are shown."""
 

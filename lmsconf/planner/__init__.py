@@ -1,21 +1,17 @@
-"""Desired resources and a snapshot → a plan, for any kind.
+"""Desired resources and a snapshot → a plan, with the functions of the kinds.
 
-kind, context                what there is to say about a kind, and PlanContext, the state of one planning run
-manifest_entries             entries as kinds parse and describe them; names of live resources as manifests use them
+read                         what is read of a workspace for a plan, concurrently, into a snapshot
 selection, address_patterns  which resources are planned: `--only`, `--except`, `--additive`, and the patterns they take
-claim_matching, matching     which live resource each declaration refers to, and which are deleted
-missing_references           references to what will not exist
-plan, planned_resources, diff
-                             declared and live state → changes
+plan, planned_resources      declared and live state → changes
+diff                         two forms of a resource → field changes
 call_order                   changes → calls in dependency order
 rename_detection             creations that may be live resources under a new name
 audience                     who has which content, before and after a plan; reports and tests of that
-lints                        what is valid and probably not meant: the lints of all kinds, at their levels
+lints, lint_rules            what is valid and probably not meant, at the levels of the project file
 guard_counts, guards         what a plan deletes and revokes, and which limits that exceeds
 drift                        a plan of all manifests → drift
 plan_as_manifests            a plan's changes → declarations again
-reading                      which listings a plan needs, and what the jobs that read them share
-redaction, snapshot_redaction
+snapshot_redaction, redaction_context
                              snapshots without the people that no manifest names
 dependency_graph             declarations → the graph of what they depend on
 undo                         a recorded run → the plan that undoes it

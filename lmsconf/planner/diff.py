@@ -10,10 +10,8 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final, cast
 
-from msgspec import Struct
-
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.forms import Form, form_to_json, sort_items
+from lmsconf.model.forms import Form, KeyedNames, form_to_json, sort_items
 from lmsconf.model.plan import FieldChange
 
 if TYPE_CHECKING:
@@ -22,21 +20,6 @@ if TYPE_CHECKING:
 
 _UNORDERED: Final = "unordered_list_changed"
 """A report beside those of deepdiff."""
-
-
-class KeyedNames(Struct, frozen=True):
-    """Names with an identity of their own: key → name, in display order."""
-
-    names: Mapping[str, str]
-
-    def to_json(self) -> Json:
-        return list(self.names.values())
-
-    def __hash__(self) -> int:
-        return hash(frozenset(self.names.items()))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, KeyedNames) and dict(self.names) == dict(other.names)
 
 
 def diff_forms(before: Form, after: Form) -> tuple[FieldChange, ...]:

@@ -19,10 +19,7 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.model.effects import count_people
 from lmsconf.model.names import matches_patterns
 from lmsconf.model.plan import Action, Change, GuardCount, GuardResult
-from lmsconf.model.policy import GUARDS, UNKNOWN, Consent, GuardLimit, GuardLimits, stricter_limit
-
-SMALL: Final = 20
-"""Lists shorter than this have no share limit: there, a few items are a large share."""
+from lmsconf.model.policy import GUARDS, SMALL, UNKNOWN, Consent, GuardLimit, GuardLimits, stricter_limit
 
 _UNKNOWN: Final = {
     "answers": "the answers of an unknown number of people",

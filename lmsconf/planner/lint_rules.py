@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from lmsconf.errors import Problem
+from msgspec import Struct, field
+
+from lmsconf.errors import Problem, SourceLocation
 from lmsconf.kinds.assignment.types import AssignmentSpec
 from lmsconf.kinds.custom_field.types import MOST_FIELDS, CustomFieldSpec
 from lmsconf.kinds.manual_group.types import FEWEST_MEMBERS, GroupRow, ManualGroupSpec
@@ -21,11 +23,29 @@ from lmsconf.kinds.user.people_directory import people_directory
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.declarations import DesiredResource
 from lmsconf.model.lint_codes import lint_problem
-from lmsconf.planner.lints import lint_name
+from lmsconf.model.names import may_be_suspicious
 
 if TYPE_CHECKING:
-    from lmsconf.planner.lints import LintContext
+    from lmsconf.planner.audience.people_sets import AudienceSize
     from lmsconf.planner.plan import DraftPlan
+
+
+class LintContext(Struct, frozen=True, kw_only=True):
+    """What lints look at. declared: kind → the declarations that apply in the workspace, in the order of the manifests.
+
+    now: the time of the plan, or the beginning of the day. timezone: in which times are shown. plan: None where only
+    the manifests are known. sizes: how many people are in which audience after it, as far as that is known exactly.
+    """
+
+    declared: Mapping[str, Sequence[DesiredResource[Any]]]
+    now: datetime
+    timezone: tzinfo | None
+    plan: DraftPlan | None = None
+    sizes: Mapping[Address, AudienceSize] = field(default_factory=dict)
+
+    def of(self, kind: str) -> Sequence[DesiredResource[Any]]:
+        """Return the declarations of a kind."""
+        return self.declared.get(kind, ())
 
 
 def lint_declarations(context: LintContext) -> Iterator[Problem]:
@@ -370,3 +390,14 @@ def _lies_within(narrow: AssignmentSpec, wide: AssignmentSpec) -> bool:
         narrow.visible_until is not None and narrow.visible_until <= wide.visible_until
     )
     return begins and ends
+
+
+def lint_name(address: Address, name: str, source: SourceLocation, subject: str) -> Iterator[Problem]:
+    """Yield a finding about a name that probably holds characters that nobody meant to write. subject: whose name."""
+    if not may_be_suspicious(name):
+        return
+    from lmsconf.model.names import suspicion  # most names are plain
+
+    wrong = suspicion(name)
+    if wrong is not None:
+        yield lint_problem("lint/suspicious-name", f"{subject} {wrong}", source=source, address=address)

@@ -5,25 +5,21 @@ from __future__ import annotations
 import hmac
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from hashlib import sha256
 from itertools import count
 from secrets import token_hex
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.kinds.user.types import PersonRow
-from lmsconf.model.address import Address, RemoteId
-from lmsconf.model.declarations import DeleteEntry, DesiredResource
+from lmsconf.model.address import RemoteId
 from lmsconf.model.names import normalize_email
 from lmsconf.model.snapshot import Snapshot, SnapshotRow
 
-Entry = TypeVar("Entry", DesiredResource[Any], DeleteEntry[Any])
-Report = Callable[[Problem], None]
 EMAIL: Final = re.compile(r"[\w.!#$%&*+=?^`{}~'-]+@[\w.-]*\w")
 _LABEL: Final = "person-"
 """Prefix of pseudonyms and random labels. Without an @, none can equal an e-mail."""
@@ -169,17 +165,3 @@ class RestoreContext:
     def counted_lists(self, listing: str) -> Collection[tuple[str, str]]:
         """Return owner id and name of each list of a listing in which people are only counted."""
         return [(of, list) for owner, of, list in self._rows if owner == listing]
-
-
-def not_compared_warning(address: Address, person: str, at: SourceLocation, key: str = "") -> Problem:
-    """Return the warning that a declaration about a person is left out; key: the list that names the person."""
-    where = f"{key}: " if key else ""
-    return Problem(
-        code="snapshot/not-compared",
-        message=f"{address}: {where}{person} is not compared: no manifest named this person when the redacted snapshot "
-        "was taken",
-        hint="A plan of the workspace itself compares everybody. One of the unnamed people may be this person.",
-        severity=Severity.WARNING,
-        source=at,
-        address=str(address),
-    )

@@ -15,10 +15,10 @@ from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD
 from lmsconf.kinds.shared.plan_context import BeforeAfter
 from lmsconf.model.address import Address
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
+from lmsconf.model.forms import KeyedNames
 from lmsconf.model.names import matches_pattern
 from lmsconf.model.policy import Policy
 from lmsconf.planner.address_patterns import ResolvedPattern, resolve_patterns, sought_kinds, unresolved_problem
-from lmsconf.planner.diff import KeyedNames
 
 
 class Selection:

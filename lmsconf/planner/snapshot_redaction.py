@@ -20,7 +20,14 @@ from lmsconf.kinds.assignment.target_ids import audience_candidates, resolve_aud
 from lmsconf.kinds.assignment.types import TargetRow, people_named
 from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.manual_group.types import GroupRow
-from lmsconf.kinds.shared.entry_keys import LISTS, declared_lists, drop_unknown_from_list
+from lmsconf.kinds.shared.entry_keys import (
+    LISTS,
+    Entry,
+    Report,
+    declared_lists,
+    drop_unknown_from_list,
+    not_compared_warning,
+)
 from lmsconf.kinds.shared.kind import Kind, in_snapshot_order
 from lmsconf.kinds.shared.kind_names import ADMIN, CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
 from lmsconf.kinds.shared.plan_context import PlanContext
@@ -34,12 +41,9 @@ from lmsconf.model.snapshot import HasId, Listing, Snapshot, SnapshotRedaction
 from lmsconf.planner.read.read_context import emails_of
 from lmsconf.planner.redaction_context import (
     EMAIL,
-    Entry,
     RedactionContext,
-    Report,
     RestoreContext,
     UnnamedRow,
-    not_compared_warning,
     pseudonym,
 )
 

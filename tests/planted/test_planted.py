@@ -94,18 +94,18 @@ def test_mutants_are_python_and_mean_something_else(file: str) -> None:
 
 def test_a_constant_shows_where_it_is_named() -> None:
     """Nothing runs the line of a module's constant but its import: a mutant of it shows in the lines that name it."""
-    [older, *_] = [one for one in mutants("lmsconf/planner/guards.py") if "`20`" in one.name]
-    lines = (ROOT / "lmsconf/planner/guards.py").read_text(encoding="utf-8").splitlines()
+    [older, *_] = [one for one in mutants("lmsconf/manifest/yaml_reader.py") if "`50`" in one.name]
+    lines = (ROOT / "lmsconf/manifest/yaml_reader.py").read_text(encoding="utf-8").splitlines()
     assert len(older.lines) > 1
-    assert all("SMALL" in lines[number - 1] for number in older.lines)
+    assert all("DEPTH" in lines[number - 1] for number in older.lines)
 
 
 def test_large_sizes_are_halved_and_doubled() -> None:
     """A limit may be one more than it says, but not half of it; numbers inside functions change by one."""
-    names = [one.name for one in mutants("lmsconf/planner/guards.py")]
-    assert "`planner/guards.py` `-` `20` → `40`" in names
-    assert "`planner/guards.py` `-` `20` → `10`" in names
-    assert not [name for name in names if "`20` → `21`" in name]
+    names = [one.name for one in mutants("lmsconf/manifest/yaml_reader.py")]
+    assert "`manifest/yaml_reader.py` `-` `50` → `100`" in names
+    assert "`manifest/yaml_reader.py` `-` `50` → `25`" in names
+    assert not [name for name in names if "`50` → `51`" in name]
 
 
 def test_what_nobody_can_see_is_no_mutant() -> None:

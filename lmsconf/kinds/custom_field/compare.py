@@ -36,9 +36,8 @@ from lmsconf.kinds.shared.plan_context import (
 )
 from lmsconf.model.address import Address, Ref, shell_quoted
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, pin_in
-from lmsconf.model.forms import Form
+from lmsconf.model.forms import Form, KeyedNames
 from lmsconf.model.names import list_names, normalize_name, quote_name
-from lmsconf.planner.diff import KeyedNames
 
 NEW: Final = "new "
 """Prefix of the key of a choice without an id, which is to be created."""
@@ -108,11 +107,6 @@ def _record_types(planning: PlanContext, matched: MatchResult[CustomFieldSpec, F
     planning.field_types = {name: type for name, type in types.items() if type is not None}
 
 
-def choices_before_and_after(planning: PlanContext, address: Address) -> tuple[KeyedNames, KeyedNames]:
-    """The choices of a field before and after the plan; both empty where no choices are declared."""
-    return planning.field_choices.get(address, (KeyedNames({}), KeyedNames({})))
-
-
 def answered_ref(field: Address, choice: str | None = None) -> Ref:
     """Return the Ref for answers to a field, or those that pick a choice, being set."""
     return Ref(field, ANSWERED if choice is None else f"{ANSWERED} {choice}")
@@ -126,7 +120,7 @@ def named_ref(field: Address, choice: str) -> Ref:
 def refuse_unrenamed_choices(planning: PlanContext, declared: DesiredResource[Any], choices: Iterable[Ref]) -> None:
     """Report a creation that references choices by their new names, since `--additive` renames nothing."""
     for choice in choices if planning.policy.additive else ():
-        before, after = choices_before_and_after(planning, choice.address)
+        before, after = planning.choices_before_and_after(choice.address)
         if any(name == choice.part and before.names.get(id, name) != name for id, name in after.names.items()):
             planning.problem(
                 "reference/not-renamed",
@@ -177,7 +171,7 @@ def _refuse_unknown_choice(
     planning: PlanContext, declared: DesiredResource[Any], field: Address, name: str, source: SourceLocation
 ) -> None:
     known = planning.registry.names(choices_registry_kind(field.name))
-    before, after = choices_before_and_after(planning, field)
+    before, after = planning.choices_before_and_after(field)
     new = next((after.names[id] for id, old in before.names.items() if old == name and id in after.names), None)
     near = suggest_name(planning, name, known) if new is None else f'This plan renames it: write "{new}".'
     has = f"It has {list_names(sorted(known))}." if known else "It has no choices."
@@ -235,7 +229,7 @@ def diff_field(planning: PlanContext, match: Match[CustomFieldSpec, FieldRow]) -
         )
         return None
     keys = [key for key in ("type", "choices", "description", *FLAGS) if getattr(spec, key) is not None]
-    choices = choices_before_and_after(planning, declared.address)
+    choices = planning.choices_before_and_after(declared.address)
     wanted: Form = {"type": spec.type, "choices": choices[1], "description": spec.description or None}
     wanted |= {key: getattr(spec, key) for key in FLAGS}
     after: Form = {"name": declared.address.name, **{key: wanted[key] for key in keys}}

@@ -11,7 +11,6 @@ from typing import Final, TypeAlias
 from msgspec import Struct
 
 from lmsconf.errors import Severity
-from lmsconf.kinds.custom_field.compare import choices_before_and_after
 from lmsconf.kinds.custom_field.types import CustomFieldSpec, FieldRow
 from lmsconf.kinds.shared.kind_names import ANSWERS, USER
 from lmsconf.kinds.shared.plan_context import MatchResult, PlanContext
@@ -60,7 +59,7 @@ def record_deletions(
             if planning.chosen(deletion.address):
                 losses.append(FieldOrChoiceDeletion(deletion.address, deletion.row))
         for match in matched.matches:
-            before, after = choices_before_and_after(planning, match.address)
+            before, after = planning.choices_before_and_after(match.address)
             dropped = frozenset(before.names.keys() - after.names.keys())
             if match.row is not None and dropped and planning.chosen(match.address):
                 losses.append(FieldOrChoiceDeletion(match.address, match.row, dropped))

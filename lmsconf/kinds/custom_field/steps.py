@@ -23,9 +23,8 @@ from lmsconf.kinds.shared.steps import free_name_ref, freed_name_ref, temporary_
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.calls import Call, Step
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.forms import Form
+from lmsconf.model.forms import Form, KeyedNames
 from lmsconf.model.names import normalize_name
-from lmsconf.planner.diff import KeyedNames
 
 if TYPE_CHECKING:
     from lmsconf.kinds.custom_field.planned_migration import ActiveMigration

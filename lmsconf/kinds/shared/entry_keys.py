@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final, TypeAlias, TypeVar, cast
 
 from msgspec import Struct
 
-from lmsconf.errors import Problem, SourceLocation, shorten
+from lmsconf.errors import Problem, Severity, SourceLocation, shorten
 from lmsconf.kinds.shared.manifest_entry import ManifestEntry
 from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.kinds.shared.times import BadTime, parse_manifest_time
@@ -18,8 +18,8 @@ from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.names import normalize_email, normalize_name
 from lmsconf.model.plan import Undo, UndoLevel
 
-if TYPE_CHECKING:
-    from lmsconf.planner.redaction_context import Entry, Report
+Entry = TypeVar("Entry", DesiredResource[Any], DeleteEntry[Any])
+Report: TypeAlias = "Callable[[Problem], None]"
 
 NAME: dict[str, Json] = {"type": "string", "minLength": 1, "description": "The name in the workspace."}
 PIN: dict[str, Json] = {
@@ -311,8 +311,20 @@ def drop_unknown_from_list(
     entry: Entry, key: str, people: PeopleList, new: frozenset[str], report: Report
 ) -> PeopleList:
     """Return a declared list without people that a redacted snapshot does not know, each reported."""
-    from lmsconf.planner.redaction_context import not_compared_warning
-
     for person in sorted(people.named_emails & new):
         report(not_compared_warning(entry.address, person, entry.places.find(person, key), key))
     return PeopleList(people.include - new, people.exclude - new, people.whole)
+
+
+def not_compared_warning(address: Address, person: str, at: SourceLocation, key: str = "") -> Problem:
+    """Return the warning that a declaration about a person is left out; key: the list that names the person."""
+    where = f"{key}: " if key else ""
+    return Problem(
+        code="snapshot/not-compared",
+        message=f"{address}: {where}{person} is not compared: no manifest named this person when the redacted snapshot "
+        "was taken",
+        hint="A plan of the workspace itself compares everybody. One of the unnamed people may be this person.",
+        severity=Severity.WARNING,
+        source=at,
+        address=str(address),
+    )

@@ -13,7 +13,7 @@ from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, Spec_co
-from lmsconf.model.forms import Form
+from lmsconf.model.forms import Form, KeyedNames
 from lmsconf.model.plan import GuardCount
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import HasName, Row_co, Snapshot
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from lmsconf.kinds.smart_group.types import DeclaredCondition
     from lmsconf.kinds.user.people_directory import PeopleDirectory
     from lmsconf.kinds.user.types import PersonRow, PersonSpec
-    from lmsconf.planner.diff import KeyedNames
 
     KeptUntil = dict[datetime, tuple[DesiredResource[AssignmentSpec], Replacement]]
 
@@ -276,6 +275,10 @@ class PlanContext:
         self.time_format: str | None = None
         self.closing: list[TargetRow] = []
         self.kept_until: defaultdict[RemoteId, KeptUntil] = defaultdict(dict)
+
+    def choices_before_and_after(self, field: Address) -> tuple[KeyedNames, KeyedNames]:
+        """Return the choices of a field before and after the plan; both empty where no choices are declared."""
+        return self.field_choices.get(field, (KeyedNames({}), KeyedNames({})))
 
     def chosen(self, address: Address) -> bool:
         """Whether an address is planned."""

@@ -9,7 +9,6 @@ from typing import Any, Final, cast
 from lmsconf.api.spec.value_encoding import NEVER_CLEARED, clear_answer_key
 from lmsconf.errors import Severity
 from lmsconf.kinds.custom_field.compare import refuse_unrenamed_choices
-from lmsconf.kinds.schemas import PROPERTIES
 from lmsconf.kinds.shared.entry_keys import refuse_missing_key, refuse_unread_list
 from lmsconf.kinds.shared.kind_names import ADMIN, USER
 from lmsconf.kinds.shared.missing_references import hint_on_missing, suggest_name
@@ -24,6 +23,7 @@ from lmsconf.kinds.user.field_answers import (
 )
 from lmsconf.kinds.user.people_directory import people_directory, register_planned_people
 from lmsconf.kinds.user.types import (
+    PROPERTIES,
     RIGHTS,
     TEXTS,
     AdminRow,

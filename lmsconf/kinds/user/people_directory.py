@@ -19,7 +19,7 @@ from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.declarations import DesiredResource
 from lmsconf.model.forms import Form
 from lmsconf.model.names import did_you_mean_email, normalize_email
-from lmsconf.planner.guards import SMALL
+from lmsconf.model.policy import SMALL
 
 
 class PeopleDirectory(Struct, frozen=True):

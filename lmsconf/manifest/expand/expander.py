@@ -7,20 +7,20 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 from lmsconf.errors import Problem, SourceLocation
-from lmsconf.manifest.expand.sets import (
-    CONDITION_SETS,
-    PEOPLE_SETS,
-    WINDOWS,
-    NamedSets,
-    PeopleExpander,
-    UndeclaredNames,
-    put_windows,
-    referenced_names,
-)
+from lmsconf.manifest.expand.sets import NamedSets, PeopleExpander, UndeclaredNames, put_windows, referenced_names
 from lmsconf.manifest.expand.table_files import TableFiles, matching_keys
 from lmsconf.manifest.expand.variables import Reporter, Variables
 from lmsconf.manifest.file_set import ManifestFileReader
-from lmsconf.manifest.nodes import EntrySourceMap, KeyPath, Map, Seq, combine_items
+from lmsconf.manifest.nodes import (
+    CONDITION_SETS,
+    PEOPLE_SETS,
+    WINDOWS,
+    EntrySourceMap,
+    KeyPath,
+    Map,
+    Seq,
+    combine_items,
+)
 from lmsconf.manifest.schema_check import SchemaValidator
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import did_you_mean, list_names, normalize_name, quote_name

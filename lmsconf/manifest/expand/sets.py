@@ -12,6 +12,11 @@ from lmsconf.errors import Problem, ProblemsFound, Severity, SourceLocation
 from lmsconf.manifest.expand.table_files import FILE, KeyMatch, TableFiles
 from lmsconf.manifest.expand.variables import Reporter, Variables
 from lmsconf.manifest.nodes import (
+    ALLOW_EMPTY,
+    CONDITION_SETS,
+    PEOPLE_SETS,
+    SET,
+    WINDOWS,
     CombinedSource,
     EntrySourceMap,
     KeyPath,
@@ -76,12 +81,6 @@ def valid_part(shape: SchemaValidator, body: Json, findings: Sequence[SchemaFind
     return None if shape.validate(part) else part
 
 
-PEOPLE_SETS: Final = "people_sets"
-CONDITION_SETS: Final = "condition_sets"
-WINDOWS: Final = "windows"
-SET_SECTIONS: Final = (CONDITION_SETS, PEOPLE_SETS, WINDOWS)
-SET: Final = "set"
-ALLOW_EMPTY: Final = "allow_empty"
 _EMPTIED: Final = re.compile(r"\$\(|-\s|\[\s*[^\s\]#]")
 """Matches the text of a list that is not empty as written, and so was emptied by its variables."""
 _NOUNS: Final = {PEOPLE_SETS: "people set", CONDITION_SETS: "condition set", WINDOWS: "window"}

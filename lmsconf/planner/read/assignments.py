@@ -40,8 +40,10 @@ from lmsconf.model.address import RemoteId
 from lmsconf.model.api_protocol import Api
 from lmsconf.model.names import normalize_email, normalize_name
 from lmsconf.model.plan import Change
+from lmsconf.model.policy import SMALL
 from lmsconf.model.snapshot import Listing, Snapshot
-from lmsconf.planner.guards import SMALL, has_share, least_live_within_share, may_exceed_share
+from lmsconf.planner.audience.learner_progress import read_in_progress
+from lmsconf.planner.guards import has_share, least_live_within_share, may_exceed_share
 from lmsconf.planner.read.read_context import (
     Declarations,
     Matched,
@@ -102,8 +104,6 @@ def _read_in_progress(
     )
     if not replaces or (reading.everything and not reading.edits) or reading.policy.additive:
         return frozenset()
-    from lmsconf.planner.audience.learner_progress import read_in_progress
-
     # Few people are looked up after the ids in this listing are known: of a target that may be for a person, progress
     # is read whether or not it is replaced.
     groups = [name for name in (CUSTOM_FIELD, GROUP, SMART_GROUP) if reading.is_needed(name)]

@@ -11,12 +11,13 @@ from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from lmsconf.kinds.assignment.types import TargetRow
+from lmsconf.kinds.assignment.types import AUDIENCES, TargetRow
 from lmsconf.kinds.kind_functions import diff, match_kind
-from lmsconf.kinds.parsing import named_emails, needed_listings
+from lmsconf.kinds.parsing import named_emails
 from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
+from lmsconf.kinds.shared.entry_keys import declared_lists
 from lmsconf.kinds.shared.kind import Kind
-from lmsconf.kinds.shared.kind_names import USER
+from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
 from lmsconf.kinds.shared.plan_context import BeforeAfter, Match, MatchResult, PlanContext
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.api_protocol import Api
@@ -80,6 +81,25 @@ class ReadScope(Struct, frozen=True, kw_only=True):
     people: frozenset[RemoteId] = frozenset()
 
 
+def _needed_listings(kind: str, reading: ReadContext) -> frozenset[str]:
+    """Return the kinds whose listings must be read if manifests, ownership or the selection cover a kind.
+
+    With a group, its assignments of any content are deleted.
+    """
+    if kind == CUSTOM_FIELD:
+        return frozenset({SMART_GROUP})
+    if kind == CONTENT_TARGET:
+        return frozenset(AUDIENCES.values())
+    chosen = [one.spec for one in reading.declared_of(kind) if reading.chosen(one.address)]
+    if kind == USER:
+        return frozenset({CUSTOM_FIELD} if any(spec.answers for spec in chosen) else ())
+    fields = {CUSTOM_FIELD} if kind == SMART_GROUP else set()
+    if reading.may_delete(kind):
+        return frozenset({CONTENT_TARGET, GROUP, SMART_GROUP, USER} | fields)
+    people = {USER} if any(lists for spec in chosen for lists in declared_lists(spec)) else set()
+    return frozenset(fields | people)
+
+
 State = TypeVar("State")
 
 
@@ -135,7 +155,7 @@ class ReadContext:
             self._futures[name].append(self._listings[name])
         self.first_page: Future[tuple[int | None, int]] = Future()
         self._futures[USER].append(self.first_page)
-        needs = {name: needed_listings(name, self) for name in kinds if self.covers(name)}
+        needs = {name: _needed_listings(name, self) for name in kinds if self.covers(name)}
         self._needed = frozenset(needs).union(*needs.values())
         self._reports: dict[str, Future[frozenset[RemoteId] | None]] = {}
         for name in self._needed:

@@ -9,16 +9,15 @@ from lmsconf.api.spec.value_encoding import NEVER_CLEARED, clear_answer_key
 from lmsconf.kinds.custom_field.compare import live_field_form
 from lmsconf.kinds.custom_field.lost_answers import answer_rows
 from lmsconf.kinds.custom_field.types import FLAGS, FieldRow
-from lmsconf.kinds.shared.entry_keys import partial_undo
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, USER
-from lmsconf.kinds.shared.plan_context import BeforeAfter, PlanContext
+from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.kinds.shared.responses import AnswerRow, comparable
 from lmsconf.kinds.user.types import TEXTS, PersonRow
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.forms import Form
 from lmsconf.model.names import normalize_email, normalize_name
-from lmsconf.model.plan import FULL_UNDO, Action, Change, Plan, Undo
+from lmsconf.model.plan import Action, Change, Plan
 from lmsconf.model.snapshot import Snapshot
 
 
@@ -134,7 +133,7 @@ def answers_taken(planning: PlanContext, address: Address, origin: Change) -> st
     return None
 
 
-_MERGED: Final = "users.update-metadata.mode"
+METADATA_MODE: Final = "users.update-metadata.mode"
 
 
 def archived_instead(change: Change) -> Mapping[str, Json]:
@@ -143,42 +142,12 @@ def archived_instead(change: Change) -> Mapping[str, Json]:
     return {"archived": True, **({"admin": False} if form.get("admin") else {})}
 
 
-def person_undo(planning: PlanContext, sides: BeforeAfter, row: PersonRow | None) -> Undo:
-    """Return how much of a change to a person can be undone."""
-    if sides.before is None:
-        return partial_undo("the account can be archived, and not deleted")
-    after = sides.after or {}
-    if row is not None and row.manages:
-        return partial_undo("groups that go with the manager right are not given back")
-    empty = [key for key in TEXTS if key in sides.before and not sides.before[key] and after.get(key)]
-    if empty:
-        return partial_undo(f"{' and '.join(empty)} cannot be made empty again")
-    if set_for_good := _set_for_good(planning, sides.before, after):
-        answers = " and ".join(f'"{field}"' for field in set_for_good)
-        return partial_undo(f"the service refuses to clear the answer to {answers} again")
-    held, given = (cast("dict[str, str | None]", side.get("metadata", {})) for side in (sides.before, after))
-    new = any(value is not None and held.get(key) is None for key, value in given.items())
-    if new and planning.call_templates.behaviour(_MERGED) == "merge":
-        return partial_undo("the service merges metadata, so that no key can be removed")
-    return FULL_UNDO
-
-
-def _set_for_good(planning: PlanContext, before: Form, after: Form) -> list[str]:
-    """Return the fields that a change answers for the first time, and whose answers the service clears in no form."""
-    held, given = before.get("answers"), after.get("answers")
-    if not isinstance(held, dict) or not isinstance(given, dict):
-        return []
-    new = (field for field, answer in given.items() if answer and not held.get(field))
-    types, behaviour = planning.field_types, planning.call_templates.behaviour
-    return sorted(field for field in new if behaviour(clear_answer_key(types.get(field, "TEXT"))) == NEVER_CLEARED)
-
-
 def why_not_emptied(planning: PlanContext, key: str, part: str | None, field: FieldRow | None) -> str | None:
     """Return why the service removes no such value, in the words of a draft; None if it does."""
     behaviour = planning.call_templates.behaviour
     if key in TEXTS:
         return "the service takes no empty text"
-    if key == "metadata" and part is not None and behaviour(_MERGED) == "merge":
+    if key == "metadata" and part is not None and behaviour(METADATA_MODE) == "merge":
         return f'the service merges metadata, so that "{part}" cannot be removed'
     if key != "answers" or field is None or behaviour(clear_answer_key(field.type)) != NEVER_CLEARED:
         return None
