@@ -47,7 +47,6 @@ from lmsconf.journal.journal_reader import wait_for_pending_writes
 from lmsconf.journal.journal_writer import Journal
 from lmsconf.journal.kept_runs import Retention
 from lmsconf.journal.local_lock import hold_lock
-from lmsconf.kinds import all_kinds
 from lmsconf.kinds.custom_field.lost_answers import MOST_KEPT
 from lmsconf.model.blockers import refuse_blocked
 from lmsconf.model.calls import CallStatus
@@ -244,7 +243,7 @@ def _journal(
         meta=options.meta,
         retention=retention,
         before=kept,
-        pre_image=None if kept is None else pre_image(all_kinds(), plan, kept),
+        pre_image=None if kept is None else pre_image(plan, kept),
         commit=commit,
         sync=_keep_in_cache if settings.workspace.embedded else os.fsync,
     )

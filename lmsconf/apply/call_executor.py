@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
 from operator import not_
@@ -39,6 +39,7 @@ from lmsconf.kinds.grant_verification import (
     replacement_verification,
     revokes_access,
 )
+from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.call_placeholders import fill_refs_in_body, fill_refs_in_path
 from lmsconf.kinds.shared.kind import Kind, listed_name
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD
@@ -139,13 +140,12 @@ class CallExecutor:
     def __init__(
         self,
         pool: WorkerPool,
-        kinds: Mapping[str, Kind],
         resolver: AmbiguousWriteResolver,
         plan: Plan,
         replay: Replay,
         first_calls: FirstCalls,
     ) -> None:
-        self._pool, self._kinds, self._resolver, self._first_calls = pool, kinds, resolver, first_calls
+        self._pool, self._kinds, self._resolver, self._first_calls = pool, KINDS, resolver, first_calls
         self._replay, self._grants = replay, grants_to_verify(plan)
         # A deletion that waits for the answers to be moved can be invalidated by people meanwhile.
         self._emptied = {one.address for one in plan.changes if one.action is Action.DELETE and is_migrated(one)}

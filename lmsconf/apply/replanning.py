@@ -24,7 +24,6 @@ from lmsconf.errors import (
     Unauthorized,
     WrongAssumption,
 )
-from lmsconf.kinds import all_kinds
 from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
 from lmsconf.model.address import Address
 from lmsconf.model.calls import CallStatus
@@ -147,7 +146,7 @@ def reevaluate_guards(workspace: WorkspaceReader, plan: Plan, consents: Iterable
     beside = ("under the limits that the plan was saved with", saved)
     guards = evaluate_guards(plan.measures, policy.guards, [*policy.consents, *consents], beside)
     lists = policy.guards.stricter(saved).protect
-    refused = list(refuse_protected_changes(all_kinds(), plan.changes, lists))
+    refused = list(refuse_protected_changes(plan.changes, lists))
     again = {one.address for one in refused}
     # A resource that the base protects is a problem of the whole plan (no address), and stays. So does a saved
     # refusal: plans list their patterns without the lists that exclusions belong to.
@@ -249,14 +248,14 @@ def replan_resource(
 ) -> Plan:
     """Plan the plan's own changes of one resource again, in another dialect."""
     manifests, policy = _again(workspace, plan, address)
-    return make_plan(all_kinds(), manifests, snapshot, policy, SpecCallTemplates(spec), created_at=workspace.now())
+    return make_plan(manifests, snapshot, policy, SpecCallTemplates(spec), created_at=workspace.now())
 
 
 def _read_touched(
     workspace: WorkspaceReader, plan: Plan, manifests: Manifests, policy: Policy, progress: Report | None = None
 ) -> Snapshot:
     """Read all that the plan's own changes, as manifests, are compared with; people by the ids in the plan."""
-    return workspace.read(replace(reads_needed(manifests, policy), people=people_ids(plan, all_kinds())), progress)
+    return workspace.read(replace(reads_needed(manifests, policy), people=people_ids(plan)), progress)
 
 
 def what_is_left(workspace: WorkspaceReader, plan: Plan, kept: Snapshot | None, phase: Phase) -> Plan:
@@ -292,7 +291,7 @@ def _again(workspace: WorkspaceReader, plan: Plan, only: Address | None = None) 
         # Unchanged resources of the plan are not in these manifests, and would look undeclared.
         compares=0,
     )
-    return plan_to_manifests(plan, all_kinds()), policy
+    return plan_to_manifests(plan), policy
 
 
 def replan_everything(

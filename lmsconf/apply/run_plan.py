@@ -29,7 +29,6 @@ from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import ApiError, LmsconfError, Problem, ProblemsFound, Severity
 from lmsconf.journal.journal_reader import seen_values
 from lmsconf.journal.journal_writer import Journal
-from lmsconf.kinds import all_kinds
 from lmsconf.model.address import Address
 from lmsconf.model.calls import Call
 from lmsconf.model.declarations import Manifests
@@ -197,7 +196,6 @@ def _send_calls(
         pool = stack.enter_context(workspace.connection.worker_pool(workspace.parallelism, counter.report))
         executor = CallExecutor(
             pool,
-            all_kinds(),
             resolver,
             plan,
             partial(replay, workspace, plan),

@@ -15,7 +15,6 @@ from lmsconf.documents import plan_file
 from lmsconf.documents.document import TOOL, change_json, escape_invisible, render_json
 from lmsconf.errors import LmsconfError
 from lmsconf.journal.kept_runs import kept_plan_text
-from lmsconf.kinds import all_kinds
 from lmsconf.kinds.shared.kind_names import USER
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
@@ -96,7 +95,7 @@ def find_history(runs: Iterable[RecordedRun], asked: str) -> History:
 def _meant(asked: str, seen: Sequence[str]) -> str | None:
     """Return the one of these addresses that other words than an address mean."""
     addresses = list(map(Address.parse, seen))
-    pattern = resolve_pattern(asked, all_kinds(), addresses)
+    pattern = resolve_pattern(asked, addresses)
     exact = (str(address) for address in addresses if exact_pattern(str(address)) == pattern.pattern)
     return next(exact, None) if pattern.matches else None
 
@@ -131,7 +130,7 @@ class _Search:
     def __init__(self, asked: str) -> None:
         is_email = "@" in asked and "/" not in asked
         self.email = normalize_email(asked) if is_email else None
-        self.canonical = asked if is_email else canonical_pattern(asked, all_kinds())
+        self.canonical = asked if is_email else canonical_pattern(asked)
         person = _person_in(self.canonical)
         if person is not None:
             self.email = normalize_email(person)

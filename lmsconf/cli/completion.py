@@ -158,27 +158,25 @@ def addresses(context: CommandContext, incomplete: str) -> list[Item]:
 
 def audiences(context: CommandContext, incomplete: str) -> list[Item]:
     """What manifests assign content to, or declare and can be assigned content."""
-    from lmsconf.kinds import all_kinds
+    from lmsconf.kinds.kind_table import KINDS
     from lmsconf.kinds.parsing import dependencies
     from lmsconf.model.address import EVERYBODY, Address
 
-    kinds = all_kinds()
-    relations = [kind for kind in kinds.values() if kind.is_relation]
+    relations = [kind for kind in KINDS.values() if kind.is_relation]
     known = {name for kind in relations for name in kind.references}
     own, named = [], [Address(EVERYBODY, "")]
     for resource in _manifests(context).declared:
         own += [resource.address] if resource.address.kind in known else []
-        named += dependencies(resource) if kinds[resource.address.kind].is_relation else []
+        named += dependencies(resource) if KINDS[resource.address.kind].is_relation else []
     return _addresses(incomplete, [*own, *named])
 
 
 def people(context: CommandContext, incomplete: str) -> list[Item]:
     """The e-mails that manifests name."""
-    from lmsconf.kinds import all_kinds
     from lmsconf.planner.read.read_context import emails_of
 
     manifests = _manifests(context)
-    return _beginning(incomplete, sorted(emails_of((*manifests.declared, *manifests.absent), all_kinds())))
+    return _beginning(incomplete, sorted(emails_of((*manifests.declared, *manifests.absent))))
 
 
 def contents(context: CommandContext, incomplete: str) -> list[Item]:
@@ -191,9 +189,9 @@ def contents(context: CommandContext, incomplete: str) -> list[Item]:
 
 def sections(context: CommandContext, incomplete: str) -> list[Item]:
     """The sections that `export` can write."""
-    from lmsconf.kinds import all_kinds
+    from lmsconf.kinds.kind_table import KINDS
 
-    return _beginning(incomplete, (kind.section for kind in all_kinds().values()))
+    return _beginning(incomplete, (kind.section for kind in KINDS.values()))
 
 
 def runs(context: CommandContext, incomplete: str) -> list[Item]:
@@ -244,11 +242,11 @@ def _manifests(context: CommandContext) -> Manifests:
 
 def _addresses(incomplete: str, known: Iterable[Address]) -> list[Item]:
     """Return the addresses that begin so, under the word that was typed for their kind; else those named so."""
-    from lmsconf.kinds import all_kinds
+    from lmsconf.kinds.kind_table import KINDS
     from lmsconf.planner.address_patterns import kind_words
 
     word, slash, _ = incomplete.partition("/")
-    kind = next((kind for kind in all_kinds().values() if slash and word in kind_words(kind)), None)
+    kind = next((kind for kind in KINDS.values() if slash and word in kind_words(kind)), None)
     listed = sorted({*known})
     spelled = (f"{word}/{one.text}" if kind and one.kind == kind.name else str(one) for one in listed)
     begun = incomplete.casefold()

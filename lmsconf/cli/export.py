@@ -123,9 +123,9 @@ def _loaded(file: Path) -> Snapshot:
 
 def _chosen(sections: Sequence[str]) -> tuple[str, ...]:
     """Return the kinds of manifest sections. Raises UsageError for an unknown section."""
-    from lmsconf.kinds import all_kinds
+    from lmsconf.kinds.kind_table import KINDS
 
-    known = {kind.section: name for name, kind in all_kinds().items()}
+    known = {kind.section: name for name, kind in KINDS.items()}
     for section in sections:
         if section not in known:
             raise UsageError(f"--kind {section}: there is no such kind", hint=f"There are {', '.join(known)}.")

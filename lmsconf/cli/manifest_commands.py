@@ -100,7 +100,6 @@ def graph(context: CommandContext, *, only: tuple[str, ...], output: Output) -> 
     """
     from lmsconf.cli.workspace_options import build_policy, load_context_settings
     from lmsconf.errors import ProblemsFound
-    from lmsconf.kinds import all_kinds
     from lmsconf.planner.dependency_graph import build_graph
     from lmsconf.planner.selection import Selection
     from lmsconf.render.graphs import GRAPH_VIEWS
@@ -108,10 +107,10 @@ def graph(context: CommandContext, *, only: tuple[str, ...], output: Output) -> 
 
     settings = load_context_settings(context)
     manifests = error_free(load_manifests(settings))
-    chosen = Selection(all_kinds(), manifests.declared, build_policy(settings, only))
+    chosen = Selection(manifests.declared, build_policy(settings, only))
     if wrong := list(chosen.problems()):
         raise ProblemsFound(wrong)
-    output.show(GRAPH_VIEWS, build_graph(all_kinds(), (one for one in manifests.declared if chosen(one.address))))
+    output.show(GRAPH_VIEWS, build_graph(one for one in manifests.declared if chosen(one.address)))
     return ExitCode.OK
 
 

@@ -53,14 +53,14 @@ def access(
     Access only reads the workspace. If no plan can be made, the live state is shown, and the exit code is 1.
     """
     from lmsconf.documents.reports import access_json
-    from lmsconf.kinds import all_kinds
+    from lmsconf.kinds.kind_table import KINDS
     from lmsconf.model.names import normalize_name
     from lmsconf.planner.address_patterns import typed_name
     from lmsconf.planner.audience.access_reports import person_access
     from lmsconf.planner.audience.question import AccessQuery
     from lmsconf.render.people_reports import access_csv, access_text
 
-    email = typed_name(email, (kind for kind in all_kinds().values() if kind.is_person))
+    email = typed_name(email, (kind for kind in KINDS.values() if kind.is_person))
     name = None if content is None else normalize_name(content)
     query = AccessQuery(contents=None if name is None else frozenset({name}))
     view = _read(context, query, parallelism, max_rate)
@@ -96,7 +96,6 @@ def audience(
     Audience only reads the workspace. If no plan can be made, the live state is shown, and the exit code is 1.
     """
     from lmsconf.documents.reports import audience_json
-    from lmsconf.kinds import all_kinds
     from lmsconf.model.names import normalize_name
     from lmsconf.planner.audience.access_reports import audience_report, find_audience, parse_audience
     from lmsconf.planner.audience.question import AccessQuery
@@ -106,7 +105,7 @@ def audience(
         raise UsageError(
             "CSV output has one table: --by and --members exclude each other", hint="Remove --by or --members."
         )
-    asked = parse_audience(address, all_kinds())
+    asked = parse_audience(address)
     field = None if by is None else normalize_name(by)
     query = AccessQuery(audiences=frozenset(asked), fields=frozenset(() if field is None else (field,)))
     view = _read(context, query, parallelism, max_rate)

@@ -17,8 +17,8 @@ from msgspec.structs import replace
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.errors import Problem
-from lmsconf.kinds import all_kinds
 from lmsconf.kinds.assignment.types import is_about_people
+from lmsconf.kinds.kind_table import KINDS
 from lmsconf.model.access import ConditionResult
 from lmsconf.model.address import Address
 from lmsconf.model.calls import Call
@@ -31,7 +31,7 @@ _ADDRESS: Final = re.compile(
     r"[^\s@\"'<>()\[\]{},;:|\\/=`*][^\s@\"<>()\[\]{},;:|\\/=`*]*@[^\s@\"'<>()\[\]{},;:|\\/=`*]*[^\s@\"'<>()\[\]{},;:|\\/=`*.?!]"
 )
 # An e-mail, or the address of a resource whose name is one.
-_WHOLE: Final = re.compile(rf"((?:{'|'.join(all_kinds())})/)?([^@\s/][^@\s]*@[^@\s]+)")
+_WHOLE: Final = re.compile(rf"((?:{'|'.join(KINDS)})/)?([^@\s/][^@\s]*@[^@\s]+)")
 _ESCAPED: Final = re.compile(r"[\w.!#$&+-]*(?:%40|\\u0040|&#64;|&#x40;|&commat;)[\w.-]*\w", re.IGNORECASE)
 _USER_ID: Final = re.compile(r"\b(user id )[^\s,;\"']+")
 # Ids in paths are percent-encoded: any other character is of the text around the path.
@@ -171,7 +171,7 @@ class PeopleMask:
 
 
 def _is_of_people(name: str) -> bool:
-    kind = all_kinds().get(name)
+    kind = KINDS.get(name)
     return kind is not None and kind.is_person
 
 

@@ -21,7 +21,7 @@ from lmsconf.api.spec.dialect_keys import assumed_keys
 from lmsconf.api.spec.operations import CATALOG, MANUAL_GROUPS, SMART_GROUPS, USERS
 from lmsconf.doctor.report import CheckResult, DialectAssumption, DoctorReport, Health
 from lmsconf.errors import ApiError, InvalidResponse, LmsconfError, ProblemsFound, Rejected, SourceLocation
-from lmsconf.kinds import all_kinds
+from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind import Kind, listed_name
 from lmsconf.kinds.shared.kind_names import CONTENT
 from lmsconf.model.api_protocol import Api, ListedRows, ListOperation
@@ -149,7 +149,7 @@ def _names(reader: Api) -> Iterable[CheckResult]:
     operations = _listings()
     jobs = {name: partial(reader.rows, operation) for name, operation in operations.items()}
     listings = cast("dict[str, ListedRows]", reader.together(jobs))
-    for kind in all_kinds().values():
+    for kind in KINDS.values():
         if kind.limit is not None and kind.name in listings:
             yield _used(kind, kind.limit, len(listings[kind.name].rows))
     twice = [line for name, rows in listings.items() for line in _twice(name, operations[name], rows)]
@@ -168,14 +168,14 @@ def _names(reader: Api) -> Iterable[CheckResult]:
 
 def _listings() -> dict[str, ListOperation]:
     """The list operations of all kinds and of what their manifests name, by the kind in addresses."""
-    own = {kind.name: kind.list_operation for kind in all_kinds().values() if kind.list_operation is not None}
+    own = {kind.name: kind.list_operation for kind in KINDS.values() if kind.list_operation is not None}
     return {**own, CONTENT: CATALOG}
 
 
 def _twice(kind: str, listing: ListOperation, rows: ListedRows) -> Iterable[str]:
     """Each name that several rows share, with their ids."""
     ids: defaultdict[str, list[str]] = defaultdict(list)
-    known = all_kinds().get(kind)
+    known = KINDS.get(kind)
     for row in rows.rows:
         name = normalize_name(str(row.get("name") or "")) if known is None else listed_name(known, row)
         ids[name].append(str(row[listing.id]))
@@ -333,7 +333,7 @@ def list_dialect_assumptions(
     at: where the project file overrides a key.
     """
     default = ApiSpec.default()
-    operations_of_kinds = {operation for kind in kinds for operation in all_kinds()[kind].operations}
+    operations_of_kinds = {operation for kind in kinds for operation in KINDS[kind].operations}
     return tuple(
         DialectAssumption(
             key=key,

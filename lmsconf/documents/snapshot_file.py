@@ -10,7 +10,7 @@ from typing import Final
 from lmsconf.documents import document
 from lmsconf.documents.document import json_at, object_json, value_at
 from lmsconf.errors import LmsconfError
-from lmsconf.kinds import all_kinds
+from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind import in_snapshot_order
 from lmsconf.model.canonical_json import Json, canonical_json
 from lmsconf.model.recorded_run import SnapshotDigest
@@ -110,7 +110,7 @@ def _rows(data: dict[str, Json], row_type: type[ListedRow]) -> Iterator[ListedRo
 
 def _row_types() -> dict[str, type[ListedRow]]:
     """Return the row type of each listing, in the order of the file."""
-    kinds = in_snapshot_order(all_kinds().values())
+    kinds = in_snapshot_order(KINDS.values())
     row_types = [row_type for kind in kinds if kind.is_person for row_type in kind.row_types]
     row_types.append(UnnamedRow)
     row_types.extend(row_type for kind in kinds if not kind.is_person for row_type in kind.row_types)

@@ -18,7 +18,6 @@ from msgspec.structs import replace
 
 from lmsconf.errors import LmsconfError, Problem, ProblemsFound, SourceLocation
 from lmsconf.export.manifest_editor import ManifestEditor
-from lmsconf.kinds import all_kinds
 from lmsconf.kinds.parsing import dependencies
 from lmsconf.model.address import Address
 from lmsconf.model.declarations import Manifests
@@ -73,10 +72,10 @@ def acceptable_findings(drift: DriftReport) -> list[DriftFinding]:
 def select_findings(findings: Sequence[DriftFinding], arguments: Sequence[str]) -> list[DriftFinding]:
     """Return the findings that the arguments of --accept name. Raises LmsconfError for one that names none."""
     addresses = [finding.address for finding in findings]
-    patterns = resolve_patterns(arguments, all_kinds(), addresses)
+    patterns = resolve_patterns(arguments, addresses)
     for pattern in patterns:
         if not pattern.matches:
-            problem = unresolved_problem(ACCEPT, pattern, all_kinds(), addresses)
+            problem = unresolved_problem(ACCEPT, pattern, addresses)
             if problem.code == AMBIGUOUS:
                 raise LmsconfError(problem.message, hint=problem.hint)
             near = problem.hint if problem.hint and problem.hint.startswith("Did you mean") else None

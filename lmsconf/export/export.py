@@ -20,9 +20,9 @@ from lmsconf.export.manifest_files import (
     unexportable_line,
 )
 from lmsconf.export.verify_empty_plan import EmptyPlanCheck, deletes_undeclared
-from lmsconf.kinds import all_kinds
 from lmsconf.kinds.exported_entries import unread_value_notes
 from lmsconf.kinds.kind_functions import match_kind
+from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
 from lmsconf.kinds.shared.kind_names import USER
 from lmsconf.kinds.shared.manifest_entry import ExportedEntry, LiveNames, UnexportableRow
@@ -81,9 +81,7 @@ def export_snapshot(
     existing_manifests = existing_manifests or Manifests()
 
     def planned(manifests: Manifests) -> Plan:
-        return make_plan(
-            all_kinds(), manifests, snapshot, policy, call_templates, created_at=snapshot.taken_at, offline=True
-        )
+        return make_plan(manifests, snapshot, policy, call_templates, created_at=snapshot.taken_at, offline=True)
 
     planned(existing_manifests)  # reports problems of the existing manifests alone
     live = _live_names(snapshot, policy, call_templates)
@@ -139,7 +137,7 @@ def _live_names(snapshot: Snapshot, policy: Policy, call_templates: SpecCallTemp
     """Return the names of the snapshot's rows, in a PlanContext of all kinds with nothing declared."""
     plain = Policy(workspace=policy.workspace, today=policy.today, timezone=policy.timezone)
     planning = PlanContext(snapshot, plain, call_templates, lambda _: True)
-    for name in all_kinds():
+    for name in KINDS:
         match_kind(planning, name, (), ())
     return LiveNames(planning, policy)
 
@@ -212,7 +210,7 @@ def find_declared_rows(
     resources = [resource for resource in existing.declared if resource.applies_in(policy.workspace)]
     delete_entries = [entry for entry in existing.absent if entry.applies_in(policy.workspace)]
     ids: defaultdict[str, set[str]] = defaultdict(set)
-    for name in all_kinds():
+    for name in KINDS:
         declared = [resource for resource in resources if resource.address.kind == name]
         absent = [entry for entry in delete_entries if entry.address.kind == name]
         result = match_kind(planning, name, declared, absent)

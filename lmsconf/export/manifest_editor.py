@@ -12,8 +12,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation
-from lmsconf.kinds import all_kinds
 from lmsconf.kinds.assignment.parse import item_addresses
+from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind import Kind
 from lmsconf.kinds.shared.manifest_entry import ANY, KEYS, EntryItems, Trail
 from lmsconf.kinds.shared.times import format_shortest_time
@@ -115,7 +115,7 @@ class ManifestEditor(Struct):
 
     def _refuse_part(self, findings: list[DriftFinding], source: SourceLocation) -> None:
         """Check that all resources that the entry declares drifted alike. Raises ProblemsFound."""
-        first, kind = findings[0], all_kinds()[findings[0].address.kind]
+        first, kind = findings[0], KINDS[findings[0].address.kind]
         alike = all((finding.state, finding.fields) == (first.state, first.fields) for finding in findings)
         if source.each or self._declared_at[source] > len(findings) or not alike:
             cause = "for_each writes out this entry" if source.each else f"this line declares several {kind.plural}"
@@ -145,7 +145,7 @@ class ManifestEditor(Struct):
     def _drop_absent(self, finding: DriftFinding, source: SourceLocation) -> None:
         """Remove the entry of a live resource from `absent`."""
         page, node = self._node(finding, source)
-        items = all_kinds()[finding.address.kind].entry_items
+        items = KINDS[finding.address.kind].entry_items
         _remove_declaration(page, items, node if items is None else find_absent_item(page, items, node, finding))
 
     def _take_over(self, finding: DriftFinding, source: SourceLocation) -> None:
@@ -156,7 +156,7 @@ class ManifestEditor(Struct):
             hint = f"Write {lines} beside its name, or the new name by hand."
             raise refused_edit(f"it may be any of {names}", source, hint)
         page, node = self._node(finding, source)
-        kind = all_kinds()[finding.address.kind]
+        kind = KINDS[finding.address.kind]
         items = kind.entry_items
         if finding.state not in (DriftState.CHANGED, DriftState.RENAMED):
             _remove_declaration(page, items, node)
@@ -170,7 +170,7 @@ class ManifestEditor(Struct):
                 raise refused_edit("only its name is written here", source)
 
     def _field(self, page: YamlEditor, finding: DriftFinding, entry: Node, change: FieldDrift) -> None:
-        kind = all_kinds()[finding.address.kind]
+        kind = KINDS[finding.address.kind]
         head, _, rest = change.path.partition(".")
         if head == kind.name_key or (head == kind.parts_key and rest):
             self._renames.append((finding, change, entry))
@@ -209,7 +209,7 @@ class ManifestEditor(Struct):
         old, new = str(change.declared), str(change.live)
         everywhere = [self.page(name) for name in self.manifests.files if name.endswith(MANIFEST_ENDINGS)]
         key = change.path.partition(".")[0]
-        if key == all_kinds()[finding.address.kind].name_key:
+        if key == KINDS[finding.address.kind].name_key:
             replace_value(page, require_literal(page, entry.get(change.path), entry), escape_variables(new))
             _forget(page, entry, new)
             self.renamed[Address.of(finding.address.kind, new)] = finding.address
@@ -340,14 +340,14 @@ def _elsewhere(page: YamlEditor, which: str, items: EntryItems, node: Node) -> P
 
 def rename_references(editors: Sequence[YamlEditor], kind: str, old: str, new: str) -> None:
     """Rename a resource in every reference to it."""
-    trails = [trail for other_kind in all_kinds().values() for trail in other_kind.references.get(kind, ())]
+    trails = [trail for other_kind in KINDS.values() for trail in other_kind.references.get(kind, ())]
     for page, node in _reached(editors, trails):
-        _rename_node(page, node, old, new, all_kinds()[kind].normalize_name)
+        _rename_node(page, node, old, new, KINDS[kind].normalize_name)
 
 
 def rename_part_references(editors: Sequence[YamlEditor], address: Address, old: str, new: str) -> None:
     """Rename a part of a resource, such as a choice of a field, in every reference to it."""
-    for kind in all_kinds().values():
+    for kind in KINDS.values():
         for reference in kind.part_references.get(address.kind, ()):
             for page, node in _reached(editors, [reference.at]):
                 if reference.owner is not None and not _names(node, reference.owner, address.name):

@@ -12,8 +12,8 @@ from typing import Final, cast
 from msgspec import Struct
 
 from lmsconf.errors import LmsconfError, UsageError
-from lmsconf.kinds import all_kinds
 from lmsconf.kinds.exported_entries import assignment_entries, entry_body, group_by_content, person_entries, team_of
+from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind import Kind
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET
 from lmsconf.kinds.shared.manifest_entry import EntryBody, ExportedEntry, LiveNames, UnexportableRow
@@ -30,7 +30,7 @@ _SHOWN: Final = 20
 
 def order_kinds() -> list[Kind]:
     """Return the kinds in the order of their sections in manifests: those that are not usually exported last."""
-    return sorted(all_kinds().values(), key=lambda kind: kind.is_person)
+    return sorted(KINDS.values(), key=lambda kind: kind.is_person)
 
 
 def entries_of(kind: Kind, live: LiveNames) -> Iterator[ExportedEntry | UnexportableRow]:
@@ -128,7 +128,7 @@ def parse_rule(text: str, snapshot: Snapshot) -> TeamRule:
         return TeamRule(separator=separator)
     fields = {
         normalize_name(row.name)
-        for kind in all_kinds().values()
+        for kind in KINDS.values()
         if declares_choices(kind)
         for row in snapshot.of(kind.name).rows
     }
@@ -143,7 +143,7 @@ def teams_of(rule: TeamRule, entries: Iterable[ExportedEntry]) -> dict[Address, 
     """Return the team of each entry that has one. entries: of all kinds, in their order."""
     teams: dict[Address, str] = {}
     for entry in entries:
-        kind = all_kinds()[entry.address.kind]
+        kind = KINDS[entry.address.kind]
         team = (
             _prefix(entry, kind, rule.separator)
             if rule.field is None
@@ -156,7 +156,7 @@ def teams_of(rule: TeamRule, entries: Iterable[ExportedEntry]) -> dict[Address, 
 
 def live_entries(live: LiveNames) -> list[ExportedEntry]:
     """Return the entries of everything that is live, of kinds that are not exported too."""
-    return [row for kind in all_kinds().values() for row in entries_of(kind, live) if isinstance(row, ExportedEntry)]
+    return [row for kind in KINDS.values() for row in entries_of(kind, live) if isinstance(row, ExportedEntry)]
 
 
 def split_by_team(entries: Iterable[ExportedEntry], teams: Mapping[Address, str]) -> dict[str, Sequence[ExportedEntry]]:

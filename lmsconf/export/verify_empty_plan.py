@@ -15,8 +15,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation
-from lmsconf.kinds import all_kinds
 from lmsconf.kinds.exported_entries import content_id_of_target
+from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.parsing import parse
 from lmsconf.kinds.shared.kind import required_keys
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET
@@ -92,7 +92,7 @@ class EmptyPlanCheck(Struct):
             unrepresentable = [key for key, value in entry.body.items() if not is_representable(value)]
             yield from ((number, key, _UNREPRESENTABLE) for key in unrepresentable)
             if not unrepresentable:
-                shape = sections_by_path()[(all_kinds()[entry.address.kind].section,)].shape
+                shape = sections_by_path()[(KINDS[entry.address.kind].section,)].shape
                 for finding in shape.validate(escaped_texts(cast(Json, entry.body))):
                     yield (number, str(finding.path[0]) if finding.path else _WHOLE, "it has another shape")
 
@@ -129,7 +129,7 @@ class EmptyPlanCheck(Struct):
         left = []
         for number, entry in enumerate(entries):
             keys = by_number.get(number, {})
-            kind = all_kinds()[entry.address.kind]
+            kind = KINDS[entry.address.kind]
             needed = required_keys(kind) | _IDENTITY | {_WHOLE}
             is_whole = bool(keys) and kind.name == CONTENT_TARGET
             if is_whole or keys.keys() & needed or keys.keys() - entry.body.keys():

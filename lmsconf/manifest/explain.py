@@ -8,7 +8,7 @@ from functools import cache
 from typing import Final, NamedTuple, cast
 
 from lmsconf.errors import UsageError, shorten
-from lmsconf.kinds import all_kinds
+from lmsconf.kinds.kind_table import KINDS
 from lmsconf.manifest.schema_check import Schema, properties, required_keys
 from lmsconf.manifest.schemas import ABSENT, manifest_schema
 from lmsconf.model.canonical_json import Json
@@ -92,7 +92,7 @@ def explainable(begun: str) -> Iterator[str]:
     if dot:
         yield from (f"{before}.{key}" for key in _keys_of(_find(before).schema))
         return
-    yield from (*all_kinds(), *_key_names(), MANIFEST, PROJECT, CODES, *RULES, *MEANINGS)
+    yield from (*KINDS, *_key_names(), MANIFEST, PROJECT, CODES, *RULES, *MEANINGS)
 
 
 def _explain_position(key_path: str) -> KeyExplanation:
@@ -143,7 +143,7 @@ def _find(key_path: str) -> Position:
     """Return the position at a path, in a manifest or else in the project file. Raises UsageError."""
     words = key_path.split(".")
     manifest, project = manifest_schema(), _project()
-    sections = {kind.name: kind.section for kind in all_kinds().values()}
+    sections = {kind.name: kind.section for kind in KINDS.values()}
     of_project = words[0] == PROJECT or (words[0] not in sections and words[0] not in _keys_of(manifest))
     schema = project if of_project else manifest
     path: tuple[str, ...] = ()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from typing import Any, Final, cast
 
 from lmsconf.errors import Problem, Severity, SourceLocation, shorten
-from lmsconf.kinds import all_kinds
+from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.parsing import check_declarations
 from lmsconf.manifest.nodes import EntrySourceMap, Map
 from lmsconf.manifest.schemas import (
@@ -31,7 +31,7 @@ def find_conflicts(
     yield from _twice(declared)
     yield from _both(declared, absent)
     yield from _alike(declared)
-    by_kind: dict[str, list[DesiredResource[Any]]] = {name: [] for name in all_kinds()}
+    by_kind: dict[str, list[DesiredResource[Any]]] = {name: [] for name in KINDS}
     for resource in (*partial, *declared):
         by_kind[resource.address.kind].append(resource)
     yield from check_declarations(by_kind)
@@ -69,7 +69,7 @@ def _alike(declared: Sequence[DesiredResource[Any]]) -> Iterator[Problem]:
 
     Relations are exempt, since they have no name of their own: two contents may differ by case alone.
     """
-    named = (one for one in declared if not one.pins and not all_kinds()[one.address.kind].is_relation)
+    named = (one for one in declared if not one.pins and not KINDS[one.address.kind].is_relation)
     for resource, other in _pairs(named, lambda one: (one.address.kind, casefold_name(one.address.text)), same=False):
         yield Problem(
             code="name/look-alike",
@@ -154,7 +154,7 @@ def nothing_declared_problem(files: Sequence[str], documents: Sequence[EntrySour
     why = f"{verb} empty, or only comments"
     if nonempty:
         why = f"{'holds' if is_single else 'hold'} only sets or windows, or keys that are ignored"
-    sections = ", ".join(kind.section for kind in all_kinds().values())
+    sections = ", ".join(kind.section for kind in KINDS.values())
     return Problem(
         code="manifest/nothing",
         message=f"nothing is declared: {shown} {why}",

@@ -12,8 +12,8 @@ from typing import Final, cast
 
 from msgspec import Struct
 
-from lmsconf.kinds import all_kinds
 from lmsconf.kinds.assignment.access_test_entries import TEST_SCHEMA
+from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind import Kind
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET
 from lmsconf.manifest.expand.expander import CHOICES, CONDITIONS, EXCEPT, USE
@@ -161,7 +161,7 @@ def test_entry_schema(kind: Kind) -> dict[str, Json] | None:
 def set_schemas() -> Mapping[str, Mapping[str, Json]]:
     """Map each section of sets to the schema of one set; a section that no kind has lists for is left out."""
     schemas: dict[str, Mapping[str, Json]] = {}
-    for kind in all_kinds().values():
+    for kind in KINDS.values():
         for _, part in _parts(kind.schema):
             if part.get("x-people") and sum(bool(below.get("x-people")) for _, below in _parts(part)) == 1:
                 schemas.setdefault(PEOPLE_SETS, part)
@@ -214,12 +214,12 @@ def _document(
     sets: Schema,
 ) -> dict[str, Json]:
     """Return the schema of a document. entry: the schema of an entry of a kind. listed: of a list of entries."""
-    sections = {kind.section: listed(entry(kind)) for kind in all_kinds().values()}
-    sections.update((TESTS, listed(schema)) for kind in all_kinds().values() if (schema := test_entry_schema(kind)))
+    sections = {kind.section: listed(entry(kind)) for kind in KINDS.values()}
+    sections.update((TESTS, listed(schema)) for kind in KINDS.values() if (schema := test_entry_schema(kind)))
     absent: Json = {
         "type": "object",
         "description": "Resources to delete if they exist.",
-        "properties": {kind.section: listed(absent_entry_schema(kind)) for kind in all_kinds().values()},
+        "properties": {kind.section: listed(absent_entry_schema(kind)) for kind in KINDS.values()},
         "additionalProperties": False,
     }
     return {
@@ -351,7 +351,7 @@ class Section(Struct, frozen=True):
 @cache
 def sections_by_path() -> Mapping[KeyPath, Section]:
     """Map the keys that lead to each section of each kind to it: declared, absent, and tests."""
-    return {section.path: section for kind in all_kinds().values() for section in _sections_of(kind)}
+    return {section.path: section for kind in KINDS.values() for section in _sections_of(kind)}
 
 
 def _sections_of(kind: Kind) -> Iterator[Section]:

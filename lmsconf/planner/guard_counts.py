@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from lmsconf.kinds.shared.kind import Kind
+from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.plan_context import BeforeAfter, MatchResult
 from lmsconf.model.address import Address
 from lmsconf.model.calls import Call
@@ -21,7 +21,6 @@ _Taken: TypeAlias = tuple[str, str, str, bool]
 
 
 def count_for_guards(
-    kinds: Mapping[str, Kind],
     changes: Sequence[tuple[Change, BeforeAfter]],
     results: Mapping[str, MatchResult[Any, Any]],
     calls: Sequence[Call],
@@ -39,7 +38,7 @@ def count_for_guards(
         if change.action is Action.UPDATE
     ]
     deleted = [
-        (change.address.kind, "", "removals" if kinds[change.address.kind].is_relation else "deletes", False)
+        (change.address.kind, "", "removals" if KINDS[change.address.kind].is_relation else "deletes", False)
         for change, _ in changes
         if change.action in (Action.DELETE, Action.REPLACE)
     ]
@@ -50,24 +49,22 @@ def count_for_guards(
         if one.path in sides.taken
     ]
     return (
-        *_of_all(kinds, deleted, results),
+        *_of_all(deleted, results),
         *(one for change, sides in changes for one in _removed(change, sides)),
-        *_of_all(kinds, lost, results),
+        *_of_all(lost, results),
         *(GuardCount(guard="recreates", of=str(address), taken=1, size=0) for address in likely),
         *(GuardCount(guard="refusals", of=address, taken=1, size=0) for address in risky),
         *counted,
-        *_of_all(kinds, updated, results),
+        *_of_all(updated, results),
     )
 
 
-def _of_all(
-    kinds: Mapping[str, Kind], taken: Sequence[_Taken], results: Mapping[str, MatchResult[Any, Any]]
-) -> Iterator[GuardCount]:
+def _of_all(taken: Sequence[_Taken], results: Mapping[str, MatchResult[Any, Any]]) -> Iterator[GuardCount]:
     """Yield, by kind, key and guard, how many resources lose something, of all live ones."""
     everything = Counter((kind, key, guard) for kind, key, guard, _ in taken)
     archived = Counter((kind, key, guard) for kind, key, guard, is_archived in taken if is_archived)
     for (kind, key, guard), number in sorted(everything.items()):
-        of = f"all {kinds[kind].plural}{key}"
+        of = f"all {KINDS[kind].plural}{key}"
         yield from _measures(guard, of, number, archived[kind, key, guard], results[kind].live)
 
 

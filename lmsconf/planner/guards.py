@@ -5,12 +5,13 @@ A plan stores its measures, so that a saved plan is checked against the limits i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from math import inf
 from typing import Final
 
 from lmsconf.errors import Problem
 from lmsconf.kinds.assignment.types import lost_access
+from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind import Kind
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, USER
 from lmsconf.kinds.user.types import revoked_rights
@@ -150,15 +151,13 @@ def counted_words(name: str, total: int) -> str:
     return f"{total:,} {name[:-1] if total == 1 else name}"
 
 
-def refuse_protected_changes(
-    kinds: Mapping[str, Kind], changes: Iterable[Change], lists: Sequence[Sequence[str]]
-) -> Iterator[Problem]:
+def refuse_protected_changes(changes: Iterable[Change], lists: Sequence[Sequence[str]]) -> Iterator[Problem]:
     """Yield a problem for each deletion, rename or removal of a protected resource; no consent lifts it.
 
     lists: lists of patterns. A `!` excludes from its own list alone; what any list covers is protected.
     """
     for change in changes if lists else ():
-        kind = kinds[change.address.kind]
+        kind = KINDS[change.address.kind]
         names = [field.before for field in change.fields if field.path == kind.name_key]
         earlier = [Address.of(kind.name, str(name)) for name in names]
         if not any(matches_patterns(str(one), patterns) for one in (change.address, *earlier) for patterns in lists):

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, time
 from typing import TYPE_CHECKING, Any
 
 from lmsconf.errors import Problem, SourceLocation
+from lmsconf.kinds.kind_table import KINDS
 from lmsconf.model.address import Address
 from lmsconf.model.declarations import DesiredResource
 from lmsconf.model.lint_codes import LintLevel, apply_levels
@@ -15,22 +16,19 @@ from lmsconf.model.policy import Policy
 from lmsconf.planner.lint_rules import LintContext, lint_declarations, lint_name
 
 if TYPE_CHECKING:
-    from lmsconf.kinds.shared.kind import Kind
     from lmsconf.planner.audience.people_sets import AudienceSize
     from lmsconf.planner.plan import DraftPlan
 
 
-def lint_manifests(
-    kinds: Mapping[str, Kind], declared: Sequence[DesiredResource[Any]], policy: Policy
-) -> list[Problem]:
+def lint_manifests(declared: Sequence[DesiredResource[Any]], policy: Policy) -> list[Problem]:
     """Return the findings of lints that need no workspace."""
     now = datetime.combine(policy.today, time(), tzinfo=policy.timezone or UTC)
     context = LintContext(declared=_by_kind(declared, policy), now=now, timezone=policy.timezone)
-    findings = _run(kinds, context, policy.lints)
+    findings = _run(context, policy.lints)
     return sorted(findings, key=lambda finding: (finding.source or SourceLocation(""), finding.code))
 
 
-def lint_plan(kinds: Mapping[str, Kind], draft: DraftPlan, sizes: Mapping[Address, AudienceSize]) -> list[Problem]:
+def lint_plan(draft: DraftPlan, sizes: Mapping[Address, AudienceSize]) -> list[Problem]:
     """Return the findings of lints about what a plan looks at. sizes: as in LintContext."""
     context = LintContext(
         declared=_by_kind(draft.declared, draft.planning.policy),
@@ -39,7 +37,7 @@ def lint_plan(kinds: Mapping[str, Kind], draft: DraftPlan, sizes: Mapping[Addres
         plan=draft,
         sizes=sizes,
     )
-    findings = _run(kinds, context, draft.lint_levels)
+    findings = _run(context, draft.lint_levels)
     chosen = (one for one in findings if one.address and draft.planning.chosen(Address.parse(one.address)))
     # By address, not by place: a plan does not depend on the files that its declarations stand in.
     return sorted(chosen, key=lambda one: (one.address or "", one.code, one.message))
@@ -53,9 +51,9 @@ def _by_kind(declared: Iterable[DesiredResource[Any]], policy: Policy) -> dict[s
     return by_kind
 
 
-def _run(kinds: Mapping[str, Kind], context: LintContext, levels: Mapping[str, LintLevel]) -> list[Problem]:
+def _run(context: LintContext, levels: Mapping[str, LintLevel]) -> list[Problem]:
     findings = list(lint_declarations(context))
-    for kind in kinds.values():
+    for kind in KINDS.values():
         if not kind.is_relation and not kind.is_person:
             for one in context.of(kind.name):
                 if may_be_suspicious(one.address.name):

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation
 from lmsconf.kinds.kind_functions import match_kind, plan_steps, settle
+from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.manual_group.compare import with_listed_people
 from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
 from lmsconf.kinds.shared.entry_keys import declared_lists
@@ -96,7 +97,6 @@ class DraftPlan(Struct, frozen=True, kw_only=True):
 
 
 def make_plan(
-    kinds: Mapping[str, Kind],
     manifests: Manifests,
     snapshot: Snapshot,
     policy: Policy,
@@ -106,11 +106,10 @@ def make_plan(
     offline: bool = False,
 ) -> Plan:
     """Return the plan of `draft_plan` without effects on people."""
-    return draft_plan(kinds, manifests, snapshot, policy, call_templates, created_at=created_at, offline=offline).plan
+    return draft_plan(manifests, snapshot, policy, call_templates, created_at=created_at, offline=offline).plan
 
 
 def draft_plan(
-    kinds: Mapping[str, Kind],
     manifests: Manifests,
     snapshot: Snapshot,
     policy: Policy,
@@ -125,9 +124,9 @@ def draft_plan(
     """
     entries = Declarations(manifests.declared, manifests.absent).in_workspace(policy.workspace)
     declared, absent = entries
-    planning, selection, results, items, left_out = _match_selected(kinds, entries, snapshot, policy, call_templates)
+    planning, selection, results, items, left_out = _match_selected(entries, snapshot, policy, call_templates)
     settle(planning, results)
-    items = add_side_effects(planning, selection, items, list(kinds))
+    items = add_side_effects(planning, selection, items, list(KINDS))
     if not policy.verifying:
         planning.problems.extend(selection.problems())
     planning.problems.extend([*refuse_expired_absent(absent, policy), *refuse_left_alone([*declared, *absent], policy)])
@@ -135,16 +134,16 @@ def draft_plan(
     refuse_unrenamed_references(planning, items, results)
     for item in items:
         item.steps = plan_steps(planning, item.subject, item.sides)
-    arranged = order_calls(planning, [(item.address, item.steps) for item in items], list(kinds))
+    arranged = order_calls(planning, [(item.address, item.steps) for item in items], list(KINDS))
     problems = [*manifests.problems, *_placed(_relevant(planning), [*declared, *absent])]
     if any(problem.is_error and not is_blocking(problem) for problem in problems):
         raise ProblemsFound(sorted(problems, key=lambda problem: problem.source or SourceLocation("")))
-    changes = with_undo_limits(kinds, snapshot, [to_change(planning, item) for item in items])
+    changes = with_undo_limits(snapshot, [to_change(planning, item) for item in items])
     sides = [(change, item.sides) for change, item in zip(changes, items, strict=True)]
-    renames, reported = possible_renames(kinds, planning, sides, results)
+    renames, reported = possible_renames(planning, sides, results)
     likely = [Address.parse(problem.address or "") for problem in reported if problem.code == POSSIBLE]
-    measures = count_for_guards(kinds, sides, results, arranged, planning.measures, likely)
-    problems.extend([*reported, *refuse_protected_changes(kinds, changes, policy.guards.protect)])
+    measures = count_for_guards(sides, results, arranged, planning.measures, likely)
+    problems.extend([*reported, *refuse_protected_changes(changes, policy.guards.protect)])
     changes, problems = attach_problems(changes, problems)
     plan = Plan(
         workspace=snapshot.workspace,
@@ -162,7 +161,7 @@ def draft_plan(
         expires_at=format_utc(datetime.fromisoformat(created_at) + policy.valid_for),
         policy=policy.settings_json(),
         unmanaged=tuple(_unmanaged(results)),
-        fingerprints=_fingerprints(kinds, planning, items),
+        fingerprints=_fingerprints(planning, items),
         problems=tuple(problems),
         left_out=tuple(left_out),
         measures=measures,
@@ -190,7 +189,6 @@ class _Matched(NamedTuple):
 
 
 def _match_selected(
-    kinds: Mapping[str, Kind],
     entries: Declarations,
     snapshot: Snapshot,
     policy: Policy,
@@ -205,7 +203,7 @@ def _match_selected(
     def match(selection: Selection) -> _Matched:
         planning = PlanContext(snapshot, policy, call_templates, selection, entries.declared, selection.excludes)
         matched = _Matched(planning, selection, {}, [], [])
-        for name, kind in kinds.items():
+        for name, kind in KINDS.items():
             declared, absent = entries.of_kind(name)
             declared.sort(key=lambda resource: resource.address)
             absent.sort(key=lambda entry: entry.address)
@@ -214,13 +212,11 @@ def _match_selected(
             refuse_excluded_cascades(planning, selection, result)
         return matched
 
-    selection = Selection(kinds, entries.declared, policy, absent=entries.absent)
+    selection = Selection(entries.declared, policy, absent=entries.absent)
     matched = match(selection)
     if not (policy.only or policy.excluded):
         return matched
-    chosen = Selection(
-        kinds, entries.declared, policy, absent=entries.absent, live=_live(kinds, matched.results, snapshot)
-    )
+    chosen = Selection(entries.declared, policy, absent=entries.absent, live=_live(matched.results, snapshot))
     if (chosen.only, chosen.excluded) == (selection.only, selection.excluded):
         return matched._replace(selection=chosen)
     return match(chosen)
@@ -254,11 +250,11 @@ def attach_problems(changes: Sequence[Change], problems: Sequence[Problem]) -> t
     ), rest
 
 
-def _fingerprints(kinds: Mapping[str, Kind], planning: PlanContext, items: Sequence[PlannedResource]) -> dict[str, str]:
+def _fingerprints(planning: PlanContext, items: Sequence[PlannedResource]) -> dict[str, str]:
     """Return address → fingerprint; a combined one where a resource and a deleted duplicate share an address."""
     fingerprints: dict[str, str] = {}
     for item in items:
-        address, digest = str(item.address), _fingerprint(kinds[item.address.kind], planning, item)
+        address, digest = str(item.address), _fingerprint(KINDS[item.address.kind], planning, item)
         fingerprints[address] = sha256([fingerprints[address], digest]) if address in fingerprints else digest
     return fingerprints
 
@@ -299,15 +295,13 @@ def _placed(
         yield problem if entry is None else replace(problem, source=entry.source)
 
 
-def _live(
-    kinds: Mapping[str, Kind], results: Mapping[str, MatchResult[Any, Any]], snapshot: Snapshot
-) -> Iterator[Address]:
+def _live(results: Mapping[str, MatchResult[Any, Any]], snapshot: Snapshot) -> Iterator[Address]:
     """Yield all addresses that are live; ignored ones too, but for relations, which have no name of their own."""
     for name, result in results.items():
         yield from (resource.address for resource in result.unmanaged)
         yield from (deletion.address for deletion in result.deletions)
-        if not kinds[name].is_relation:
-            yield from (Address.of(name, kinds[name].normalize_name(row.name)) for row in snapshot.of(name).rows)
+        if not KINDS[name].is_relation:
+            yield from (Address.of(name, KINDS[name].normalize_name(row.name)) for row in snapshot.of(name).rows)
 
 
 def _unmanaged(results: Mapping[str, MatchResult[Any, Any]]) -> Iterator[UnmanagedResources]:

@@ -11,6 +11,7 @@ from typing import Any
 from lmsconf.errors import LmsconfError, Problem, SourceLocation, StalePlan
 from lmsconf.kinds.assignment.parse import replay_keys
 from lmsconf.kinds.custom_field.parse import MIGRATE
+from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.parsing import parse, parse_absent
 from lmsconf.kinds.shared.kind import Kind, required_keys
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD
@@ -22,7 +23,7 @@ from lmsconf.model.declarations import DeleteEntry, DesiredResource, FixedSource
 from lmsconf.model.plan import Action, Change, Plan
 
 
-def plan_to_manifests(plan: Plan, kinds: Mapping[str, Kind]) -> Manifests:
+def plan_to_manifests(plan: Plan) -> Manifests:
     """Return the desired state of the resources that the plan changes.
 
     Raises LmsconfError for a form that its kind cannot parse, StalePlan for one without its identifying keys.
@@ -34,7 +35,7 @@ def plan_to_manifests(plan: Plan, kinds: Mapping[str, Kind]) -> Manifests:
         if change.is_effect:
             # Not declared: a side effect of another change.
             continue
-        kind = kinds[change.address.kind]
+        kind = KINDS[change.address.kind]
         side = change.before if change.action is Action.DELETE else change.after
         if not isinstance(side, dict) or not required_keys(kind) <= side.keys():
             hint = "Plan again, and apply that file unchanged."
@@ -89,9 +90,9 @@ def _kept_choices(field: Address, calls: CallIndex) -> Iterator[tuple[str, str]]
                     yield str(choice.get("name")), str(choice["choiceId"])
 
 
-def people_ids(plan: Plan, kinds: Mapping[str, Kind]) -> frozenset[RemoteId]:
+def people_ids(plan: Plan) -> frozenset[RemoteId]:
     """Return the ids of the people that the plan changes, and of those that its calls add to lists."""
-    changed = {change.id for change in plan.changes if change.id is not None and kinds[change.address.kind].is_person}
+    changed = {change.id for change in plan.changes if change.id is not None and KINDS[change.address.kind].is_person}
     bodies = (call.body.values() for call in plan.calls if call.people and isinstance(call.body, Mapping))
     lists = (value for values in bodies for value in values if isinstance(value, list))
     return frozenset(changed | {RemoteId(id) for ids in lists for id in ids if isinstance(id, str)})

@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from lmsconf.errors import Problem, Severity
 from lmsconf.kinds.kind_functions import live_form, similarity
+from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind import Kind
 from lmsconf.kinds.shared.plan_context import (
     BeforeAfter,
@@ -43,7 +44,6 @@ def rename_candidates(unmanaged: Iterable[UndeclaredResource], policy: Policy) -
 
 
 def possible_renames(
-    kinds: Mapping[str, Kind],
     planning: PlanContext,
     changes: Sequence[tuple[Change, BeforeAfter]],
     results: Mapping[str, MatchResult[Any, Any]],
@@ -55,9 +55,9 @@ def possible_renames(
     for change, sides in changes:
         by_kind[change.address.kind].append((change, sides))
     for name, kind_changes in by_kind.items():
-        _Comparing(kinds[name], planning, kind_changes, results[name]).run(possible, problems)
+        _Comparing(KINDS[name], planning, kind_changes, results[name]).run(possible, problems)
     for change, _ in changes:
-        problems.extend(_parts(change, kinds[change.address.kind].parts_key, planning.parts.get(change.address)))
+        problems.extend(_parts(change, KINDS[change.address.kind].parts_key, planning.parts.get(change.address)))
     return possible, problems
 
 

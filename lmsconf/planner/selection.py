@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from lmsconf.errors import Problem
 from lmsconf.kinds.assignment.types import assignment_address
+from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.parsing import dependencies
-from lmsconf.kinds.shared.kind import Kind
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD
 from lmsconf.kinds.shared.plan_context import BeforeAfter
 from lmsconf.model.address import Address
@@ -29,7 +29,6 @@ class Selection:
 
     def __init__(
         self,
-        kinds: Mapping[str, Kind],
         declared: Sequence[DesiredResource[Any]],
         policy: Policy,
         *,
@@ -37,7 +36,7 @@ class Selection:
         live: Iterable[Address] = (),
     ) -> None:
         """Resolve the arguments of a policy among what is declared, to be deleted, or live, as far as that is known."""
-        self._kinds, self._declared = kinds, declared
+        self._kinds, self._declared = KINDS, declared
         self._needed: set[Address] = set()
         self._known: list[Address] = []
         self._patterns: dict[str, tuple[ResolvedPattern, ...]] = {}
@@ -47,7 +46,7 @@ class Selection:
             own = (*(resource.address for resource in declared), *(entry.address for entry in absent), *replaced)
             self._known = list(dict.fromkeys((*own, *earlier, *live)))
             given = {"--only": policy.only, "--except": policy.excluded}
-            self._patterns = {name: resolve_patterns(texts, kinds, self._known) for name, texts in given.items()}
+            self._patterns = {name: resolve_patterns(texts, self._known) for name, texts in given.items()}
         self.only, self.excluded = self._resolved("--only"), self._resolved("--except")
         by_address = {resource.address: resource for resource in declared}
         self._left_out = _meant(by_address, self.excluded)
@@ -81,14 +80,14 @@ class Selection:
 
     def sought_kinds(self) -> frozenset[str]:
         """Return the kinds to read for arguments that match no manifest entry: they may mean a live resource."""
-        return sought_kinds([pattern for patterns in self._patterns.values() for pattern in patterns], self._kinds)
+        return sought_kinds([pattern for patterns in self._patterns.values() for pattern in patterns])
 
     def problems(self) -> Iterator[Problem]:
         """Yield an error for each argument that matches nothing, or that may mean several resources."""
         for option, patterns in self._patterns.items():
             for pattern in patterns:
                 if not pattern.matches:
-                    yield unresolved_problem(option, pattern, self._kinds, self._known)
+                    yield unresolved_problem(option, pattern, self._known)
 
 
 def _meant(declared: Mapping[Address, DesiredResource[Any]], patterns: Iterable[str]) -> frozenset[Address]:

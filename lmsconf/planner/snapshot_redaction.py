@@ -19,6 +19,7 @@ from lmsconf.errors import Problem
 from lmsconf.kinds.assignment.target_ids import audience_candidates, resolve_audience
 from lmsconf.kinds.assignment.types import TargetRow, people_named
 from lmsconf.kinds.custom_field.types import FieldRow
+from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.manual_group.types import GroupRow
 from lmsconf.kinds.shared.entry_keys import (
     LISTS,
@@ -28,7 +29,7 @@ from lmsconf.kinds.shared.entry_keys import (
     drop_unknown_from_list,
     not_compared_warning,
 )
-from lmsconf.kinds.shared.kind import Kind, in_snapshot_order
+from lmsconf.kinds.shared.kind import in_snapshot_order
 from lmsconf.kinds.shared.kind_names import ADMIN, CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
 from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.kinds.smart_group.types import SmartGroupRow
@@ -51,12 +52,12 @@ _NOT_WHOLE: Final = "it was not read completely"
 """Replaces the reason of an incomplete listing, which may quote a response with people in it."""
 
 
-def redact_snapshot(planning: PlanContext, manifests: Manifests, kinds: Mapping[str, Kind]) -> Snapshot:
+def redact_snapshot(planning: PlanContext, manifests: Manifests) -> Snapshot:
     """Return the context's snapshot, redacted to the people named by the manifests."""
     snapshot, people = planning.snapshot, planning.snapshot.rows(PersonRow)
     specs = _declared_people(snapshot, manifests.declared)
     quoted = frozenset(normalize_email(address) for text in _texts(manifests) for address in EMAIL.findall(text))
-    named = named_people(manifests, kinds)
+    named = named_people(manifests)
     directory = PeopleDirectory.of(people)
     redaction = RedactionContext(
         planning,
@@ -73,7 +74,7 @@ def redact_snapshot(planning: PlanContext, manifests: Manifests, kinds: Mapping[
         TargetRow: partial(_assignments, redaction),
     }
     listings: dict[str, Listing[HasId]] = {}
-    for kind in in_snapshot_order(kinds.values()):
+    for kind in in_snapshot_order(KINDS.values()):
         for row_type in kind.row_types:
             name = row_type.listing
             if (whole := snapshot.listings.get(name)) is not None:
@@ -85,7 +86,7 @@ def redact_snapshot(planning: PlanContext, manifests: Manifests, kinds: Mapping[
     return replace(snapshot, listings=listings, redaction=SnapshotRedaction(salt=redaction.salt, named=pseudonyms))
 
 
-def restore_snapshot(snapshot: Snapshot, manifests: Manifests, kinds: Mapping[str, Kind]) -> Snapshot:
+def restore_snapshot(snapshot: Snapshot, manifests: Manifests) -> Snapshot:
     """Return a redacted snapshot with the e-mails of named people restored, and a placeholder per counted person.
 
     A snapshot that is not redacted is returned unchanged.
@@ -93,9 +94,9 @@ def restore_snapshot(snapshot: Snapshot, manifests: Manifests, kinds: Mapping[st
     if snapshot.redaction is None:
         return snapshot
     salt = snapshot.redaction.salt
-    restoring = RestoreContext(snapshot, {pseudonym(salt, email): email for email in named_people(manifests, kinds)})
+    restoring = RestoreContext(snapshot, {pseudonym(salt, email): email for email in named_people(manifests)})
     listings = {name: listing for name, listing in snapshot.listings.items() if name != UnnamedRow.listing}
-    row_types = [row_type for kind in kinds.values() for row_type in kind.row_types]
+    row_types = [row_type for kind in KINDS.values() for row_type in kind.row_types]
     # People are last, because restoring the other listings makes placeholders of them, numbered in this order.
     for row_type in sorted(row_types, key=lambda row_type: (row_type is PersonRow, row_type.listing)):
         if (listing := listings.get(row_type.listing)) is not None:
@@ -105,7 +106,7 @@ def restore_snapshot(snapshot: Snapshot, manifests: Manifests, kinds: Mapping[st
     return replace(snapshot, listings=listings)
 
 
-def drop_unknown_people(snapshot: Snapshot, manifests: Manifests, kinds: Mapping[str, Kind]) -> Manifests:
+def drop_unknown_people(snapshot: Snapshot, manifests: Manifests) -> Manifests:
     """Return the manifests without people not named when a redacted snapshot was taken; each gives a warning.
 
     For a snapshot that is not redacted the manifests are returned unchanged.
@@ -113,7 +114,7 @@ def drop_unknown_people(snapshot: Snapshot, manifests: Manifests, kinds: Mapping
     if snapshot.redaction is None:
         return manifests
     salt, before = snapshot.redaction.salt, snapshot.redaction.named
-    new = frozenset(email for email in named_people(manifests, kinds) if pseudonym(salt, email) not in before)
+    new = frozenset(email for email in named_people(manifests) if pseudonym(salt, email) not in before)
     if not new:
         return manifests
     problems: list[Problem] = []
@@ -127,9 +128,9 @@ def drop_unknown_people(snapshot: Snapshot, manifests: Manifests, kinds: Mapping
     )
 
 
-def named_people(manifests: Manifests, kinds: Mapping[str, Kind]) -> frozenset[str]:
+def named_people(manifests: Manifests) -> frozenset[str]:
     """Return the normalized e-mails of all people named by the manifests, earlier e-mails included."""
-    return emails_of((*manifests.declared, *manifests.absent), kinds)
+    return emails_of((*manifests.declared, *manifests.absent))
 
 
 def _texts(manifests: Manifests) -> Iterator[str]:

@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lmsconf.errors import Problem, Severity, SourceLocation
-from lmsconf.kinds import all_kinds
+from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind import Kind
 from lmsconf.manifest.file_set import PROJECT_FILE
 from lmsconf.manifest.nodes import VARIABLE_START, EntrySourceMap, KeyPath, Map
@@ -27,7 +27,7 @@ def ownership_properties() -> dict[str, Json]:
     return {
         # What is never owned fits with any value, so that `unownable_sections` alone says what is wrong.
         kind.section: dict(kind.ownership_schema or {"description": _NEVER_OWNED.format(kind.plural)})
-        for kind in all_kinds().values()
+        for kind in KINDS.values()
     }
 
 
@@ -36,7 +36,7 @@ _NEVER_OWNED: Final = "An error: {} cannot be owned, because people are never de
 
 def unownable_sections(owned: Mapping[str, Json]) -> dict[str, str]:
     """Map each key under `ownership` that cannot be owned to the display name of its resources."""
-    kinds = all_kinds().values() if owned else ()
+    kinds = KINDS.values() if owned else ()
     return {kind.section: kind.plural for kind in kinds if kind.section in owned and kind.ownership_schema is None}
 
 
@@ -47,26 +47,26 @@ def kind_names_by_section() -> dict[str, str]:
 
 def _kinds() -> list[Kind]:
     """Return the kinds in the order in which messages list them: those that are never deleted last."""
-    return sorted(all_kinds().values(), key=lambda kind: kind.ownership_schema is None)
+    return sorted(KINDS.values(), key=lambda kind: kind.ownership_schema is None)
 
 
 def canonical_address_pattern(pattern: str) -> str:
     """Return a pattern as addresses spell it: `groups/UI *` is `group/UI *`; a leading `!` stays."""
     bare = pattern.removeprefix("!")
-    return pattern[: len(pattern) - len(bare)] + canonical_pattern(bare, all_kinds())
+    return pattern[: len(pattern) - len(bare)] + canonical_pattern(bare)
 
 
 def suggest_address_pattern(pattern: str) -> str | None:
     """Return a corrected pattern for one that can match no address; None if it can match one."""
-    canonical = canonical_pattern(pattern, all_kinds())
+    canonical = canonical_pattern(pattern)
     of, slash, name = canonical.partition("/")
     if any(matches_pattern(kind.name, of) for kind in _kinds()):
         return None if name else f"{of}/*"
     names = kind_names_by_section()
     near = nearest_name(of, [*names.values(), *names]) if slash else None
     if near is None:
-        return canonical_pattern(f"{next(kind.name for kind in _kinds() if kind.example)}/{pattern}", all_kinds())
-    return canonical_pattern(f"{near}/{name or '*'}", all_kinds())
+        return canonical_pattern(f"{next(kind.name for kind in _kinds() if kind.example)}/{pattern}")
+    return canonical_pattern(f"{near}/{name or '*'}")
 
 
 FILE: Final = PROJECT_FILE

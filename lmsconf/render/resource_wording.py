@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from lmsconf.kinds import all_kinds
+from lmsconf.kinds.kind_table import KINDS
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import quote_if_ambiguous
 from lmsconf.model.plan import UnmanagedResources
@@ -62,10 +62,10 @@ def kind_plural(kind: str) -> str:
 
 def kind_nouns(kind: str) -> tuple[str, str]:
     """Return the display names of a kind or listing, singular and plural. A file may name a kind of a later version."""
-    if kind in all_kinds():
-        return all_kinds()[kind].noun, all_kinds()[kind].plural
+    if kind in KINDS:
+        return KINDS[kind].noun, KINDS[kind].plural
     words = kind.replace("_", " ")
-    read = (known.listing_nouns[kind] for known in all_kinds().values() if kind in known.listing_nouns)
+    read = (known.listing_nouns[kind] for known in KINDS.values() if kind in known.listing_nouns)
     return next(read, (words, f"{words}s"))
 
 

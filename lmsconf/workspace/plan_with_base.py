@@ -14,9 +14,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.errors import Problem, ProblemsFound, Severity
-from lmsconf.kinds import all_kinds
 from lmsconf.kinds.exported_entries import absent_assignment_entry
 from lmsconf.kinds.kind_functions import match_kind
+from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
 from lmsconf.kinds.shared.kind import Kind
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET
@@ -59,10 +59,10 @@ Planned = Callable[[ManifestsVersion], "Sequence[Change] | None"]
 """Plan a version on the snapshot; None if it cannot be planned."""
 
 
-def merge_manifests(manifests: Manifests, others: Manifests, kinds: Mapping[str, Kind]) -> Manifests:
+def merge_manifests(manifests: Manifests, others: Manifests) -> Manifests:
     """The manifests, plus everything that the others declare."""
     more = Declarations(others.declared, others.absent)
-    both = Declarations(manifests.declared, manifests.absent).merge(more, kinds)
+    both = Declarations(manifests.declared, manifests.absent).merge(more)
     return replace(manifests, declared=tuple(both.declared), absent=tuple(both.absent))
 
 
@@ -119,21 +119,20 @@ def _origin(key: str, shared: set[str], pending: set[str]) -> ChangeOrigin:
 
 
 def find_orphaned_resources(
-    kinds: Mapping[str, Kind],
     now: ManifestsVersion,
     base: ManifestsVersion,
     snapshot: Snapshot,
     call_templates: SpecCallTemplates,
 ) -> tuple[NoLongerDeclared, ...]:
     """Resources that are live, were declared by the base, and are now neither declared nor deleted."""
-    current = {row for row, _ in _declared_rows(kinds, now, snapshot, call_templates)}
+    current = {row for row, _ in _declared_rows(now, snapshot, call_templates)}
     left = (
         declared
-        for row, declared in _declared_rows(kinds, base, snapshot, call_templates)
-        if declared is not None and row not in current and kinds[declared.address.kind].ownership_schema is not None
+        for row, declared in _declared_rows(base, snapshot, call_templates)
+        if declared is not None and row not in current and KINDS[declared.address.kind].ownership_schema is not None
     )
     lines = {
-        declared.address: _absent_line(kinds[declared.address.kind], declared, now.policy.workspace)
+        declared.address: _absent_line(KINDS[declared.address.kind], declared, now.policy.workspace)
         for declared in left
     }
     return tuple(NoLongerDeclared(address=address, absent=lines[address]) for address in sorted(lines))
@@ -148,12 +147,12 @@ def _absent_line(kind: Kind, declared: DesiredResource[Any], workspace: str) -> 
 
 
 def _declared_rows(
-    kinds: Mapping[str, Kind], version: ManifestsVersion, snapshot: Snapshot, call_templates: SpecCallTemplates
+    version: ManifestsVersion, snapshot: Snapshot, call_templates: SpecCallTemplates
 ) -> Iterator[tuple[tuple[str, str], DesiredResource[Any] | None]]:
     """Kind and id of each live row that manifests declare, with its declaration; None for one to be deleted."""
     manifests, policy = version.manifests, version.policy
     planning = PlanContext(snapshot, policy, call_templates, lambda _: True)
-    for name, kind in kinds.items():
+    for name, kind in KINDS.items():
         declared = [resource for resource in manifests.declared if _is_of(resource, name, policy)]
         absent = [entry for entry in manifests.absent if _is_of(entry, name, policy)]
         matched = match_kind(planning, kind.name, declared, absent)
@@ -191,8 +190,8 @@ def plan_with_base(
     reading, live = None, snapshot
     if live is None:
         reading, live = reader.read_on(reads_needed_by_both(manifests, policy, base.version), progress)
-    live = restore_snapshot(live, merge_manifests(manifests, base.version.manifests, all_kinds()), all_kinds())
-    planned = drop_unknown_people(live, manifests, all_kinds())
+    live = restore_snapshot(live, merge_manifests(manifests, base.version.manifests))
+    planned = drop_unknown_people(live, manifests)
     draft = reader.draft(planned, live, policy, None if snapshot is None else snapshot.taken_at)
     lint_levels = raise_to_errors(policy.lints, base.version.policy.lints)
     made = reader.add_effects(replace(draft, lint_levels=lint_levels), reading, progress)
@@ -226,7 +225,7 @@ def _compared(
     if policy.only or policy.excluded:
         return made
     now = ManifestsVersion(manifests, policy, settings)
-    return replace(made, let_go=find_orphaned_resources(all_kinds(), now, base.version, live, reader.call_templates))
+    return replace(made, let_go=find_orphaned_resources(now, base.version, live, reader.call_templates))
 
 
 def _dropped_tests(manifests: Manifests, base: BaseManifests, workspace: str) -> Iterable[SettingChange]:
@@ -242,7 +241,7 @@ def _dropped_tests(manifests: Manifests, base: BaseManifests, workspace: str) ->
 def _changes_of(reader: WorkspaceReader, version: ManifestsVersion, snapshot: Snapshot) -> tuple[Change, ...] | None:
     """What another version would change; None if it cannot be planned."""
     try:
-        manifests = drop_unknown_people(snapshot, error_free(version.manifests), all_kinds())
+        manifests = drop_unknown_people(snapshot, error_free(version.manifests))
         return reader.plan_with_errors(manifests, version.policy, snapshot)[0].changes
     except ProblemsFound as error:
         # A selection pattern may match only in this change; that is no error of the other version.
@@ -279,7 +278,7 @@ def default_settings_by_path(policy: Policy) -> dict[str, Json]:
 
 def _of_policy(policy: Policy) -> dict[str, Json]:
     values = policy.settings_json()
-    sections = {name: kind.section for name, kind in all_kinds().items()}
+    sections = {name: kind.section for name, kind in KINDS.items()}
     ownership = values["ownership"]
     owned = ownership if isinstance(ownership, dict) else {}
     return {

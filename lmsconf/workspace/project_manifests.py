@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from lmsconf.errors import LmsconfError, Problem, ProblemsFound
-from lmsconf.kinds import all_kinds
 from lmsconf.manifest.file_set import PROJECT_FILE
 from lmsconf.manifest.load import ExpandedEntries, load_folder
 from lmsconf.model.address import Address
@@ -67,7 +66,7 @@ def validate_offline(settings: Settings, expanded: ExpandedEntries | None = None
     alone = refuse_left_alone([*manifests.declared, *manifests.absent], policy)
     # Of manifests with errors only a part is parsed, and a lint would judge that part.
     broken = any(problem.is_error for problem in manifests.problems)
-    lints = [] if broken else lint_manifests(all_kinds(), manifests.declared, policy)
+    lints = [] if broken else lint_manifests(manifests.declared, policy)
     return replace(manifests, problems=(*dialect, *manifests.problems, *alone, *late, *lints))
 
 

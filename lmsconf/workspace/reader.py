@@ -13,7 +13,6 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lmsconf.errors import Problem, ProblemsFound
-from lmsconf.kinds import all_kinds
 from lmsconf.kinds.parsing import dependencies
 from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET
@@ -95,7 +94,7 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
         from lmsconf.planner.snapshot_redaction import redact_snapshot
 
         planning = PlanContext(snapshot, self.settings.policy, self.call_templates, lambda _: True)
-        return redact_snapshot(planning, manifests or Manifests(), all_kinds())
+        return redact_snapshot(planning, manifests or Manifests())
 
     def read(self, wanted: ReadScope, progress: Report | None = None) -> Snapshot:
         """Read what is wanted."""
@@ -118,7 +117,6 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
         Raises ProblemsFound if the manifests or the snapshot do not allow a plan.
         """
         return draft_plan(
-            all_kinds(),
             manifests,
             snapshot,
             policy,
@@ -133,9 +131,7 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
         """Read what is wanted; return the snapshot, and the reading, with which the effects of a plan are read."""
         with self.connection.worker_pool(self.parallelism, progress) as pool:
             api = self.connection.reader(pool, everything=wanted.everything)
-            reading = ReadContext(
-                api, all_kinds(), wanted, self.call_templates, effects=effects and wanted.policy.effects
-            )
+            reading = ReadContext(api, wanted, self.call_templates, effects=effects and wanted.policy.effects)
             snapshot = read_snapshot(reading, url=self.connection.url, taken_at=self.now())
         self.on_read(snapshot)
         self.on_seen(snapshot)
@@ -160,7 +156,7 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
         requests = 0 if reading is None else reading.api.requests
         effects = replace(predicted.effects, requests=requests)
         plan = with_effects(draft.plan, replace(predicted, effects=effects), draft.planning.policy)
-        return replace(plan, problems=(*plan.problems, *lint_plan(all_kinds(), draft, predicted.sizes)))
+        return replace(plan, problems=(*plan.problems, *lint_plan(draft, predicted.sizes)))
 
     def reread(self, kept: Snapshot, changes: Sequence[Change], progress: Report | None = None) -> Snapshot | None:
         """Read again what changes touch, by id; None if only a whole reading can tell. Raises ApiError."""
@@ -265,8 +261,8 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
         """Plan against a snapshot file; the plan can be shown, not applied."""
         from lmsconf.planner.snapshot_redaction import drop_unknown_people, restore_snapshot
 
-        live = restore_snapshot(snapshot, error_free(manifests), all_kinds())
-        planned = drop_unknown_people(snapshot, manifests, all_kinds())
+        live = restore_snapshot(snapshot, error_free(manifests))
+        planned = drop_unknown_people(snapshot, manifests)
         return self.add_effects(self.draft(planned, live, policy, snapshot.taken_at))
 
     def partial_plan(

@@ -9,7 +9,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from lmsconf.errors import Problem, Severity
-from lmsconf.kinds import all_kinds
+from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind import in_snapshot_order, row_type_of
 from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET
 from lmsconf.model.plan import Plan
@@ -59,7 +59,7 @@ def _notices(snapshot: Snapshot, workspace: str, now: datetime) -> Iterator[Prob
 def _nouns() -> dict[str, tuple[str, str]]:
     """Return the singular and plural of the rows of each listing that is counted for users."""
     nouns: dict[str, tuple[str, str]] = {}
-    for kind in in_snapshot_order(all_kinds().values()):
+    for kind in in_snapshot_order(KINDS.values()):
         if kind.name == CONTENT_TARGET:
             nouns[CONTENT] = kind.listing_nouns[CONTENT]
         nouns[row_type_of(kind).listing] = kind.noun, kind.plural

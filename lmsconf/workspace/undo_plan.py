@@ -16,8 +16,8 @@ from msgspec.structs import replace
 from lmsconf.errors import LmsconfError, Problem, ProblemsFound
 from lmsconf.journal.journal_reader import read_runs
 from lmsconf.journal.kept_runs import kept_before, kept_plan
-from lmsconf.kinds import all_kinds
 from lmsconf.kinds.custom_field.types import FieldRow
+from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.parsing import parse, parse_absent
 from lmsconf.kinds.shared.kind import Kind, required_keys
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, USER
@@ -80,7 +80,7 @@ def plan_undo(reader: WorkspaceReader, run: RunToUndo, policy: Policy, progress:
     policy = replace(policy, ownership={}, leave_alone=())
     wanted = reads_needed(_read_for(reader, run, policy), replace(policy, only=(), excluded=()))
     reading, snapshot = reader.read_on(wanted, progress)
-    times = Times(all_kinds(), run, snapshot, policy, reader.call_templates)
+    times = Times(run, snapshot, policy, reader.call_templates)
     left: dict[Address, str] = {}
     while True:
         inverse = Inversion(times, left).run()
@@ -106,11 +106,11 @@ def plan_undo(reader: WorkspaceReader, run: RunToUndo, policy: Policy, progress:
 
 def _read_for(reader: WorkspaceReader, run: RunToUndo, policy: Policy) -> Manifests:
     """Return declarations with every key that an undo of the run may compare, only to decide what is read."""
-    before = named_context(all_kinds(), run.before, policy, reader.call_templates)
+    before = named_context(run.before, policy, reader.call_templates)
     bodies: dict[tuple[str, str], dict[str, Json]] = {}
     absent: list[DeleteEntry[Any]] = []
     for change in run.plan.changes:
-        kind = all_kinds()[change.address.kind]
+        kind = KINDS[change.address.kind]
         if not run.is_done(change):
             continue
         for other, entry in _compared(kind, run, change):
@@ -125,7 +125,7 @@ def _read_for(reader: WorkspaceReader, run: RunToUndo, policy: Policy) -> Manife
             _join(bodies, USER, entry)
     declared: list[DesiredResource[Any]] = []
     for (name, _), body in bodies.items():
-        kind = all_kinds()[name]
+        kind = KINDS[name]
         # What a relation is between decides what is read; its values may be such as no manifest can declare.
         keys = required_keys(kind) if kind.is_relation else body.keys()
         declared.extend(parse(kind.name, _entry(run, {key: body[key] for key in keys})))

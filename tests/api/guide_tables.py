@@ -13,7 +13,7 @@ from lmsconf.api.spec import ApiSpec, Operation
 from lmsconf.api.spec.dialect_keys import assumed_keys, candidate_values
 from lmsconf.api.spec.operations import load_api_description
 from lmsconf.doctor.probe.experiments import EXPERIMENTS
-from lmsconf.kinds import all_kinds
+from lmsconf.kinds.kind_table import KINDS
 from lmsconf.sandbox.handlers import find_handler
 from lmsconf.support.folders import read_schema
 
@@ -60,7 +60,7 @@ def _group(group: str, held: list[Operation], service: Service) -> str:
 
 def relied_on() -> list[str]:
     """The keys that manifests of any kind rest on, in the order of the description."""
-    operations = {operation for kind in all_kinds().values() for operation in kind.operations}
+    operations = {operation for kind in KINDS.values() for operation in kind.operations}
     return [*assumed_keys(ApiSpec.default(), operations)]
 
 

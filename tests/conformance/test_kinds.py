@@ -18,7 +18,7 @@ from laws.random_workspaces import RandomWorkspace
 from laws.sandbox_project import SandboxProject, open_stage
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.kinds import all_kinds
+from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.call_placeholders import fill_refs_in_path
 from lmsconf.kinds.shared.kind import Kind, row_type_of
 from lmsconf.model.canonical_json import Json
@@ -28,7 +28,7 @@ from lmsconf.sandbox.faults import ALWAYS, Fault, FaultScript
 from lmsconf.sandbox.serve import serve
 from lmsconf.sandbox.service import Sandbox
 
-KINDS = list(all_kinds().values())
+KINDS = list(KINDS.values())
 every_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 Planned = Callable[..., tuple[SandboxProject, Plan]]
 
@@ -88,7 +88,7 @@ def test_what_is_shown_is_read_as_what_was_declared(planned: Planned, kind: Kind
     stage, plan = planned(kind, samples.NEW[kind.name])
     said = {one.address: one.spec for one in stage.manifests().declared}
     assert {address.kind for address in said} == {kind.name}
-    assert {one.address: one.spec for one in plan_to_manifests(plan, all_kinds()).declared} == said
+    assert {one.address: one.spec for one in plan_to_manifests(plan).declared} == said
 
 
 @every_kind
@@ -96,7 +96,7 @@ def test_a_change_that_was_made_is_not_made_again(planned: Planned, kind: Kind) 
     """The forms of a plan, read as manifests, want nothing more once the plan was applied."""
     for stage, plan in _every_plan(planned, kind):
         assert stage.apply(plan).converged is True
-        replayed = stage.workspace.plan(plan_to_manifests(plan, all_kinds()), stage.settings.policy)
+        replayed = stage.workspace.plan(plan_to_manifests(plan), stage.settings.policy)
         assert replayed.changes == ()
 
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from laws.sandbox_project import tried
 
 from lmsconf.errors import Problem, Severity, SourceLocation
-from lmsconf.kinds import all_kinds
 from lmsconf.kinds.assignment.types import assignment_address
+from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.claim_matching import Claim, ClaimMatches, match_claims
 from lmsconf.kinds.shared.kind_names import resource_title
 from lmsconf.model.address import Address, RemoteId
@@ -221,15 +221,15 @@ names = st.one_of(st.lists(st.sampled_from(_PARTS + _MORE), max_size=6).map("".j
 
 def address_of(kind: str, name: str, audience: str, other: str) -> Address:
     """An address of a kind; of an assignment to an audience, or to everyone if `audience` is none."""
-    known = all_kinds()[kind]
+    known = KINDS[kind]
     if not known.is_relation:
         return Address.of(kind, known.normalize_name(name))
-    to = EVERYONE if audience not in AUDIENCES else Address.of(audience, all_kinds()[audience].normalize_name(other))
+    to = EVERYONE if audience not in AUDIENCES else Address.of(audience, KINDS[audience].normalize_name(other))
     return assignment_address(name, to)
 
 
 addresses = st.builds(
-    address_of, st.sampled_from(sorted(all_kinds())), names, st.sampled_from([*AUDIENCES, "everyone"]), names
+    address_of, st.sampled_from(sorted(KINDS)), names, st.sampled_from([*AUDIENCES, "everyone"]), names
 )
 
 
@@ -241,7 +241,7 @@ def test_a_pasted_address_means_that_resource_alone(address: Address, others: li
     """As a terminal shows it, quoted for a shell, and among others that its wildcards would match."""
     shown = shlex.quote(escape_terminal(str(address)))
     (pasted,) = shlex.split(shown)
-    resolved = resolve_pattern(pasted, all_kinds(), [*others, address])
+    resolved = resolve_pattern(pasted, [*others, address])
     assert resolved.matches
     assert {one for one in (*others, address) if matches_pattern(str(one), resolved.pattern)} == {address}
 
@@ -252,7 +252,7 @@ def test_an_address_with_invisible_characters_can_be_pasted(name: str) -> None:
     address, visible = (Address.of("group", one) for one in (normalize_name(name), escape_terminal(name)))
     assert visible != address
     for one in (address, visible):
-        resolved = resolve_pattern(escape_terminal(str(one)), all_kinds(), [address, visible])
+        resolved = resolve_pattern(escape_terminal(str(one)), [address, visible])
         assert [other for other in (address, visible) if matches_pattern(str(other), resolved.pattern)] == [one]
 
 
@@ -261,7 +261,7 @@ def test_an_address_with_invisible_characters_can_be_pasted(name: str) -> None:
 def test_the_words_of_a_view_mean_their_resource(address: Address) -> None:
     """Its title in a plan, `assignment of GDPR basics to group/Sales`, on a terminal or in code."""
     title = resource_title(address)
-    assert matches_pattern(str(address), resolve_pattern(title, all_kinds(), [address]).pattern)
+    assert matches_pattern(str(address), resolve_pattern(title, [address]).pattern)
 
 
 @pytest.mark.parametrize(
@@ -288,13 +288,13 @@ def test_spellings_of_an_address(typed: str, pattern: str) -> None:
 
     The number of a character is read as that character; one that no character has stays as it was typed.
     """
-    assert resolve_pattern(typed, all_kinds(), []).pattern == pattern
+    assert resolve_pattern(typed, []).pattern == pattern
 
 
 def test_what_a_comment_makes_of_an_address_is_understood() -> None:
     """A code span has no `|`, a browser copies no-break spaces, and a mention is broken by a zero-width space."""
     address = Address.of("group", "a  b | @c")
-    resolved = resolve_pattern("group/a \u00a0b \u00a6 @\u200bc", all_kinds(), [address])
+    resolved = resolve_pattern("group/a \u00a0b \u00a6 @\u200bc", [address])
     assert (resolved.matches, resolved.pattern) == (True, "group/a  b | @c")
 
 

@@ -15,7 +15,6 @@ from msgspec.structs import replace
 
 from lmsconf.apply.staleness import CODE, find_foreign_changes, find_stale_resources
 from lmsconf.errors import LmsconfError, Problem, Severity, StalePlan
-from lmsconf.kinds import all_kinds
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.calls import Call
 from lmsconf.model.canonical_json import sha256
@@ -226,11 +225,11 @@ def test_a_plan_of_what_no_manifest_can_say_is_refused(tmp_path: Path) -> None:
     [change] = plan.changes
     nameless = replace(change, after={"members": ["anna@acme.example"]})
     with pytest.raises(StalePlan, match="group/A: the plan describes it incompletely"):
-        plan_to_manifests(replace(plan, changes=(nameless,)), all_kinds())
+        plan_to_manifests(replace(plan, changes=(nameless,)))
     anna = Address.of("user", "anna@acme.example")
     gone = replace(change, address=anna, action=Action.DELETE, before={"email": anna.name}, after=None)
     with pytest.raises(LmsconfError, match="people are never deleted"):
-        plan_to_manifests(replace(plan, changes=(gone,)), all_kinds())
+        plan_to_manifests(replace(plan, changes=(gone,)))
 
 
 def test_an_edited_change_is_stale_also_where_nothing_live_differs(tmp_path: Path) -> None:

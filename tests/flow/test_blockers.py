@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pytest
 
 from lmsconf.errors import ExitCode
-from lmsconf.kinds import all_kinds
+from lmsconf.kinds.kind_table import KINDS
 
 from .project import Project
 from .shell import lmsconf
@@ -262,7 +262,7 @@ def test_every_key_of_every_kind_has_its_case() -> None:
     """A new key of a manifest says here what taking something out of it means."""
     keys = {
         (kind.section, key)
-        for kind in all_kinds().values()
+        for kind in KINDS.values()
         for key in dict(kind.schema["properties"])  # type: ignore[call-overload]  # a JSON Schema
         if key not in NOT_VALUES
     }

@@ -11,7 +11,6 @@ from simulation.request_faults import KEPT, Killed, MortalJournal
 from lmsconf.apply.replanning import refuse_stale_plan
 from lmsconf.apply.run_plan import execute
 from lmsconf.documents.plan_file import loads
-from lmsconf.kinds import all_kinds
 from lmsconf.planner.undo.kept_state import pre_image
 from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.project_manifests import load_manifests
@@ -62,7 +61,7 @@ def cut_short(project: Project, dies_at: int, *, unsent: bool, file: str | None 
             if file is None
             else loads((project.root / file).read_text(encoding="utf-8"))
         )
-        before = pre_image(all_kinds(), plan, refuse_stale_plan(applier, plan))
+        before = pre_image(plan, refuse_stale_plan(applier, plan))
         journal = MortalJournal.begin(project.root, plan, meta={}, retention=KEPT, pre_image=before)
         assert isinstance(journal, MortalJournal)
         journal.dies_at, journal.unsent = dies_at, unsent

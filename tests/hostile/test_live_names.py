@@ -17,7 +17,7 @@ from lmsconf.cli.output_streams import report_problems
 from lmsconf.cli.progress import progress_lines
 from lmsconf.cli.run_command import run_command_line
 from lmsconf.errors import ExitCode, Problem, Severity, SourceLocation
-from lmsconf.kinds import all_kinds
+from lmsconf.kinds.kind_table import KINDS
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.blockers import Blocker, BlockerType
 from lmsconf.model.calls import Call, CallStatus
@@ -47,7 +47,7 @@ NOW = datetime(2026, 6, 1, tzinfo=UTC)
 def changes(names: list[str]) -> Iterator[Change]:
     """A change of every sort, with a name in every place that holds text."""
     for number, name in enumerate(names):
-        address = Address.of(list(all_kinds())[number % len(all_kinds())], name)
+        address = Address.of(list(KINDS)[number % len(KINDS)], name)
         form = {
             "description": name,
             "members": [name, name],

@@ -19,9 +19,9 @@ from msgspec.structs import replace
 from wire.second_dialect import answer_dialect_values, possible
 
 from lmsconf.export.export import ExportResult, export_snapshot
-from lmsconf.kinds import all_kinds
 from lmsconf.kinds.assignment.types import ContentRow, TargetRow
 from lmsconf.kinds.custom_field.types import ChoiceRow, FieldRow
+from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.manual_group.types import GroupRow
 from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
 from lmsconf.kinds.smart_group.types import ConditionRow, SmartGroupRow
@@ -63,7 +63,7 @@ def test_the_first_plan_after_an_export_is_empty(
     """Of whatever a workspace holds: odd names, names that are live twice, empty groups, unknown system conditions."""
     stage = opened((world, RandomManifests()))
     policy = replace(stage.settings.policy, ownership=owned)
-    kinds = tuple(all_kinds()) if people else tuple(kind for kind in all_kinds() if kind != USER)
+    kinds = tuple(KINDS) if people else tuple(kind for kind in KINDS if kind != USER)
     found = exported(stage, stage.workspace.snapshot(), policy, only_kinds=kinds)
     plan = stage.plan(policy)
     lost = {problem.address for problem in found.problems if problem.code == "export/owned"}
@@ -148,7 +148,7 @@ def test_no_workspace_is_too_strange(
     listings = {kind: replace(empty.of(kind), rows=tuple(rows[kind])) for kind in rows}
     snapshot = replace(empty, listings={**empty.listings, **listings})
     policy = replace(stage.settings.policy, ownership=owned)
-    kinds = tuple(all_kinds()) if people else tuple(kind for kind in all_kinds() if kind != USER)
+    kinds = tuple(KINDS) if people else tuple(kind for kind in KINDS if kind != USER)
     found = exported(stage, snapshot, policy, only_kinds=kinds)
     plan = stage.workspace.plan_offline(stage.manifests(), policy, snapshot)
     lost = {problem.address for problem in found.problems if problem.code == "export/owned"}

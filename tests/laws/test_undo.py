@@ -23,7 +23,6 @@ from lmsconf.apply.replanning import refuse_stale_plan
 from lmsconf.apply.run_plan import execute
 from lmsconf.journal.journal_reader import find_run
 from lmsconf.journal.kept_runs import Retention
-from lmsconf.kinds import all_kinds
 from lmsconf.model.calls import CallStatus
 from lmsconf.model.names import normalize_name
 from lmsconf.model.outcomes import ApplyReport
@@ -44,7 +43,7 @@ def kept_run(stage: SandboxProject, plan: Plan, dies_at: int | None = None) -> A
     """
     plan = stage.consented(plan)
     live = refuse_stale_plan(stage.workspace, plan)
-    before, retention = pre_image(all_kinds(), plan, live), Retention(keep=50, settle=0)
+    before, retention = pre_image(plan, live), Retention(keep=50, settle=0)
     with MortalJournal.begin(stage.folder, plan, meta={}, retention=retention, pre_image=before) as journal:
         assert isinstance(journal, MortalJournal)
         journal.dies_at = dies_at

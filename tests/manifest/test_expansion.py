@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 
 from lmsconf.errors import Problem
 from lmsconf.export.manifest_files import expanded_manifest
-from lmsconf.kinds import all_kinds
+from lmsconf.kinds.kind_table import KINDS
 from lmsconf.manifest.expand.variables import Reporter, Variables
 from lmsconf.manifest.load import ExpandedEntries, load_folder
 from lmsconf.manifest.nodes import EntrySourceMap
@@ -145,7 +145,7 @@ def test_what_is_printed_is_a_plain_manifest(tmp_path: Path) -> None:
     assert expanded_manifest(second) == expanded_manifest(first)
     said = read_yaml("a.yaml", expanded_manifest(first)).documents[0].value
     assert isinstance(said, dict)
-    for kind in all_kinds().values():
+    for kind in KINDS.values():
         for entry in said.get(kind.section, ()):
             assert list(Draft202012Validator(dict(kind.schema)).iter_errors(entry)) == []
 

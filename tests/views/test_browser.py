@@ -17,7 +17,7 @@ from views.document_samples import MIXED, PEOPLE, PLANS, REPORTS, change
 from views.drift_samples import DRIFTS, large
 from views.effect_samples import LOSSES, NAMES
 
-from lmsconf.kinds import all_kinds
+from lmsconf.kinds.kind_table import KINDS
 from lmsconf.model.address import Address
 from lmsconf.model.plan import Action, ChangeOrigin, FieldChange
 from lmsconf.model.snapshot import Listing, Snapshot
@@ -244,7 +244,7 @@ def test_rows_have_room_on_every_screen(width: int, chromium: Browser, tmp_path:
 
 def every_page() -> dict[str, str]:
     """Each HTML view, of each sample: also those of problems, of a snapshot, and of a workspace that is served."""
-    listings = {kind: Listing(incomplete="it was not read") for kind in all_kinds()}
+    listings = {kind: Listing(incomplete="it was not read") for kind in KINDS}
     snapshot = Snapshot(workspace="production", url=MIXED.url, taken_at=MIXED.created_at, people=4, listings=listings)
     sandbox = Sandbox(":memory:", seed=EXAMPLES / "acme" / "workspace.yaml")
     for path in ("/users", "/nothing", "/content/all"):

@@ -21,7 +21,7 @@ from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.operations import load_api_description
 from lmsconf.doctor.checks import list_dialect_assumptions
 from lmsconf.errors import ExitCode, Rejected
-from lmsconf.kinds import all_kinds
+from lmsconf.kinds.kind_table import KINDS
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.plan import Plan
 from lmsconf.workspace.connection import Connection
@@ -322,13 +322,13 @@ def _names(value: object) -> list[str]:
 
 def planned() -> list[str]:
     """The keys that plans lean on."""
-    leaning = {one.key for one in list_dialect_assumptions(ApiSpec.default(), all_kinds(), {})} - UNPLANNED.keys()
+    leaning = {one.key for one in list_dialect_assumptions(ApiSpec.default(), KINDS, {})} - UNPLANNED.keys()
     return sorted(leaning)
 
 
 def test_the_other_keys_are_those_of_calls_that_no_plan_sends() -> None:
     """Whatever is not tried below belongs to operations that planning and applying never use."""
-    used = {operation for kind in all_kinds().values() for operation in kind.operations}
+    used = {operation for kind in KINDS.values() for operation in kind.operations}
     for key in set(keys()) - set(planned()) - UNPLANNED.keys():
         leaning = {one.id for one in ApiSpec.default().operations.values() if key in one.dialect_keys}
         assert not leaning & used, key

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from msgspec.structs import replace
 
 from lmsconf.errors import Problem, ProblemsFound
+from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind import Kind
 from lmsconf.kinds.shared.kind_names import GROUP, SMART_GROUP, USER, split_address
 from lmsconf.model.access import (
@@ -289,23 +290,23 @@ def _side_counts(answers: FieldAnswers, people: Bits | None) -> dict[tuple[Answe
     return counts
 
 
-def parse_audience(text: str, kinds: Mapping[str, Kind]) -> tuple[Address, ...]:
+def parse_audience(text: str) -> tuple[Address, ...]:
     """Parse an audience as plans print it, or an assignment, which names one; a name alone may be of several kinds.
 
     Section names and the words of a view are understood too. Raises ProblemsFound for a text that is not an address.
     """
-    inner = _audience_in_words(text, kinds)
+    inner = _audience_in_words(text)
     if inner is not None:
         return (inner,)
-    typed = canonical_pattern(text, kinds)
+    typed = canonical_pattern(text)
     word, slash, rest = typed.partition("/")
-    if slash and rest and word in kinds:
+    if slash and rest and word in KINDS:
         if parts := split_address(Address.parse(typed)):
-            return parse_audience(parts[1], kinds)
+            return parse_audience(parts[1])
         return (Address.of(word, unescape(rest)),)
     if slash or not typed:
         raise report_error("audience/address", f"{text} is not the address of an audience", _AUDIENCE_HINT)
-    named_kinds = (kind for kind in kinds.values() if not kind.is_relation)
+    named_kinds = (kind for kind in KINDS.values() if not kind.is_relation)
     return tuple(
         Address.of(kind.name, kind.normalize_name(name)) for kind in named_kinds for name in _names(text, kind)
     )
@@ -319,17 +320,17 @@ def _names(text: str, kind: Kind) -> Iterator[str]:
         yield name.removesuffix(label)
 
 
-def _audience_in_words(text: str, kinds: Mapping[str, Kind]) -> Address | None:
+def _audience_in_words(text: str) -> Address | None:
     """Return the audience of `everyone`, or of `assignment of GDPR basics to group/Sales`; None for other texts."""
     if text == EVERYBODY:
         return Address(EVERYBODY, "")
-    if not any(kind.is_relation and text.startswith(f"{kind.noun} of ") for kind in kinds.values()):
+    if not any(kind.is_relation and text.startswith(f"{kind.noun} of ") for kind in KINDS.values()):
         return None
     words = text.split(" to ")
     for number in range(len(words)):
         rest = " to ".join(words[number:])
-        typed = canonical_pattern(rest, kinds)
-        if rest == EVERYBODY or typed.partition("/")[0] in kinds:
+        typed = canonical_pattern(rest)
+        if rest == EVERYBODY or typed.partition("/")[0] in KINDS:
             return Address(EVERYBODY, "") if rest == EVERYBODY else Address.parse(typed)
     return None
 

@@ -13,10 +13,10 @@ from msgspec.structs import replace
 
 from lmsconf.kinds.assignment.types import AUDIENCES, TargetRow
 from lmsconf.kinds.kind_functions import diff, match_kind
+from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.parsing import named_emails
 from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
 from lmsconf.kinds.shared.entry_keys import declared_lists
-from lmsconf.kinds.shared.kind import Kind
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
 from lmsconf.kinds.shared.plan_context import BeforeAfter, Match, MatchResult, PlanContext
 from lmsconf.model.address import Address, RemoteId
@@ -42,7 +42,7 @@ class Declarations(NamedTuple):
         declared = [resource for resource in self.declared if resource.address.kind == kind]
         return declared, [entry for entry in self.absent if entry.address.kind == kind]
 
-    def merge(self, other: Declarations, kinds: Mapping[str, Kind]) -> Declarations:
+    def merge(self, other: Declarations) -> Declarations:
         """Return the entries of both; of a person, only this one's where both have an address.
 
         An earlier name is an address too: otherwise the other's entry would match the resource that this one renames.
@@ -50,7 +50,7 @@ class Declarations(NamedTuple):
         declared_once = {
             address
             for one in self.declared
-            if kinds[one.address.kind].is_person
+            if KINDS[one.address.kind].is_person
             for address in (one.address, *(Address.of(one.address.kind, name) for name in one.previously))
         }
         more = [resource for resource in other.declared if resource.address not in declared_once]
@@ -122,22 +122,21 @@ class ReadContext:
     def __init__(
         self,
         api: Api,
-        kinds: Mapping[str, Kind],
         wanted: ReadScope,
         call_templates: SpecCallTemplates,
         *,
         effects: bool = False,
     ) -> None:
-        self.api, self.kinds, self.call_templates = api, kinds, call_templates
+        self.api, self.call_templates = api, call_templates
         policy = wanted.policy
         self.policy, self.everything, self.edits = policy, wanted.everything, wanted.edits
         self.effects = effects
         now = Declarations(wanted.declared, wanted.absent).in_workspace(policy.workspace)
         beside = None if wanted.beside is None else wanted.beside.in_workspace(policy.workspace)
         self.versions = [now] if beside is None else [now, beside]
-        self.declarations = now if beside is None else now.merge(beside, kinds)
+        self.declarations = now if beside is None else now.merge(beside)
         self.declared, self.absent = self.declarations
-        self.chosen = Selection(kinds, self.declared, policy, absent=self.absent)
+        self.chosen = Selection(self.declared, policy, absent=self.absent)
         self.sought = self.chosen.sought_kinds()
         self.people: int | None = None
         self.targets: dict[RemoteId, tuple[TargetRow, ...]] = {}
@@ -149,21 +148,21 @@ class ReadContext:
         self._further: dict[str, Listing[Any]] = {}
         self._matches: dict[str, list[Matched]] = {}
         self._futures: defaultdict[str, list[Future[Any]]] = defaultdict(list)
-        self._may_request = set(kinds)
-        for name in kinds:
+        self._may_request = set(KINDS)
+        for name in KINDS:
             self._listings[name] = Future()
             self._futures[name].append(self._listings[name])
         self.first_page: Future[tuple[int | None, int]] = Future()
         self._futures[USER].append(self.first_page)
-        needs = {name: _needed_listings(name, self) for name in kinds if self.covers(name)}
+        needs = {name: _needed_listings(name, self) for name in KINDS if self.covers(name)}
         self._needed = frozenset(needs).union(*needs.values())
         self._reports: dict[str, Future[frozenset[RemoteId] | None]] = {}
         for name in self._needed:
-            if kinds[name].reports_people:
+            if KINDS[name].reports_people:
                 self._reports[name] = Future()
                 self._futures[name].append(self._reports[name])
         self._lists_unreported_people = any(
-            kinds[other].is_person and not kinds[name].reports_people and name != other
+            KINDS[other].is_person and not KINDS[name].reports_people and name != other
             for name, others in needs.items()
             for other in others
         )
@@ -218,7 +217,7 @@ class ReadContext:
     def named_emails(self) -> frozenset[str]:
         """Return the e-mails of the people that the chosen declarations, and the entries under `absent`, name."""
         entries: list[DesiredResource[Any] | DeleteEntry[Any]] = [*self.declared, *self.absent]
-        return emails_of([entry for entry in entries if self.chosen(entry.address)], self.kinds)
+        return emails_of([entry for entry in entries if self.chosen(entry.address)])
 
     def add_listing(self, name: str, listing: Listing[Any]) -> None:
         """Add a further listing to the snapshot, beside those that jobs return."""
@@ -325,11 +324,11 @@ class ReadContext:
                 future.set_exception(error)
 
 
-def emails_of(entries: Iterable[DesiredResource[Any] | DeleteEntry[Any]], kinds: Mapping[str, Kind]) -> frozenset[str]:
+def emails_of(entries: Iterable[DesiredResource[Any] | DeleteEntry[Any]]) -> frozenset[str]:
     """Return the e-mails of all people that entries are about or name, earlier e-mails included."""
     emails: set[str] = set()
     for entry in entries:
-        if kinds[entry.address.kind].is_person and isinstance(entry, DesiredResource):
+        if KINDS[entry.address.kind].is_person and isinstance(entry, DesiredResource):
             emails.add(entry.address.name)
         emails.update(named_emails(entry))
     return frozenset(emails)

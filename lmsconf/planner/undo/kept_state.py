@@ -8,6 +8,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from lmsconf.kinds.custom_field.lost_answers import MOST_KEPT
+from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind import Kind, is_named, row_type_of
 from lmsconf.kinds.shared.manifest_entry import NameCounts
 from lmsconf.model.address import Address
@@ -18,19 +19,19 @@ from lmsconf.planner.undo.answers import people_losing_answers
 from lmsconf.planner.undo.references import references, renamed_to
 
 
-def with_undo_limits(kinds: Mapping[str, Kind], snapshot: Snapshot, changes: Sequence[Change]) -> tuple[Change, ...]:
+def with_undo_limits(snapshot: Snapshot, changes: Sequence[Change]) -> tuple[Change, ...]:
     """Return the changes of a plan with what their names, and what they refer to, keep from being undone."""
     names = {name: NameCounts(snapshot.of(name).rows) for name in {change.address.kind for change in changes}}
-    limited = [_limited_by_name(kinds[change.address.kind], names[change.address.kind], change) for change in changes]
-    lost = {_address_before(kinds, one) for one in limited if one.undo.level is UndoLevel.NONE and one.id is not None}
-    lost = {address for address in lost if is_named(kinds[address.kind])}
-    return tuple(_limited_by_references(kinds, change, lost) if lost else change for change in limited)
+    limited = [_limited_by_name(KINDS[change.address.kind], names[change.address.kind], change) for change in changes]
+    lost = {_address_before(one) for one in limited if one.undo.level is UndoLevel.NONE and one.id is not None}
+    lost = {address for address in lost if is_named(KINDS[address.kind])}
+    return tuple(_limited_by_references(change, lost) if lost else change for change in limited)
 
 
 def _limited_by_name(kind: Kind, names: NameCounts, change: Change) -> Change:
     if not is_named(kind) or change.id is None:
         return change
-    name = _address_before({kind.name: kind}, change).name
+    name = _address_before(change).name
     if change.action is Action.DELETE and _has_parts_that_look_alike(kind, change):
         undo = Undo(
             level=UndoLevel.NONE,
@@ -56,27 +57,27 @@ def _has_parts_that_look_alike(kind: Kind, change: Change) -> bool:
     return len(set(names)) < len(names)
 
 
-def _limited_by_references(kinds: Mapping[str, Kind], change: Change, lost: set[Address]) -> Change:
+def _limited_by_references(change: Change, lost: set[Address]) -> Change:
     if change.undo.level is UndoLevel.NONE or not isinstance(change.before, dict):
         return change
-    missing = next((one for one in references(kinds[change.address.kind], change.before) if one in lost), None)
+    missing = next((one for one in references(KINDS[change.address.kind], change.before) if one in lost), None)
     if missing is None:
         return change
     level = UndoLevel.NONE if change.action is Action.DELETE else UndoLevel.PARTIAL
     return replace(change, undo=Undo(level=level, reason=f"it refers to {missing}, which cannot come back"))
 
 
-def _address_before(kinds: Mapping[str, Kind], change: Change) -> Address:
+def _address_before(change: Change) -> Address:
     """Return the address that the resource of a change has before the plan."""
     form = change.before if isinstance(change.before, dict) else {}
-    name = form.get(kinds[change.address.kind].name_key)
+    name = form.get(KINDS[change.address.kind].name_key)
     return change.address if name is None else Address.of(change.address.kind, str(name))
 
 
 _PART: Final = "only what a run changed was kept"
 
 
-def pre_image(kinds: Mapping[str, Kind], plan: Plan, snapshot: Snapshot) -> Snapshot:
+def pre_image(plan: Plan, snapshot: Snapshot) -> Snapshot:
     """Return the rows that a plan changes, those that they and its calls refer to, and what is destroyed with them.
 
     Of kinds with names, all rows are kept with their names, because names are what manifests refer to; of people and
@@ -87,12 +88,12 @@ def pre_image(kinds: Mapping[str, Kind], plan: Plan, snapshot: Snapshot) -> Snap
     destroyed = {row.id: row for row in lost[:MOST_KEPT]}
     texts = {part for call in plan.calls for part in call.path.split("/")}
     texts.update(_texts([call.body for call in plan.calls]))
-    for kind in kinds.values():
+    for kind in KINDS.values():
         for row in snapshot.rows(row_type_of(kind)):
             if row.id in ids:
                 texts.update(_texts(row_to_json(row)))
     kept: dict[str, dict[str, Any]] = {}
-    for kind in kinds.values():
+    for kind in KINDS.values():
         for row_type in kind.row_types:
             rows = snapshot.rows(row_type)
             wanted = (row for row in rows if is_named(kind) or row.id in ids or row.id in texts)

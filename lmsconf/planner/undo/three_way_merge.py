@@ -12,6 +12,7 @@ from typing import Any, Final
 from lmsconf.kinds.custom_field.types import FieldRow, parts_of
 from lmsconf.kinds.exported_entries import person_form
 from lmsconf.kinds.kind_functions import match_kind, state_before_deletion
+from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
 from lmsconf.kinds.shared.kind import Kind, row_type_of
 from lmsconf.kinds.shared.kind_names import USER
@@ -40,15 +41,14 @@ class Times:
 
     def __init__(
         self,
-        kinds: Mapping[str, Kind],
         run: RunToUndo,
         snapshot: Snapshot,
         policy: Policy,
         templates: SpecCallTemplates,
     ) -> None:
-        self.kinds, self.run = kinds, run
-        self.before = named_context(kinds, run.before, policy, templates)
-        self.live = named_context(kinds, snapshot, policy, templates)
+        self.run = run
+        self.before = named_context(run.before, policy, templates)
+        self.live = named_context(snapshot, policy, templates)
         self._rows: dict[tuple[str, bool], dict[str, Any]] = {}
         self._names: dict[tuple[str, str], str] = {}
         self._parts: dict[str, str] = {}
@@ -75,7 +75,7 @@ class Times:
         for change in self.run.plan.changes:
             id = self.run.created_id(change) if change.action is Action.CREATE else None
             if id is not None:
-                kind, name = self.kinds[change.address.kind], change.address.name
+                kind, name = KINDS[change.address.kind], change.address.name
                 after = self._names.get((kind.name, id), MARK + name)
                 self._made |= _entries(kind, name, after, self._parts_now(self.row_now(kind, id)))
 
@@ -99,13 +99,13 @@ class Times:
     def _declared(self, changes: Iterable[Change]) -> Iterator[tuple[tuple[str, str | None], str]]:
         """Yield the kind, id and name of each live resource that the run changed."""
         for change in changes:
-            kind = self.kinds[change.address.kind]
+            kind = KINDS[change.address.kind]
             if (row := self.row_now(kind, change.id)) is not None:
                 yield (kind.name, change.id), kind.normalize_name(row.name)
 
     def _parts_back(self, change: Change) -> Iterator[tuple[str, str]]:
         """Yield the id and the earlier name of each live part that has the name that a change gave it."""
-        kind = self.kinds[change.address.kind]
+        kind = KINDS[change.address.kind]
         renames = dict(renamed_parts(kind, change))
         before = {part.id: normalize_name(part.name) for part in parts_of(self.row_before(kind, change.id))}
         for part in parts_of(self.row_now(kind, change.id)):
@@ -117,7 +117,7 @@ class Times:
         return {normalize_name(part.name): self._parts[part.id] for part in parts_of(row)}
 
     def _named_rows(self, *, live: bool) -> Iterator[tuple[Kind, Any]]:
-        for kind in self.kinds.values():
+        for kind in KINDS.values():
             yield from ((kind, row) for row in self.rows(kind, live=live).values() if not kind.is_relation)
 
     def name_after(self, kind: Kind, id: str | None) -> str:
@@ -130,7 +130,7 @@ class Times:
 
     def is_person(self, email: str) -> bool:
         """Whether an e-mail is that of a live person."""
-        return any(self.name_after(self.kinds[USER], id) == email for id in self.rows(self.kinds[USER], live=True))
+        return any(self.name_after(KINDS[USER], id) == email for id in self.rows(KINDS[USER], live=True))
 
     def row_before(self, kind: Kind, id: str | None) -> Any:
         """Return a resource as it was before the run; None if it was not there."""
@@ -154,14 +154,14 @@ class Times:
 
     def body_made(self, change: Change, form: Json) -> Body:
         """Return a form in which resources have the names that the run gave them."""
-        return self._renamed(self.kinds[change.address.kind], form if isinstance(form, dict) else {}, self._made)
+        return self._renamed(KINDS[change.address.kind], form if isinstance(form, dict) else {}, self._made)
 
     def _renamed(self, kind: Kind, body: Mapping[str, Json], names: Names) -> Body:
         def name_after(of: str, name: str) -> str:
-            return names.get((of, self.kinds[of].normalize_name(name)), name)
+            return names.get((of, KINDS[of].normalize_name(name)), name)
 
         def part_after(of: str, owner: str, part: str) -> str:
-            return names.get((of, self.kinds[of].normalize_name(owner), normalize_name(part)), part)
+            return names.get((of, KINDS[of].normalize_name(owner), normalize_name(part)), part)
 
         return map_references(kind, body, name_after, part_after)
 
@@ -198,13 +198,11 @@ def _entries(kind: Kind, name: str, after: str, parts: Mapping[str, str]) -> Nam
     return {(kind.name, name): after, **{(kind.name, name, part): new for part, new in parts.items()}}
 
 
-def named_context(
-    kinds: Mapping[str, Kind], snapshot: Snapshot, policy: Policy, call_templates: SpecCallTemplates
-) -> PlanContext:
+def named_context(snapshot: Snapshot, policy: Policy, call_templates: SpecCallTemplates) -> PlanContext:
     """Return a snapshot in which every kind has registered the names of its live resources."""
     scratch = Policy(workspace=policy.workspace, today=policy.today, timezone=policy.timezone)
     planning = PlanContext(snapshot, scratch, call_templates, lambda _: True)
-    for kind in kinds.values():
+    for kind in KINDS.values():
         match_kind(planning, kind.name, [], [])
     return planning
 

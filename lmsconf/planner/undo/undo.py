@@ -14,6 +14,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from lmsconf.errors import Problem, Severity, SourceLocation
+from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.parsing import parse, parse_absent
 from lmsconf.kinds.shared.kind import Kind
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, USER
@@ -109,7 +110,7 @@ class Inversion:
 
     def _claim(self, change: Change) -> NameClaim | None:
         """Return the name that a renamed or deleted resource gets back; tell where others have given another since."""
-        times, run, kind = self.times, self.times.run, self.times.kinds[change.address.kind]
+        times, run, kind = self.times, self.times.run, KINDS[change.address.kind]
         before, row = times.row_before(kind, change.id), times.row_now(kind, change.id)
         if kind.is_relation or before is None:
             return None
@@ -131,7 +132,7 @@ class Inversion:
     def _earlier_states(self, changes: Sequence[Change], claims: Sequence[NameClaim]) -> Iterator[Draft]:
         names = {(one.kind.name, str(one.change.id)): one for one in claims}
         for change in changes:
-            kind = self.times.kinds[change.address.kind]
+            kind = KINDS[change.address.kind]
             claim = names.get((kind.name, str(change.id)))
             draft = None
             if change.action is Action.DELETE:
@@ -148,7 +149,7 @@ class Inversion:
         out = {(one.kind.name, one.id, one.change.address if one.id is None else None): one for one in drafts}
         back = {(claim.kind.name, str(claim.change.id)) for claim in claims if claim.id is None}
         for change in self.times.run.plan.changes:
-            kind = self.times.kinds[change.address.kind]
+            kind = KINDS[change.address.kind]
             row = self.times.row_before(kind, change.id)
             if kind.name != CUSTOM_FIELD or row is None or not self._is_back(kind, change, back):
                 continue
@@ -171,7 +172,7 @@ class Inversion:
         entry: Mapping[str, Json],
     ) -> None:
         """Add the answers of a person that were destroyed, where nobody has given others since."""
-        kind = self.times.kinds[USER]
+        kind = KINDS[USER]
         row = self.times.row_now(kind, str(entry["id"]))
         if row is None:
             return

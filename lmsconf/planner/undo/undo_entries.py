@@ -11,6 +11,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lmsconf.kinds.custom_field.types import parts_of
+from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind import Kind, required_keys
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD
 from lmsconf.model.address import Address, RemoteId
@@ -84,7 +85,7 @@ class Drafter:
 
     def undo_creation(self, change: Change) -> Draft | None:
         """Return the entry that deletes what the run created; None if it is not live, or others have changed it."""
-        times, kind = self._times, self._times.kinds[change.address.kind]
+        times, kind = self._times, KINDS[change.address.kind]
         made = times.body_made(change, change.after)
         row = self._related_row(kind, made) if kind.is_relation else self._created_row(kind, change, made)
         if row is None:
@@ -146,7 +147,7 @@ class Drafter:
 
     def undo_deletion(self, change: Change) -> Draft | None:
         """Return the entry that creates again what the run deleted; None if it was not deleted, or is there again."""
-        times, kind = self._times, self._times.kinds[change.address.kind]
+        times, kind = self._times, KINDS[change.address.kind]
         row = times.row_before(kind, change.id)
         if row is None:
             self._tell(change, ALL, "it is not created again: what it was is not recorded")
@@ -181,7 +182,7 @@ class Drafter:
 
     def undo_update(self, change: Change, name: str | None) -> Draft | None:
         """Return the entry that gives the keys that the run changed their earlier values. name: its earlier name."""
-        times, kind = self._times, self._times.kinds[change.address.kind]
+        times, kind = self._times, KINDS[change.address.kind]
         row, then = times.row_now(kind, change.id), times.row_before(kind, change.id)
         if row is None and then is not None and kind.is_relation and times.run.has_only_deleted(change):
             return self._relation_again(change, kind, _without_nulls(times.body_before(kind, then)))
@@ -252,7 +253,7 @@ class Drafter:
         """Return why the service does not take an empty value of a person back; None if it takes the value."""
         if value or not draft.kind.is_person:
             return None
-        times, kind = self._times, self._times.kinds[CUSTOM_FIELD]
+        times, kind = self._times, KINDS[CUSTOM_FIELD]
         fields = (row for row in times.rows(kind, live=True).values() if times.name_after(kind, row.id) == part)
         return why_not_emptied(times.live, key, part, next(fields, None))
 
