@@ -116,7 +116,7 @@ def state_before_deletion(planning: PlanContext, deletion: Deletion[Any]) -> Bef
     return _BEFORE_DELETION[deletion.address.kind](planning, deletion)
 
 
-def settle(planning: PlanContext, results: Mapping[str, MatchResult[Any, Any]]) -> None:
+def finish_matching(planning: PlanContext, results: Mapping[str, MatchResult[Any, Any]]) -> None:
     """Record what kinds need to know of each other, and check each as a whole, once all are compared.
 
     results: by kind, as matched.

@@ -10,6 +10,7 @@ from graphlib import CycleError, TopologicalSorter
 from msgspec.structs import replace
 
 from lmsconf.errors import Severity
+from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.model.address import Address, Ref, shell_quoted
 from lmsconf.model.calls import Call, Step
@@ -54,12 +55,12 @@ def topological_order(before: Sequence[set[int]], rank: Sequence[tuple[object, .
 StepsByResource = Sequence[tuple[Address, Sequence[Step]]]
 
 
-def order_calls(planning: PlanContext, work: StepsByResource, kinds: Sequence[str]) -> tuple[Call, ...]:
+def order_calls(planning: PlanContext, work: StepsByResource) -> tuple[Call, ...]:
     """Return the calls of all resources in one order; record a problem for a cycle or an unresolved reference.
 
-    kinds: kind names in planning order. Returns no calls if a cycle cannot be broken.
+    Of calls that need no order, those of earlier kinds go first. Returns no calls if a cycle cannot be broken.
     """
-    rank = {kind: position for position, kind in enumerate(kinds)}
+    rank = {kind: position for position, kind in enumerate(KINDS)}
     owners = [address for address, steps in work for _ in steps]
     steps = [step for _, own_steps in work for step in own_steps]
     _check_refs(planning, owners, steps)

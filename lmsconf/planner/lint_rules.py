@@ -17,8 +17,8 @@ from lmsconf.kinds.shared.entry_keys import PeopleList
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, EVERYONE, GROUP, SMART_GROUP, USER
 from lmsconf.kinds.shared.plan_context import MatchResult
 from lmsconf.kinds.shared.times import format_time
-from lmsconf.kinds.smart_group.conditions import condition_set
-from lmsconf.kinds.smart_group.types import ASKING_FOR_CHOICES, DeclaredCondition, SmartGroupRow, SmartGroupSpec
+from lmsconf.kinds.smart_group.conditions import sorted_for_display
+from lmsconf.kinds.smart_group.types import MATCHED_BY_CHOICE, DeclaredCondition, SmartGroupRow, SmartGroupSpec
 from lmsconf.kinds.user.people_directory import people_directory
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.declarations import DesiredResource
@@ -191,7 +191,7 @@ def lint_smart_groups(context: LintContext) -> Iterator[Problem]:
         if declared.spec.conditions is None:
             continue
         yield from list(_impossible(declared, row, types)) or _size(context, declared)
-        first = by_conditions.setdefault(condition_set(declared.spec.conditions), declared)
+        first = by_conditions.setdefault(sorted_for_display(declared.spec.conditions), declared)
         if first is not declared:
             yield lint_problem(
                 "lint/duplicate-audience",
@@ -213,12 +213,12 @@ def _impossible(
     declared: DesiredResource[SmartGroupSpec], row: SmartGroupRow | None, types: Mapping[str, str]
 ) -> Iterator[Problem]:
     """Yield a finding for each single-choice field of which no choice meets all conditions."""
-    if row is not None and any(one.system_condition not in ASKING_FOR_CHOICES for one in row.conditions or ()):
+    if row is not None and any(one.system_condition not in MATCHED_BY_CHOICE for one in row.conditions or ()):
         # A declared condition without a system condition keeps that of the live one.
         return
     common: dict[str, frozenset[str]] = {}
     for position, condition in enumerate(declared.spec.conditions or ()):
-        asks = condition.choices and condition.system_condition in ASKING_FOR_CHOICES
+        asks = condition.choices and condition.system_condition in MATCHED_BY_CHOICE
         if not asks or types.get(condition.field) != "CHOICE":
             continue
         before = common.get(condition.field)
@@ -350,7 +350,7 @@ class _Audiences:
 
 def _implies(condition: DeclaredCondition, other: DeclaredCondition) -> bool:
     same = (condition.field, condition.system_condition) == (other.field, other.system_condition)
-    asks = other.system_condition in ASKING_FOR_CHOICES
+    asks = other.system_condition in MATCHED_BY_CHOICE
     return same and asks and bool(condition.choices) and condition.choices <= other.choices
 
 

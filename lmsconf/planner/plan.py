@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation
-from lmsconf.kinds.kind_functions import match_kind, plan_steps, settle
+from lmsconf.kinds.kind_functions import finish_matching, match_kind, plan_steps
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.manual_group.compare import with_listed_people
 from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
@@ -49,35 +49,6 @@ from lmsconf.planner.read.read_context import Declarations
 from lmsconf.planner.rename_detection import POSSIBLE, possible_renames
 from lmsconf.planner.selection import Selection
 from lmsconf.planner.undo.kept_state import with_undo_limits
-
-
-def calls_by_key(plan: Plan, call_templates: SpecCallTemplates) -> dict[str, list[Call]]:
-    """Return each dialect key that calls of a plan rely on, sorted → those calls, in their order."""
-    created = {change.address for change in plan.changes if change.action is Action.CREATE}
-    resting: dict[str, list[Call]] = {}
-    sent: set[tuple[Address, str]] = set()
-    for call in plan.calls:
-        # The second call of its kind finds what the first one made.
-        finds_nothing = call.address in created and (call.address, call.operation) not in sent
-        sent.add((call.address, call.operation))
-        for key in call_templates.assumed_keys(call.operation, call.path, call.body, finds_nothing=finds_nothing):
-            resting.setdefault(key, []).append(call)
-    return dict(sorted(resting.items()))
-
-
-def with_assumptions(plan: Plan, call_templates: SpecCallTemplates) -> Plan:
-    """Return a plan with what its calls rest on."""
-    resting = calls_by_key(plan, call_templates)
-    assumptions = tuple(
-        Assumption(key=key, value=call_templates.behaviour(key), known=call_templates.is_known(key), calls=len(calls))
-        for key, calls in resting.items()
-    )
-    assumed = {call.id for one in assumptions if not one.known for call in resting[one.key]}
-    return replace(plan, assumptions=assumptions, assumed_calls=len(assumed))
-
-
-NOT_LIVE = sha256(None)
-"""The fingerprint of a resource that is not live."""
 
 
 class DraftPlan(Struct, frozen=True, kw_only=True):
@@ -120,30 +91,27 @@ def draft_plan(
 ) -> DraftPlan:
     """Return the plan that makes the workspace match the manifests.
 
-    created_at: ISO 8601. Raises ProblemsFound, with all problems, if one is an error that does not merely block apply.
+    created_at: ISO 8601. Raises ProblemsFound, with the problems found so far, if one is an error. Those that only
+    block an apply stay in the plan.
     """
     entries = Declarations(manifests.declared, manifests.absent).in_workspace(policy.workspace)
-    declared, absent = entries
     planning, selection, results, items, left_out = _match_selected(entries, snapshot, policy, call_templates)
-    settle(planning, results)
-    items = add_side_effects(planning, selection, items, list(KINDS))
-    if not policy.verifying:
-        planning.problems.extend(selection.problems())
-    planning.problems.extend([*refuse_expired_absent(absent, policy), *refuse_left_alone([*declared, *absent], policy)])
-    planning.problems.extend(refuse_left_alone_renames(results.values(), policy))
-    refuse_unrenamed_references(planning, items, results)
+    finish_matching(planning, results)
+    items = add_side_effects(planning, selection, items)
+    _check_declarations(planning, selection, entries, items, results)
     for item in items:
         item.steps = plan_steps(planning, item.subject, item.sides)
-    arranged = order_calls(planning, [(item.address, item.steps) for item in items], list(KINDS))
-    problems = [*manifests.problems, *_placed(_relevant(planning), [*declared, *absent])]
+    arranged = order_calls(planning, [(item.address, item.steps) for item in items])
+    problems = [*manifests.problems, *_with_source(_of_selected(planning), [*entries.declared, *entries.absent])]
     if any(problem.is_error and not is_blocking(problem) for problem in problems):
         raise ProblemsFound(sorted(problems, key=lambda problem: problem.source or SourceLocation("")))
+    # Problems found from here on stay in the plan.
     changes = with_undo_limits(snapshot, [to_change(planning, item) for item in items])
     sides = [(change, item.sides) for change, item in zip(changes, items, strict=True)]
-    renames, reported = possible_renames(planning, sides, results)
-    likely = [Address.parse(problem.address or "") for problem in reported if problem.code == POSSIBLE]
+    renames, rename_problems = possible_renames(planning, sides, results)
+    likely = [Address.parse(problem.address or "") for problem in rename_problems if problem.code == POSSIBLE]
     measures = count_for_guards(sides, results, arranged, planning.measures, likely)
-    problems.extend([*reported, *refuse_protected_changes(changes, policy.guards.protect)])
+    problems.extend([*rename_problems, *refuse_protected_changes(changes, policy.guards.protect)])
     changes, problems = attach_problems(changes, problems)
     plan = Plan(
         workspace=snapshot.workspace,
@@ -172,10 +140,27 @@ def draft_plan(
         planning=planning,
         items=tuple(items),
         tests=tuple(test for test in manifests.tests if test.applies_in(policy.workspace)),
-        declared=tuple(declared),
+        declared=tuple(entries.declared),
         results=results,
         lint_levels=policy.lints,
     )
+
+
+def _check_declarations(
+    planning: PlanContext,
+    selection: Selection,
+    entries: Declarations,
+    items: Sequence[PlannedResource],
+    results: Mapping[str, MatchResult[Any, Any]],
+) -> None:
+    """Report what `--only`, `--except`, `until` and `leave_alone` do not allow, and references to a name left out."""
+    policy = planning.policy
+    if not policy.verifying:
+        planning.problems.extend(selection.problems())
+    planning.problems.extend(refuse_expired_absent(entries.absent, policy))
+    planning.problems.extend(refuse_left_alone([*entries.declared, *entries.absent], policy))
+    planning.problems.extend(refuse_left_alone_renames(results.values(), policy))
+    refuse_unrenamed_references(planning, items, results)
 
 
 class _Matched(NamedTuple):
@@ -196,11 +181,11 @@ def _match_selected(
 ) -> _Matched:
     """Match the declarations of every kind with what is live, and compare those that are selected.
 
-    The arguments of `--only` and `--except` may mean live resources. Which ones are live, matching shows; if that
-    changes what the arguments mean, it is done again.
+    `--only` and `--except` may name resources that are live and not declared. These are known only after matching. If
+    they change the selection, match again with it.
     """
 
-    def match(selection: Selection) -> _Matched:
+    def match_all(selection: Selection) -> _Matched:
         planning = PlanContext(snapshot, policy, call_templates, selection, entries.declared, selection.excludes)
         matched = _Matched(planning, selection, {}, [], [])
         for name, kind in KINDS.items():
@@ -213,25 +198,45 @@ def _match_selected(
         return matched
 
     selection = Selection(entries.declared, policy, absent=entries.absent)
-    matched = match(selection)
+    matched = match_all(selection)
     if not (policy.only or policy.excluded):
         return matched
-    chosen = Selection(entries.declared, policy, absent=entries.absent, live=_live(matched.results, snapshot))
-    if (chosen.only, chosen.excluded) == (selection.only, selection.excluded):
-        return matched._replace(selection=chosen)
-    return match(chosen)
-
-
-def with_effects(plan: Plan, predicted: PredictedEffects, policy: Policy) -> Plan:
-    """Return a plan with its effects on people, the guards that count them, and the tests that fail."""
-    measures = (*plan.measures, *predicted.measures)
-    return replace(
-        plan,
-        effects=predicted.effects,
-        measures=measures,
-        guards=evaluate_guards(measures, policy.guards, policy.consents),
-        problems=(*plan.problems, *predicted.problems),
+    with_live = Selection(
+        entries.declared, policy, absent=entries.absent, live=_live_addresses(matched.results, snapshot)
     )
+    if (with_live.only, with_live.excluded) == (selection.only, selection.excluded):
+        return matched._replace(selection=with_live)
+    return match_all(with_live)
+
+
+NOT_LIVE = sha256(None)
+"""The fingerprint of a resource that is not live."""
+
+
+def _fingerprints(planning: PlanContext, items: Sequence[PlannedResource]) -> dict[str, str]:
+    """Return address → digest of the live row, by which an apply finds whether the plan is stale.
+
+    It is a combined one where a resource and a deleted duplicate share an address.
+    """
+    fingerprints: dict[str, str] = {}
+    for item in items:
+        address, digest = str(item.address), _fingerprint(KINDS[item.address.kind], planning, item)
+        fingerprints[address] = sha256([fingerprints[address], digest]) if address in fingerprints else digest
+    return fingerprints
+
+
+def _fingerprint(kind: Kind, planning: PlanContext, item: PlannedResource) -> str:
+    """Return a digest of the live row that is the same after a full read and a partial one.
+
+    Only a full read has undeclared attributes of people, and archived members of groups, so these are left out.
+    """
+    subject, row = item.subject, item.subject.row
+    if isinstance(subject, Match) and subject.row is not None:
+        if kind.is_person:
+            row = declared_row(subject.row, subject.declared.spec)
+        elif kind.name == GROUP and any(declared_lists(subject.declared.spec)):
+            row = with_listed_people(planning, subject.row)
+    return NOT_LIVE if row is None else sha256(row_to_json(row))
 
 
 def attach_problems(changes: Sequence[Change], problems: Sequence[Problem]) -> tuple[tuple[Change, ...], list[Problem]]:
@@ -250,37 +255,51 @@ def attach_problems(changes: Sequence[Change], problems: Sequence[Problem]) -> t
     ), rest
 
 
-def _fingerprints(planning: PlanContext, items: Sequence[PlannedResource]) -> dict[str, str]:
-    """Return address → fingerprint; a combined one where a resource and a deleted duplicate share an address."""
-    fingerprints: dict[str, str] = {}
-    for item in items:
-        address, digest = str(item.address), _fingerprint(KINDS[item.address.kind], planning, item)
-        fingerprints[address] = sha256([fingerprints[address], digest]) if address in fingerprints else digest
-    return fingerprints
+def with_assumptions(plan: Plan, call_templates: SpecCallTemplates) -> Plan:
+    """Return a plan with the assumptions about the service that its calls rely on."""
+    relying = calls_by_key(plan, call_templates)
+    assumptions = tuple(
+        Assumption(key=key, value=call_templates.behaviour(key), known=call_templates.is_known(key), calls=len(calls))
+        for key, calls in relying.items()
+    )
+    assumed = {call.id for one in assumptions if not one.known for call in relying[one.key]}
+    return replace(plan, assumptions=assumptions, assumed_calls=len(assumed))
 
 
-def _fingerprint(kind: Kind, planning: PlanContext, item: PlannedResource) -> str:
-    """Return the digest of a row that is equal, however the workspace was read.
+def calls_by_key(plan: Plan, call_templates: SpecCallTemplates) -> dict[str, list[Call]]:
+    """Return each dialect key that calls of a plan rely on → these calls. Keys are sorted, calls in their order."""
+    created = {change.address for change in plan.changes if change.action is Action.CREATE}
+    relying: dict[str, list[Call]] = {}
+    sent: set[tuple[Address, str]] = set()
+    for call in plan.calls:
+        # In a new resource the first call of an operation finds an empty list, and later ones what it added.
+        finds_nothing = call.address in created and (call.address, call.operation) not in sent
+        sent.add((call.address, call.operation))
+        for key in call_templates.assumed_keys(call.operation, call.path, call.body, finds_nothing=finds_nothing):
+            relying.setdefault(key, []).append(call)
+    return dict(sorted(relying.items()))
 
-    A reading of everything has the attributes of everybody, and archived people may be in the lists of groups alone.
-    """
-    subject, row = item.subject, item.subject.row
-    if isinstance(subject, Match) and subject.row is not None:
-        if kind.is_person:
-            row = declared_row(subject.row, subject.declared.spec)
-        elif kind.name == GROUP and any(declared_lists(subject.declared.spec)):
-            row = with_listed_people(planning, subject.row)
-    return NOT_LIVE if row is None else sha256(row_to_json(row))
+
+def with_effects(plan: Plan, predicted: PredictedEffects, policy: Policy) -> Plan:
+    """Return a plan with its effects on people, the guards that count them, and the tests that fail."""
+    measures = (*plan.measures, *predicted.measures)
+    return replace(
+        plan,
+        effects=predicted.effects,
+        measures=measures,
+        guards=evaluate_guards(measures, policy.guards, policy.consents),
+        problems=(*plan.problems, *predicted.problems),
+    )
 
 
-def _relevant(planning: PlanContext) -> Iterator[Problem]:
+def _of_selected(planning: PlanContext) -> Iterator[Problem]:
     """Yield the problems of selected resources and of the plan as a whole."""
     for problem in planning.problems:
         if problem.address is None or planning.chosen(Address.parse(problem.address)):
             yield problem
 
 
-def _placed(
+def _with_source(
     problems: Iterable[Problem], entries: Iterable[DesiredResource[Any] | DeleteEntry[Any]]
 ) -> Iterator[Problem]:
     """Give each problem of a resource without a source location that of its manifest entry."""
@@ -295,7 +314,7 @@ def _placed(
         yield problem if entry is None else replace(problem, source=entry.source)
 
 
-def _live(results: Mapping[str, MatchResult[Any, Any]], snapshot: Snapshot) -> Iterator[Address]:
+def _live_addresses(results: Mapping[str, MatchResult[Any, Any]], snapshot: Snapshot) -> Iterator[Address]:
     """Yield all addresses that are live; ignored ones too, but for relations, which have no name of their own."""
     for name, result in results.items():
         yield from (resource.address for resource in result.unmanaged)
@@ -305,6 +324,7 @@ def _live(results: Mapping[str, MatchResult[Any, Any]], snapshot: Snapshot) -> I
 
 
 def _unmanaged(results: Mapping[str, MatchResult[Any, Any]]) -> Iterator[UnmanagedResources]:
+    """Yield for each kind the live resources that no manifest declares, and how many `leave_alone` ignores."""
     for kind, result in results.items():
         if result.unmanaged or result.ignored:
             addresses = sorted(resource.address for resource in result.unmanaged)

@@ -10,6 +10,7 @@ from msgspec import Struct, field
 from lmsconf.errors import Problem
 from lmsconf.kinds.assignment.steps import update_action
 from lmsconf.kinds.kind_functions import diff, state_before_deletion
+from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.parsing import dependencies
 from lmsconf.kinds.shared.kind import Kind
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET
@@ -86,24 +87,25 @@ def _kept_address(kind: Kind, match: Match[Any, Any], sides: BeforeAfter) -> Add
 
 
 def add_side_effects(
-    planning: PlanContext, selection: Selection, items: Sequence[PlannedResource], kinds: Sequence[str]
+    planning: PlanContext, selection: Selection, items: Sequence[PlannedResource]
 ) -> list[PlannedResource]:
     """Return the items with the changes that the service itself makes because of them, sorted.
 
     Refuses a resource that both a call and the service would change: the result would be undefined.
     """
     changed = {item.address for item in items}
-    for effect in planning.effects:
+    for effect in planning.side_effects:
         if selection.excludes(effect.address):
             _refuse_alone(planning, effect.with_, effect.address)
         if effect.address in changed:
             _refuse_both(planning, effect)
     effects = [
         PlannedResource(address=effect.address, subject=effect, sides=effect.sides, action=Action.UPDATE)
-        for effect in planning.effects
+        for effect in planning.side_effects
         if effect.address not in changed
     ]
-    return sorted([*items, *effects], key=lambda item: (kinds.index(item.address.kind), item.address, item.action))
+    order = list(KINDS)
+    return sorted([*items, *effects], key=lambda item: (order.index(item.address.kind), item.address, item.action))
 
 
 def refuse_excluded_cascades(planning: PlanContext, selection: Selection, result: MatchResult[Any, Any]) -> None:

@@ -288,7 +288,6 @@ def test_the_progress_of_calls_is_told() -> None:
 
 A, B, C, D = (Address.of("group", name) for name in "ABCD")
 FIELD = Address.of("custom_field", "F")
-KINDS = ("custom_field", "group")
 
 
 @pytest.fixture
@@ -310,7 +309,7 @@ def test_what_takes_away_goes_last_and_what_may_be_refused_first(planning: PlanC
     """Among calls that need nothing: refusals, then kind by kind what gives, then likewise what takes."""
     risky = step(may_be_refused=True)
     work = [(A, [step(revokes=True)]), (B, [step()]), (C, [risky]), (FIELD, [step(revokes=True), step()])]
-    calls = order_calls(planning, work, KINDS)
+    calls = order_calls(planning, work)
     assert on(calls) == [C, FIELD, B, FIELD, A]
     assert [call.id for call in calls] == ["c1", "c2", "c3", "c4", "c5"]
     assert [call.may_be_refused for call in calls] == [True, False, False, False, False]
@@ -321,7 +320,7 @@ def test_an_id_to_come_has_to_come(planning: PlanContext) -> None:
     """A call of the plan makes it, or it is an error that names what to plan too; wherever it stands."""
     body = {"userIds": ["u", {Ref(D): [Ref(B)]}]}
     work = [(A, [step(Ref(B), body=body)]), (B, [Step(operation="manual-groups.create", makes=frozenset({Ref(B)}))])]
-    order_calls(planning, work, KINDS)
+    order_calls(planning, work)
     [problem] = planning.problems
     assert (problem.code, problem.address) == ("reference/not-planned", "group/A")
     assert problem.message == "group/A: it needs group/D, which does not exist yet and is not part of this plan"
@@ -332,7 +331,7 @@ def test_a_circle_is_one_problem_that_names_each_resource_once(planning: PlanCon
     """Neither who waits for it nor who has nothing to do with it is named, and there are no calls."""
     a, b = frozenset({Ref(A)}), frozenset({Ref(B)})
     both = [step(makes=a, uses=b), step(uses=a)]
-    assert order_calls(planning, [(A, both), (B, [step(makes=b, uses=a)]), (C, [step()])], KINDS) == ()
+    assert order_calls(planning, [(A, both), (B, [step(makes=b, uses=a)]), (C, [step()])]) == ()
     [problem] = planning.problems
     assert problem.code == "plan/circle"
     assert problem.message == "the calls of group/A, group/B depend on each other in a cycle"
@@ -344,13 +343,13 @@ def test_what_would_better_wait_is_made_at_once_where_all_would_wait(planning: P
     a, b, c = (frozenset({Ref(one)}) for one in (A, B, C))
     field = step(makes=a, avoids=b)
     new, old = step(makes=c, uses=a), step(uses=c, releases=b)
-    calls = order_calls(planning, [(FIELD, [field]), (C, [new]), (B, [old])], KINDS)
+    calls = order_calls(planning, [(FIELD, [field]), (C, [new]), (B, [old])])
     assert [(call.address, call.may_be_refused) for call in calls] == [(FIELD, True), (C, False), (B, False)]
     [problem] = planning.problems
     assert (problem.code, problem.is_error, problem.address) == ("refusal/in-use", False, str(FIELD))
     assert "it is named by group/B, and" in problem.message
     planning.problems.clear()
-    assert on(order_calls(planning, [(FIELD, [field]), (B, [step(releases=b)])], KINDS)) == [B, FIELD]
+    assert on(order_calls(planning, [(FIELD, [field]), (B, [step(releases=b)])])) == [B, FIELD]
     assert planning.problems == []
 
 

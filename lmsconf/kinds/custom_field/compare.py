@@ -132,7 +132,7 @@ def refuse_unrenamed_choices(planning: PlanContext, declared: DesiredResource[An
             )
 
 
-def refuse_unknown_references(
+def references_exist(
     planning: PlanContext,
     declared: DesiredResource[Any],
     field: str,

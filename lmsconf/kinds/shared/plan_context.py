@@ -199,7 +199,7 @@ class PlanContext:
     changed_refs    (dropped, added) references of each live resource whose references change
     removed_emails  normalised e-mails of people who are removed from some group
     measures        guard measures that kinds take beyond what the changes show
-    effects         changes that the service itself makes as a consequence of planned ones
+    side_effects    changes that the service itself makes as a consequence of planned ones
     parts           live resource that has undeclared parts → these, and its new ones
     replaced        resource → live ones that it replaces on purpose, so that it is not one of them under a new name
     declared        the declarations of all kinds, as far as a plan has them
@@ -251,7 +251,7 @@ class PlanContext:
         self.changed_refs: list[tuple[frozenset[Ref], frozenset[Ref]]] = []
         self.removed_emails: set[str] = set()
         self.measures: list[GuardCount] = []
-        self.effects: list[SideEffect] = []
+        self.side_effects: list[SideEffect] = []
         self.parts: dict[Address, NewParts] = {}
         self.replaced: defaultdict[Address, set[RemoteId]] = defaultdict(set)
         self.doubtful: set[Address] = set()

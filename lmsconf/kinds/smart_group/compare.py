@@ -19,16 +19,16 @@ from lmsconf.kinds.shared.steps import (
 )
 from lmsconf.kinds.smart_group.conditions import (
     SimilarConditions,
-    are_references_known,
+    check_references,
     condition_refs,
-    condition_set,
     conditions_by_id,
     conditions_by_name,
     keep_system_conditions,
-    ordered_conditions,
     plan_condition_losses,
     record_possible_renames,
     record_references,
+    sorted_for_display,
+    sorted_for_request,
     systems_by_content,
 )
 from lmsconf.kinds.smart_group.types import DeclaredCondition, SmartGroupRow, SmartGroupSpec
@@ -52,7 +52,10 @@ def match_smart_groups(
 
 
 def diff_smart_group(planning: PlanContext, match: Match[SmartGroupSpec, SmartGroupRow]) -> BeforeAfter | None:
-    """Compare name, and conditions and managers where declared."""
+    """Compare the name, and conditions and managers where declared; None after a problem that rules it out.
+
+    Conditions of a live group as they will be go to `planning.planned_conditions`.
+    """
     declared, row = match.declared, match.row
     spec = declared.spec
     if row is None and spec.conditions is None:
@@ -60,7 +63,7 @@ def diff_smart_group(planning: PlanContext, match: Match[SmartGroupSpec, SmartGr
         return None
     sides = PeopleSides({} if row is None else {"name": normalize_name(row.name)}, {"name": declared.address.name})
     if spec.conditions is not None:
-        if not are_references_known(planning, declared, spec.conditions):
+        if not check_references(planning, declared, spec.conditions):
             return None
         if row is None:
             refuse_unrenamed_choices(planning, declared, condition_refs(spec.conditions))
@@ -71,9 +74,9 @@ def diff_smart_group(planning: PlanContext, match: Match[SmartGroupSpec, SmartGr
         live_conditions = conditions_by_name(planning, live or ())
         wanted = keep_system_conditions(spec.conditions, live_conditions)
         record_possible_renames(planning, wanted, live_conditions)
-        sides.after["conditions"] = condition_set(wanted)
+        sides.after["conditions"] = sorted_for_display(wanted)
         if row is not None:
-            sides.before["conditions"] = condition_set(live_conditions)
+            sides.before["conditions"] = sorted_for_display(live_conditions)
             sides.sizes["conditions"] = len(live_conditions)
             if not planning.policy.additive:
                 planning.planned_conditions[row.id] = wanted
@@ -91,16 +94,19 @@ def smart_group_before_deletion(planning: PlanContext, deletion: Deletion[SmartG
         at = deletion.absent.source if deletion.absent else None
         refuse_unread_list(planning, deletion.address, "conditions and managers", at)
     else:
-        sides.before["conditions"] = condition_set(conditions_by_name(planning, row.conditions))
+        sides.before["conditions"] = sorted_for_display(conditions_by_name(planning, row.conditions))
         add_live_list(planning, "managers", row.managers, sides)
     return sides.compared(row)
 
 
-def kept_system_condition(sides: BeforeAfter) -> str | None:
-    """Return why conditions cannot be as before again: no entry takes a system condition from a live condition."""
-    before, after = (systems_by_content(ordered_conditions(side or {})) for side in (sides.before, sides.after))
-    given = any(None in systems and any(after.get(content, ())) for content, systems in before.items())
-    return "a condition without a system_condition keeps the one that it gets" if given else None
+def why_conditions_stay(sides: BeforeAfter) -> str | None:
+    """Return why undo cannot restore the conditions, None if it can.
+
+    A manifest can set a system condition, and cannot remove one that a live condition has.
+    """
+    before, after = (systems_by_content(sorted_for_request(side or {})) for side in (sides.before, sides.after))
+    gained = any(None in systems and any(after.get(content, ())) for content, systems in before.items())
+    return "a condition without a system_condition keeps the one that it gets" if gained else None
 
 
 def record_condition_changes(planning: PlanContext, matched: MatchResult[SmartGroupSpec, SmartGroupRow]) -> None:
@@ -115,7 +121,7 @@ def live_smart_group_form(planning: PlanContext, row: SmartGroupRow) -> Form:
     """Return the name, and the conditions where they were read."""
     form: Form = {"name": normalize_name(row.name)}
     if row.conditions is not None:
-        form["conditions"] = condition_set(conditions_by_name(planning, row.conditions))
+        form["conditions"] = sorted_for_display(conditions_by_name(planning, row.conditions))
     return form
 
 
@@ -150,7 +156,7 @@ def smart_group_steps(
 
 
 def _creation(planning: PlanContext, at: Address, after: Form) -> Step:
-    conditions = ordered_conditions(after)
+    conditions = sorted_for_request(after)
     body: dict[str, object] = {"name": at.name, "conditions": conditions_by_id(planning, conditions)}
     managers = after.get("managers")
     emails = managers.include if isinstance(managers, PeopleList) else frozenset()
@@ -167,23 +173,26 @@ def _creation(planning: PlanContext, at: Address, after: Form) -> Step:
 
 def _replacement(planning: PlanContext, path: Mapping[str, str], before: Form, after: Form) -> Step:
     # The service discards all previous conditions, so all of them are sent each time.
-    conditions = ordered_conditions(after)
+    conditions = sorted_for_request(after)
     body = planning.call_templates.body(
         "smart-groups.replace-conditions", conditions=conditions_by_id(planning, conditions)
     )
-    now, old = condition_refs(conditions), ordered_conditions(before)
-    dropped = condition_refs(old) - now
+    refs_after, conditions_before = condition_refs(conditions), sorted_for_request(before)
+    dropped = condition_refs(conditions_before) - refs_after
     return Step(
         operation="smart-groups.replace-conditions",
         path=path,
         body=body,
-        uses=now.union(_new_answers(old, conditions)),
+        uses=refs_after.union(_answers_to_wait_for(conditions_before, conditions)),
         releases=dropped.union(answered_ref(ref.address, ref.part) for ref in dropped),
     )
 
 
-def _new_answers(before: Sequence[DeclaredCondition], after: Sequence[DeclaredCondition]) -> Iterator[Ref]:
-    """Yield Refs to the answers that conditions start to ask for: nobody leaves before theirs is set."""
+def _answers_to_wait_for(before: Sequence[DeclaredCondition], after: Sequence[DeclaredCondition]) -> Iterator[Ref]:
+    """Yield Refs to answers to the fields that only the new conditions ask for.
+
+    The calls that set these answers go first, so that nobody leaves the group in between.
+    """
     fields = {condition.field for condition in before}
     for condition in after:
         if condition.field not in fields:
@@ -192,7 +201,7 @@ def _new_answers(before: Sequence[DeclaredCondition], after: Sequence[DeclaredCo
 
 
 def smart_group_deletion(planning: PlanContext, deletion: Deletion[SmartGroupRow]) -> list[Step]:
-    """Return the DELETE, after the assignments of the group are deleted."""
+    """Return the DELETE; by `ends` it waits until the assignments of the group are deleted."""
     return [
         Step(
             operation="smart-groups.delete",

@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.errors import SourceLocation
-from lmsconf.kinds.custom_field.compare import refuse_unknown_references
+from lmsconf.kinds.custom_field.compare import references_exist
 from lmsconf.kinds.custom_field.lost_answers import FieldOrChoiceDeletion
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, SMART_GROUP, choices_registry_kind
 from lmsconf.kinds.shared.plan_context import BeforeAfter, MatchResult, PlanContext, SideEffect
@@ -25,7 +25,7 @@ from lmsconf.model.names import normalize_name
 class SimilarConditions(Struct, frozen=True):
     """The conditions of a smart group, equal to those of another if both may be the same group.
 
-    The service may fill in an undeclared system condition, so these are compared only where both sides have one.
+    The service may fill in a system condition that is not declared, so one that is missing on either side equals any.
     Equality is therefore not transitive: do not partition by it.
     """
 
@@ -38,7 +38,7 @@ class SimilarConditions(Struct, frozen=True):
         if not isinstance(other, SimilarConditions):
             return NotImplemented
         own, others = systems_by_content(self.conditions), systems_by_content(other.conditions)
-        return own.keys() == others.keys() and all(_fit(systems, others[key]) for key, systems in own.items())
+        return own.keys() == others.keys() and all(_can_be_paired(systems, others[key]) for key, systems in own.items())
 
 
 def systems_by_content(
@@ -51,20 +51,20 @@ def systems_by_content(
     return systems
 
 
-def _fit(left: Sequence[str | None], right: Sequence[str | None]) -> bool:
+def _can_be_paired(left: Sequence[str | None], right: Sequence[str | None]) -> bool:
     """Whether the system conditions can be paired one to one, None matching any."""
     known: Counter[str | None] = Counter(one for one in left if one is not None)
     others = Counter(right)
     return len(left) == len(right) and (known - others).total() <= others[None]
 
 
-def condition_set(conditions: Iterable[DeclaredCondition]) -> tuple[DeclaredCondition, ...]:
-    """Conditions in the order of documents, so that the same ones in any order are equal."""
+def sorted_for_display(conditions: Iterable[DeclaredCondition]) -> tuple[DeclaredCondition, ...]:
+    """Return the conditions in the order in which plans list them, so that the same ones in any order are equal."""
     return tuple(sorted(conditions, key=lambda one: item_order(one.to_json())))
 
 
-def ordered_conditions(form: Form) -> list[DeclaredCondition]:
-    """The conditions of a form in a fixed order, in which they are sent."""
+def sorted_for_request(form: Form) -> list[DeclaredCondition]:
+    """Return the conditions of a form in the order in which requests send them."""
     conditions = cast("tuple[DeclaredCondition, ...]", form.get("conditions", ()))
     return sorted(conditions, key=lambda one: str(one.to_json()))
 
@@ -72,7 +72,10 @@ def ordered_conditions(form: Form) -> list[DeclaredCondition]:
 def keep_system_conditions(
     declared: Sequence[DeclaredCondition], live: Sequence[DeclaredCondition]
 ) -> tuple[DeclaredCondition, ...]:
-    """The declared conditions; without a system condition, one keeps that of a live one with its field and choices."""
+    """Return the declared conditions; where no system condition is declared, with that of the live condition.
+
+    The live condition with the same field and choices is meant.
+    """
     # Sorted, so that which of several is kept does not depend on the order of the response.
     kept = systems_by_content(sorted(live, key=lambda one: one.system_condition or ""))
     for condition in declared:
@@ -121,16 +124,16 @@ def condition_refs(conditions: Iterable[DeclaredCondition]) -> frozenset[Ref]:
     )
 
 
-def are_references_known(
+def check_references(
     planning: PlanContext, declared: DesiredResource[SmartGroupSpec], conditions: Sequence[DeclaredCondition]
 ) -> bool:
-    """Whether every referenced field and choice will exist after the plan; each that will not is a problem."""
-    known = True
+    """Report each referenced field and choice that will not exist after the plan; return whether there is none."""
+    exist = True
     for position, (field, choices, _) in enumerate(conditions):
         find = partial(declared.places.at, "conditions", position, "field")
         find_choice = partial(_place_of_choice, declared, position)
-        known = refuse_unknown_references(planning, declared, field, choices, find, find_choice) and known
-    return known
+        exist = references_exist(planning, declared, field, choices, find, find_choice) and exist
+    return exist
 
 
 def _place_of_choice(declared: DesiredResource[SmartGroupSpec], position: int, name: str) -> SourceLocation:
@@ -140,43 +143,51 @@ def _place_of_choice(declared: DesiredResource[SmartGroupSpec], position: int, n
 def record_possible_renames(
     planning: PlanContext, declared: Sequence[DeclaredCondition], live: Sequence[DeclaredCondition]
 ) -> None:
-    """Record for each new choice the undeclared ones that it may rename: those in its place in a live condition."""
+    """Record for each new choice the live, undeclared choices whose new name it may be.
+
+    A declared condition and a live one of the same field may be the same condition with a choice renamed.
+    """
     for condition in set(declared) - set(live):
         parts = planning.parts.get(Address.of(CUSTOM_FIELD, condition.field))
         if parts is None:
             continue
-        for other in set(live) - set(declared):
-            if other.field == condition.field and other.choices >= condition.choices - parts.new:
-                for new in condition.choices - other.choices:
-                    parts.likely.setdefault(new, set()).update((other.choices - condition.choices) & parts.undeclared)
+        for held in set(live) - set(declared):
+            # Apart from new choices, the live condition has all that the declared one has.
+            if held.field == condition.field and held.choices >= condition.choices - parts.new:
+                for new in condition.choices - held.choices:
+                    parts.likely.setdefault(new, set()).update((held.choices - condition.choices) & parts.undeclared)
 
 
 def record_references(planning: PlanContext, deleted: frozenset[str]) -> None:
-    """Record the references of live smart groups: those that stay in `kept_refs`, the others in `changed_refs`."""
+    """Record which references each live smart group keeps (`kept_refs`), and which it drops and adds (`changed_refs`).
+
+    What is added in place of a dropped field is in `moved_conditions`. deleted: the ids of the groups that are deleted.
+    """
     for row in planning.snapshot.rows(SmartGroupRow):
-        now = conditions_by_name(planning, row.conditions or ())
-        later = () if row.id in deleted else planning.planned_conditions.get(row.id, now)
-        refs = condition_refs(now)
-        kept = refs if later == now else condition_refs(later)
-        at = Address.of(SMART_GROUP, planning.registry.name(SMART_GROUP, row.id) or row.name)
-        for ref in refs & kept:
-            planning.kept_refs[ref].append(at)
-        if refs != kept:
-            planning.changed_refs.append((refs - kept, kept - refs))
-            for field in (ref.address.name for ref in refs - kept if ref.part is None):
-                before = planning.moved_conditions.get(field, frozenset())
-                planning.moved_conditions[field] = before | (kept - refs)
+        before = conditions_by_name(planning, row.conditions or ())
+        after = () if row.id in deleted else planning.planned_conditions.get(row.id, before)
+        refs_before = condition_refs(before)
+        refs_after = refs_before if after == before else condition_refs(after)
+        address = Address.of(SMART_GROUP, planning.registry.name(SMART_GROUP, row.id) or row.name)
+        for ref in refs_before & refs_after:
+            planning.kept_refs[ref].append(address)
+        dropped, added = refs_before - refs_after, refs_after - refs_before
+        if dropped or added:
+            planning.changed_refs.append((dropped, added))
+            for field in (ref.address.name for ref in dropped if ref.part is None):
+                planning.moved_conditions[field] = planning.moved_conditions.get(field, frozenset()) | added
 
 
 def plan_condition_losses(
     planning: PlanContext, matched: MatchResult[SmartGroupSpec, SmartGroupRow], deleted: frozenset[str]
 ) -> None:
-    """Add an effect for each smart group that the service would rewrite; report one left without usable conditions.
+    """Add a side effect for each smart group that the service would rewrite; report one without usable conditions.
 
     deleted: the ids of the smart groups that the plan deletes. A group with declared conditions gets those, so it is
     skipped. If the listing of smart groups is incomplete, each loss is a problem.
     """
     losses = {loss.field.id: loss for loss in planning.losses}
+    # The service rewrites conditions only if it never refuses to delete a field in use.
     if not losses or planning.call_templates.behaviour("custom-fields.in-use") != "never":
         return
     listing = planning.snapshot.of(SMART_GROUP)
@@ -185,25 +196,25 @@ def plan_condition_losses(
         return
     declared = {match.row.id: match for match in matched.matches if match.row and planning.chosen(match.address)}
     for row in planning.snapshot.rows(SmartGroupRow):
-        left = _left(row.conditions or (), losses)
+        remaining = _remaining_conditions(row.conditions or (), losses)
         match = declared.get(row.id)
-        if left == (row.conditions or ()) or row.id in deleted:
+        if remaining == (row.conditions or ()) or row.id in deleted:
             continue
         if match is not None and match.declared.spec.conditions is not None:
             continue
         at = Address.of(SMART_GROUP, planning.registry.name(SMART_GROUP, row.id) or normalize_name(row.name))
-        cause = next(losses[one.field] for one in row.conditions or () if one.field in losses and one not in left)
-        if not left:
+        cause = next(losses[one.field] for one in row.conditions or () if one.field in losses and one not in remaining)
+        if not remaining:
             _refuse(planning, cause, f"{at} would be left without conditions")
-        elif any(not one.choices and one.system_condition is None for one in left):
+        elif any(not one.choices and one.system_condition is None for one in remaining):
             _refuse(planning, cause, f"{at} would be left with a condition that names no choice")
-        _announce(planning, row, at, cause, left)
+        _add_side_effect(planning, row, at, cause, remaining)
 
 
-def _left(
+def _remaining_conditions(
     conditions: Sequence[ConditionRow], losses: Mapping[RemoteId, FieldOrChoiceDeletion]
 ) -> tuple[ConditionRow, ...]:
-    """The remaining conditions, without the deleted fields and choices."""
+    """Return the conditions without the deleted fields and choices."""
     out = []
     for condition in conditions:
         loss = losses.get(condition.field)
@@ -214,15 +225,19 @@ def _left(
     return tuple(out)
 
 
-def _announce(
-    planning: PlanContext, row: SmartGroupRow, at: Address, cause: FieldOrChoiceDeletion, left: Sequence[ConditionRow]
+def _add_side_effect(
+    planning: PlanContext,
+    row: SmartGroupRow,
+    at: Address,
+    cause: FieldOrChoiceDeletion,
+    remaining: Sequence[ConditionRow],
 ) -> None:
     name = normalize_name(row.name)
-    before: Form = {"name": name, "conditions": condition_set(conditions_by_name(planning, row.conditions or ()))}
-    after: Form = {"name": name, "conditions": condition_set(conditions_by_name(planning, left))}
+    before: Form = {"name": name, "conditions": sorted_for_display(conditions_by_name(planning, row.conditions or ()))}
+    after: Form = {"name": name, "conditions": sorted_for_display(conditions_by_name(planning, remaining))}
     sides = BeforeAfter(before=before, after=after, sizes={"conditions": len(row.conditions or ())})
     reason = f"no manifest changes it: the service removes what belongs to {cause.address} from its conditions"
-    planning.effects.append(SideEffect(address=at, row=row, with_=cause.address, reason=reason, sides=sides))
+    planning.side_effects.append(SideEffect(address=at, row=row, with_=cause.address, reason=reason, sides=sides))
 
 
 def _refuse(planning: PlanContext, cause: FieldOrChoiceDeletion, reason: str) -> None:

@@ -35,12 +35,12 @@ from lmsconf.model.declarations import DesiredResource
 from lmsconf.model.names import did_you_mean, list_names, normalize_name
 from lmsconf.model.snapshot import SnapshotRow
 
-ASKING_FOR_CHOICES: Final = (None, "IS_ANY")
-"""The system conditions under which an answer with one of the choices meets a condition; None: it has none."""
+MATCHED_BY_CHOICE: Final = (None, "IS_ANY")
+"""With one of these system conditions, or with none, a person matches whose answer is one of the choices."""
 
 
 class ConditionRow(SnapshotRow, frozen=True):
-    """A live condition, by ids."""
+    """A live condition, by ids. system_condition: the operator of the service, such as IS_ANY."""
 
     field: RemoteId
     choices: frozenset[RemoteId]
@@ -96,18 +96,21 @@ def parse_listed_row(data: Mapping[str, Json]) -> SmartGroupRow:
     return SmartGroupRow(RemoteId(require_text(data, "smartGroupId")), optional_text(data, "name"))
 
 
-def parse_detail_row(stub: SmartGroupRow, answer: Json) -> SmartGroupRow:
+def parse_detail_row(listed: SmartGroupRow, response: Json) -> SmartGroupRow:
     """Parse a smart group of a detail response, with conditions and managers.
 
-    stub: its row in the listing. Raises InvalidResponse for a response without conditions.
+    listed: its row in the listing. Raises InvalidResponse for a response without conditions.
     """
-    data = require_object(answer, "a smart group")
+    data = require_object(response, "a smart group")
     conditions = object_list(data, "conditions")
     if not conditions:
-        # Every smart group has a condition; if none were accepted, its fields would look safe to change or delete.
-        raise InvalidResponse(f"smart_group/{stub.name}: a response is missing its conditions")
+        # Every smart group has conditions. Read as none, its fields would look unused, and so safe to change or delete.
+        raise InvalidResponse(f"smart_group/{listed.name}: a response is missing its conditions")
     return SmartGroupRow(
-        stub.id, stub.name, tuple(parse_condition_row(condition) for condition in conditions), id_set(data, "managers")
+        listed.id,
+        listed.name,
+        tuple(parse_condition_row(condition) for condition in conditions),
+        id_set(data, "managers"),
     )
 
 
@@ -131,21 +134,21 @@ def _condition(body: Mapping[str, Json]) -> DeclaredCondition:
     )
 
 
-_HINTS: Final = 50
-"""The number of unknown choices that are compared with the known ones, which takes long where both are many."""
+_MOST_COMPARED: Final = 50
+"""Names are suggested for this many unknown choices only: to compare many with many takes long."""
 
 
 def find_unknown_choices(
     declared: Sequence[DesiredResource[SmartGroupSpec]], custom_fields: Sequence[DesiredResource[CustomFieldSpec]]
 ) -> Iterator[Problem]:
-    """Yield a problem for choices of a TEXT field, and for choices missing from a field's declared whole list."""
+    """Yield a problem for choices of a TEXT field, and for choices missing from a list that is declared whole."""
     fields = {resource.address: resource.spec for resource in custom_fields}
-    number = count()
+    unknown_count = count()
     for declared_group in declared:
         for position, condition in enumerate(declared_group.spec.conditions or ()):
             field = fields.get(Address.of(CUSTOM_FIELD, condition.field))
             if field is not None:
-                yield from _unknown_choices(declared_group, position, condition, field, number)
+                yield from _unknown_choices(declared_group, position, condition, field, unknown_count)
 
 
 def _unknown_choices(
@@ -153,7 +156,7 @@ def _unknown_choices(
     position: int,
     condition: DeclaredCondition,
     field: CustomFieldSpec,
-    number: Iterator[int],
+    unknown_count: Iterator[int],
 ) -> Iterator[Problem]:
     at = Address.of(CUSTOM_FIELD, condition.field)
     if field.type == "TEXT" and condition.choices:
@@ -169,7 +172,7 @@ def _unknown_choices(
     known = [choice.name for choice in field.choices.include]
     for name in sorted(condition.choices - set(known)):
         hints = [f"Name a choice of {at}."]
-        if next(number) < _HINTS:
+        if next(unknown_count) < _MOST_COMPARED:
             hints = [f"It has {list_names(known)}.", did_you_mean(name, known) or ""]
         yield Problem(
             code="reference/unknown-choice",

@@ -12,7 +12,7 @@ from lmsconf.api.spec.value_encoding import ANSWERS, PickedChoice, build_answers
 from lmsconf.kinds.custom_field.compare import (
     answered_ref,
     named_ref,
-    refuse_unknown_references,
+    references_exist,
 )
 from lmsconf.kinds.custom_field.lost_answers import FieldOrChoiceDeletion, answer_keys
 from lmsconf.kinds.custom_field.types import FieldRow
@@ -45,7 +45,7 @@ def resolve_declared_answers(planning: PlanContext, declared: DesiredResource[Pe
             )
             whole = False
         choices = frozenset[str]() if type == "TEXT" else picked_choices(answer)
-        whole = refuse_unknown_references(planning, declared, field, choices, find) and whole
+        whole = references_exist(planning, declared, field, choices, find) and whole
         wanted[field] = _shaped(type, answer)
     return wanted if whole else None
 

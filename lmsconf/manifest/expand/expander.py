@@ -80,13 +80,13 @@ class ConditionExpander:
 
     def _of_set(self, name: str, where: SourceLocation) -> list[tuple[Json, SourceLocation]]:
         """Return the conditions of a set, each with its location in the set."""
-        condition_set = self._sets.find(name, where)
-        if condition_set is None:
+        sorted_for_display = self._sets.find(name, where)
+        if sorted_for_display is None:
             return []
-        places = condition_set.places
+        places = sorted_for_display.places
         return [
             (self._plain(cast(Map, condition), places, (number,)), places.at(number))
-            for number, condition in enumerate(cast("list[Json]", condition_set.value or []))
+            for number, condition in enumerate(cast("list[Json]", sorted_for_display.value or []))
         ]
 
     def _plain(self, condition: Map, places: EntrySourceMap, path: KeyPath) -> Map:

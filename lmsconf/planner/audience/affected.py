@@ -22,7 +22,7 @@ from lmsconf.kinds.shared.kind_names import (
     choices_registry_kind,
 )
 from lmsconf.kinds.shared.plan_context import Deletion, Match, PlanContext
-from lmsconf.kinds.smart_group.conditions import ordered_conditions
+from lmsconf.kinds.smart_group.conditions import sorted_for_request
 from lmsconf.kinds.smart_group.types import DeclaredCondition
 from lmsconf.kinds.user.types import Answer, PersonRow, PersonSpec, picked_choices
 from lmsconf.model.address import Address, Ref, RemoteId
@@ -181,7 +181,7 @@ def _add_smart_group(planning: PlanContext, scope: AccessScope, item: PlannedRes
         scope.smart_groups[_key(item)] = ChangedSmartGroup(address=item.address, conditions=None)
         scope.takes = True
     elif "conditions" in after and before.get("conditions") != after["conditions"]:
-        conditions = tuple(_condition(planning, one) for one in ordered_conditions(after))
+        conditions = tuple(_condition(planning, one) for one in sorted_for_request(after))
         scope.smart_groups[_key(item)] = ChangedSmartGroup(address=item.address, conditions=conditions)
         scope.takes = scope.takes or item.subject.row is not None
         scope.requires = scope.requires or item.subject.row is not None

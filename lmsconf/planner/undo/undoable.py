@@ -12,7 +12,7 @@ from lmsconf.kinds.kind_functions import Subject
 from lmsconf.kinds.shared.entry_keys import partial_undo
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, SMART_GROUP, USER
 from lmsconf.kinds.shared.plan_context import BeforeAfter, Deletion, Match, PlanContext, SideEffect
-from lmsconf.kinds.smart_group.compare import kept_system_condition
+from lmsconf.kinds.smart_group.compare import why_conditions_stay
 from lmsconf.kinds.user.types import TEXTS, PersonRow
 from lmsconf.model.forms import Form
 from lmsconf.model.plan import FULL_UNDO, Action, Undo, UndoLevel
@@ -32,7 +32,7 @@ def undo_extent(planning: PlanContext, subject: Subject, sides: BeforeAfter) -> 
         return partial_undo(f"the {kind.replace('_', ' ')} comes back with another id")
     if isinstance(subject, SideEffect):
         return partial_undo("its conditions come back, with the new id of what they name")
-    reason = kept_system_condition(sides) if kind == SMART_GROUP else None
+    reason = why_conditions_stay(sides) if kind == SMART_GROUP else None
     return FULL_UNDO if reason is None else partial_undo(reason)
 
 
