@@ -34,7 +34,7 @@ from lmsconf.model.plan import Change, Plan
 from lmsconf.model.policy import Consent, GuardLimits, Policy, saved_guard_limits
 from lmsconf.model.progress import Report
 from lmsconf.model.snapshot import Snapshot
-from lmsconf.planner.guards import evaluate_guards, refuse_protected_changes
+from lmsconf.planner.guards import evaluate_guards, find_protected_changes
 from lmsconf.planner.plan import attach_problems, make_plan
 from lmsconf.planner.plan_as_manifests import people_ids, plan_to_manifests
 from lmsconf.workspace.reader import WorkspaceReader, reads_needed
@@ -146,7 +146,7 @@ def reevaluate_guards(workspace: WorkspaceReader, plan: Plan, consents: Iterable
     beside = ("under the limits that the plan was saved with", saved)
     guards = evaluate_guards(plan.measures, policy.guards, [*policy.consents, *consents], beside)
     lists = policy.guards.stricter(saved).protect
-    refused = list(refuse_protected_changes(plan.changes, lists))
+    refused = list(find_protected_changes(plan.changes, lists))
     again = {one.address for one in refused}
     # A resource that the base protects is a problem of the whole plan (no address), and stays. So does a saved
     # refusal: plans list their patterns without the lists that exclusions belong to.

@@ -50,7 +50,7 @@ from lmsconf.kinds.smart_group.compare import (
     smart_group_deletion,
     smart_group_steps,
 )
-from lmsconf.kinds.user.compare import diff_person, match_people, refuse_admin_lockout
+from lmsconf.kinds.user.compare import diff_person, match_people, report_admin_lockout
 from lmsconf.kinds.user.steps import person_steps
 from lmsconf.model.calls import Step
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
@@ -125,7 +125,7 @@ def finish_matching(planning: PlanContext, results: Mapping[str, MatchResult[Any
     for kind in (CUSTOM_FIELD, GROUP, SMART_GROUP):
         find_rename_cycles(planning, results[kind])
     record_deletions(planning, fields)
-    refuse_admin_lockout(planning, people)
+    report_admin_lockout(planning, people)
     count_lost_answers(planning, people)
     record_condition_changes(planning, results[SMART_GROUP])
     count_slots(planning, fields)

@@ -151,7 +151,7 @@ def counted_words(name: str, total: int) -> str:
     return f"{total:,} {name[:-1] if total == 1 else name}"
 
 
-def refuse_protected_changes(changes: Iterable[Change], lists: Sequence[Sequence[str]]) -> Iterator[Problem]:
+def find_protected_changes(changes: Iterable[Change], lists: Sequence[Sequence[str]]) -> Iterator[Problem]:
     """Yield a problem for each deletion, rename or removal of a protected resource; no consent lifts it.
 
     lists: lists of patterns. A `!` excludes from its own list alone; what any list covers is protected.

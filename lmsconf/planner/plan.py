@@ -33,16 +33,16 @@ from lmsconf.model.time_formats import format_utc
 from lmsconf.planner.audience.effects import PredictedEffects
 from lmsconf.planner.call_order import order_calls
 from lmsconf.planner.guard_counts import count_for_guards
-from lmsconf.planner.guards import evaluate_guards, refuse_protected_changes
+from lmsconf.planner.guards import evaluate_guards, find_protected_changes
 from lmsconf.planner.planned_resources import (
     PlannedResource,
     add_side_effects,
+    find_expired_absent,
+    find_left_alone,
+    find_left_alone_renames,
     planned_resources,
-    refuse_excluded_cascades,
-    refuse_expired_absent,
-    refuse_left_alone,
-    refuse_left_alone_renames,
-    refuse_unrenamed_references,
+    report_excluded_cascades,
+    report_unrenamed_references,
     to_change,
 )
 from lmsconf.planner.read.read_context import Declarations
@@ -111,7 +111,7 @@ def draft_plan(
     renames, rename_problems = possible_renames(planning, sides, results)
     likely = [Address.parse(problem.address or "") for problem in rename_problems if problem.code == POSSIBLE]
     measures = count_for_guards(sides, results, arranged, planning.measures, likely)
-    problems.extend([*rename_problems, *refuse_protected_changes(changes, policy.guards.protect)])
+    problems.extend([*rename_problems, *find_protected_changes(changes, policy.guards.protect)])
     changes, problems = attach_problems(changes, problems)
     plan = Plan(
         workspace=snapshot.workspace,
@@ -157,10 +157,10 @@ def _check_declarations(
     policy = planning.policy
     if not policy.verifying:
         planning.problems.extend(selection.problems())
-    planning.problems.extend(refuse_expired_absent(entries.absent, policy))
-    planning.problems.extend(refuse_left_alone([*entries.declared, *entries.absent], policy))
-    planning.problems.extend(refuse_left_alone_renames(results.values(), policy))
-    refuse_unrenamed_references(planning, items, results)
+    planning.problems.extend(find_expired_absent(entries.absent, policy))
+    planning.problems.extend(find_left_alone([*entries.declared, *entries.absent], policy))
+    planning.problems.extend(find_left_alone_renames(results.values(), policy))
+    report_unrenamed_references(planning, items, results)
 
 
 class _Matched(NamedTuple):
@@ -194,7 +194,7 @@ def _match_selected(
             absent.sort(key=lambda entry: entry.address)
             result = matched.results[name] = match_kind(planning, name, declared, absent)
             matched.items.extend(planned_resources(kind, planning, result, matched.left_out))
-            refuse_excluded_cascades(planning, selection, result)
+            report_excluded_cascades(planning, selection, result)
         return matched
 
     selection = Selection(entries.declared, policy, absent=entries.absent)

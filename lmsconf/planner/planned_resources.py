@@ -96,9 +96,9 @@ def add_side_effects(
     changed = {item.address for item in items}
     for effect in planning.side_effects:
         if selection.excludes(effect.address):
-            _refuse_alone(planning, effect.with_, effect.address)
+            _report_alone(planning, effect.with_, effect.address)
         if effect.address in changed:
-            _refuse_both(planning, effect)
+            _report_both(planning, effect)
     effects = [
         PlannedResource(address=effect.address, subject=effect, sides=effect.sides, action=Action.UPDATE)
         for effect in planning.side_effects
@@ -108,14 +108,14 @@ def add_side_effects(
     return sorted([*items, *effects], key=lambda item: (order.index(item.address.kind), item.address, item.action))
 
 
-def refuse_excluded_cascades(planning: PlanContext, selection: Selection, result: MatchResult[Any, Any]) -> None:
+def report_excluded_cascades(planning: PlanContext, selection: Selection, result: MatchResult[Any, Any]) -> None:
     """Refuse to delete a group if `--except` excludes a resource that is deleted with it."""
     for deletion in result.deletions:
         if deletion.with_ and planning.chosen(deletion.with_) and selection.excludes(deletion.address):
-            _refuse_alone(planning, deletion.with_, deletion.address)
+            _report_alone(planning, deletion.with_, deletion.address)
 
 
-def _refuse_both(planning: PlanContext, effect: SideEffect) -> None:
+def _report_both(planning: PlanContext, effect: SideEffect) -> None:
     before, after = effect.sides.before or {}, effect.sides.after or {}
     keys = " and ".join(key for key in before if before[key] != after.get(key))
     planning.problem(
@@ -126,7 +126,7 @@ def _refuse_both(planning: PlanContext, effect: SideEffect) -> None:
     )
 
 
-def _refuse_alone(planning: PlanContext, cause: Address, along: Address) -> None:
+def _report_alone(planning: PlanContext, cause: Address, along: Address) -> None:
     planning.problem(
         "select/goes-along",
         f"{cause}: {along} is deleted with it, but --except excludes that",
@@ -135,7 +135,7 @@ def _refuse_alone(planning: PlanContext, cause: Address, along: Address) -> None
     )
 
 
-def refuse_unrenamed_references(
+def report_unrenamed_references(
     planning: PlanContext,
     items: Sequence[PlannedResource],
     results: Mapping[str, MatchResult[Any, Any]],
@@ -194,7 +194,7 @@ def _reason(subject: Match[Any, Any] | Deletion[Any] | SideEffect) -> str | None
     return f"it goes with {subject.with_}" if subject.with_ else OWNED
 
 
-def refuse_expired_absent(absent: Iterable[DeleteEntry[Any]], policy: Policy) -> Iterator[Problem]:
+def find_expired_absent(absent: Iterable[DeleteEntry[Any]], policy: Policy) -> Iterator[Problem]:
     """Yield an error for each entry under `absent` after its `until` date."""
     for entry in absent:
         if entry.applies_in(policy.workspace) and entry.until is not None and policy.today > entry.until:
@@ -207,14 +207,14 @@ def refuse_expired_absent(absent: Iterable[DeleteEntry[Any]], policy: Policy) ->
             )
 
 
-def refuse_left_alone(entries: Iterable[DesiredResource[Any] | DeleteEntry[Any]], policy: Policy) -> Iterator[Problem]:
+def find_left_alone(entries: Iterable[DesiredResource[Any] | DeleteEntry[Any]], policy: Policy) -> Iterator[Problem]:
     """Yield an error for each declaration and entry under `absent` that `leave_alone` in the project file ignores."""
     for entry in entries if policy.leave_alone else ():
         if entry.applies_in(policy.workspace) and matches_patterns(str(entry.address), policy.leave_alone):
             yield _left_alone(entry, entry.address)
 
 
-def refuse_left_alone_renames(results: Iterable[MatchResult[Any, Any]], policy: Policy) -> Iterator[Problem]:
+def find_left_alone_renames(results: Iterable[MatchResult[Any, Any]], policy: Policy) -> Iterator[Problem]:
     """Yield an error for each declared rename of a live resource whose current name `leave_alone` ignores."""
     if not policy.leave_alone:
         return

@@ -18,7 +18,7 @@ from lmsconf.model.declarations import Manifests
 from lmsconf.model.plan import RenameCandidate
 from lmsconf.model.recorded_run import ManifestsCommit
 from lmsconf.planner.lints import lint_manifests
-from lmsconf.planner.planned_resources import refuse_expired_absent, refuse_left_alone
+from lmsconf.planner.planned_resources import find_expired_absent, find_left_alone
 from lmsconf.project.config_file import ENV_WORKSPACE
 from lmsconf.project.settings import Settings
 from lmsconf.support.folders import find_work_tree
@@ -54,7 +54,7 @@ def validate_offline(settings: Settings, expanded: ExpandedEntries | None = None
     manifests = load_manifests(settings, expanded)
     policy = settings.policy
     dialect: Sequence[Problem] = ()
-    late = [*refuse_expired_absent(manifests.absent, policy)]
+    late = [*find_expired_absent(manifests.absent, policy)]
     if settings.dialect:
         from lmsconf.workspace.connection import dialect_problems
 
@@ -63,7 +63,7 @@ def validate_offline(settings: Settings, expanded: ExpandedEntries | None = None
         from lmsconf.planner.drift import warn_of_expired_ignores
 
         late += warn_of_expired_ignores(settings.ignores, policy.today)
-    alone = refuse_left_alone([*manifests.declared, *manifests.absent], policy)
+    alone = find_left_alone([*manifests.declared, *manifests.absent], policy)
     # Of manifests with errors only a part is parsed, and a lint would judge that part.
     broken = any(problem.is_error for problem in manifests.problems)
     lints = [] if broken else lint_manifests(manifests.declared, policy)

@@ -17,7 +17,7 @@ from lmsconf.model.plan import Action, Change, FieldChange, GuardCount, GuardRes
 from lmsconf.model.policy import Consent, GuardLimit, GuardLimits
 from lmsconf.planner.guards import (
     evaluate_guards,
-    refuse_protected_changes,
+    find_protected_changes,
 )
 
 from .served_project import ServedProject, staged
@@ -385,7 +385,7 @@ def test_an_exclusion_lifts_no_pattern_of_another_list() -> None:
     changes = [change("Safety officers", Action.DELETE), change("Safety test", Action.DELETE)]
     for first, second in ((base, other), (other, base)):
         lists = GuardLimits(protect=(first,)).stricter(GuardLimits(protect=(second,))).protect
-        found = refuse_protected_changes(changes, lists)
+        found = find_protected_changes(changes, lists)
         assert [one.address for one in found] == ["group/Safety officers"]
 
 

@@ -142,7 +142,7 @@ class ContentResolver:
         self._planning.problem(code, f"{address}: {text}", hint=hint, at=at, address=address)
 
 
-def refuse_live_twice(planning: PlanContext, entry: DesiredResource[AssignmentSpec], rows: Sequence[TargetRow]) -> None:
+def report_live_twice(planning: PlanContext, entry: DesiredResource[AssignmentSpec], rows: Sequence[TargetRow]) -> None:
     planning.problem(
         "identity/live-twice",
         f"{entry.address}: it is live {len(rows)} times, as " + ", ".join(sorted(row.id for row in rows)),

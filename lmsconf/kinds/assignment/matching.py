@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from lmsconf.kinds.assignment.content_resolver import ContentResolver, Identity, refuse_live_twice
+from lmsconf.kinds.assignment.content_resolver import ContentResolver, Identity, report_live_twice
 from lmsconf.kinds.assignment.steps import parse_live_window
 from lmsconf.kinds.assignment.target_ids import audience_candidates, live_audiences, live_entry, resolve_audience
 from lmsconf.kinds.assignment.types import (
@@ -21,7 +21,7 @@ from lmsconf.kinds.assignment.types import (
     unresolved_audience_label,
 )
 from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, EVERYONE, GROUP, SMART_GROUP, UNNAMED_TARGETS, USER
-from lmsconf.kinds.shared.missing_references import refuse_ambiguous_reference, suggest_name, why_name_is_missing
+from lmsconf.kinds.shared.missing_references import report_ambiguous_reference, suggest_name, why_name_is_missing
 from lmsconf.kinds.shared.name_matching import report_absent_not_live
 from lmsconf.kinds.shared.plan_context import BeforeAfter, Deletion, Match, MatchResult, PlanContext, UndeclaredResource
 from lmsconf.kinds.user.people_directory import WHICH_PERSON, people_directory, shared_email_message
@@ -64,17 +64,17 @@ def match_assignments(
     settled: Container[Identity] = matching.entry_of
     if any(entry.spec.replaces or entry.spec.replaced_by for entry in (*declared, *absent)):
         # Rare, so not imported for every plan.
-        from lmsconf.kinds.assignment.replacement import plan_replacements, refuse_without_replacement
+        from lmsconf.kinds.assignment.replacement import plan_replacements, report_without_replacement
 
         settled = plan_replacements(planning, contents, ready, live, matching.entry_of, out)
-        refuse_without_replacement(planning, (*declared, *absent), lambda: _existing(planning, live, ready))
+        report_without_replacement(planning, (*declared, *absent), lambda: _existing(planning, live, ready))
     _settle(planning, live, settled, frozenset(map(contents.find_id, declared)), out)
     if listing.incomplete:
         for deletion in out.deletions:
-            _refuse_incomplete(planning, deletion.address, deletion.absent, listing.incomplete)
+            _report_incomplete(planning, deletion.address, deletion.absent, listing.incomplete)
         for group in sorted(planning.deleted):
             if group.kind in (GROUP, SMART_GROUP):
-                _refuse_incomplete(planning, group, None, listing.incomplete)
+                _report_incomplete(planning, group, None, listing.incomplete)
         out.deletions.clear()
     return out
 
@@ -122,13 +122,13 @@ class _Matching(Struct, frozen=True):
         key = self.contents.identity(entry)
         rows = self.live.get(key, ())
         if (other := self.entry_of.setdefault(key, entry)) is not entry:
-            _refuse_same_assignment(self.planning, entry, other)
+            _report_same_assignment(self.planning, entry, other)
         elif len(rows) > 1:
-            refuse_live_twice(self.planning, entry, rows)
+            report_live_twice(self.planning, entry, rows)
         elif not rows and (row := self.unclear.get(key)):
-            _refuse_unclear_audience(self.planning, entry, row)
+            _report_unclear_audience(self.planning, entry, row)
         elif not rows and self.incomplete:
-            _refuse_incomplete(self.planning, entry.address, entry, self.incomplete)
+            _report_incomplete(self.planning, entry.address, entry, self.incomplete)
         else:
             self.out.matches.append(Match(declared=entry, row=rows[0] if rows else None))
 
@@ -137,12 +137,12 @@ class _Matching(Struct, frozen=True):
         key = self.contents.identity(entry)
         other = self.entry_of.setdefault(key, entry)
         if isinstance(other, DesiredResource):
-            _refuse_same_assignment(self.planning, entry, other)
+            _report_same_assignment(self.planning, entry, other)
             return
         rows = self.live.get(key, ()) if other is entry else ()
         self.out.deletions.extend(Deletion(address=entry.address, row=row, absent=entry) for row in rows)
         if not rows and (row := self.unclear.get(key)):
-            _refuse_unclear_audience(self.planning, entry, row)
+            _report_unclear_audience(self.planning, entry, row)
         elif not rows:
             report_absent_not_live(self.planning, entry, self.contents.similar_name(entry))
 
@@ -157,7 +157,7 @@ def _is_ready(planning: PlanContext, contents: ContentResolver, entry: DesiredRe
     spec = entry.spec
     has_content = contents.find_id(entry) is not None
     to = spec.audience
-    if refuse_ambiguous_reference(planning, to, entry.address, lambda: entry.source):
+    if report_ambiguous_reference(planning, to, entry.address, lambda: entry.source):
         return False
     if to == EVERYONE or planning.registry.has(to.kind, to.name):
         return has_content
@@ -243,7 +243,7 @@ def _settle(
                 out.unmanaged.append(UndeclaredResource(address, row))
 
 
-def _refuse_same_assignment(
+def _report_same_assignment(
     planning: PlanContext,
     entry: DesiredResource[AssignmentSpec] | DeleteEntry[Any],
     other: DesiredResource[AssignmentSpec] | DeleteEntry[Any],
@@ -268,7 +268,7 @@ def _unclear_targets(planning: PlanContext, targets: Sequence[Target]) -> dict[I
     }
 
 
-def _refuse_unclear_audience(
+def _report_unclear_audience(
     planning: PlanContext, entry: DesiredResource[AssignmentSpec] | DeleteEntry[Any], row: TargetRow
 ) -> None:
     audiences = audience_candidates(planning, row)
@@ -287,7 +287,7 @@ def _refuse_unclear_audience(
     )
 
 
-def _refuse_incomplete(
+def _report_incomplete(
     planning: PlanContext, address: Address, entry: DesiredResource[AssignmentSpec] | DeleteEntry[Any] | None, why: str
 ) -> None:
     planning.problem(

@@ -15,7 +15,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lmsconf.errors import Severity
-from lmsconf.kinds.assignment.content_resolver import ContentResolver, Identity, refuse_live_twice
+from lmsconf.kinds.assignment.content_resolver import ContentResolver, Identity, report_live_twice
 from lmsconf.kinds.assignment.replacement_problems import is_over, report_number_in_progress, report_replacement
 from lmsconf.kinds.assignment.steps import parse_live_window
 from lmsconf.kinds.assignment.types import (
@@ -111,7 +111,7 @@ def _deletion_of_kept(
     )
 
 
-def refuse_without_replacement(
+def report_without_replacement(
     planning: PlanContext, entries: Iterable[_Declared | DeleteEntry[Any]], existing: Callable[[], Container[Address]]
 ) -> None:
     """Report an assignment of a plan made before whose replacement is neither live nor in that plan.
@@ -181,7 +181,7 @@ class _ReplacementPlanner:
                 see=other.source,
             )
         elif len(rows := self._live.get(key, ())) > 1:
-            refuse_live_twice(self._planning, old, rows)
+            report_live_twice(self._planning, old, rows)
         else:
             for row in rows:
                 self.settled.add(key)

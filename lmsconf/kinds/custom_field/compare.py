@@ -19,9 +19,9 @@ from lmsconf.kinds.custom_field.types import (
     FieldRow,
 )
 from lmsconf.kinds.shared.claim_matching import Claim, match_claims
-from lmsconf.kinds.shared.entry_keys import refuse_missing_key
+from lmsconf.kinds.shared.entry_keys import report_missing_key
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, choices_registry_kind
-from lmsconf.kinds.shared.missing_references import refuse_ambiguous_reference, suggest_name, why_name_is_missing
+from lmsconf.kinds.shared.missing_references import report_ambiguous_reference, suggest_name, why_name_is_missing
 from lmsconf.kinds.shared.name_matching import match_named
 from lmsconf.kinds.shared.plan_context import (
     ANSWERED,
@@ -117,7 +117,7 @@ def named_ref(field: Address, choice: str) -> Ref:
     return Ref(field, f"{NAMED} {choice}")
 
 
-def refuse_unrenamed_choices(planning: PlanContext, declared: DesiredResource[Any], choices: Iterable[Ref]) -> None:
+def report_unrenamed_choices(planning: PlanContext, declared: DesiredResource[Any], choices: Iterable[Ref]) -> None:
     """Report a creation that references choices by their new names, since `--additive` renames nothing."""
     for choice in choices if planning.policy.additive else ():
         before, after = planning.choices_before_and_after(choice.address)
@@ -145,7 +145,7 @@ def references_exist(
     find_source, find_choice: where it names the field, and a choice, if that is elsewhere.
     """
     at, scope = Address.of(CUSTOM_FIELD, field), choices_registry_kind(field)
-    if refuse_ambiguous_reference(planning, at, declared.address, find_source):
+    if report_ambiguous_reference(planning, at, declared.address, find_source):
         return False
     if not planning.registry.has(CUSTOM_FIELD, field):
         message, hint = why_name_is_missing(
@@ -163,11 +163,11 @@ def references_exist(
     doubtful = {name for name in choices if (at, name) in planning.doubtful_choices}
     for name in missing:
         if name not in doubtful:
-            _refuse_unknown_choice(planning, declared, at, name, find_choice(name) if find_choice else find_source())
+            _report_unknown_choice(planning, declared, at, name, find_choice(name) if find_choice else find_source())
     return not missing and not doubtful
 
 
-def _refuse_unknown_choice(
+def _report_unknown_choice(
     planning: PlanContext, declared: DesiredResource[Any], field: Address, name: str, source: SourceLocation
 ) -> None:
     known = planning.registry.names(choices_registry_kind(field.name))
@@ -216,7 +216,7 @@ def diff_field(planning: PlanContext, match: Match[CustomFieldSpec, FieldRow]) -
     """Compare the declared keys. None, with a problem, for a changed type or a creation without a required key."""
     declared, row, spec = match.declared, match.row, match.declared.spec
     if row is None and (spec.type is None or (spec.type != "TEXT" and not (spec.choices and spec.choices.include))):
-        refuse_missing_key(planning, declared, "type" if spec.type is None else "choices")
+        report_missing_key(planning, declared, "type" if spec.type is None else "choices")
         return None
     if row is not None and spec.type not in (None, row.type):
         planning.problem(

@@ -104,7 +104,7 @@ def plan_migrations(planning: PlanContext, matched: Fields) -> None:
         declared = next((match.declared.spec.type for match in matched.matches if match.address == target), None)
         # None is an error of its own already.
         type = declared if new is None else new.type
-        if type is None or _refuse_choices(planning, migration, target, type, deletion.row):
+        if type is None or _report_choices(planning, migration, target, type, deletion.row):
             continue
         active = ActiveMigration(planning, migration, deletion, target, type, new)
         planning.migrations[deletion.address] = active
@@ -126,7 +126,7 @@ def _live_row(planning: PlanContext, target: Address) -> FieldRow | None:
     return next((row for row in rows if planning.registry.name(CUSTOM_FIELD, row.id) == target.name), None)
 
 
-def _refuse_choices(planning: PlanContext, migration: Migration, target: Address, type: str, old: FieldRow) -> bool:
+def _report_choices(planning: PlanContext, migration: Migration, target: Address, type: str, old: FieldRow) -> bool:
     """Report the choices without a counterpart; return whether there are any."""
     if type == "TEXT":
         return False
@@ -192,7 +192,7 @@ class ActiveMigration(Struct):
     def plan(self) -> None:
         known = known_answers(self.planning.snapshot)
         if isinstance(known, str):
-            self._refuse_unknown(known)
+            self._report_unknown(known)
         else:
             self._compare(known)
         if self.keeps_old:
@@ -212,7 +212,7 @@ class ActiveMigration(Struct):
                 live = declared[id] if id in declared else self._live(new if isinstance(new, AnswerRow) else None)
                 self._add(row, old, live, people.get(id))
         if self.unreadable:
-            self._refuse_unknown(f"the answers of {count_people(self.unreadable)} have an unknown format")
+            self._report_unknown(f"the answers of {count_people(self.unreadable)} have an unknown format")
 
     def _declared_answers(self) -> dict[RemoteId, frozenset[str] | None]:
         """Return the declared answers to the new field, which hold after the plan; None for no answer."""
@@ -302,7 +302,7 @@ class ActiveMigration(Struct):
         has = partial(self.planning.registry.has, choices_registry_kind(self.target.name))
         return out if self.target_type == "TEXT" or all(map(has, out)) else _NO_CHOICE
 
-    def _refuse_unknown(self, why: str) -> None:
+    def _report_unknown(self, why: str) -> None:
         self.planning.problem(
             "refusal/answers-unknown",
             f"{self.deletion.address}: it cannot be migrated, because it is not known who answered it: {why}",

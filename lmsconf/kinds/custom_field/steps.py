@@ -46,14 +46,14 @@ def count_slots(planning: PlanContext, matched: MatchResult[CustomFieldSpec, Fie
     over = matched.live + len(new) - len(deleted) - MOST_FIELDS
     free = max(0, MOST_FIELDS - matched.live)
     if over > 0 and new:
-        _refuse_too_many(planning, matched, new[-1], over)
+        _report_too_many(planning, matched, new[-1], over)
     elif len(new) > free + len(first):
         last = next(one for one in deleted if one not in first)
-        _refuse_without_slot(planning, matched, new, last, free + len(first))
+        _report_without_slot(planning, matched, new, last, free + len(first))
     planning.freed_slots = _pairs(planning, new, first, free)
 
 
-def _refuse_too_many(
+def _report_too_many(
     planning: PlanContext, matched: MatchResult[CustomFieldSpec, FieldRow], creation: Address, over: int
 ) -> None:
     planning.problem(
@@ -66,7 +66,7 @@ def _refuse_too_many(
     )
 
 
-def _refuse_without_slot(
+def _report_without_slot(
     planning: PlanContext,
     matched: MatchResult[CustomFieldSpec, FieldRow],
     new: Sequence[Address],
@@ -167,7 +167,7 @@ def field_deletion(planning: PlanContext, deletion: Deletion[FieldRow]) -> list[
     groups = planning.kept_refs.get(Ref(at), [])
     migration = planning.migrations.get(at)
     if migration is not None:
-        _refuse_unreplaced(planning, at, migration, groups)
+        _report_unreplaced(planning, at, migration, groups)
         return [step]
     if not groups or planning.call_templates.behaviour("custom-fields.in-use") == "never":
         return [step]
@@ -175,7 +175,7 @@ def field_deletion(planning: PlanContext, deletion: Deletion[FieldRow]) -> list[
     return [replace(step, may_be_refused=True)]
 
 
-def _refuse_unreplaced(
+def _report_unreplaced(
     planning: PlanContext, at: Address, migration: ActiveMigration, groups: Sequence[Address]
 ) -> None:
     """Refuse to delete a field whose answers moved while conditions still name it, or while that is not known."""

@@ -8,7 +8,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from lmsconf.kinds.manual_group.types import FEWEST_MEMBERS, GroupRow, ManualGroupSpec
-from lmsconf.kinds.shared.entry_keys import LISTS, PeopleList, declared_lists, refuse_unread_list
+from lmsconf.kinds.shared.entry_keys import LISTS, PeopleList, declared_lists, report_unread_list
 from lmsconf.kinds.shared.kind_names import GROUP
 from lmsconf.kinds.shared.name_matching import match_named
 from lmsconf.kinds.shared.plan_context import BeforeAfter, Deletion, Match, MatchResult, PlanContext, Similarity
@@ -57,7 +57,7 @@ def group_before_deletion(planning: PlanContext, deletion: Deletion[GroupRow]) -
     for key in LISTS:
         ids = getattr(deletion.row, key)
         if ids is None:
-            refuse_unread_list(planning, deletion.address, key, deletion.absent.source if deletion.absent else None)
+            report_unread_list(planning, deletion.address, key, deletion.absent.source if deletion.absent else None)
         else:
             add_live_list(planning, key, ids, sides)
     return sides.compared(deletion.row)

@@ -158,7 +158,7 @@ def _date(entry: ManifestEntry) -> date | None:
         return None
 
 
-def refuse_missing_key(planning: PlanContext, declared: DesiredResource[Any], key: str) -> None:
+def report_missing_key(planning: PlanContext, declared: DesiredResource[Any], key: str) -> None:
     """Report that a resource to be created lacks a key that the service requires."""
     planning.problem(
         f"{declared.address.kind.replace('_', '-')}/{key}-needed",
@@ -169,7 +169,7 @@ def refuse_missing_key(planning: PlanContext, declared: DesiredResource[Any], ke
     )
 
 
-def refuse_unread_list(planning: PlanContext, address: Address, key: str, at: SourceLocation | None) -> None:
+def report_unread_list(planning: PlanContext, address: Address, key: str, at: SourceLocation | None) -> None:
     """Report a list that the snapshot lacks: read as empty, it would hide removals or plan needless additions."""
     planning.problem(
         "read/missing",

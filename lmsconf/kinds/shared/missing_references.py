@@ -13,7 +13,7 @@ from lmsconf.model.names import did_you_mean, quote_name
 _MOST_COMPARED: Final = 50
 
 
-def refuse_ambiguous_reference(
+def report_ambiguous_reference(
     planning: PlanContext, named: Address, by: Address, find_source: Callable[[], SourceLocation]
 ) -> bool:
     """Whether a referenced resource is ambiguous or has an error of its own.

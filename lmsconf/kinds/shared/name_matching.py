@@ -167,9 +167,9 @@ def match_named(
     left = match_absent(planning, kind, out, absent, rows, matched.unclaimed, {row.id for row in matched.live if row})
     _settle(planning, kind, out, left)
     if out.deletions and listing.incomplete:
-        _refuse_deletions(planning, noun, out, listing.incomplete)
+        _report_deletions(planning, noun, out, listing.incomplete)
     planning.deleted.update(deletion.address for deletion in out.deletions if planning.chosen(deletion.address))
-    refuse_taken_names(planning, out, rows)
+    report_taken_names(planning, out, rows)
     return out
 
 
@@ -233,10 +233,10 @@ def _settle(planning: PlanContext, kind: str, out: MatchResult[Spec, Row], rows:
     for name, duplicates in owned.items():
         address = Address.of(kind, name)
         if len(duplicates) > 1 and address not in planning.doubtful:
-            _refuse_duplicates(planning, address, duplicates)
+            _report_duplicates(planning, address, duplicates)
 
 
-def _refuse_duplicates(planning: PlanContext, address: Address, duplicates: Sequence[HasName]) -> None:
+def _report_duplicates(planning: PlanContext, address: Address, duplicates: Sequence[HasName]) -> None:
     """Refuse to delete owned rows that share a name. The plan shows them, so that an export can still declare one."""
     planning.problem(
         "refusal/live-twice",
@@ -248,7 +248,7 @@ def _refuse_duplicates(planning: PlanContext, address: Address, duplicates: Sequ
     )
 
 
-def refuse_taken_names(planning: PlanContext, out: MatchResult[Any, Any], rows: Sequence[HasName]) -> None:
+def report_taken_names(planning: PlanContext, out: MatchResult[Any, Any], rows: Sequence[HasName]) -> None:
     """Refuse a new name that a live resource keeps: the two would share it, and neither could be referenced."""
     additive = planning.policy.additive
     moving = [] if additive else [match for match in out.matches if _moves(planning, match)]
@@ -278,7 +278,7 @@ def _moves(planning: PlanContext, match: Match[Any, Any]) -> bool:
     return row is not None and normalize_name(row.name) != match.address.name and planning.chosen(match.address)
 
 
-def _refuse_deletions(planning: PlanContext, noun: str, out: MatchResult[Any, Any], why: str) -> None:
+def _report_deletions(planning: PlanContext, noun: str, out: MatchResult[Any, Any], why: str) -> None:
     for deletion in out.deletions:
         planning.problem(
             "read/incomplete",

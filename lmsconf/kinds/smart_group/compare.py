@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
-from lmsconf.kinds.custom_field.compare import answered_ref, refuse_unrenamed_choices
-from lmsconf.kinds.shared.entry_keys import PeopleList, declared_lists, refuse_missing_key, refuse_unread_list
+from lmsconf.kinds.custom_field.compare import answered_ref, report_unrenamed_choices
+from lmsconf.kinds.shared.entry_keys import PeopleList, declared_lists, report_missing_key, report_unread_list
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, SMART_GROUP
 from lmsconf.kinds.shared.name_matching import match_named
 from lmsconf.kinds.shared.plan_context import BeforeAfter, Deletion, Match, MatchResult, PlanContext, Similarity
@@ -59,17 +59,17 @@ def diff_smart_group(planning: PlanContext, match: Match[SmartGroupSpec, SmartGr
     declared, row = match.declared, match.row
     spec = declared.spec
     if row is None and spec.conditions is None:
-        refuse_missing_key(planning, declared, "conditions")
+        report_missing_key(planning, declared, "conditions")
         return None
     sides = PeopleSides({} if row is None else {"name": normalize_name(row.name)}, {"name": declared.address.name})
     if spec.conditions is not None:
         if not check_references(planning, declared, spec.conditions):
             return None
         if row is None:
-            refuse_unrenamed_choices(planning, declared, condition_refs(spec.conditions))
+            report_unrenamed_choices(planning, declared, condition_refs(spec.conditions))
         live = None if row is None else row.conditions
         if row is not None and live is None:
-            refuse_unread_list(planning, declared.address, "conditions", declared.places.at("conditions"))
+            report_unread_list(planning, declared.address, "conditions", declared.places.at("conditions"))
             return None
         live_conditions = conditions_by_name(planning, live or ())
         wanted = keep_system_conditions(spec.conditions, live_conditions)
@@ -92,7 +92,7 @@ def smart_group_before_deletion(planning: PlanContext, deletion: Deletion[SmartG
     sides = PeopleSides({"name": normalize_name(row.name)}, {})
     if row.conditions is None or row.managers is None:
         at = deletion.absent.source if deletion.absent else None
-        refuse_unread_list(planning, deletion.address, "conditions and managers", at)
+        report_unread_list(planning, deletion.address, "conditions and managers", at)
     else:
         sides.before["conditions"] = sorted_for_display(conditions_by_name(planning, row.conditions))
         add_live_list(planning, "managers", row.managers, sides)

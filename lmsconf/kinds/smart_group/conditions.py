@@ -192,7 +192,7 @@ def plan_condition_losses(
         return
     listing = planning.snapshot.of(SMART_GROUP)
     if listing.incomplete is not None:
-        _refuse_unread(planning, losses, listing.incomplete)
+        _report_unread(planning, losses, listing.incomplete)
         return
     declared = {match.row.id: match for match in matched.matches if match.row and planning.chosen(match.address)}
     for row in planning.snapshot.rows(SmartGroupRow):
@@ -205,9 +205,9 @@ def plan_condition_losses(
         at = Address.of(SMART_GROUP, planning.registry.name(SMART_GROUP, row.id) or normalize_name(row.name))
         cause = next(losses[one.field] for one in row.conditions or () if one.field in losses and one not in remaining)
         if not remaining:
-            _refuse(planning, cause, f"{at} would be left without conditions")
+            _report_unusable(planning, cause, f"{at} would be left without conditions")
         elif any(not one.choices and one.system_condition is None for one in remaining):
-            _refuse(planning, cause, f"{at} would be left with a condition that names no choice")
+            _report_unusable(planning, cause, f"{at} would be left with a condition that names no choice")
         _add_side_effect(planning, row, at, cause, remaining)
 
 
@@ -240,7 +240,7 @@ def _add_side_effect(
     planning.side_effects.append(SideEffect(address=at, row=row, with_=cause.address, reason=reason, sides=sides))
 
 
-def _refuse(planning: PlanContext, cause: FieldOrChoiceDeletion, reason: str) -> None:
+def _report_unusable(planning: PlanContext, cause: FieldOrChoiceDeletion, reason: str) -> None:
     verb = "deleted" if cause.choices is None else "changed"
     planning.problem(
         "refusal/no-conditions",
@@ -250,7 +250,7 @@ def _refuse(planning: PlanContext, cause: FieldOrChoiceDeletion, reason: str) ->
     )
 
 
-def _refuse_unread(planning: PlanContext, losses: Mapping[RemoteId, FieldOrChoiceDeletion], why: str) -> None:
+def _report_unread(planning: PlanContext, losses: Mapping[RemoteId, FieldOrChoiceDeletion], why: str) -> None:
     for loss in losses.values():
         planning.problem(
             "read/incomplete",

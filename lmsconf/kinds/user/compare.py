@@ -8,11 +8,11 @@ from typing import Any, Final, cast
 
 from lmsconf.api.spec.value_encoding import NEVER_CLEARED, clear_answer_key
 from lmsconf.errors import Severity
-from lmsconf.kinds.custom_field.compare import refuse_unrenamed_choices
-from lmsconf.kinds.shared.entry_keys import refuse_missing_key, refuse_unread_list
+from lmsconf.kinds.custom_field.compare import report_unrenamed_choices
+from lmsconf.kinds.shared.entry_keys import report_missing_key, report_unread_list
 from lmsconf.kinds.shared.kind_names import ADMIN, USER
 from lmsconf.kinds.shared.missing_references import hint_on_missing, suggest_name
-from lmsconf.kinds.shared.name_matching import match_declared, refuse_taken_names
+from lmsconf.kinds.shared.name_matching import match_declared, report_taken_names
 from lmsconf.kinds.shared.plan_context import BeforeAfter, Match, MatchResult, PlanContext
 from lmsconf.kinds.shared.times import format_time
 from lmsconf.kinds.user.field_answers import (
@@ -58,7 +58,7 @@ def match_people(
         from lmsconf.kinds.custom_field.migrated_references import complete_copies
 
         complete_copies(planning, matched)
-    refuse_taken_names(planning, matched, rows)
+    report_taken_names(planning, matched, rows)
     register_planned_people(planning, matched)
     return matched
 
@@ -82,7 +82,7 @@ def diff_person(planning: PlanContext, match: Match[PersonSpec, PersonRow]) -> B
         return None
     missing = first_unread_key(spec, row) if row else None
     if missing:
-        refuse_unread_list(planning, declared.address, missing, declared.places.at(missing))
+        report_unread_list(planning, declared.address, missing, declared.places.at(missing))
         return None
     answers = resolve_declared_answers(planning, declared)
     if answers is None:
@@ -90,7 +90,7 @@ def diff_person(planning: PlanContext, match: Match[PersonSpec, PersonRow]) -> B
     check_rights_changes(planning, match)
     after = declared_form(planning, declared, answers)
     if row is None:
-        refuse_unrenamed_choices(planning, declared, choice_refs_in_answers(planning, answers))
+        report_unrenamed_choices(planning, declared, choice_refs_in_answers(planning, answers))
         return BeforeAfter(
             before=None,
             after=after,
@@ -100,8 +100,8 @@ def diff_person(planning: PlanContext, match: Match[PersonSpec, PersonRow]) -> B
     before = live_form(planning, row, spec, held)
     if not planning.policy.additive:
         record_choice_changes(planning, cast("Mapping[str, Answer]", before.get("answers", {})), answers)
-    _refuse_merge(planning, declared, row)
-    _refuse_clearing(planning, declared, held, answers)
+    _report_merge(planning, declared, row)
+    _report_clearing(planning, declared, held, answers)
     return BeforeAfter(
         before=before,
         after=after,
@@ -133,11 +133,11 @@ def _may_come(planning: PlanContext, declared: DesiredResource[PersonSpec], spec
         return False
     missing = [key for key in TEXTS if key not in spec.texts]
     for key in missing:
-        refuse_missing_key(planning, declared, key)
+        report_missing_key(planning, declared, key)
     return not missing
 
 
-def _refuse_merge(planning: PlanContext, declared: DesiredResource[PersonSpec], row: PersonRow) -> None:
+def _report_merge(planning: PlanContext, declared: DesiredResource[PersonSpec], row: PersonRow) -> None:
     """Report declared removals of metadata keys if the service merges metadata, and so cannot remove any."""
     if planning.call_templates.behaviour("users.update-metadata.mode") != "merge":
         return
@@ -152,7 +152,7 @@ def _refuse_merge(planning: PlanContext, declared: DesiredResource[PersonSpec], 
         )
 
 
-def _refuse_clearing(
+def _report_clearing(
     planning: PlanContext,
     declared: DesiredResource[PersonSpec],
     held: Mapping[str, Answer],
@@ -256,7 +256,7 @@ def check_rights_changes(planning: PlanContext, match: Match[PersonSpec, PersonR
         )
 
 
-def refuse_admin_lockout(planning: PlanContext, matched: MatchResult[PersonSpec, PersonRow]) -> None:
+def report_admin_lockout(planning: PlanContext, matched: MatchResult[PersonSpec, PersonRow]) -> None:
     """Report a plan that revokes administrator rights and leaves fewer admins than `min_admins`, or none.
 
     Declared admins count first; only if they are too few does the listing of all admins matter. Admins that it lacks do

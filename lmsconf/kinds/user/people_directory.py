@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from lmsconf.api.spec.dialect_keys import MANAGED_GROUPS, WHO_CAN_MANAGE
 from lmsconf.errors import Severity
-from lmsconf.kinds.shared.entry_keys import NOBODY, PeopleList, refuse_unread_list
+from lmsconf.kinds.shared.entry_keys import NOBODY, PeopleList, report_unread_list
 from lmsconf.kinds.shared.kind_names import USER
 from lmsconf.kinds.shared.missing_references import hint_on_missing, suggest_name
 from lmsconf.kinds.shared.plan_context import BeforeAfter, Match, MatchResult, PlanContext
@@ -73,7 +73,7 @@ class PeopleDirectory(Struct, frozen=True):
         return sorted([id for id in frozenset(ids) if id not in self.ids])
 
     def id(self, person: str) -> RemoteId | Ref:
-        """Return the id of a person accepted by `refuse_unknown_people`, or a Ref for one to be created."""
+        """Return the id of a person accepted by `report_unknown_people`, or a Ref for one to be created."""
         return Ref(Address.of(USER, person)) if person in self.new else self.by_email[person].id
 
 
@@ -129,10 +129,10 @@ def check_managers(
         if rule == "anybody" or person in before or _can_manage(people, person, match):
             if may_lose and match is not None and loses_manager_right(match.declared.spec, match.row):
                 why = "loses the manager right in this plan, and with it the group"
-                _refuse_manager(planning, declared, person, why, MANAGED_GROUPS)
+                _report_manager(planning, declared, person, why, MANAGED_GROUPS)
         elif rule == "given" and key is not None:
             why = f"is given the manager right along, and the entry rules it out with `{key}`"
-            _refuse_manager(planning, declared, person, why, WHO_CAN_MANAGE)
+            _report_manager(planning, declared, person, why, WHO_CAN_MANAGE)
         elif rule == "given":
             given = "is given the manager right along, because the service gives it to managers"
             _person(planning, declared, "managers", person, "person/given-right", given, None, Severity.NOTE)
@@ -150,7 +150,7 @@ def check_managers(
             )
 
 
-def _refuse_manager(planning: PlanContext, declared: DesiredResource[Any], person: str, why: str, key: str) -> None:
+def _report_manager(planning: PlanContext, declared: DesiredResource[Any], person: str, why: str, key: str) -> None:
     """Report a manager whose entry under `users:` contradicts that."""
     hint = f"Remove the person from `managers`, or change the entry under `users:`. The dialect key is {key}."
     _person(planning, declared, "managers", person, "refusal/changed-along", why, hint)
@@ -194,7 +194,7 @@ def _later(planning: PlanContext, match: Match[PersonSpec, PersonRow], row: Pers
     return replace(row, email=match.address.name, archived=planned_flag(match.declared.spec, row, "archived"))
 
 
-def refuse_unknown_people(
+def report_unknown_people(
     planning: PlanContext, declared: DesiredResource[Any], key: str, listed: PeopleList
 ) -> PeopleList:
     """Return the list without unknown people, and report them.
@@ -289,12 +289,12 @@ def compare_people_list(
     planning: PlanContext, declared: DesiredResource[Any], key: str, people: PeopleList, row: object, sides: PeopleSides
 ) -> bool:
     """Compare a declared list with that of the live row, None for a new one; False, reported, if it was not read."""
-    sides.after[key] = wanted = refuse_unknown_people(planning, declared, key, people)
+    sides.after[key] = wanted = report_unknown_people(planning, declared, key, people)
     live = NOBODY
     if row is not None:
         ids: frozenset[RemoteId] | None = getattr(row, key)
         if ids is None:
-            refuse_unread_list(planning, declared.address, key, declared.places.at(key))
+            report_unread_list(planning, declared.address, key, declared.places.at(key))
             return False
         note_unlisted_ids(planning, declared, key, ids)
         directory, left = people_directory(planning), archived_among(planning, ids)
