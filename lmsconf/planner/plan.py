@@ -326,6 +326,6 @@ def _live_addresses(results: Mapping[str, MatchResult[Any, Any]], snapshot: Snap
 def _unmanaged(results: Mapping[str, MatchResult[Any, Any]]) -> Iterator[UnmanagedResources]:
     """Yield for each kind the live resources that no manifest declares, and how many `leave_alone` ignores."""
     for kind, result in results.items():
-        if result.unmanaged or result.ignored:
+        if result.unmanaged or result.left_alone:
             addresses = sorted(resource.address for resource in result.unmanaged)
-            yield UnmanagedResources(kind=kind, addresses=tuple(addresses), left_alone=result.ignored)
+            yield UnmanagedResources(kind=kind, addresses=tuple(addresses), left_alone=result.left_alone)

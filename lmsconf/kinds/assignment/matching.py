@@ -236,7 +236,7 @@ def _settle(
             if audience in planning.deleted:
                 out.deletions.append(Deletion(address=address, row=row, absent=None, with_=audience))
             elif matches_patterns(str(address), policy.leave_alone):
-                out.ignored += 1
+                out.left_alone += 1
             elif audience is not None and not policy.only and ("all" in owned or (owned and row.content in declared)):
                 out.deletions.append(Deletion(address=address, row=row, absent=None))
             else:

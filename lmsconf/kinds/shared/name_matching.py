@@ -214,7 +214,7 @@ def _settle(planning: PlanContext, kind: str, out: MatchResult[Spec, Row], rows:
         name = normalize_name(row.name)
         address = Address.of(kind, name)
         if matches_patterns(str(address), policy.leave_alone):
-            out.ignored += 1
+            out.left_alone += 1
         elif not policy.only and matches_patterns(name, policy.ownership.get(kind, ())):
             out.deletions.append(Deletion(address=address, row=row, absent=None))
             owned[name].append(row)

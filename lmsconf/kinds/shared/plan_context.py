@@ -128,13 +128,13 @@ class UndeclaredResource(NamedTuple):
 class MatchResult(Struct, Generic[Spec, Row], kw_only=True):
     """The result of matching declarations with live resources of one kind.
 
-    ignored: how many rows `leave_alone` ignores. live: how many rows were read, of people those who are active.
+    left_alone: how many rows `leave_alone` ignores. live: how many rows were read, of people those who are active.
     """
 
     matches: list[Match[Spec, Row]] = field(default_factory=list)
     deletions: list[Deletion[Row]] = field(default_factory=list)
     unmanaged: list[UndeclaredResource] = field(default_factory=list)
-    ignored: int = 0
+    left_alone: int = 0
     live: int = 0
 
 
