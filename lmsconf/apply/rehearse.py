@@ -62,7 +62,7 @@ from lmsconf.workspace.plan_with_base import plan_with_base
 from lmsconf.workspace.reader import WaitClock, WorkspaceReader, reads_needed
 
 if TYPE_CHECKING:
-    from lmsconf.workspace.plan_with_base import BaseManifests
+    from lmsconf.workspace.project_manifests import BaseManifests
 
 _TIME_FORMAT: Final = "content-targets.time-format"
 _SHOWN: Final = 5

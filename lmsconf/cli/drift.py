@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from lmsconf.export.accept_drift import DriftedProject
     from lmsconf.model.declarations import Manifests
     from lmsconf.model.progress import Report
-    from lmsconf.workspace.plan_with_base import BaseManifests
+    from lmsconf.workspace.project_manifests import BaseManifests
     from lmsconf.workspace.reader import WorkspaceReader
 
 

@@ -44,7 +44,7 @@ from lmsconf.workspace.reader import WorkspaceReader, read_people_view
 
 if TYPE_CHECKING:
     from lmsconf.model.policy import Policy
-    from lmsconf.workspace.plan_with_base import BaseManifests
+    from lmsconf.workspace.project_manifests import BaseManifests
 
 
 Document = TypeVar("Document")

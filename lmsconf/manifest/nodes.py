@@ -9,7 +9,7 @@ import re
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -29,12 +29,6 @@ _RADIX = re.compile(r"0o[0-7]{1,300}\Z|0x[0-9a-fA-F]{1,300}\Z")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?\Z")
 _ENDLESS = re.compile(r"[-+]?\.(inf|Inf|INF)\Z|\.(nan|NaN|NAN)\Z")
 
-PEOPLE_SETS: Final = "people_sets"
-CONDITION_SETS: Final = "condition_sets"
-WINDOWS: Final = "windows"
-SET_SECTIONS: Final = (CONDITION_SETS, PEOPLE_SETS, WINDOWS)
-SET: Final = "set"
-ALLOW_EMPTY: Final = "allow_empty"
 VARIABLE_START = "$("
 """The start of a variable."""
 

@@ -16,21 +16,22 @@ from lmsconf.kinds.assignment.access_test_entries import TEST_SCHEMA
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind import Kind
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET
-from lmsconf.manifest.expand.expander import CHOICES, CONDITIONS, EXCEPT, USE
 from lmsconf.manifest.expand.table_files import ANY_ITEM
-from lmsconf.manifest.expand.variables import FOR_EACH, FOR_EACH_SCHEMA
-from lmsconf.manifest.nodes import (
+from lmsconf.manifest.keys import (
     ALLOW_EMPTY,
+    CHOICES,
     CONDITION_SETS,
+    CONDITIONS,
+    EXCEPT,
+    FOR_EACH,
+    FOR_EACH_SCHEMA,
     PEOPLE_SETS,
     SET,
     SET_SECTIONS,
+    USE,
     WINDOWS,
-    EntrySourceMap,
-    KeyPath,
-    Map,
-    Seq,
 )
+from lmsconf.manifest.nodes import EntrySourceMap, KeyPath, Map, Seq
 from lmsconf.manifest.schema_check import Schema, SchemaValidator, properties, property_schema
 from lmsconf.model.canonical_json import Json
 

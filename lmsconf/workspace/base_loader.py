@@ -28,8 +28,8 @@ from lmsconf.project.config_reader import read_project_file
 from lmsconf.project.settings import Settings, load_settings
 from lmsconf.support.folders import find_work_tree
 from lmsconf.support.git import GitFailed, GitFile, GitRepository, open_repository
-from lmsconf.workspace.plan_with_base import BaseManifests, ManifestsVersion, default_settings_by_path, settings_by_path
-from lmsconf.workspace.project_manifests import load_manifests
+from lmsconf.workspace.plan_with_base import default_settings_by_path, settings_by_path
+from lmsconf.workspace.project_manifests import BaseManifests, ManifestsVersion, load_manifests
 
 OLDER: Final = 10
 """How many versions before the base are compared to distinguish pending changes from repairs of manual edits."""

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.errors import Problem, ProblemsFound, Severity
@@ -35,25 +34,8 @@ from lmsconf.planner.read.read_context import Declarations
 from lmsconf.planner.snapshot_redaction import drop_unknown_people, restore_snapshot
 from lmsconf.project.config_file import DEFAULT_KEPT_RUNS
 from lmsconf.project.settings import DEFAULT_MANIFESTS, Settings
-from lmsconf.workspace.project_manifests import error_free
+from lmsconf.workspace.project_manifests import BaseManifests, ManifestsVersion, error_free
 from lmsconf.workspace.reader import WorkspaceReader, reads_needed_by_both
-
-
-class ManifestsVersion(NamedTuple):
-    """Manifests of one commit or folder, with the settings of its project file as a policy and by path."""
-
-    manifests: Manifests
-    policy: Policy
-    settings: Mapping[str, Json]
-
-
-class BaseManifests(Struct, frozen=True, kw_only=True):
-    """What manifests are compared with. older: previous versions, latest first, as far as the history reaches."""
-
-    name: str
-    version: ManifestsVersion
-    older: Sequence[ManifestsVersion] = ()
-
 
 Planned = Callable[[ManifestsVersion], "Sequence[Change] | None"]
 """Plan a version on the snapshot; None if it cannot be planned."""

@@ -6,16 +6,19 @@ import hashlib
 import os
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.errors import LmsconfError, Problem, ProblemsFound
 from lmsconf.manifest.file_set import PROJECT_FILE
 from lmsconf.manifest.load import ExpandedEntries, load_folder
 from lmsconf.model.address import Address
+from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.plan import RenameCandidate
+from lmsconf.model.policy import Policy
 from lmsconf.model.recorded_run import ManifestsCommit
 from lmsconf.planner.lints import lint_manifests
 from lmsconf.planner.planned_resources import find_expired_absent, find_left_alone
@@ -25,6 +28,22 @@ from lmsconf.support.folders import find_work_tree
 
 if TYPE_CHECKING:
     from lmsconf.support.git import GitRepository
+
+
+class ManifestsVersion(NamedTuple):
+    """Manifests of one commit or folder, with the settings of its project file as a policy and by path."""
+
+    manifests: Manifests
+    policy: Policy
+    settings: Mapping[str, Json]
+
+
+class BaseManifests(Struct, frozen=True, kw_only=True):
+    """What manifests are compared with. older: previous versions, latest first, as far as the history reaches."""
+
+    name: str
+    version: ManifestsVersion
+    older: Sequence[ManifestsVersion] = ()
 
 
 def load_manifests(

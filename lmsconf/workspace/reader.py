@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from lmsconf.planner.audience.people_questions import WorkspaceAccess
     from lmsconf.planner.audience.question import AccessQuery
     from lmsconf.planner.drift import AppliedBase
-    from lmsconf.workspace.plan_with_base import BaseManifests, ManifestsVersion
+    from lmsconf.workspace.project_manifests import BaseManifests, ManifestsVersion
 
 Clock = Callable[[], datetime]
 

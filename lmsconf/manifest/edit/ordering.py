@@ -17,9 +17,8 @@ from typing import Any, Final, NamedTuple, cast
 from lmsconf.errors import Problem, ProblemsFound, Severity, SourceLocation
 from lmsconf.manifest.edit.text_edits import TextBuffer, UnsafeEdit
 from lmsconf.manifest.edit.tree_builder import Node, parse_documents, part_span
-from lmsconf.manifest.expand.expander import CHOICES
-from lmsconf.manifest.expand.variables import FOR_EACH
-from lmsconf.manifest.nodes import SET_SECTIONS, EntrySourceMap
+from lmsconf.manifest.keys import CHOICES, FOR_EACH, SET_SECTIONS
+from lmsconf.manifest.nodes import EntrySourceMap
 from lmsconf.manifest.schema_check import Schema, branches_of, properties, property_schema, required_keys
 from lmsconf.manifest.schemas import ABSENT, TESTS
 from lmsconf.manifest.yaml_reader import read_yaml

@@ -4,23 +4,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 from lmsconf.errors import Problem, SourceLocation
 from lmsconf.manifest.expand.sets import NamedSets, PeopleExpander, UndeclaredNames, put_windows, referenced_names
 from lmsconf.manifest.expand.table_files import TableFiles, matching_keys
 from lmsconf.manifest.expand.variables import Reporter, Variables
 from lmsconf.manifest.file_set import ManifestFileReader
-from lmsconf.manifest.nodes import (
-    CONDITION_SETS,
-    PEOPLE_SETS,
-    WINDOWS,
-    EntrySourceMap,
-    KeyPath,
-    Map,
-    Seq,
-    combine_items,
-)
+from lmsconf.manifest.keys import CHOICES, CONDITION_SETS, CONDITIONS, EXCEPT, PEOPLE_SETS, USE, WINDOWS
+from lmsconf.manifest.nodes import EntrySourceMap, KeyPath, Map, Seq, combine_items
 from lmsconf.manifest.schema_check import SchemaValidator
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import did_you_mean, list_names, normalize_name, quote_name
@@ -29,10 +21,6 @@ if TYPE_CHECKING:
     from lmsconf.manifest.schemas import Section
 
 
-USE: Final = "use"
-EXCEPT: Final = "except"
-CONDITIONS: Final = "conditions"
-CHOICES: Final = "choices"
 _ChoiceNames: TypeAlias = "tuple[str, ...] | None"
 
 

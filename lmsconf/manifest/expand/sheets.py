@@ -13,7 +13,8 @@ from lmsconf.kinds.shared.kind import Kind
 from lmsconf.kinds.shared.manifest_entry import EntryItems
 from lmsconf.manifest.expand.table import Table, TableSource, column_name, known_columns, require_columns
 from lmsconf.manifest.expand.table_files import FILE, TableFiles, selection_text
-from lmsconf.manifest.nodes import ALLOW_EMPTY, EntrySourceMap, Map, Seq, pack_mark
+from lmsconf.manifest.keys import ALLOW_EMPTY
+from lmsconf.manifest.nodes import EntrySourceMap, Map, Seq, pack_mark
 from lmsconf.manifest.schemas import SHEET_PROPERTIES, item_keys
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import did_you_mean, normalize_name

@@ -18,6 +18,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lmsconf.errors import Problem, Severity, SourceLocation, problem_found
+from lmsconf.manifest.keys import FOR_EACH, FOR_EACH_SCHEMA
 from lmsconf.manifest.nodes import VARIABLE_START, EntrySourceMap, EscapedText, Map, Mark, Seq, Source, node_texts
 from lmsconf.manifest.schema_check import SchemaValidator
 from lmsconf.manifest.yaml_reader import too_long_text
@@ -187,19 +188,8 @@ def _with_items(node: Seq, changed: Mapping[str | int, Json]) -> Seq:
     return Seq(node.source, items, marks)
 
 
-FOR_EACH: Final = "for_each"
 COPIES: Final = 10_000
 """Maximum number of entries that `for_each` may expand to, in all files together."""
-FOR_EACH_SCHEMA: Final[dict[str, Json]] = {
-    "type": "object",
-    "description": "Expands the entry for each value, which is $(name) in it; for several names, for each combination.",
-    "minProperties": 1,
-    "additionalProperties": {
-        "type": "array",
-        "description": "The values: a list, or a variable that is a list.",
-        "items": {"type": ["string", "number", "boolean"]},
-    },
-}
 _NUMERIC: Final = tuple("+-.0123456789")
 _SHOWN: Final = 40
 _UNQUOTED: Final = re.compile(r"[^\W_][\w.@+-]*")
