@@ -2,15 +2,15 @@
 
     1. take the local lock, and wait until no request of an earlier run can arrive any more
     2. make the plan, or load it; compare its digest with the expected one, and with that of its rehearsal
-    3. compare a saved plan with the workspace as it is now: all that its changes rest on is read
+    3. compare a saved plan with the workspace as it is now: everything that its changes depend on is read
     4. stop at certain refusals and tripped guards
     5. ask for approval
-    6. take the remote lock, if the project has one; compare the plan with the workspace once more
+    6. take the remote lock, if the project has one; compare the plan once more, unless step 3 did so just now
     7. open the journal, send the calls, verify the result
 
-Until step 7 no request is sent that changes a resource.
+Until step 7 nothing is changed in the workspace but the lock itself.
 
-What step 6 reads, immediately before the first call. If this run itself has read the workspace in the last minute, to
+What step 6 reads: if this run itself has read the workspace in the last minute, to
 make the plan or in step 3, it reads again only what the calls touch, by id: the resource of each call with everything
 that its declaration compares, except the name of a manual group; the custom fields, where the calls name fields or
 choices; all names of a kind in which something is created or renamed. Where that cannot show that the plan still fits,
@@ -65,8 +65,8 @@ from lmsconf.workspace.reader import WaitClock, WorkspaceReader
 if TYPE_CHECKING:
     from lmsconf.api.client import Exchange
 
-_KEPT_FOR: Final = 60.0
-"""Seconds for which what this run read of the workspace is kept, beside what its calls touch."""
+_SNAPSHOT_MAX_AGE: Final = 60.0
+"""Seconds for which a snapshot that this run read may be used again. What the calls touch is read again in any case."""
 
 
 class PreparedPlan(Struct, frozen=True, kw_only=True):
@@ -88,13 +88,18 @@ PlanSource: TypeAlias = Callable[[WorkspaceReader, ApplyProgress], PreparedPlan]
 class ApplyOptions(Struct, frozen=True, kw_only=True):
     """How a plan is applied.
 
-    approve: called once with the plan after all checks have passed; False ends the run with nothing sent. Default:
-    approved. digest: the digest that the plan must have. needs_rehearsal: whether the plan must have the receipt of a
-    rehearsal that succeeded. verify: what is planned again afterwards. meta: key and value
-    pairs for the report and the journal. max_rate: requests a second; default: as many as the service accepts.
-    rate_limiters: those of earlier connections of this process. on_call: called after each attempt of a
-    request, from several threads. environ: the environment that git runs with; default: that of the process.
-    interrupts: keeps Ctrl-C and SIGTERM once the run has begun, also after it, while its report is written.
+    approve: asked once, if the plan has calls, after its guards have passed; False ends the run with nothing sent.
+        Default: approved. The workspace is compared again afterwards.
+    digest: the digest that the plan must have.
+    needs_rehearsal: whether the plan must have the receipt of a rehearsal that succeeded.
+    verify: which resources are read and compared again after the last call.
+    meta: key and value pairs for the report and the journal.
+    parallelism: requests in flight at once.
+    max_rate: requests a second; default: as many as the service accepts.
+    rate_limiters: shared with earlier connections of this process, so that together they keep the limit.
+    on_call: called after each attempt of a request, from several threads.
+    environ: the environment that git runs with; default: that of the process.
+    interrupts: records Ctrl-C and SIGTERM once the run has begun, also after it, while its report is written.
     """
 
     approve: Callable[[Plan], bool] | None = None
@@ -151,20 +156,22 @@ def apply_safely(
         journal = None
         try:
             progress.planned(plan)
-            keep, kept = _cleared(workspace, prepared, options, progress, leases)
-            interrupts.keep()
-            journal = _journal(settings, plan, options, kept, progress) if plan.calls else None
+            renew_lock, snapshot = _check_and_lock(workspace, prepared, options, progress, leases)
+            # From here on Ctrl-C is recorded in the report.
+            interrupts.defer()
+            journal = _open_journal(settings, plan, options, snapshot, progress) if plan.calls else None
         except LmsconfError as error:
-            interrupts.keep()
+            interrupts.defer()
             progress.stopped(report_unstarted(workspace, plan, error, meta=options.meta))
             raise
         except KeyboardInterrupt as cut:
-            interrupts.keep()
+            interrupts.defer()
             progress.interrupted(cut)
             return report_unstarted(workspace, plan, InterruptedBeforeStart(cut), meta=options.meta), False
-        # Where everything is read anew to verify the run, a second snapshot beside that one would double the memory.
+        # To verify, the whole workspace is read again: let go of the old snapshot before, or both are in memory.
         del prepared
-        kept = None if options.verify is VerifyMode.ALL and manifests is not None else kept
+        if options.verify is VerifyMode.ALL and manifests is not None:
+            snapshot = None
         with journal or nullcontext():
             report = execute(
                 workspace,
@@ -172,10 +179,10 @@ def apply_safely(
                 meta=options.meta,
                 progress=progress,
                 journal=journal,
-                keep=keep,
+                before_call=renew_lock,
                 verify=options.verify,
                 made_from=manifests,
-                kept=kept,
+                snapshot=snapshot,
                 interrupts=interrupts,
             )
         if journal is not None and any(one.status is CallStatus.DONE or one.unsure for one in report.outcomes):
@@ -183,19 +190,19 @@ def apply_safely(
         return report, journal is not None
 
 
-def _cleared(
+def _check_and_lock(
     workspace: WorkspaceReader,
     prepared: PreparedPlan,
     options: ApplyOptions,
     progress: ApplyProgress,
     leases: ExitStack,
 ) -> tuple[Begin | None, Snapshot | None]:
-    """Run steps 2 to 6 for a plan that is made.
+    """Check the plan, ask for approval and take the remote lock: steps 2 to 6 for a plan that is made.
 
     Returns the function that renews the remote lock before each call, and the snapshot that the plan was last compared
     with.
     """
-    plan, kept, read_at = prepared.plan, prepared.snapshot, workspace.timing.now()
+    plan, snapshot, read_at = prepared.plan, prepared.snapshot, workspace.timing.now()
     if options.digest is not None and options.digest != (digest := plan_digest(plan)):
         raise StalePlan(
             f"expected the digest {options.digest}, but the plan's is {digest}", hint="Review the plan as it is now."
@@ -203,37 +210,38 @@ def _cleared(
     if options.needs_rehearsal:
         refuse_unrehearsed(plan, plan_digest(plan))
     if prepared.saved:
-        # A plan that no longer fits is stale first, whatever its guards say.
-        kept, read_at = _check_fresh(workspace, plan, progress), workspace.timing.now()
+        # Before the guards: a stale plan is reported as stale, not as stopped by a guard.
+        snapshot, read_at = _check_fresh(workspace, plan, progress), workspace.timing.now()
     refuse_blocked(plan)
     approve = options.approve if plan.calls else None
     if approve is not None and not approve(plan):
         raise LmsconfError("declined: nothing was changed")
-    keep = leases.enter_context(_remote_lock(workspace, plan, progress))
-    if plan.calls and (approve or keep or not prepared.saved):
-        # The workspace may have changed while the plan was reviewed, or under the lock of another run.
-        if workspace.timing.now() - read_at > _KEPT_FOR:
-            kept = None
-        kept = _check_fresh(workspace, plan, progress, kept)
-    return keep, kept
+    renew_lock = leases.enter_context(_remote_lock(workspace, plan, progress))
+    # A plan made by this run was not compared yet. A saved one was, but may have waited since, for review or a lock.
+    compared_just_now = prepared.saved and not approve and not renew_lock
+    if plan.calls and not compared_just_now:
+        if workspace.timing.now() - read_at > _SNAPSHOT_MAX_AGE:
+            snapshot = None
+        snapshot = _check_fresh(workspace, plan, progress, snapshot)
+    return renew_lock, snapshot
 
 
 def _check_fresh(
-    workspace: WorkspaceReader, plan: Plan, progress: ApplyProgress, kept: Snapshot | None = None
+    workspace: WorkspaceReader, plan: Plan, progress: ApplyProgress, snapshot: Snapshot | None = None
 ) -> Snapshot:
     with progress.phase("Checking") as tell:
-        return refuse_stale_plan(workspace, plan, tell, kept)
+        return refuse_stale_plan(workspace, plan, tell, snapshot)
 
 
-def _journal(
-    settings: Settings, plan: Plan, options: ApplyOptions, kept: Snapshot | None, progress: ApplyProgress
+def _open_journal(
+    settings: Settings, plan: Plan, options: ApplyOptions, snapshot: Snapshot | None, progress: ApplyProgress
 ) -> Journal:
     """Open the journal, and keep the plan beside it, with what it changes and destroys as it is now."""
     # The embedded workspace is in this process: no call of an earlier one can still take effect.
     retention = Retention(keep=settings.kept_runs, settle=0.0 if settings.workspace.embedded else settings.settle)
     environ = os.environ if options.environ is None else options.environ
     commit = manifests_commit(settings, plan.manifests_files, plan.manifests_digest, environ)
-    if kept is not None and (number := count_destroyed(plan, kept)) > MOST_KEPT:
+    if snapshot is not None and (number := count_destroyed(plan, snapshot)) > MOST_KEPT:
         progress.note(
             f"The answers of {number:,} people are deleted; those of {MOST_KEPT:,} are kept for `plan --undo`."
         )
@@ -242,14 +250,14 @@ def _journal(
         plan,
         meta=options.meta,
         retention=retention,
-        before=kept,
-        pre_image=None if kept is None else pre_image(plan, kept),
+        before=snapshot,
+        pre_image=None if snapshot is None else pre_image(plan, snapshot),
         commit=commit,
-        sync=_keep_in_cache if settings.workspace.embedded else os.fsync,
+        sync=_skip_fsync if settings.workspace.embedded else os.fsync,
     )
 
 
-def _keep_in_cache(_: int) -> None:
+def _skip_fsync(_: int) -> None:
     """Sync nothing: an embedded workspace does not flush its commits to the disk either.
 
     Both outlive a process that is killed; a power failure may lose the end of either.

@@ -354,7 +354,7 @@ def _deferred_interrupts() -> Iterator[None]:
     """
     interrupts = Interrupts()
     with interrupts.installed():
-        interrupts.keep()
+        interrupts.defer()
         yield
     if interrupts.first is not None:
         raise interrupts.first

@@ -84,28 +84,28 @@ def execute(
     meta: Mapping[str, str],
     progress: ApplyProgress | None = None,
     journal: Journal | None = None,
-    keep: Begin | None = None,
+    before_call: Begin | None = None,
     verify: VerifyMode = VerifyMode.ALL,
     made_from: Manifests | None = None,
-    kept: Snapshot | None = None,
+    snapshot: Snapshot | None = None,
     interrupts: Interrupts | None = None,
 ) -> ApplyReport:
     """Send the calls of a plan, verify the result and report. Does no check beforehand: use `lmsconf.apply`.
 
     progress: receives the phases, each call right before it is sent, and its outcome. journal: records
-    each call before that, and its outcome. keep: called before both; stops the run by raising LmsconfError.
+    each call before that, and its outcome. before_call: called before both; stops the run by raising LmsconfError.
     verify: what is planned again. made_from: the manifests that the plan was just made from; default: the project's
-    manifests, if their digest is the plan's. kept: what this run read of the workspace before, so that only what
-    the plan touches needs to be read again. interrupts: keeps Ctrl-C and SIGTERM, so that whatever is interrupted,
+    manifests, if their digest is the plan's. snapshot: what this run read of the workspace before, so that only what
+    the plan touches needs to be read again. interrupts: records Ctrl-C and SIGTERM, so that whatever is interrupted,
     what was done is reported and recorded.
     """
     interrupts, progress = interrupts or Interrupts(), progress or ApplyProgress()
     workspace = workspace if journal is None else replace(workspace, on_seen=journal.note_read)
     with interrupts.installed():
-        interrupts.keep()
-        verify_run = _verifier(workspace, plan, verify, made_from, kept, progress.phase)
+        interrupts.defer()
+        verify_run = _verifier(workspace, plan, verify, made_from, snapshot, progress.phase)
         started, digest = workspace.now(), plan_digest(plan) if journal is None else journal.plan_digest
-        run, resolver = _send_calls(workspace, plan, journal, keep, progress, interrupts)
+        run, resolver = _send_calls(workspace, plan, journal, before_call, progress, interrupts)
         verification = skipped_verification("The run was stopped before that.")
         try:
             if run.stopped_by is None and run.interrupted_by is None and (run.may_have_written or not plan.calls):
@@ -171,15 +171,15 @@ def _send_calls(
     workspace: WorkspaceReader,
     plan: Plan,
     journal: Journal | None,
-    keep: Begin | None,
+    before_call: Begin | None,
     progress: ApplyProgress,
     interrupts: Interrupts,
 ) -> tuple[RunResult, AmbiguousWriteResolver]:
     """Send the calls, and record each of them."""
 
     def begin(call: Call) -> None:
-        if keep is not None:
-            keep(call)
+        if before_call is not None:
+            before_call(call)
         if journal is not None:
             journal.record_intent(call)
         progress.call_started(call)
@@ -241,7 +241,7 @@ def _verifier(
     plan: Plan,
     verify: VerifyMode,
     made_from: Manifests | None,
-    kept: Snapshot | None,
+    snapshot: Snapshot | None,
     phase: Phase,
 ) -> Verify:
     """Return the function that verifies the workspace after the run. Reads the manifests before the run."""
@@ -267,7 +267,7 @@ def _verifier(
         verify_by_replanning,
         plan,
         # After everything was read, what was read before the run would hide what others have renamed during it.
-        touched=lambda: what_is_left(workspace, plan, kept if manifests is None else None, phase),
+        touched=lambda: what_is_left(workspace, plan, snapshot if manifests is None else None, phase),
         whole=None if manifests is None else partial(replan_everything, workspace, plan, manifests, phase),
         reason=reason,
     )

@@ -42,7 +42,7 @@ def defer_interrupts(handler: Handler) -> Iterator[None]:
 
 
 class Interrupts:
-    """What an interruption of one run does: it is raised, kept, or passed to a handler, as the run goes on.
+    """What an interruption of one run does: it is raised, recorded, or passed to a handler, as the run goes on.
 
     first: the first interruption of the run. Until anything else is asked for, interruptions are raised.
     """
@@ -69,30 +69,30 @@ class Interrupts:
         self.first = self.first or cut
         self._handle(cut)
 
-    def keep(self) -> None:
-        """Keep interruptions from now on, but raise a second one, so that a run that hangs can be ended."""
-        self._handle = self._keep
+    def defer(self) -> None:
+        """Record interruptions from now on, but raise a second one, so that a run that hangs can be ended."""
+        self._handle = self._defer
 
-    def _keep(self, _: KeyboardInterrupt) -> None:
+    def _defer(self, _: KeyboardInterrupt) -> None:
         self._handle = _raise
 
     @contextmanager
     def passed_to(self, handler: Handler) -> Iterator[None]:
-        """Pass interruptions to `handler` in this context, also one that was kept; keep those that follow it."""
+        """Pass interruptions to `handler` in this context, also one that was recorded; record those that follow it."""
         self._handle = handler
         try:
             if self.first is not None:
                 handler(self.first)
             yield
         finally:
-            self.keep()
+            self.defer()
 
     def raised(self) -> AbstractContextManager[None]:
-        """Raise the first interruption in this context, also one that was kept, and keep all that follow."""
+        """Raise the first interruption in this context, also one that was recorded, and record all that follow."""
         return self.passed_to(self._raise_once)
 
     def _raise_once(self, cut: KeyboardInterrupt) -> None:
-        self.keep()
+        self.defer()
         raise cut
 
 

@@ -103,7 +103,7 @@ def stopped_after(it: Project, number: int) -> int:
     with Connection(settings) as connection:
         workspace = WorkspaceReader(settings=settings, connection=connection, parallelism=1)
         plan = workspace.plan(load_manifests(settings), settings.policy)
-        execute(workspace, plan, meta={}, keep=stop)
+        execute(workspace, plan, meta={}, before_call=stop)
     return len(plan.calls)
 
 
@@ -156,7 +156,7 @@ def test_nobody_leaves_a_group_in_between(tmp_path: Path) -> None:
     with Connection(settings) as connection:
         workspace = WorkspaceReader(settings=settings, connection=connection, parallelism=1)
         plan = workspace.plan(load_manifests(settings), settings.policy)
-        execute(workspace, plan, meta={}, keep=look)
+        execute(workspace, plan, meta={}, before_call=look)
     look()
     assert len(seen) == len(plan.calls) + 1
     assert all(one == seen[0] for one in seen)
@@ -268,7 +268,7 @@ def test_an_answer_given_during_the_run_keeps_the_old_field(tmp_path: Path, emai
     with Connection(settings) as connection:
         workspace = WorkspaceReader(settings=settings, connection=connection, parallelism=1)
         plan = workspace.plan(load_manifests(settings), settings.policy)
-        report = execute(workspace, plan, meta={}, keep=meanwhile)
+        report = execute(workspace, plan, meta={}, before_call=meanwhile)
     *done, deletion = report.outcomes
     assert {one.status for one in done} == {CallStatus.DONE}
     assert deletion.status is CallStatus.FAILED

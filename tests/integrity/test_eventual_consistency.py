@@ -110,7 +110,7 @@ def applied(
     link = TransportConnection(late, ApiSpec(known_dialect()))
     workspace = WorkspaceReader(settings=settings, connection=link, parallelism=1, timing=timing)
     return execute(
-        workspace, workspace.plan(load_manifests(settings), settings.policy), meta={}, keep=keep, verify=verify
+        workspace, workspace.plan(load_manifests(settings), settings.policy), meta={}, before_call=keep, verify=verify
     )
 
 

@@ -57,7 +57,7 @@ def test_a_call_that_may_not_be_sent_is_not_written_down_as_begun(scene: Journal
         raise LmsconfError("the lock is another's by now")
 
     with scene.begin(plan) as journal:
-        report = execute(scene.workspace, plan, meta={}, journal=journal, keep=lost)
+        report = execute(scene.workspace, plan, meta={}, journal=journal, before_call=lost)
     assert {outcome.status for outcome in report.outcomes} == {CallStatus.NOT_ATTEMPTED}
     run = parse_journal(journal.path.stem, journal.path.read_bytes())
     assert [call for call in run.calls if call.begun] == []

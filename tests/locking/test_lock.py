@@ -151,7 +151,7 @@ def _run(settings: Settings, manifests: Manifests, line: ScheduledConnection, ru
         with smith.hold(TERMS) if locked else nullcontext() as holding:
             refuse_stale_plan(workspace, plan)
             keep = holding.renew_before if holding is not None else None
-            return "done" if execute(workspace, plan, meta={}, keep=keep).converged else "not converged"
+            return "done" if execute(workspace, plan, meta={}, before_call=keep).converged else "not converged"
     except LockHeldElsewhere:
         return "held"
     except StalePlan:
@@ -383,7 +383,7 @@ def test_unlocking_ends_a_run_that_is_at_work(tmp_path: Path) -> None:
         lock = day.smith().list_locks()[0]
         Slow(day, asked=asked)
         workspace = replace(workspace, connection=day.line)
-        report = execute(workspace, plan, meta={}, keep=holding.renew_before)
+        report = execute(workspace, plan, meta={}, before_call=holding.renew_before)
     assert report.exit == ExitCode.PARTIAL
     assert made < 10
     left = [outcome for outcome in report.outcomes if outcome.status is CallStatus.NOT_ATTEMPTED]
