@@ -51,7 +51,7 @@ from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.plan import calls_by_key
 from lmsconf.planner.read.manual_groups import parse_user_ids
-from lmsconf.planner.read.read_context import keep_keys
+from lmsconf.planner.read.needed_listings import keep_keys
 from lmsconf.planner.read.smart_groups import read_members
 from lmsconf.project.settings import Settings
 from lmsconf.sandbox.seed import fill_workspace

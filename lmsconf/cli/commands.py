@@ -28,7 +28,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
     "validate": CommandEntry("lmsconf.cli.manifest_commands", "validate", "Check the manifests, without a connection."),
     "fmt": CommandEntry("lmsconf.cli.manifest_commands", "fmt", "Put keys and lists of manifests in order."),
     "plan": CommandEntry("lmsconf.cli.plan", "plan", "Show what apply would change."),
-    "show": CommandEntry("lmsconf.cli.run_records", "show", "Show a saved plan, snapshot or apply report."),
+    "show": CommandEntry("lmsconf.cli.runs", "show", "Show a saved plan, snapshot or apply report."),
     "apply": CommandEntry("lmsconf.cli.apply", "apply", "Change the workspace to match the manifests."),
     "drift": CommandEntry("lmsconf.cli.drift", "drift", "Show where the workspace differs from the manifests."),
     "access": CommandEntry(
@@ -42,13 +42,9 @@ COMMANDS: Mapping[str, CommandEntry] = {
     "test": CommandEntry(
         "lmsconf.cli.people_commands", "test", "Run the tests of the manifests on the state after the plan."
     ),
-    "runs": CommandEntry(
-        "lmsconf.cli.run_records", "runs", "List what was applied from here, or show one run call by call."
-    ),
-    "history": CommandEntry("lmsconf.cli.run_records", "history", "Show which runs changed a resource or a person."),
-    "evidence": CommandEntry(
-        "lmsconf.cli.run_records", "evidence", "Write a folder that shows what runs did, or verify one."
-    ),
+    "runs": CommandEntry("lmsconf.cli.runs", "runs", "List what was applied from here, or show one run call by call."),
+    "history": CommandEntry("lmsconf.cli.runs", "history", "Show which runs changed a resource or a person."),
+    "evidence": CommandEntry("lmsconf.cli.runs", "evidence", "Write a folder that shows what runs did, or verify one."),
     "unlock": CommandEntry("lmsconf.cli.workspace_commands", "unlock", "Remove a stale lock."),
     "export": CommandEntry("lmsconf.cli.export", "export", "Write manifests for the live workspace."),
     "snapshot": CommandEntry(

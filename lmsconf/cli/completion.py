@@ -173,7 +173,7 @@ def audiences(context: CommandContext, incomplete: str) -> list[Item]:
 
 def people(context: CommandContext, incomplete: str) -> list[Item]:
     """The e-mails that manifests name."""
-    from lmsconf.planner.read.read_context import emails_of
+    from lmsconf.planner.read.needed_listings import emails_of
 
     manifests = _manifests(context)
     return _beginning(incomplete, sorted(emails_of((*manifests.declared, *manifests.absent))))

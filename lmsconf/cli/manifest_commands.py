@@ -190,7 +190,7 @@ def _is_folder(path: Path) -> bool:
 def _formatted(reader: ManifestFileReader, files: Sequence[Path]) -> tuple[list[_Formatted], list[Problem]]:
     """Return the manifests that are not in order, and the problems of those that cannot be ordered."""
     from lmsconf.manifest.edit.ordering import order_manifest
-    from lmsconf.manifest.schemas import manifest_schema
+    from lmsconf.manifest.whole_schema import manifest_schema
 
     unordered: list[_Formatted] = []
     problems: list[Problem] = []

@@ -35,7 +35,7 @@ from lmsconf.manifest.edit.yaml_editor import (
 from lmsconf.manifest.expand.sets import WINDOW
 from lmsconf.manifest.file_set import MANIFEST_ENDINGS
 from lmsconf.manifest.schema_check import property_schema
-from lmsconf.manifest.schemas import has_conditions
+from lmsconf.manifest.whole_schema import has_conditions
 from lmsconf.model.address import EVERYBODY, Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import Manifests

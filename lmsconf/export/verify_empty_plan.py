@@ -23,7 +23,7 @@ from lmsconf.kinds.shared.kind_names import CONTENT_TARGET
 from lmsconf.kinds.shared.manifest_entry import ExportedEntry, ManifestEntry, UnexportableRow
 from lmsconf.manifest.nodes import escaped_texts
 from lmsconf.manifest.problems import find_conflicts
-from lmsconf.manifest.schemas import sections_by_path
+from lmsconf.manifest.whole_schema import sections_by_path
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DesiredResource, Manifests
 from lmsconf.model.names import is_representable

@@ -1,7 +1,6 @@
 """The five kinds of resources: a folder each, a module for each question that is asked of all, and what they share.
 
 kind_table          a row for each kind: names, schemas, where entries refer to others
-schemas             the JSON Schemas of their manifest entries
 parsing             entry → declared resources, and what these name and depend on
 kind_functions      match, differences, steps: which function answers for which kind
 exported_entries    live resource → manifest entry

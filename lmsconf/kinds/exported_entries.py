@@ -36,7 +36,8 @@ from lmsconf.kinds.shared.times import format_shortest_time, format_time
 from lmsconf.kinds.smart_group.conditions import conditions_by_name
 from lmsconf.kinds.smart_group.types import SmartGroupRow
 from lmsconf.kinds.user.people_directory import people_directory
-from lmsconf.kinds.user.types import PROPERTIES, RIGHTS, TEXTS, PersonRow
+from lmsconf.kinds.user.schema import PROPERTIES
+from lmsconf.kinds.user.types import RIGHTS, TEXTS, PersonRow
 from lmsconf.model.address import EVERYBODY, Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import pin_in

@@ -6,9 +6,12 @@ from collections.abc import Mapping
 from typing import Final
 
 from lmsconf.api.spec.operations import CUSTOM_FIELDS, MANUAL_GROUPS, SMART_GROUPS, USERS
-from lmsconf.kinds.assignment.types import ABSENT_ASSIGNMENT_SCHEMA, ASSIGNMENT_SCHEMA, AUDIENCES, ContentRow, TargetRow
-from lmsconf.kinds.custom_field.types import FIELD_SCHEMA, MOST_FIELDS, FieldRow
-from lmsconf.kinds.manual_group.types import GROUP_SCHEMA, GroupRow
+from lmsconf.kinds.assignment.schema import ABSENT_ASSIGNMENT_SCHEMA, ASSIGNMENT_SCHEMA
+from lmsconf.kinds.assignment.types import AUDIENCES, ContentRow, TargetRow
+from lmsconf.kinds.custom_field.schema import FIELD_SCHEMA
+from lmsconf.kinds.custom_field.types import MOST_FIELDS, FieldRow
+from lmsconf.kinds.manual_group.schema import GROUP_SCHEMA
+from lmsconf.kinds.manual_group.types import GroupRow
 from lmsconf.kinds.shared.entry_keys import ABSENT_NAMED
 from lmsconf.kinds.shared.kind import Kind
 from lmsconf.kinds.shared.kind_names import (
@@ -23,8 +26,10 @@ from lmsconf.kinds.shared.kind_names import (
     USER,
 )
 from lmsconf.kinds.shared.manifest_entry import ANY, KEYS, EntryItems, PartReferences, Trail
-from lmsconf.kinds.smart_group.types import SMART_GROUP_SCHEMA, SmartGroupRow
-from lmsconf.kinds.user.types import ABSENT_PERSON_SCHEMA, PERSON_SCHEMA, AdminRow, HolderRow, PersonRow
+from lmsconf.kinds.smart_group.schema import SMART_GROUP_SCHEMA
+from lmsconf.kinds.smart_group.types import SmartGroupRow
+from lmsconf.kinds.user.schema import ABSENT_PERSON_SCHEMA, PERSON_SCHEMA
+from lmsconf.kinds.user.types import AdminRow, HolderRow, PersonRow
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_email
 

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, cast
 from lmsconf.errors import UsageError, shorten
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.manifest.schema_check import Schema, properties, required_keys
-from lmsconf.manifest.schemas import ABSENT, manifest_schema
+from lmsconf.manifest.whole_schema import ABSENT, manifest_schema
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.forms import ExplainedKey, KeyExplanation
 from lmsconf.model.lint_codes import PREFIX, RULES, LintLevel

@@ -16,9 +16,10 @@ from lmsconf.kinds.assignment.access_test_entries import parse_test
 from lmsconf.kinds.parsing import parse, parse_absent
 from lmsconf.kinds.shared.manifest_entry import ManifestEntry
 from lmsconf.manifest.expand.expander import EntryExpander
+from lmsconf.manifest.expand.for_each import Entry, ForEachExpander
 from lmsconf.manifest.expand.sets import UndeclaredNames, valid_part
 from lmsconf.manifest.expand.table_files import FILE, TableFiles
-from lmsconf.manifest.expand.variables import Entry, ForEachExpander, Reporter, Variables
+from lmsconf.manifest.expand.variables import Reporter, Variables
 from lmsconf.manifest.file_set import ManifestFileReader, find_manifests, read_manifest
 from lmsconf.manifest.nodes import VARIABLE_START, EntrySourceMap, KeyPath, Map, Seq, merge_mappings, plain_texts
 from lmsconf.manifest.overlays import EntryKey, WrittenEntry, entry_key, without_replaced, without_replaced_items
@@ -31,7 +32,7 @@ from lmsconf.manifest.problems import (
     unknown_workspace_problems,
 )
 from lmsconf.manifest.schema_check import SchemaFinding, new_findings
-from lmsconf.manifest.schemas import (
+from lmsconf.manifest.whole_schema import (
     Section,
     declares_choices,
     entry_from_short_form,

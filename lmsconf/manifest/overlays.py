@@ -11,7 +11,7 @@ from typing import Any, TypeAlias, cast
 
 from lmsconf.kinds.assignment.parse import item_addresses
 from lmsconf.manifest.nodes import KeyPath
-from lmsconf.manifest.schemas import Section, identifying_key
+from lmsconf.manifest.whole_schema import Section, identifying_key
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DesiredResource

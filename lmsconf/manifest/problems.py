@@ -10,7 +10,7 @@ from lmsconf.errors import Problem, Severity, SourceLocation, shorten
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.parsing import check_declarations
 from lmsconf.manifest.nodes import EntrySourceMap, Map
-from lmsconf.manifest.schemas import (
+from lmsconf.manifest.whole_schema import (
     ABSENT,
 )
 from lmsconf.model.address import Address

@@ -45,7 +45,7 @@ from lmsconf.planner.planned_resources import (
     report_unrenamed_references,
     to_change,
 )
-from lmsconf.planner.read.read_context import Declarations
+from lmsconf.planner.read.needed_listings import Declarations
 from lmsconf.planner.rename_detection import POSSIBLE, possible_renames
 from lmsconf.planner.selection import Selection
 from lmsconf.planner.undo.kept_state import with_undo_limits

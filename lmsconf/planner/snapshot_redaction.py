@@ -39,7 +39,7 @@ from lmsconf.model.address import RemoteId
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, Manifests
 from lmsconf.model.names import normalize_email, normalize_name
 from lmsconf.model.snapshot import HasId, Listing, Snapshot, SnapshotRedaction
-from lmsconf.planner.read.read_context import emails_of
+from lmsconf.planner.read.needed_listings import emails_of
 from lmsconf.planner.redaction_context import (
     EMAIL,
     RedactionContext,

@@ -30,7 +30,7 @@ from lmsconf.model.policy import GUARDS, UNKNOWN, Consent, Policy, diff_settings
 from lmsconf.model.progress import Report
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.guards import evaluate_guards
-from lmsconf.planner.read.read_context import Declarations
+from lmsconf.planner.read.needed_listings import Declarations
 from lmsconf.planner.snapshot_redaction import drop_unknown_people, restore_snapshot
 from lmsconf.project.config_file import DEFAULT_KEPT_RUNS
 from lmsconf.project.settings import DEFAULT_MANIFESTS, Settings

@@ -29,8 +29,8 @@ from lmsconf.model.snapshot import Snapshot
 from lmsconf.model.time_formats import format_utc
 from lmsconf.planner.lints import lint_plan
 from lmsconf.planner.plan import DraftPlan, draft_plan, with_effects
+from lmsconf.planner.read.needed_listings import Declarations, ReadContext, ReadScope
 from lmsconf.planner.read.read_all_kinds import can_reread, read_snapshot, reread
-from lmsconf.planner.read.read_context import Declarations, ReadContext, ReadScope
 from lmsconf.project.settings import Settings
 from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.project_manifests import add_previous_names, error_free, without_entries
@@ -150,7 +150,7 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
 
     def _with_effects_and_lints(self, draft: DraftPlan, reading: ReadContext | None) -> Plan:
         """Return the plan with both. Lints look at what the plan and its effects have read."""
-        from lmsconf.planner.audience.prediction import predict_effects_of_plan
+        from lmsconf.planner.audience.before_and_after import predict_effects_of_plan
 
         predicted = predict_effects_of_plan(draft, reading)
         requests = 0 if reading is None else reading.api.requests

@@ -19,7 +19,7 @@ from lmsconf.cli import app
 from lmsconf.cli.run_command import run_command_line
 from lmsconf.errors import ExitCode, UsageError
 from lmsconf.manifest.explain import explain, explainable
-from lmsconf.manifest.schemas import manifest_schema
+from lmsconf.manifest.whole_schema import manifest_schema
 from lmsconf.model.lint_codes import RULES
 from lmsconf.model.policy import GUARDS
 from lmsconf.model.problem_codes import MEANINGS, meaning_of

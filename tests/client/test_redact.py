@@ -13,7 +13,7 @@ import pytest
 
 from lmsconf.api.client import Exchange
 from lmsconf.errors import ApiError
-from lmsconf.support import redaction
+from lmsconf.support import secrets
 from lmsconf.support.secrets import redact_registered_tokens, redact_secrets, register_secret
 
 from .network import CANARY, Clock, Network, client, one_call, raw
@@ -26,7 +26,7 @@ ODD = 'canary"quoted\\token+/=42'
 @pytest.fixture(autouse=True)
 def _no_other_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
     """What other tests of this process registered as tokens is redacted as well: here it is not known."""
-    monkeypatch.setattr(redaction, "_known", set())
+    monkeypatch.setattr(secrets, "_known", set())
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,8 @@ from laws.sandbox_project import tried
 from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.kinds.assignment.types import assignment_address
 from lmsconf.kinds.kind_table import KINDS
-from lmsconf.kinds.shared.claim_matching import Claim, ClaimMatches, match_claims
 from lmsconf.kinds.shared.kind_names import resource_title
+from lmsconf.kinds.shared.match_by_name import Claim, ClaimMatches, match_claims
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.names import did_you_mean, matches_pattern, normalize_name, quote_name, suspicion
 from lmsconf.planner.address_patterns import (

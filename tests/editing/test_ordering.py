@@ -19,7 +19,7 @@ from sampling import examples
 from lmsconf.errors import ProblemsFound
 from lmsconf.manifest.edit.ordering import order_manifest
 from lmsconf.manifest.load import load_folder
-from lmsconf.manifest.schemas import manifest_schema
+from lmsconf.manifest.whole_schema import manifest_schema
 from lmsconf.manifest.yaml_reader import read_yaml
 
 SCHEMA = manifest_schema()

@@ -11,15 +11,15 @@ from zoneinfo import ZoneInfo
 import pytest
 import yaml
 from flow.project import Project
+from manifest.cases import Case, cases, shown
 
 from lmsconf.manifest.load import load_folder
 from lmsconf.manifest.schema_check import SchemaValidator
 from lmsconf.manifest.schema_messages import WORDED
-from lmsconf.manifest.schemas import manifest_schema
+from lmsconf.manifest.whole_schema import manifest_schema
 from lmsconf.model.canonical_json import Json
 from lmsconf.support.folders import read_schema
 from lmsconf.workspace.project_manifests import load_manifests
-from manifest.cases import Case, cases, shown
 
 CASES = [case for path in sorted(Path(__file__).parent.glob("malformed*.txt")) for case in cases(path)]
 VARIABLES: dict[str, Json] = {

@@ -16,7 +16,7 @@ from jsonschema import Draft202012Validator
 
 from lmsconf.errors import SourceLocation
 from lmsconf.manifest.schema_check import SchemaValidator, types_of_schema
-from lmsconf.manifest.schemas import manifest_schema, manifest_schema_text
+from lmsconf.manifest.whole_schema import manifest_schema, manifest_schema_text
 from lmsconf.manifest.yaml_reader import EXPANDED, AliasBudget, YamlReadResult, read_yaml
 from lmsconf.model.canonical_json import Json
 from lmsconf.project.config_file import ownership_properties

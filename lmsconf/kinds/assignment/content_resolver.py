@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 from lmsconf.errors import SourceLocation
 from lmsconf.kinds.assignment.types import AssignmentSpec, ContentRow, TargetRow, unnamed_content
 from lmsconf.kinds.shared.kind_names import CONTENT, EVERYONE
+from lmsconf.kinds.shared.managed_resources import SimilarNames
 from lmsconf.kinds.shared.missing_references import hint_on_missing, suggest_name
-from lmsconf.kinds.shared.name_matching import SimilarNames
 from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, pin_in

@@ -21,8 +21,8 @@ from lmsconf.kinds.assignment.types import (
     unresolved_audience_label,
 )
 from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, EVERYONE, GROUP, SMART_GROUP, UNNAMED_TARGETS, USER
+from lmsconf.kinds.shared.managed_resources import report_absent_not_live
 from lmsconf.kinds.shared.missing_references import report_ambiguous_reference, suggest_name, why_name_is_missing
-from lmsconf.kinds.shared.name_matching import report_absent_not_live
 from lmsconf.kinds.shared.plan_context import BeforeAfter, Deletion, Match, MatchResult, PlanContext, UndeclaredResource
 from lmsconf.kinds.user.people_directory import WHICH_PERSON, people_directory, shared_email_message
 from lmsconf.model.address import Address, RemoteId, escape

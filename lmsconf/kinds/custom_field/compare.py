@@ -18,11 +18,11 @@ from lmsconf.kinds.custom_field.types import (
     DeclaredChoices,
     FieldRow,
 )
-from lmsconf.kinds.shared.claim_matching import Claim, match_claims
 from lmsconf.kinds.shared.entry_keys import report_missing_key
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, choices_registry_kind
+from lmsconf.kinds.shared.managed_resources import match_named
+from lmsconf.kinds.shared.match_by_name import Claim, match_claims
 from lmsconf.kinds.shared.missing_references import report_ambiguous_reference, suggest_name, why_name_is_missing
-from lmsconf.kinds.shared.name_matching import match_named
 from lmsconf.kinds.shared.plan_context import (
     ANSWERED,
     NAMED,

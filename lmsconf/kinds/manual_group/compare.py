@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from lmsconf.kinds.manual_group.types import FEWEST_MEMBERS, GroupRow, ManualGroupSpec
 from lmsconf.kinds.shared.entry_keys import LISTS, PeopleList, declared_lists, report_unread_list
 from lmsconf.kinds.shared.kind_names import GROUP
-from lmsconf.kinds.shared.name_matching import match_named
+from lmsconf.kinds.shared.managed_resources import match_named
 from lmsconf.kinds.shared.plan_context import BeforeAfter, Deletion, Match, MatchResult, PlanContext, Similarity
 from lmsconf.kinds.shared.steps import free_name_ref, freed_name_ref, joined_group_ref, people_list_steps, rename_steps
 from lmsconf.kinds.user.people_directory import (

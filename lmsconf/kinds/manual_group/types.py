@@ -8,7 +8,7 @@ from typing import Final
 from msgspec import Struct
 
 from lmsconf.errors import Problem
-from lmsconf.kinds.shared.entry_keys import NAMED, PeopleList, entry_schema, parse_people_list, people_list_schema
+from lmsconf.kinds.shared.entry_keys import PeopleList, parse_people_list
 from lmsconf.kinds.shared.kind_names import GROUP
 from lmsconf.kinds.shared.manifest_entry import ManifestEntry
 from lmsconf.kinds.shared.responses import optional_text, require_text
@@ -61,14 +61,3 @@ def parse_group(entry: ManifestEntry) -> ManualGroupSpec:
             )
         )
     return ManualGroupSpec(members=parse_people_list(entry, "members"), managers=parse_people_list(entry, "managers"))
-
-
-GROUP_SCHEMA: Final = entry_schema(
-    {
-        **NAMED,
-        "members": people_list_schema("The members of the group."),
-        "managers": people_list_schema("The managers of the group."),
-    },
-    ["name"],
-    "A manual group: people added by hand.",
-)

@@ -11,13 +11,9 @@ from msgspec import Struct
 from lmsconf.errors import InvalidResponse, Problem, shorten
 from lmsconf.kinds.custom_field.types import CustomFieldSpec
 from lmsconf.kinds.shared.entry_keys import (
-    NAME,
-    NAMED,
     PeopleList,
-    entry_schema,
     parse_names,
     parse_people_list,
-    people_list_schema,
 )
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, SMART_GROUP
 from lmsconf.kinds.shared.manifest_entry import ManifestEntry
@@ -181,40 +177,3 @@ def _unknown_choices(
             source=declared.places.find(name, "conditions", position, "choices"),
             address=str(declared.address),
         )
-
-
-SMART_GROUP_SCHEMA: Final = entry_schema(
-    {
-        **NAMED,
-        "conditions": {
-            "type": "array",
-            "items": {
-                **entry_schema(
-                    {
-                        "field": {**NAME, "description": "The custom field."},
-                        "choices": {
-                            "type": "array",
-                            "items": {"type": "string", "minLength": 1},
-                            "minItems": 1,
-                            "description": "Choices of the field; one of them must be the person's answer.",
-                        },
-                        "system_condition": {
-                            "type": "string",
-                            "minLength": 1,
-                            "description": "Sent as it is, e.g. IS_ANY.",
-                        },
-                    },
-                    ["field"],
-                    "A condition on people's answers.",
-                ),
-                "anyOf": [{"required": ["choices"]}, {"required": ["system_condition"]}],
-            },
-            "minItems": 1,
-            "description": "Conditions; people must meet all of them.",
-            "x-conditions": True,
-        },
-        "managers": people_list_schema("The managers of the group."),
-    },
-    ["name"],
-    "A smart group: everyone whose answers meet its conditions.",
-)

@@ -11,8 +11,8 @@ from lmsconf.errors import Severity
 from lmsconf.kinds.custom_field.compare import report_unrenamed_choices
 from lmsconf.kinds.shared.entry_keys import report_missing_key, report_unread_list
 from lmsconf.kinds.shared.kind_names import ADMIN, USER
+from lmsconf.kinds.shared.managed_resources import match_declared, report_taken_names
 from lmsconf.kinds.shared.missing_references import hint_on_missing, suggest_name
-from lmsconf.kinds.shared.name_matching import match_declared, report_taken_names
 from lmsconf.kinds.shared.plan_context import BeforeAfter, Match, MatchResult, PlanContext
 from lmsconf.kinds.shared.times import format_time
 from lmsconf.kinds.user.field_answers import (
@@ -22,8 +22,8 @@ from lmsconf.kinds.user.field_answers import (
     resolve_declared_answers,
 )
 from lmsconf.kinds.user.people_directory import people_directory, register_planned_people
+from lmsconf.kinds.user.schema import PROPERTIES
 from lmsconf.kinds.user.types import (
-    PROPERTIES,
     RIGHTS,
     TEXTS,
     AdminRow,

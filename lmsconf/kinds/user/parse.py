@@ -18,7 +18,8 @@ from lmsconf.kinds.shared.entry_keys import (
 )
 from lmsconf.kinds.shared.kind_names import USER
 from lmsconf.kinds.shared.manifest_entry import ManifestEntry
-from lmsconf.kinds.user.types import PROPERTIES, RIGHTS, TEXTS, Answer, PersonSpec
+from lmsconf.kinds.user.schema import PROPERTIES
+from lmsconf.kinds.user.types import RIGHTS, TEXTS, Answer, PersonSpec
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource

@@ -20,7 +20,7 @@ from lmsconf.manifest.edit.tree_builder import Node, parse_documents, part_span
 from lmsconf.manifest.keys import CHOICES, FOR_EACH, SET_SECTIONS
 from lmsconf.manifest.nodes import EntrySourceMap
 from lmsconf.manifest.schema_check import Schema, branches_of, properties, property_schema, required_keys
-from lmsconf.manifest.schemas import ABSENT, TESTS
+from lmsconf.manifest.whole_schema import ABSENT, TESTS
 from lmsconf.manifest.yaml_reader import read_yaml
 from lmsconf.model.canonical_json import Json, canonical_json
 from lmsconf.model.names import casefold_name

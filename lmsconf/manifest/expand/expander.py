@@ -18,7 +18,7 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import did_you_mean, list_names, normalize_name, quote_name
 
 if TYPE_CHECKING:
-    from lmsconf.manifest.schemas import Section
+    from lmsconf.manifest.whole_schema import Section
 
 
 _ChoiceNames: TypeAlias = "tuple[str, ...] | None"

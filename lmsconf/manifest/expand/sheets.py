@@ -15,7 +15,7 @@ from lmsconf.manifest.expand.table import Table, TableSource, column_name, known
 from lmsconf.manifest.expand.table_files import FILE, TableFiles, selection_text
 from lmsconf.manifest.keys import ALLOW_EMPTY
 from lmsconf.manifest.nodes import EntrySourceMap, Map, Seq, pack_mark
-from lmsconf.manifest.schemas import SHEET_PROPERTIES, item_keys
+from lmsconf.manifest.whole_schema import SHEET_PROPERTIES, item_keys
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import did_you_mean, normalize_name
 

@@ -21,8 +21,8 @@ from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.shared.responses import comparable
 from lmsconf.model.address import Ref, RemoteId
 from lmsconf.model.names import normalize_name
+from lmsconf.planner.audience.access_facts import AccessFacts
 from lmsconf.planner.audience.affected import AccessScope, ChangedPerson, Condition
-from lmsconf.planner.audience.needed_reads import AccessFacts
 from lmsconf.planner.audience.people_sets import Bits, to_bits
 
 _MOST: Final = 3**6

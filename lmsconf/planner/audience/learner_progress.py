@@ -20,7 +20,7 @@ from lmsconf.model.effects import ContentEffects, Effects
 from lmsconf.model.snapshot import Listing
 from lmsconf.planner.audience.effects import PredictedEffects
 from lmsconf.planner.read.manual_groups import parse_user_ids
-from lmsconf.planner.read.read_context import ReadContext, sorted_listing
+from lmsconf.planner.read.needed_listings import ReadContext, sorted_listing
 
 _STATES: Final = {
     "NOT_STARTED": "not_started",

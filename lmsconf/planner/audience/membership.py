@@ -21,6 +21,7 @@ from lmsconf.kinds.shared.kind_names import GROUP, SMART_GROUP
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.effects import Basis
 from lmsconf.model.names import normalize_email, normalize_name
+from lmsconf.planner.audience.access_facts import AccessFacts, LiveSmartGroup, moved_audiences
 from lmsconf.planner.audience.affected import (
     AccessScope,
     AudienceKey,
@@ -39,7 +40,6 @@ from lmsconf.planner.audience.choice_holders import (
     use_of,
     uses_of,
 )
-from lmsconf.planner.audience.needed_reads import AccessFacts, LiveSmartGroup, moved_audiences
 from lmsconf.planner.audience.people_sets import (
     Audience,
     AudienceAssignment,

@@ -18,18 +18,18 @@ from lmsconf.model.access import ConditionResult
 from lmsconf.model.address import Address, Ref, RemoteId, escape
 from lmsconf.model.effects import Basis
 from lmsconf.model.names import normalize_name
-from lmsconf.planner.audience.affected import AccessScope, AudienceKey, Condition, access_scope
-from lmsconf.planner.audience.choice_holders import FieldHolders
-from lmsconf.planner.audience.membership import Memberships, assignments_of, content_name
-from lmsconf.planner.audience.needed_reads import (
+from lmsconf.planner.audience.access_facts import (
     AccessFacts,
     facts_from_snapshot,
     read_access_facts,
 )
+from lmsconf.planner.audience.affected import AccessScope, AudienceKey, Condition, access_scope
+from lmsconf.planner.audience.choice_holders import FieldHolders
+from lmsconf.planner.audience.membership import Memberships, assignments_of, content_name
 from lmsconf.planner.audience.people_sets import Audience, Bits, Terms
 from lmsconf.planner.audience.question import AccessQuery, find_key
 from lmsconf.planner.plan import DraftPlan
-from lmsconf.planner.read.read_context import ReadContext
+from lmsconf.planner.read.needed_listings import ReadContext
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from lmsconf.errors import LmsconfError
-from lmsconf.kinds.shared.claim_matching import match_claims
 from lmsconf.kinds.shared.kind_names import GROUP, SMART_GROUP
-from lmsconf.kinds.shared.name_matching import claim_of
+from lmsconf.kinds.shared.managed_resources import claim_of
+from lmsconf.kinds.shared.match_by_name import match_claims
 from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.names import normalize_name
 
 if TYPE_CHECKING:
+    from lmsconf.planner.audience.access_facts import AccessFacts
     from lmsconf.planner.audience.affected import AudienceKey
-    from lmsconf.planner.audience.needed_reads import AccessFacts
 
 
 class AccessQuery(Struct, frozen=True, kw_only=True):

@@ -1,7 +1,7 @@
 """Read a workspace: the listings that a plan needs, of each kind, concurrently, into a snapshot.
 
 read_all_kinds                  all kinds at once, or again what a plan changes
-read_context                    which listings are needed, and what the jobs that read them share
+needed_listings                 which listings are needed, and what the jobs that read them share
 custom_fields, people, manual_groups, smart_groups, assignments
                                 one job each
 people_listings, answer_index   listings of people, and their answers in compact form

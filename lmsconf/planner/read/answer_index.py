@@ -19,7 +19,7 @@ from lmsconf.kinds.user.types import AnswersRow
 from lmsconf.model.address import RemoteId
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_name
-from lmsconf.planner.read.read_context import ReadContext, keep_keys
+from lmsconf.planner.read.needed_listings import ReadContext, keep_keys
 
 Answer: TypeAlias = tuple[str, AnswerRow | None]
 Row: TypeAlias = dict[str, Json]

@@ -44,7 +44,7 @@ from lmsconf.model.policy import SMALL
 from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.planner.audience.learner_progress import read_in_progress
 from lmsconf.planner.guards import has_share, least_live_within_share, may_exceed_share
-from lmsconf.planner.read.read_context import (
+from lmsconf.planner.read.needed_listings import (
     Declarations,
     Matched,
     ReadContext,

@@ -14,7 +14,7 @@ from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, SMART_GROUP, USER
 from lmsconf.model.api_protocol import Api, ListedRows
 from lmsconf.model.plan import Change
 from lmsconf.model.snapshot import Listing, Snapshot
-from lmsconf.planner.read.read_context import ReadContext, changed_keys, sorted_listing
+from lmsconf.planner.read.needed_listings import ReadContext, changed_keys, sorted_listing
 
 
 def read_fields(reading: ReadContext) -> Listing[FieldRow] | None:

@@ -26,8 +26,7 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import LOCK_PREFIX
 from lmsconf.model.plan import Change
 from lmsconf.model.snapshot import Listing, Snapshot
-from lmsconf.planner.read.people_listings import MANAGER_OF, MEMBER_OF, ExtendedInfoListing
-from lmsconf.planner.read.read_context import (
+from lmsconf.planner.read.needed_listings import (
     ReadContext,
     changes_of,
     gives_name,
@@ -37,6 +36,7 @@ from lmsconf.planner.read.read_context import (
     sorted_listing,
     touched_ids,
 )
+from lmsconf.planner.read.people_listings import MANAGER_OF, MEMBER_OF, ExtendedInfoListing
 
 _PAGE: Final = 100
 """How many people a page has at least (API specification, Users: `limit`)."""

@@ -40,8 +40,7 @@ from lmsconf.model.plan import Change
 from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.planner.read.answer_index import PeopleWithAnswers
 from lmsconf.planner.read.custom_fields import copies_answers, may_delete_fields, may_lose_answers
-from lmsconf.planner.read.people_listings import ExtendedInfoListing, read_needed_people
-from lmsconf.planner.read.read_context import (
+from lmsconf.planner.read.needed_listings import (
     ReadContext,
     changes_of,
     declared_keys,
@@ -49,6 +48,7 @@ from lmsconf.planner.read.read_context import (
     replace_rows,
     sorted_listing,
 )
+from lmsconf.planner.read.people_listings import ExtendedInfoListing, read_needed_people
 
 _LISTED = frozenset({"first_name", "last_name", "metadata", "answers", "custom_archive_date"})
 _ALONE = frozenset({"first_name", "last_name", "metadata", "language", "applications", "manager"})

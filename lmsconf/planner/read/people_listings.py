@@ -16,7 +16,7 @@ from lmsconf.kinds.user.types import RIGHTS
 from lmsconf.model.api_protocol import ListedRows
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_email
-from lmsconf.planner.read.read_context import ReadContext
+from lmsconf.planner.read.needed_listings import ReadContext
 
 MEMBER_OF: Final = "memberOfGroups"
 MANAGER_OF: Final = "managerOfGroups"

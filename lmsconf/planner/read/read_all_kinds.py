@@ -22,8 +22,8 @@ from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.planner.read.assignments import find_empty_group_listings, read_assignments, reread_assignments
 from lmsconf.planner.read.custom_fields import read_fields, reread_fields
 from lmsconf.planner.read.manual_groups import read_groups, reread_groups
+from lmsconf.planner.read.needed_listings import ReadContext, changed_keys, changes_of, is_cheaper_by_id
 from lmsconf.planner.read.people import read_people, reread_people
-from lmsconf.planner.read.read_context import ReadContext, changed_keys, changes_of, is_cheaper_by_id
 from lmsconf.planner.read.smart_groups import (
     find_unlisted_fields,
     read_smart_groups,

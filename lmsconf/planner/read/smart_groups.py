@@ -20,7 +20,7 @@ from lmsconf.model.effects import GroupEffects, members_digest
 from lmsconf.model.names import normalize_name
 from lmsconf.model.plan import Action, Change, Plan
 from lmsconf.model.snapshot import Listing, Snapshot
-from lmsconf.planner.read.read_context import (
+from lmsconf.planner.read.needed_listings import (
     ReadContext,
     changes_of,
     gives_name,

@@ -33,7 +33,7 @@ from lmsconf.planner.audience.affected import AccessScope, AudienceKey
 from lmsconf.planner.audience.question import AccessQuery
 from lmsconf.planner.read.answer_index import AnswerIndex, read_answer_index
 from lmsconf.planner.read.manual_groups import read_group_members
-from lmsconf.planner.read.read_context import ReadContext, keep_keys, sorted_listing
+from lmsconf.planner.read.needed_listings import ReadContext, keep_keys, sorted_listing
 from lmsconf.planner.read.target_requests import read_targets
 
 

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from lmsconf.errors import Severity
-from lmsconf.kinds.shared.claim_matching import Claim, ClaimMatches, match_claims
+from lmsconf.kinds.shared.match_by_name import Claim, ClaimMatches, match_claims
 from lmsconf.kinds.shared.plan_context import Deletion, Match, MatchResult, PlanContext, Row, Spec, UndeclaredResource
 from lmsconf.model.address import Address
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
