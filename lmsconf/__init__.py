@@ -7,8 +7,8 @@ command line; `api.Service` speaks the API alone. `tests/rules/test_imports.py` 
     support      atomic files, redaction, package data, URL rules, hardened git
     model        the frozen values that flow: declarations, snapshot, changes, calls, plan, outcomes, drift
     api          the API as data (spec), HTTP (transport), the client, and the typed methods (sdk)
-    planner      desired resources + snapshot → plan, for any kind; the protocol Kind
-    kinds        custom fields, manual and smart groups, content targets, people: a folder each
+    kinds        custom fields, people, manual and smart groups, assignments: a folder each
+    planner      what is read of a workspace; desired resources + snapshot → plan
     manifest     YAML and CSV → declarations with their places; edits in place
     documents    plan files, reports and snapshots ⇄ versioned JSON
     sandbox      the embedded workspace, which serves the whole API

@@ -1,10 +1,11 @@
 """API client, independent of manifests.
 
 sdk, endpoint_group          Service: every operation of the API as a typed method; sdk is generated
-client, messages             one call: validated, sent, retried where safe, decoded, failures mapped to ApiError
+client, request_encoding     one call: validated, sent, retried where safe, decoded, failures mapped to ApiError
 transport                    httpx within a deadline and a size limit; whether a request was delivered
-retry, limits                retry policy, when to stop sending, rate of requests; size limits of responses
-worker_pool, pagination      concurrent requests; listings, read page by page and checked for completeness
+retry, response_limits       retry policy, when to stop sending, rate of requests; size limits of responses
+concurrent_requests          requests sent at the same time
+pagination                   listings, read page by page and checked for completeness
 spec                         operations and dialect as data
 """
 

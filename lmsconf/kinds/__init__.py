@@ -5,5 +5,7 @@ parsing             entry → declared resources, and what these name and depend
 kind_functions      match, differences, steps: which function answers for which kind
 exported_entries    live resource → manifest entry
 grant_verification  how a call that grants access is verified
+custom_field, user, manual_group, smart_group, assignment
+                    schema, types, parse, compare, steps of each
 shared              the state of a plan, matching by name, keys of entries, parts of responses
 """

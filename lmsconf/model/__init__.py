@@ -8,9 +8,9 @@
     outcomes                     the result of each call, what was verified, and the result of a run
     progress                     how far a run is, and what limits its rate
     policy                       settings of the project file and the command line that decide a plan; how they differ
-    snapshot, api                live state as a value and as JSON; the protocol of the reads that a plan needs
+    snapshot, api_protocol       live state as a value and as JSON; the protocol of the reads that a plan needs
     drift, recorded_run          a drift report; a run as recorded in its journal
-    lints, problem_codes         codes, levels and explanations of lints; codes and explanations of problems
+    lint_codes, problem_codes    codes, levels and explanations of lints; codes and explanations of problems
     fleet                        workspaces of a fleet, and what became of each
     blockers                     reasons why an apply would stop
     canonical_json, time_formats canonical JSON, times
