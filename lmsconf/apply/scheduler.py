@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
+from contextlib import suppress
 from graphlib import TopologicalSorter
 from heapq import heappop, heappush
 from itertools import count
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Final, TypeAlias
 
 from msgspec import Struct, field
@@ -65,6 +66,8 @@ class RunResult(Struct, kw_only=True):
 
 
 _ABANDONED: Final = "Apply again: what was done is detected, and only the rest is done."
+_LONGEST_WAIT: Final = 0.2
+"""Seconds after which a signal is noticed at the latest."""
 
 
 def run_calls(
@@ -182,10 +185,17 @@ class _Runner:
                 self._add_ready(self.later)
                 self.later = []
                 continue
-            id, future = self.ended.get()
+            id, future = self._next_ended()
             self._finish(self.calls[id], future)
             # Not before its outcome is recorded: an interruption between both would take it for one not sent.
             del self.in_flight[id]
+
+    def _next_ended(self) -> tuple[str, Future[Learnt]]:
+        """Wait for a call to end."""
+        while True:
+            # A signal that the kernel gives to another thread does not end the wait of this one, which handles it.
+            with suppress(Empty):
+                return self.ended.get(timeout=_LONGEST_WAIT)
 
     @property
     def _has_room(self) -> bool:
