@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from fleet.fleet_project import Fleet
 from msgspec.structs import replace
 
-from fleet.fleet_project import Fleet
 from lmsconf.errors import ExitCode
 from lmsconf.fleet.tasks import FleetTask, TaskRunner
 from lmsconf.model.fleet import FleetAction, FleetEntry

@@ -11,9 +11,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from fleet.fleet_project import PROJECT, Fleet, large_fleet
 from json_schemas import schema_validator
 
-from fleet.fleet_project import PROJECT, Fleet, large_fleet
 from lmsconf.fleet.fleet_run import parse_selector
 from lmsconf.fleet.tasks import FleetTask, task_json
 from lmsconf.fleet.worker import BOUND

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fleet.fleet_project import PROJECT, TABLE, Fleet
 from json_schemas import schema_validator
 
-from fleet.fleet_project import PROJECT, TABLE, Fleet
 from lmsconf.support.atomic_files import LARGEST
 
 KEY = "k" * 32

@@ -7,7 +7,6 @@ import subprocess
 from pathlib import Path
 
 import pytest
-
 from fleet.fleet_project import BASE, PROJECT, TABLE, Fleet
 
 

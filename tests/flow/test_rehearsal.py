@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 import yaml
-
 from flow.project import Project
 from flow.shell import Ran, lmsconf
+
 from lmsconf.apply import rehearse
 from lmsconf.sandbox.service import LoggedRequest, Sandbox
 

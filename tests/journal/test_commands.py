@@ -16,11 +16,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from journal.conftest import BEGAN, CALLS, MANIFEST
 from journals import runs_of
 from json_schemas import schema_validator
 from waiting import HANGS
 
-from journal.conftest import BEGAN, CALLS, MANIFEST
 from lmsconf.cli import app
 from lmsconf.cli.run_command import run_command_line
 from lmsconf.errors import ExitCode, LmsconfError

@@ -10,9 +10,9 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from journal.conftest import CALLS, KEEP_ALL, JournalProject
 from journals import runs_of
 
-from journal.conftest import CALLS, KEEP_ALL, JournalProject
 from lmsconf.errors import LmsconfError
 from lmsconf.journal.journal_folder import decode_line, encode_line, runs_folder
 from lmsconf.journal.journal_reader import find_run, parse_journal, read_headers, read_runs, run_names

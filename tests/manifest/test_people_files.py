@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from manifest.cases import shown
 
 from lmsconf.errors import Severity, SourceLocation
 from lmsconf.kinds.manual_group.types import ManualGroupSpec
 from lmsconf.manifest.load import Manifests, load_folder
 from lmsconf.model.declarations import DesiredResource
-from manifest.cases import shown
 
 LEADERS = "name;email ;Group\nAnna; anna@acme.example ;SE\nBo;bo@acme.example;NO\n\nCy;Cy@acme.example;SE\n"
 

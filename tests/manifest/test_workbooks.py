@@ -12,6 +12,8 @@ from random import Random
 from typing import Final
 
 import pytest
+from manifest import test_sheets
+from manifest.cases import ods, ods_row, ods_table, row, shown, text_cell, xlsx, xlsx_parts, zipped
 
 from lmsconf.cli import app
 from lmsconf.cli.run_command import run_command_line
@@ -20,8 +22,6 @@ from lmsconf.kinds.manual_group.types import ManualGroupSpec
 from lmsconf.manifest import workbook
 from lmsconf.manifest.load import load_folder
 from lmsconf.model.declarations import Manifests
-from manifest import test_sheets
-from manifest.cases import ods, ods_row, ods_table, row, shown, text_cell, xlsx, xlsx_parts, zipped
 
 pytest.importorskip("python_calamine", reason="the extra `spreadsheets` is not installed")
 FILES: Final = sorted((Path(__file__).parent / "workbooks").iterdir())

@@ -6,10 +6,10 @@ import ast
 from pathlib import Path
 
 import pytest
+from sandbox.conftest import chosen
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.sandbox.handlers import CHOICES
-from sandbox.conftest import chosen
 
 SALES, ENGINEERING, LEGAL, PYTHON, SQL = ("ch-1", "ch-2", "ch-3", "ch-4", "ch-5")
 
