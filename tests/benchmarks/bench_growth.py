@@ -16,22 +16,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from measuring import (
-    LMSCONF,
-    PROJECT,
-    Entry,
-    Run,
-    Size,
-    Values,
-    change_some,
-    exponent,
-    plant_into,
-    process,
-    tell,
-    values_of,
-    verdict,
-    write_manifests,
-)
+from measuring import LMSCONF, Run, exponent, process, tell, verdict
+from workload import PROJECT, Entry, Size, Values, change_some, plant_into, values_of, write_manifests
 
 GOAL = 1.05
 SECONDS = {"apply without effects": 12.0}

@@ -17,22 +17,8 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from measuring import (
-    LMSCONF,
-    Run,
-    Size,
-    change_some,
-    exponent,
-    in_turn,
-    make_project,
-    middle,
-    process,
-    ratio,
-    record,
-    tell,
-    values_of,
-    verdict,
-)
+from measuring import LMSCONF, Run, exponent, in_turn, middle, process, ratio, tell, verdict
+from workload import Size, change_some, make_project, record, values_of
 
 OCTODNS = "octodns==1.22.0"
 SIZES = (1_000, 2_000, 5_000, 10_000, 20_000)

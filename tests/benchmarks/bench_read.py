@@ -15,21 +15,8 @@ import json
 import tempfile
 from pathlib import Path
 
-from measuring import (
-    LMSCONF,
-    TOKEN,
-    Run,
-    Size,
-    in_turn,
-    make_project,
-    middle,
-    process,
-    ratio,
-    served,
-    tell,
-    values_of,
-    verdict,
-)
+from measuring import LMSCONF, TOKEN, Run, in_turn, middle, process, ratio, served, tell, verdict
+from workload import Size, make_project, values_of
 
 RESOURCES = 10_000
 

@@ -17,23 +17,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple, cast
 
-from measuring import (
-    FIELDS,
-    LMSCONF,
-    PROJECT,
-    TOKEN,
-    Entry,
-    Run,
-    RunningServer,
-    Values,
-    change_some,
-    plant_into,
-    process,
-    served,
-    tell,
-    verdict,
-    write_manifests,
-)
+from measuring import LMSCONF, TOKEN, Run, RunningServer, process, served, tell, verdict
+from workload import FIELDS, PROJECT, Entry, Values, change_some, plant_into, write_manifests
 
 from lmsconf.sandbox.synthetic_seed import generate_seed
 
