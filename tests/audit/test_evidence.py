@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from audit.scene import copy_of, evidence, names, project_with_runs, verified
 from flow.project import Project as Folder
+from flow.project import runs_of
 from flow.shell import lmsconf as command
-from journals import runs_of
 from json_schemas import schema_validator
 
 from lmsconf.audit.verify_evidence import verify_evidence

@@ -21,11 +21,11 @@ from cryptography.hazmat.primitives.serialization import (
     PublicFormat,
 )
 from flow.project import Project as Folder
+from flow.project import runs_of
 from flow.shell import lmsconf as command
 from google.protobuf import json_format
 from in_toto_attestation.v1.statement import Statement
 from in_toto_attestation.v1.statement_pb2 import Statement as StatementMessage
-from journals import runs_of
 from json_schemas import schema_validator
 from msgspec.structs import replace
 from securesystemslib.dsse import Envelope

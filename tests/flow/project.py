@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from lmsconf.api.spec import ApiSpec
 from lmsconf.apply.run_plan import execute
 from lmsconf.errors import ExitCode
+from lmsconf.journal.journal_folder import runs_folder
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Plan
 from lmsconf.model.policy import Consent
@@ -26,6 +27,14 @@ from lmsconf.workspace.reader import WorkspaceReader
 TODAY = date(2026, 6, 1)
 SPOKEN: Mapping[str, str | int] = {}
 """The dialect of the service behind a project, beside what its test says itself. The suite runs in two."""
+
+
+RUNS = Path(".lmsconf", "runs")
+
+
+def runs_of(root: Path, url: str = "sandbox:workspace.db") -> Path:
+    """The folder with the journals of the workspace with that URL."""
+    return root / RUNS / runs_folder(url)
 
 
 def project_file(options: str) -> str:

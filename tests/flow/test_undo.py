@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from journals import runs_of
+from flow.project import runs_of
 from json_schemas import schema_validator
 from msgspec.structs import replace
 

@@ -16,8 +16,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from flow.project import runs_of
 from journal.conftest import BEGAN, CALLS, MANIFEST
-from journals import runs_of
 from json_schemas import schema_validator
 from waiting import HANGS
 

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 from flow.project import Project as Folder
+from flow.project import runs_of
 from flow.shell import lmsconf as command
 from journal.conftest import JournalProject
-from journals import runs_of
 
 import lmsconf
 from lmsconf.apply.run_plan import execute

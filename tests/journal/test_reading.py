@@ -10,8 +10,8 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from flow.project import runs_of
 from journal.conftest import CALLS, KEEP_ALL, JournalProject
-from journals import runs_of
 
 from lmsconf.errors import LmsconfError
 from lmsconf.journal.journal_folder import decode_line, encode_line, runs_folder
