@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from lmsconf.audit.run_entry import RunCopies, entry_order, evidence_html, run_entry
 from lmsconf.audit.signing import ENVELOPE, STATEMENT, SigningKey, envelope_text, statement_text
-from lmsconf.documents import plan_file, report_file
+from lmsconf.documents import apply_report_file, plan_file
 from lmsconf.documents.document import TOOL, render_json
 from lmsconf.errors import LmsconfError, Problem
 from lmsconf.journal.journal_folder import decode_lines, encode_line, read_journal
@@ -117,7 +117,7 @@ def _copies(run: RecordedRun, mask: Mask | None) -> tuple[RunCopies, dict[str, J
     copies = RunCopies(
         run=run.name,
         plan=None if read is None else masked.plan(read),
-        report=None if report is None else masked.report(report_file.loads(report)),
+        report=None if report is None else masked.report(apply_report_file.loads(report)),
         journal=masked.journal(journal),
     )
     return copies, originals
@@ -214,7 +214,7 @@ class CopyMask:
             residue=tuple(map(self._change, report.residue)),
             problems=tuple(map(self._problem, report.problems)),
         )
-        return report_file.dumps(self._mask.mask_value(hidden))
+        return apply_report_file.dumps(self._mask.mask_value(hidden))
 
     def journal(self, content: bytes) -> bytes:
         """Return the lines of a journal, each with the checksum of what is left of it."""

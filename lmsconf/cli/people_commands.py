@@ -52,7 +52,7 @@ def access(
 
     Access only reads the workspace. If no plan can be made, the live state is shown, and the exit code is 1.
     """
-    from lmsconf.documents.reports import access_json
+    from lmsconf.documents.access_documents import access_json
     from lmsconf.kinds.kind_table import KINDS
     from lmsconf.model.names import normalize_name
     from lmsconf.planner.address_patterns import typed_name
@@ -95,7 +95,7 @@ def audience(
 
     Audience only reads the workspace. If no plan can be made, the live state is shown, and the exit code is 1.
     """
-    from lmsconf.documents.reports import audience_json
+    from lmsconf.documents.access_documents import audience_json
     from lmsconf.model.names import normalize_name
     from lmsconf.planner.audience.access_reports import audience_report, find_audience, parse_audience
     from lmsconf.planner.audience.question import AccessQuery

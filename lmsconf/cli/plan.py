@@ -261,7 +261,7 @@ def _check_people_file(file: Path, *, no_effects: bool, masked: bool) -> None:
 def _write_people(file: Path, plan: Plan) -> None:
     """Write the people whose access a plan changes, readable only by the owner (mode 0600); warn of unknown ones."""
     from lmsconf.cli.output_streams import report_problems
-    from lmsconf.documents.reports import people_json
+    from lmsconf.documents.access_documents import people_json
     from lmsconf.render.people_reports import people_csv
     from lmsconf.render.resource_wording import count_noun
     from lmsconf.support.atomic_files import write_atomically

@@ -16,7 +16,7 @@ from lmsconf.cli.context import CommandContext, pass_context
 from lmsconf.cli.output import Output, output_options
 from lmsconf.cli.output_streams import masks_people, report_problems, write_redacted, write_stderr
 from lmsconf.cli.workspace_options import lmsconf_command_prefix, load_saved
-from lmsconf.documents import plan_file, report_file, reports, snapshot_file
+from lmsconf.documents import access_documents, apply_report_file, plan_file, snapshot_file
 from lmsconf.documents.document import parse_document
 from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound, UsageError
 from lmsconf.model.plan import Plan
@@ -85,9 +85,9 @@ def load_document(text: str) -> tuple[object, Views]:
 
 _DOCUMENTS: Mapping[str, tuple[Callable[[str], object], Views]] = {
     plan_file.FORMAT: (plan_file.loads, {**PLAN_VIEWS, **PLAN_EXTRACTS, **PLAN_PROBLEMS_VIEWS}),
-    report_file.FORMAT: (report_file.loads, APPLY_VIEWS),
+    apply_report_file.FORMAT: (apply_report_file.loads, APPLY_VIEWS),
     snapshot_file.FORMAT: (snapshot_file.loads, SNAPSHOT_VIEWS),
-    reports.PROBLEMS_FORMAT: (reports.load_problems, PROBLEMS_VIEWS),
+    access_documents.PROBLEMS_FORMAT: (access_documents.load_problems, PROBLEMS_VIEWS),
 }
 
 

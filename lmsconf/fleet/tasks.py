@@ -21,7 +21,7 @@ from lmsconf.apply.apply import ApplyOptions, PlanSource, PreparedPlan, apply_sa
 from lmsconf.apply.apply_events import ApplyProgress
 from lmsconf.apply.remote_lock import LockHeldElsewhere
 from lmsconf.apply.replanning import plan_what_is_left, reevaluate_guards
-from lmsconf.documents import report_file
+from lmsconf.documents import apply_report_file
 from lmsconf.documents.plan_file import dumps, loads, plan_digest
 from lmsconf.errors import ExitCode, LmsconfError, Problem, ProblemsFound, StalePlan
 from lmsconf.journal.journal_reader import read_headers
@@ -255,7 +255,7 @@ class TaskRunner:
                 digest=report.plan_digest,
                 summary={"calls": len(plan.calls), "done": done},
                 problems=tuple(_errors(report.problems)),
-                file=self._saved(task, "report", lambda: report_file.dumps(report)),
+                file=self._saved(task, "report", lambda: apply_report_file.dumps(report)),
             )
 
 

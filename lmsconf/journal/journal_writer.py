@@ -16,7 +16,7 @@ from typing import Final, cast
 from msgspec.structs import replace
 
 from lmsconf import __version__
-from lmsconf.documents import report_file, snapshot_file
+from lmsconf.documents import apply_report_file, snapshot_file
 from lmsconf.documents.document import object_json, without_keys
 from lmsconf.documents.plan_file import dumps_with_digest
 from lmsconf.documents.snapshot_file import snapshot_digest
@@ -219,7 +219,9 @@ class Journal:
     def _keep(self, report: ApplyReport) -> str | None:
         """Write the report beside the journal; return its SHA-256, or None, with a warning, if it cannot be written."""
         problems = (*report.problems, *self._warnings)
-        text = redact_registered_tokens(report_file.dumps(replace(report, meta=_noted(report.meta), problems=problems)))
+        text = redact_registered_tokens(
+            apply_report_file.dumps(replace(report, meta=_noted(report.meta), problems=problems))
+        )
         try:
             write_atomically(kept_path(self.path, REPORT), text)
         except LmsconfError as error:

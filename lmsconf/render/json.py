@@ -8,6 +8,8 @@ from datetime import datetime
 from typing import Final
 
 from lmsconf.documents import plan_file
+from lmsconf.documents.access_documents import problems_json
+from lmsconf.documents.apply_report_file import dumps as apply_json
 from lmsconf.documents.document import (
     TOOL,
     change_json,
@@ -19,8 +21,6 @@ from lmsconf.documents.document import (
 )
 from lmsconf.documents.fleet_file import index_json
 from lmsconf.documents.plan_file import dumps as plan_json
-from lmsconf.documents.report_file import dumps as apply_json
-from lmsconf.documents.reports import problems_json
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.drift import DriftFinding, DriftReport, DriftState, IgnoredFinding, ManagedShare
 from lmsconf.model.fleet import FleetReport, SharedChanges

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from lmsconf.documents.reports import access_tests_json
+from lmsconf.documents.access_documents import access_tests_json
 from lmsconf.model.access import (
     AccessTestReport,
     AccessTestResult,

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from lmsconf.cli import app
 from lmsconf.cli.run_command import run_command_line
-from lmsconf.documents import plan_file, report_file
+from lmsconf.documents import apply_report_file, plan_file
 from lmsconf.documents.document import render_json
 from lmsconf.errors import ExitCode
 from lmsconf.model.outcomes import ApplyReport, VerifiedScope, VerifyMode
@@ -56,7 +56,7 @@ REPORT = ApplyReport(
 
 @pytest.mark.parametrize(
     ("saved", "shown"),
-    [(plan_file.dumps(PLAN), plan_text(PLAN)), (report_file.dumps(REPORT), apply_text(REPORT))],
+    [(plan_file.dumps(PLAN), plan_text(PLAN)), (apply_report_file.dumps(REPORT), apply_text(REPORT))],
     ids=["plan", "apply"],
 )
 def test_shows_what_was_saved(saved: str, shown: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

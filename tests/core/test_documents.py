@@ -13,7 +13,7 @@ from fleet.fleet_project import FLEETS
 from jsonschema import Draft202012Validator
 from msgspec.structs import replace
 
-from lmsconf.documents import fleet_file, report_file, reports, snapshot_file
+from lmsconf.documents import access_documents, apply_report_file, fleet_file, snapshot_file
 from lmsconf.documents.document import add_seal, render_json
 from lmsconf.errors import InvalidResponse, LmsconfError, Problem, SourceLocation, StalePlan
 from lmsconf.kinds.manual_group.types import GroupRow
@@ -47,19 +47,19 @@ from lmsconf.planner.read.manual_groups import parse_user_ids
 
 def test_problems_of_another_format_are_refused() -> None:
     """A document that is no list of problems says so, whatever else is in it."""
-    written = json.loads(reports.problems_json([Problem(code="a/b", message="m")]))
-    assert [one.code for one in reports.load_problems(json.dumps(written))] == ["a/b"]
+    written = json.loads(access_documents.problems_json([Problem(code="a/b", message="m")]))
+    assert [one.code for one in access_documents.load_problems(json.dumps(written))] == ["a/b"]
     with pytest.raises(LmsconfError):
-        reports.load_problems(json.dumps({**written, "format": "lmsconf.other/1"}))
+        access_documents.load_problems(json.dumps({**written, "format": "lmsconf.other/1"}))
 
 
 @pytest.mark.parametrize("key", ["severity", "hint", "source", "address"])
 def test_a_problem_that_lacks_a_key_is_refused(key: str) -> None:
     """Also one whose value is often null: what is missing was taken away."""
-    written = json.loads(reports.problems_json([Problem(code="a/b", message="m")]))
+    written = json.loads(access_documents.problems_json([Problem(code="a/b", message="m")]))
     del written["problems"][0][key]
     with pytest.raises(StalePlan):
-        reports.load_problems(json.dumps(written))
+        access_documents.load_problems(json.dumps(written))
 
 
 @pytest.mark.parametrize("key", ["digest", "summary", "people", "guards", "blocked", "problems", "file"])
@@ -141,14 +141,14 @@ REPORT = ApplyReport(
     meta={"commit": "9f3c"},
     exit=5,
 )
-TEXT = report_file.dumps(REPORT)
+TEXT = apply_report_file.dumps(REPORT)
 
 
 @pytest.mark.parametrize("converged", [None, True, False])
 def test_loads_gives_back_what_dumps_wrote(converged: bool | None) -> None:
     """A report is read as it was written, whether or not the run could look at the end."""
     report = replace(REPORT, converged=converged)
-    assert report_file.loads(report_file.dumps(report)) == report
+    assert apply_report_file.loads(apply_report_file.dumps(report)) == report
 
 
 def test_every_changed_byte_is_refused() -> None:
@@ -157,7 +157,7 @@ def test_every_changed_byte_is_refused() -> None:
     for position in range(len(raw)):
         flipped = raw[:position] + bytes([raw[position] ^ 1]) + raw[position + 1 :]
         with pytest.raises(LmsconfError):
-            report_file.loads(flipped.decode("utf-8", "surrogateescape"))
+            apply_report_file.loads(flipped.decode("utf-8", "surrogateescape"))
 
 
 @pytest.mark.parametrize(
@@ -169,21 +169,21 @@ def test_a_new_seal_does_not_make_a_report(key: str, value: object) -> None:
     document[key] = value
     document["seal"] = sha256({**document, "seal": ""})
     with pytest.raises(StalePlan):
-        report_file.loads(render_json(document))
+        apply_report_file.loads(render_json(document))
 
 
 def test_a_report_of_another_format_is_refused() -> None:
     """By its format, also where everything else fits: a later version may mean something else by it."""
     document = {**json.loads(TEXT), "format": "lmsconf.apply/2"}
     with pytest.raises(LmsconfError, match=r"has the format 'lmsconf\.apply/2', not 'lmsconf\.apply/1'"):
-        report_file.loads(render_json(add_seal(document)))
+        apply_report_file.loads(render_json(add_seal(document)))
 
 
 def test_an_edited_report_is_told_from_a_broken_one() -> None:
     """Whatever was edited, also where it is no report any more: the sentence says that it was changed."""
     for edited in (TEXT.replace('"exit": 5', '"exit": 6'), TEXT.replace('"exit": 5', '"exit": "5"')):
         with pytest.raises(StalePlan, match="was changed after lmsconf wrote it"):
-            report_file.loads(edited)
+            apply_report_file.loads(edited)
 
 
 # The schemas of documents say what the structs are that the documents are made of.

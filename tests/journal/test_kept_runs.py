@@ -20,7 +20,7 @@ from journal.conftest import JournalProject
 
 import lmsconf
 from lmsconf.apply.run_plan import execute
-from lmsconf.documents import report_file
+from lmsconf.documents import apply_report_file
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound, Severity
 from lmsconf.journal.journal_folder import encode_line
@@ -58,7 +58,7 @@ def test_plan_and_report_are_kept_beside_the_journal(folder: Folder) -> None:
     run = find_run(folder.root, "latest")
     assert plan_digest(kept_plan(run)) == plan_digest(plan)
     assert kept_plan(run).changes == plan.changes
-    assert report_file.loads(kept_report_text(run)) == report
+    assert apply_report_file.loads(kept_report_text(run)) == report
     files = {path.name: path for path in runs(folder).iterdir()}
     assert set(files) == {f"{run.name}.{end}" for end in ("jsonl", "plan.json", "before.json", "report.json")}
     assert {stat.S_IMODE(path.stat().st_mode) for path in files.values()} == {0o600}
@@ -81,7 +81,7 @@ def test_the_command_line_keeps_them_too_and_a_plan_alone_keeps_nothing(folder: 
     assert command(folder.root, "apply", "plan.json").code == ExitCode.OK
     run = find_run(folder.root, "latest")
     assert runs(folder).joinpath(f"{run.name}.plan.json").read_bytes() == (folder.root / "plan.json").read_bytes()
-    assert report_file.loads(kept_report_text(run)).plan_digest == plan_digest(kept_plan(run))
+    assert apply_report_file.loads(kept_report_text(run)).plan_digest == plan_digest(kept_plan(run))
 
 
 def test_a_run_whose_plan_cannot_be_kept_does_not_begin(scene: JournalProject) -> None:

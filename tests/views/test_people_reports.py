@@ -19,7 +19,7 @@ from sarif_pydantic import Sarif
 from views.document_samples import EVIL
 from views.drift_samples import ALL, DRIFTS, HOSTILE
 
-from lmsconf.documents.reports import access_json, audience_json
+from lmsconf.documents.access_documents import access_json, audience_json
 from lmsconf.errors import Problem, SourceLocation
 from lmsconf.model.access import (
     AccessRoute,
