@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
-from measuring import Size, make_project, values_of
 from rate_limited import IdleClock, RateLimitFaults, bucket, limit_sandboxes
+from workload import Size, make_project, values_of
 
 import lmsconf
 from lmsconf.cli.progress import LimitWording
