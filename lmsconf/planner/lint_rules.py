@@ -17,7 +17,7 @@ from lmsconf.kinds.shared.entry_keys import PeopleList
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, EVERYONE, GROUP, SMART_GROUP, USER
 from lmsconf.kinds.shared.plan_context import MatchResult
 from lmsconf.kinds.shared.times import format_time
-from lmsconf.kinds.smart_group.conditions import sorted_for_display
+from lmsconf.kinds.smart_group.conditions import sorted_conditions
 from lmsconf.kinds.smart_group.types import MATCHED_BY_CHOICE, DeclaredCondition, SmartGroupRow, SmartGroupSpec
 from lmsconf.kinds.user.people_directory import people_directory
 from lmsconf.model.address import Address, RemoteId
@@ -191,7 +191,7 @@ def lint_smart_groups(context: LintContext) -> Iterator[Problem]:
         if declared.spec.conditions is None:
             continue
         yield from list(_impossible(declared, row, types)) or _size(context, declared)
-        first = by_conditions.setdefault(sorted_for_display(declared.spec.conditions), declared)
+        first = by_conditions.setdefault(sorted_conditions(declared.spec.conditions), declared)
         if first is not declared:
             yield lint_problem(
                 "lint/duplicate-audience",

@@ -27,7 +27,7 @@ from lmsconf.kinds.smart_group.conditions import (
     plan_condition_losses,
     record_possible_renames,
     record_references,
-    sorted_for_display,
+    sorted_conditions,
     sorted_for_request,
     systems_by_content,
 )
@@ -74,9 +74,9 @@ def diff_smart_group(planning: PlanContext, match: Match[SmartGroupSpec, SmartGr
         live_conditions = conditions_by_name(planning, live or ())
         wanted = keep_system_conditions(spec.conditions, live_conditions)
         record_possible_renames(planning, wanted, live_conditions)
-        sides.after["conditions"] = sorted_for_display(wanted)
+        sides.after["conditions"] = sorted_conditions(wanted)
         if row is not None:
-            sides.before["conditions"] = sorted_for_display(live_conditions)
+            sides.before["conditions"] = sorted_conditions(live_conditions)
             sides.sizes["conditions"] = len(live_conditions)
             if not planning.policy.additive:
                 planning.planned_conditions[row.id] = wanted
@@ -94,7 +94,7 @@ def smart_group_before_deletion(planning: PlanContext, deletion: Deletion[SmartG
         at = deletion.absent.source if deletion.absent else None
         report_unread_list(planning, deletion.address, "conditions and managers", at)
     else:
-        sides.before["conditions"] = sorted_for_display(conditions_by_name(planning, row.conditions))
+        sides.before["conditions"] = sorted_conditions(conditions_by_name(planning, row.conditions))
         add_live_list(planning, "managers", row.managers, sides)
     return sides.compared(row)
 
@@ -121,7 +121,7 @@ def live_smart_group_form(planning: PlanContext, row: SmartGroupRow) -> Form:
     """Return the name, and the conditions where they were read."""
     form: Form = {"name": normalize_name(row.name)}
     if row.conditions is not None:
-        form["conditions"] = sorted_for_display(conditions_by_name(planning, row.conditions))
+        form["conditions"] = sorted_conditions(conditions_by_name(planning, row.conditions))
     return form
 
 

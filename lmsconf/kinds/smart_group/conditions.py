@@ -58,7 +58,7 @@ def _can_be_paired(left: Sequence[str | None], right: Sequence[str | None]) -> b
     return len(left) == len(right) and (known - others).total() <= others[None]
 
 
-def sorted_for_display(conditions: Iterable[DeclaredCondition]) -> tuple[DeclaredCondition, ...]:
+def sorted_conditions(conditions: Iterable[DeclaredCondition]) -> tuple[DeclaredCondition, ...]:
     """Return the conditions in the order in which plans list them, so that the same ones in any order are equal."""
     return tuple(sorted(conditions, key=lambda one: item_order(one.to_json())))
 
@@ -233,8 +233,8 @@ def _add_side_effect(
     remaining: Sequence[ConditionRow],
 ) -> None:
     name = normalize_name(row.name)
-    before: Form = {"name": name, "conditions": sorted_for_display(conditions_by_name(planning, row.conditions or ()))}
-    after: Form = {"name": name, "conditions": sorted_for_display(conditions_by_name(planning, remaining))}
+    before: Form = {"name": name, "conditions": sorted_conditions(conditions_by_name(planning, row.conditions or ()))}
+    after: Form = {"name": name, "conditions": sorted_conditions(conditions_by_name(planning, remaining))}
     sides = BeforeAfter(before=before, after=after, sizes={"conditions": len(row.conditions or ())})
     reason = f"no manifest changes it: the service removes what belongs to {cause.address} from its conditions"
     planning.side_effects.append(SideEffect(address=at, row=row, with_=cause.address, reason=reason, sides=sides))

@@ -68,13 +68,13 @@ class ConditionExpander:
 
     def _of_set(self, name: str, where: SourceLocation) -> list[tuple[Json, SourceLocation]]:
         """Return the conditions of a set, each with its location in the set."""
-        sorted_for_display = self._sets.find(name, where)
-        if sorted_for_display is None:
+        condition_set = self._sets.find(name, where)
+        if condition_set is None:
             return []
-        places = sorted_for_display.places
+        places = condition_set.places
         return [
             (self._plain(cast(Map, condition), places, (number,)), places.at(number))
-            for number, condition in enumerate(cast("list[Json]", sorted_for_display.value or []))
+            for number, condition in enumerate(cast("list[Json]", condition_set.value or []))
         ]
 
     def _plain(self, condition: Map, places: EntrySourceMap, path: KeyPath) -> Map:
