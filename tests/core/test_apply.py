@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import date
-from threading import Timer
+from threading import Event, Timer, get_ident
 
 import pytest
+from waiting import HANGS
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.apply.apply_events import CallCounter
@@ -239,6 +240,30 @@ def test_a_second_interruption_is_at_once() -> None:
     assert sent == ["a"]
     assert statuses(done) == {"a": "failed", "b": "not_attempted"}
     assert done.outcomes[0].unsure
+    assert done.is_abandoned
+
+
+@pytest.mark.usefixtures("listening")
+def test_signals_that_another_thread_receives_are_noticed() -> None:
+    """The kernel may give a signal to any thread; the one that waits for a call handles it all the same."""
+    heard, ended = Event(), Event()
+    future: Future[Learnt] = Future()
+
+    def interrupt() -> None:
+        signal.pthread_kill(get_ident(), signal.SIGINT)
+        heard.wait(HANGS)
+        # Once more when the run waits again, so that nothing but the signal is there to end its waiting.
+        Timer(0.02, lambda: signal.pthread_kill(get_ident(), signal.SIGINT)).start()
+        if not ended.wait(HANGS):
+            future.set_result({})
+
+    def submit(one: Call, ids: Learnt) -> Future[Learnt]:
+        Timer(0.02, interrupt).start()
+        return future
+
+    done = run_calls(plan(call("a"), call("b")), submit, width=1, stop_waiting=heard.set)
+    ended.set()
+    assert statuses(done) == {"a": "failed", "b": "not_attempted"}
     assert done.is_abandoned
 
 
