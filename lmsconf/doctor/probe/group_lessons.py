@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import count
@@ -190,7 +191,9 @@ def _learn_batch(client: TrialClient, group: str, people: Sequence[str]) -> None
         """Return how many of the ids a call takes; 0 if it does not take two."""
         if not takes(ids[:2]):
             return 0
-        return most if takes(ids[:most]) else _largest(2, most, lambda number: takes(ids[:number]))
+        if takes(ids[:most]):
+            return most
+        return 2 + bisect_left(range(3, most), True, key=lambda number: not takes(ids[:number]))
 
     alike = limit(same)
     counts_once = alike == most and takes(same[:_MANY])
@@ -205,14 +208,6 @@ def _learn_batch(client: TrialClient, group: str, people: Sequence[str]) -> None
         (apart < most, apart, f"a call with {apart + 1} different ids was refused"),
         (True, most, f"a call with {most} different ids was accepted"),
     )
-
-
-def _largest(taken: int, refused: int, takes: Callable[[int], bool]) -> int:
-    """Return the largest number that is taken, between one that is and one that is not."""
-    while refused - taken > 1:
-        half = (taken + refused) // 2
-        taken, refused = (half, refused) if takes(half) else (taken, half)
-    return taken
 
 
 def _adds(client: TrialClient, key: str, group: str, person: str, value: Value) -> bool:

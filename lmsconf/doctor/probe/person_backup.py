@@ -41,6 +41,8 @@ FAR: Final = timedelta(days=3650)
 _MOST_TRIES: Final = 300
 _RIGHTS: Final = ("admin", "manager")
 """The keys of a person's rights, with which the names of `user-access.make-…` end."""
+_PARTS: Final = {"rights": "rights", "date": "archive date", "metadata": "metadata", "answers": "answers"}
+"""The fields of a PersonBackup that a probe may change, as messages call them."""
 
 
 class PersonBackup(Struct, frozen=True):
@@ -136,13 +138,8 @@ class PersonBackup(Struct, frozen=True):
     def differences(self, client: TrialClient) -> list[str]:
         """A message for each part of the person that differs from this state."""
         now = self.retake(client)
-        parts = {
-            "rights": now.rights != self.rights,
-            "archive date": now.date != self.date,
-            "metadata": now.metadata != self.metadata,
-            "answers": now.answers != self.answers,
-        }
-        return [f"the {part} of {self.email}: not as before" for part, differs in parts.items() if differs]
+        differing = [part for part in _PARTS if getattr(now, part) != getattr(self, part)]
+        return [f"the {_PARTS[part]} of {self.email}: not as before" for part in differing]
 
     def clear_scratch_answers(self, client: TrialClient) -> bool:
         """Clear the person's answers to scratch fields, which may not be deletable before. Whether there were any."""
@@ -159,9 +156,8 @@ class PersonBackup(Struct, frozen=True):
     def restore_date(self, client: TrialClient) -> None:
         """Restore the archive date. Tries all names, since an interrupted try may have used an unconfirmed one."""
         path, fields = {"userId": self.id}, {"date": self.date}
-        operation, names = "users.set-custom-archived-date", candidate_values(DATE, client.spec.behaviour(DATE))
-        send = partial(client.send, operation, path=path, fields=fields)
-        tries = ({DATE: name} for name in names)
+        send = partial(client.send, "users.set-custom-archived-date", path=path, fields=fields)
+        tries = ({DATE: name} for name in candidate_values(DATE, client.spec.behaviour(DATE)))
         self._until(client, tries, lambda trying: send(trying=trying), lambda now: now.date == self.date)
 
     def restore_metadata(self, client: TrialClient) -> None:

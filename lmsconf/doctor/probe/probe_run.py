@@ -80,7 +80,6 @@ class ProbeRun:
         self._scratch = ScratchObjects(client, secrets.token_hex(3), settle, accounts=accounts)
         self._created: list[str] = []
         self._kept = kept
-        self._before: PersonBackup | None = None
         self._people: list[PersonBackup] = []
         self._undone: list[str] = []
         self._leftovers: list[str] | None = None
@@ -112,15 +111,13 @@ class ProbeRun:
 
     def _look_up(self) -> None:
         """Find the ids of the people and the content."""
-        user, content, other = self._subjects.user, self._subjects.content, self._subjects.other
-        self._person = None if user is None else _person(self._client.reader, user)
-        self._other = None if other is None else _person(self._client.reader, other)
+        content, users = self._subjects.content, (self._subjects.user, self._subjects.other)
+        self._named = [_person(self._client.reader, user) for user in users if user is not None]
         self._content = None if content is None else _content(self._client.reader, content)
 
     def _lessons(self) -> None:
         """Use an empty group first, so that assignments to it are visible to no one; then add the person."""
-        self._before = self._remember(self._person)
-        self._people = [one for one in (self._before, self._remember(self._other)) if one is not None]
+        self._people = [person for one in self._named if (person := self._remember(one))]
         self._keep()
         group = self._group()
         if group is not None:
@@ -130,7 +127,7 @@ class ProbeRun:
         # The fields of the previous lesson would use up the places of those that are to be answered.
         self._scratch.delete_created(SMART_GROUPS, CUSTOM_FIELDS)
         self._learn_people()
-        people = [*self._created, *(one for one in (self._person, self._other) if one is not None)]
+        people = [*self._created, *self._named]
         if not people:
             self._client.record_undetermined(LIST_KEYS, "no person was named; pass --user EMAIL")
         elif group is not None:
@@ -152,10 +149,11 @@ class ProbeRun:
     def _learn_people(self) -> None:
         """Probe creating and changing people: on a scratch account, or else on the named person."""
         self._guarded(ACCOUNT_KEYS, self._create_accounts)
-        subject = self._remember(self._last_account) or self._before
+        account = self._remember(self._last_account)
+        subject = account or next((one for one in self._people if one.id == self._named[0]), None)
         if subject is None:
             shown = "the service does not show single people, so nothing could be restored"
-            reason = shown if self._person is not None else "no person was named; pass --user EMAIL"
+            reason = shown if self._named else "no person was named; pass --user EMAIL"
             self._client.record_undetermined(PERSON_KEYS, reason)
             return
         self._tell("Learning how people are changed.")
@@ -164,7 +162,7 @@ class ProbeRun:
             self._scratch,
             subject,
             self._now,
-            scratch_account=subject is not self._before,
+            scratch_account=account is not None,
             keep=self._keep,
         )
         self._guarded((DATE,), on_person.probe_archive_date)
@@ -186,9 +184,8 @@ class ProbeRun:
         """Who is tried as manager of the scratch group: the scratch account, which may get the right, or the people."""
         account = self._remember(self._last_account)
         if account is None:
-            ids = [one for one in (self._person, self._other) if one is not None]
             rights = {person.id: person.rights for person in self._people}
-            return [ManagerCandidate(id, rights.get(id)) for id in ids]
+            return [ManagerCandidate(id, rights.get(id)) for id in self._named]
         path = {"userId": account.id, "endow": "true"}
         grant = partial(self._client.send, "user-access.make-manager", path=path)
         return [ManagerCandidate(account.id, account.rights, grant)]
