@@ -3,7 +3,7 @@
 What travels: the task, digests of the project's files, and for an apply the plan file; back, the result and its file.
 Workers have lmsconf and the project, and take tokens from their own environment. A few tasks for each thread are at
 the scheduler at a time. It gives the task of a worker that dies to another one, as often as its own setting
-`allowed-failures` says; see `attempts` for what that means for an apply.
+`allowed-failures` says; `apply_again` says what that means for an apply.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from lmsconf.documents.document import TOOL, from_json
 from lmsconf.errors import ExitCode, LmsconfError, Problem, UsageError
-from lmsconf.fleet.dask_worker import DaskJob, DaskResult, ProjectDigests, other_project, run_task
+from lmsconf.fleet.dask_worker import DaskJob, DaskResult, ProjectDigests, attempt_event, other_project, run_task
 from lmsconf.fleet.fleet_run import run_in_threads
 from lmsconf.fleet.tasks import FleetTask, plan_path, result_files, with_part_of_rate
 from lmsconf.fleet.worker import interrupt_run
@@ -120,7 +120,8 @@ class _DaskWorkers:
             return _lost_by_scheduler(task, error)
         finally:
             future.release()
-        self._forget_attempts(task, result.attempt)
+        if job.plan is not None:
+            self._forget_attempt(task)
         if result.entry is not None:
             return self._kept(task, result.entry, result.text)
         if result.problem is not None and not self._is_interrupted:
@@ -162,12 +163,11 @@ class _DaskWorkers:
         write_atomically(task.out / entry.file, str(text))
         return entry
 
-    def _forget_attempts(self, task: FleetTask, attempts: int) -> None:
+    def _forget_attempt(self, task: FleetTask) -> None:
         from distributed import Event
 
         with suppress(OSError):  # the scheduler has ended, and what it noted with it
-            for attempt in range(1, attempts + 1):
-                Event(f"{self._name}-{task.workspace}-{attempt}", client=self._client).clear()
+            Event(attempt_event(self._name, task.workspace), client=self._client).clear()
 
 
 def _lost_by_scheduler(task: FleetTask, error: Exception | None) -> FleetEntry:
