@@ -34,7 +34,7 @@ from lmsconf.model.snapshot import Snapshot
 from lmsconf.project.settings import Settings, load_settings
 from lmsconf.support.atomic_files import read_text, write_atomically
 from lmsconf.workspace.base_loader import load_base
-from lmsconf.workspace.connection import Connection
+from lmsconf.workspace.connection import Connection, RateLimiters
 from lmsconf.workspace.plan_with_base import plan_with_base
 from lmsconf.workspace.project_manifests import error_free, load_manifests, validate_offline
 from lmsconf.workspace.reader import WorkspaceReader
@@ -56,13 +56,15 @@ def open_project(
 class Project(Struct, frozen=True):
     """A project folder and the workspace that it configures. Create it with `lmsconf.open`.
 
-    parallelism: concurrent requests. max_rate: requests a second; None, as many as the service accepts.
+    parallelism: concurrent requests. max_rate: requests a second; None, as many as the service accepts. rate_limiters:
+    shared with other projects of this process, so that together they keep the limit.
     """
 
     settings: Settings
     environ: Mapping[str, str]
     parallelism: int = 8
     max_rate: float | None = None
+    rate_limiters: RateLimiters | None = None
 
     def validate(self) -> Sequence[Problem]:
         """Return every problem of the manifests, errors and warnings. Sends no request."""
@@ -149,6 +151,7 @@ class Project(Struct, frozen=True):
             meta=meta or {},
             parallelism=self.parallelism,
             max_rate=self.max_rate,
+            rate_limiters=self.rate_limiters,
             environ=self.environ,
         )
         return apply_safely(self.settings, judged, options, progress or ApplyProgress())[0]
@@ -218,5 +221,7 @@ class Project(Struct, frozen=True):
 
     @contextmanager
     def _reader(self) -> Iterator[WorkspaceReader]:
-        with Connection(self.settings, max_rate=self.max_rate, only_reads=True) as connection:
+        with Connection(
+            self.settings, max_rate=self.max_rate, rate_limiters=self.rate_limiters, only_reads=True
+        ) as connection:
             yield WorkspaceReader(settings=self.settings, connection=connection, parallelism=self.parallelism)

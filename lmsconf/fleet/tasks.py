@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 from msgspec import Struct, field
@@ -19,6 +19,7 @@ from msgspec.structs import asdict, replace
 
 from lmsconf.apply.apply import ApplyOptions, PlanSource, PreparedPlan, apply_safely
 from lmsconf.apply.apply_events import ApplyProgress
+from lmsconf.apply.python_api import Project
 from lmsconf.apply.remote_lock import LockHeldElsewhere
 from lmsconf.apply.replanning import plan_what_is_left, reevaluate_guards
 from lmsconf.documents import apply_report_file
@@ -41,11 +42,6 @@ from lmsconf.support.interrupts import Interrupts
 from lmsconf.workspace.connection import Connection, RateLimiters
 from lmsconf.workspace.project_manifests import error_free, load_manifests, validate_offline
 from lmsconf.workspace.reader import WorkspaceReader, read_people_view
-
-if TYPE_CHECKING:
-    from lmsconf.model.policy import Policy
-    from lmsconf.workspace.project_manifests import BaseManifests
-
 
 Document = TypeVar("Document")
 OF_ONE_WORKSPACE: Final = ("LMSCONF_TOKEN", "LMSCONF_URL", "LMSCONF_WORKSPACE")
@@ -166,16 +162,8 @@ class TaskRunner:
         return replace(entry, exit=code, summary={"problems": len(problems)}, problems=tuple(errors), file=file)
 
     def plan(self, task: FleetTask, settings: Settings, entry: FleetEntry) -> FleetEntry:
-        manifests = error_free(load_manifests(settings))
-        policy = replace(settings.policy, effects=task.effects)
-        base = self._base(task, settings, policy)
-        with self._reader(task, settings) as reader:
-            if base is None:
-                plan = reader.plan(manifests, policy)
-            else:
-                from lmsconf.workspace.plan_with_base import plan_with_base  # only pull requests have a base
-
-                plan = plan_with_base(reader, manifests, policy, base)
+        project = Project(settings, self._environ, task.parallelism, task.max_rate, self._rate_limiters)
+        plan = project.plan(base=task.base, trust_project=task.trusted, effects=task.effects)
         return replace(
             entry,
             exit=ExitCode.CHANGES if plan.changes else ExitCode.OK,
@@ -198,14 +186,6 @@ class TaskRunner:
         name = f"{task.workspace}.{what}.json"
         write_atomically(task.out / name, text(), durable=self._durable)
         return name
-
-    def _base(self, task: FleetTask, settings: Settings, policy: Policy) -> BaseManifests | None:
-        """Load the base to compare with, None without one. Raises ProblemsFound for what it does not trust."""
-        if task.base is None:
-            return None
-        from lmsconf.workspace.base_loader import load_base
-
-        return load_base(task.base, settings, policy, self._environ, trusted=task.trusted)
 
     def drift(self, task: FleetTask, settings: Settings, entry: FleetEntry) -> FleetEntry:
         manifests = load_manifests(settings)
