@@ -24,7 +24,6 @@ from lmsconf.errors import (
     InvalidResponse,
     LmsconfError,
     Problem,
-    ProblemsFound,
     Rejected,
     WriteOutcomeUnknown,
 )
@@ -162,12 +161,10 @@ class AmbiguousWriteResolver(Struct, frozen=True, kw_only=True):
         address = sent.call.address
         try:
             fresh = self.look(address)
-        except ProblemsFound as error:
+        except LmsconfError as error:
             for problem in error.problems if sent.call.creates else ():
                 if problem.code == LIVE_TWICE and problem.address == str(address):
                     raise _duplicate(sent, problem) from error
-            return WriteStatus.UNKNOWN
-        except LmsconfError:
             return WriteStatus.UNKNOWN
         return WriteStatus.MISSING if is_left(fresh, sent, ids) else WriteStatus.DONE
 

@@ -153,15 +153,7 @@ class CallExecutor:
 
     def submit(self, call: Call, ids: Learnt) -> Future[Learnt]:
         """Return a future of the ids that the response returns. It fails with LmsconfError."""
-        try:
-            sent = IssuedRequest(
-                call=call, path=fill_refs_in_path(call.path, ids), body=fill_refs_in_body(call.body, ids)
-            )
-        except KeyError as missing:
-            future: Future[Learnt] = Future()
-            future.set_exception(LmsconfError(f"the service returned no id for {missing.args[0]}"))
-            return future
-        return self._pool.submit(lambda client: self._send(client, sent, ids))
+        return self._pool.submit(lambda client: self._send(client, _issued(call, ids), ids))
 
     def _send(self, client: Client, sent: IssuedRequest, ids: Learnt) -> Learnt:
         if sent.call.needs and sent.call.address in self._emptied:
@@ -236,6 +228,14 @@ class CallExecutor:
         return refused.restated(
             Unauthorized, "This token can read but has no permission for this call. Use one that has."
         )
+
+
+def _issued(call: Call, ids: Learnt) -> IssuedRequest:
+    """Return a call with the ids that it needs. Raises LmsconfError if one is not known."""
+    try:
+        return IssuedRequest(call=call, path=fill_refs_in_path(call.path, ids), body=fill_refs_in_body(call.body, ids))
+    except KeyError as missing:
+        raise LmsconfError(f"the service returned no id for {missing.args[0]}") from missing
 
 
 def _usable(call: Call, learnt: Learnt) -> Learnt:

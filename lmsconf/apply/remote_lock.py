@@ -303,11 +303,7 @@ class LockManager:
     def _wait_until_listed(self, lease: LockLease) -> None:
         """Wait until our own lock is listed, identified by its key."""
         until = self._timing.now() + self._visible_within
-        while True:
-            for lock in self.list_locks():
-                if lock.key == lease.key:
-                    lease.set_id(lock.id)
-                    return
+        while (own := next((lock for lock in self.list_locks() if lock.key == lease.key), None)) is None:
             if self._timing.now() >= until:
                 raise LmsconfError(
                     f"the lock was created, but is not in the list of groups after {self._visible_within:g} seconds",
@@ -315,6 +311,7 @@ class LockManager:
                 )
             self._timing.tell(until - self._timing.now())
             self._timing.sleep(0.5, threading.Event())
+        lease.set_id(own.id)
 
     def _refuse(self, others: Iterator[WorkspaceLock]) -> None:
         for other in others:

@@ -69,11 +69,10 @@ def _patience(workspace: WorkspaceReader) -> float:
 
 
 def _replan_alone(workspace: WorkspaceReader, plan: Plan, address: Address) -> Plan:
-    """Re-plan the changes of one resource; all changes if it cannot be planned without the others."""
+    """Re-plan the changes of one resource; all, if it cannot be planned alone, as in a cycle of renames."""
     try:
         return replay(workspace, plan, only=address)
     except ProblemsFound:
-        # A resource in a cycle of renames needs a temporary name, which requires the one that has its name.
         return replay(workspace, plan)
 
 

@@ -202,9 +202,8 @@ class _Runner:
         """Whether the next call can be sent beside those under way."""
         call = self.calls[self.ready[0][-1]]
         is_last = bool(self.in_flight) and self.weight(call) >= LAST
-        return len(self.in_flight) < self.width and not (
-            is_last or (any(self.in_flight.values()) and self.is_first(call))
-        )
+        is_one_more_first = any(self.in_flight.values()) and self.is_first(call)
+        return len(self.in_flight) < self.width and not is_last and not is_one_more_first
 
     @property
     def _stopped(self) -> bool:
@@ -268,7 +267,7 @@ class _Runner:
         id: str | None = None,
         unsure: bool = False,
     ) -> None:
-        outcome = CallOutcome(
+        self.outcomes[call.id] = outcome = CallOutcome(
             call=call.id,
             address=call.address,
             operation=call.operation,
@@ -279,7 +278,6 @@ class _Runner:
             people=call.people,
             unsure=unsure,
         )
-        self.outcomes[call.id] = outcome
         self.tell(outcome)
 
     def _why_not(self) -> str:

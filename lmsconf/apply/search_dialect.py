@@ -232,10 +232,9 @@ class ValueSearch:
         """Delete what the call created, where that is not as planned; what was there before stays."""
         if not self.creates:
             return
-        with suppress(ApiError, ProblemsFound):
-            spec = self._client.spec.with_values(self._base)
-            plan = self._replan(self._snapshot, spec)
-            self._refusal(spec, [call for call in self._sendable(plan) if call.method == "DELETE"])
+        with suppress(ApiError, ProblemsFound), self._client.speaking(self._base):
+            plan = self._replan(self._snapshot, self._client.spec)
+            self._refusal([call for call in self._sendable(plan) if call.method == "DELETE"])
 
     def _tried(self, values: Mapping[str, Value]) -> _Reached | None:
         """Send what a plan under these values sends; None if there is no such plan."""
@@ -245,7 +244,8 @@ class ValueSearch:
         except ProblemsFound:
             return None
         calls = self._sendable(plan)
-        refusal = self._refusal(spec, calls)
+        with self._client.speaking({**self._base, **values}):
+            refusal = self._refusal(calls)
         if calls:
             self._snapshot = self._read()
         return self._reached(spec, refusal)
@@ -259,10 +259,8 @@ class ValueSearch:
         needed = {id for one in own if self._is_like(one) for id in one.needs}
         return [one for one in own if self._is_like(one) or one.id in needed]
 
-    def _refusal(self, spec: ApiSpec, calls: list[Call]) -> str | None:
+    def _refusal(self, calls: list[Call]) -> str | None:
         """Send calls; return the text of the first refusal, but for what is deleted already."""
-        own = self._client.spec
-        self._client.spec = spec
         try:
             for call in calls:
                 self._resolver.again(self._sent.call)
@@ -280,8 +278,6 @@ class ValueSearch:
             return None  # Reading back shows what became of it.
         except KeyError:
             return ""  # It needs a resource that this run has not created.
-        finally:
-            self._client.spec = own
         return None
 
     def _is_like(self, call: Call) -> bool:
