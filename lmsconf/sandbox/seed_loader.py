@@ -12,15 +12,14 @@ from functools import partial
 from typing import Final, TypeAlias, cast
 
 from lmsconf.sandbox.handlers import custom_fields
-from lmsconf.sandbox.handlers.analytics import APPROVED, STATES
+from lmsconf.sandbox.handlers.analytics import STATES
 from lmsconf.sandbox.handlers.content import EVERYONE, OCCASIONS, USER, assign_content
-from lmsconf.sandbox.handlers.groups import write_conditions
+from lmsconf.sandbox.handlers.groups import WRITE_CONDITIONS
 from lmsconf.sandbox.handlers.users import ADDRESS_KEYS, FIRST_LANGUAGE, KEYS, store_details, validate_language
 from lmsconf.sandbox.request_context import (
     APPLICATIONS,
     GROUP,
     SMART_GROUP,
-    Request,
     RequestContext,
     default_applications,
     encode_applications,
@@ -124,7 +123,7 @@ class SeedLoader(EntryLoader):
             body["choices"] = [{"name": name} for name in read_texts(entry, "choices")]
         body["description"] = read_text(entry, "description", "")
         body |= {wire_name: read_flag(entry, key) for key, wire_name in _FLAGS.items() if key in entry}
-        made = custom_fields.create(self.context, Request({}, {}, body))
+        made = custom_fields.create(self.context.with_body(body))
         choices = cast("list[Mapping[str, str]]", made.get("choices", []))
         self._fields[str(body["name"])] = (str(made["id"]), {one["name"]: one["choiceId"] for one in choices})
         return ()
@@ -163,7 +162,8 @@ class SeedLoader(EntryLoader):
         self._groups[kind, name].append(id)
         yield GROUPS, (id, kind, name)
         if kind == SMART_GROUP:
-            write_conditions(self.context, id, [self._condition(one) for one in read_mappings(entry, "conditions")])
+            conditions = [self._condition(one) for one in read_mappings(entry, "conditions")]
+            WRITE_CONDITIONS(self.context.with_body({"smartGroupId": id, "conditions": conditions}))
         for table, key in ((MEMBERS, "members"), (MANAGERS, "managers")):
             for person in dict.fromkeys(map(self._person_id, read_texts(entry, key))):
                 yield table, (id, person)
@@ -197,11 +197,15 @@ class SeedLoader(EntryLoader):
 
     def _target(self, entry: Entry) -> Rows:
         """Assign content."""
-        content = self._content_id(read_text(entry, "content"))
-        window = (read_instant(entry, "visible_from", None), read_instant(entry, "visible_until", None))
-        value = (read_flag(entry, "mandatory"), *window)
+        value: dict[str, Json] = {
+            "contentId": self._content_id(read_text(entry, "content")),
+            "mandatory": read_flag(entry, "mandatory"),
+            "startTime": read_instant(entry, "visible_from", None),
+            "finishTime": read_instant(entry, "visible_until", None),
+        }
         for audience in read_list(entry, "assign_to"):
-            assign_content(self.repository, content, self._audience(audience), value, replace=False)
+            kind, id = self._audience(audience)
+            assign_content(self.context.with_body({**value, "kind": kind, "audience": id}), replaces=False)
         return ()
 
     def _audience(self, target: object) -> tuple[str, str]:
@@ -222,7 +226,7 @@ class SeedLoader(EntryLoader):
         pair = self._pair("participations", entry)
         updated, state = read_instant(entry, "updated", self.now), _state(entry, "state")
         enrolled = read_instant(entry, "enrolled", updated)
-        percentage = read_whole_number(entry, "percentage", 100 * (state == APPROVED))
+        percentage = read_whole_number(entry, "percentage", 100 * (state == "APPROVED"))
         revision = read_whole_number(entry, "revision") or 1
         yield _PARTICIPATIONS, (id, *pair, state, percentage, revision, enrolled, updated)
         self._events.extend(_events(id, entry, state, updated))
