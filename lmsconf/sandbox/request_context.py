@@ -56,7 +56,6 @@ Entry: TypeAlias = "dict[str, Json]"
 GROUP: Final = "GROUP"
 SMART_GROUP: Final = "SMART_GROUP"
 """The two kinds of groups, as responses name them."""
-_INT64: Final = range(-(2**63), 2**63)
 _INT32: Final = range(-(2**31), 2**31)
 
 
@@ -84,7 +83,7 @@ class NamedValues(dict[str, Value]):
     """
 
     def __init__(self, behaviour: Callable[[str], str], now: Callable[[], int], values: Mapping[str, Json]) -> None:
-        super().__init__({name.removesuffix("[]"): _as_sql_value(name, value) for name, value in values.items()})
+        super().__init__({name.removesuffix("[]"): _as_sql_value(value) for name, value in values.items()})
         self._behaviour, self._now = behaviour, now
 
     def __missing__(self, name: str) -> Value:
@@ -96,15 +95,10 @@ class NamedValues(dict[str, Value]):
 _ENCODER: Final = json.JSONEncoder(ensure_ascii=False, default=dict)
 
 
-def _as_sql_value(name: str, value: Json) -> Value:
-    """Raises Refusal (400) for a number beyond 64 bits."""
+def _as_sql_value(value: Json) -> Value:
     if isinstance(value, Mapping | Sequence) and not isinstance(value, str):
         return _ENCODER.encode(value)
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        if int(value) not in _INT64:
-            raise bad_request(f"{name} is too large: {value}")
-        return int(value)
-    return cast(Value, value)
+    return int(value) if isinstance(value, float) else value
 
 
 class RequestContext:

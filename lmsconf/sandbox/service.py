@@ -148,6 +148,8 @@ class Sandbox(httpx.BaseTransport):
                 if done is None
                 else json_response(200, cast(Json, operation.response_names.to_wire(done)))
             )
+        except OverflowError:
+            return json_response(400, {"error": "bad_request", "message": "a number is beyond 64 bits"})
         except Refusal as refusal:
             return json_response(refusal.status, {"error": refusal.code, "message": str(refusal)}, refusal.headers)
 

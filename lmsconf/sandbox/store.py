@@ -19,8 +19,10 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from copy import copy
+from functools import partial
 from pathlib import Path
 from typing import Final, TypeAlias, TypeVar, cast
+from unicodedata import normalize
 
 from msgspec.json import decode
 
@@ -117,7 +119,7 @@ INDEXES: Final = {
     "participations_by_content": "participations (content)",
     "events_by_participation": "events (participation, at)",
 }
-"""Indexes besides the keys. A seed is loaded before they are created, which halves the time."""
+"""Indexes besides the keys."""
 
 Value: TypeAlias = "str | int | None"
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
@@ -242,15 +244,6 @@ class Repository:
         """Whether no table has a row."""
         tables = set(_OWNERS.values())
         return not any(self.number(f"SELECT EXISTS (SELECT 1 FROM {table})") for table in tables)  # noqa: S608  ours too
-
-    @contextmanager
-    def without_indexes(self) -> Iterator[None]:
-        """Drop the indexes, and recreate them at the end. Only for an empty workspace."""
-        for name in INDEXES:
-            self.execute(f"DROP INDEX {name}")
-        yield
-        for name, columns in INDEXES.items():
-            self.execute(f"CREATE INDEX {name} ON {columns}")
 
 
 class Store:
@@ -398,6 +391,7 @@ def _open(path: str) -> sqlite3.Connection:
     except sqlite3.OperationalError as error:
         raise _unusable(path, str(error)) from error
     connection.create_function("casefold", 1, str.casefold, deterministic=True)
+    connection.create_function("nfc", 1, partial(normalize, "NFC"), deterministic=True)
     try:
         # With a write-ahead log, readers never wait for a writer, and a commit needs no flush to the disk.
         connection.executescript("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;")
