@@ -164,12 +164,12 @@ class EntryExpander:
                 for sets in self._sets.values():
                     sets.collect_sets(document, layer, variables)
 
-    def expand(self, body: Map, section: Section, places: EntrySourceMap, *, has_conditions: bool) -> Map | None:
+    def expand(self, body: Map, section: Section, places: EntrySourceMap) -> Map | None:
         """Return the expanded entry of a section; None after reporting a problem."""
         lists = [found for trail in section.people for found in matching_keys(body, trail, ())]
         before = self._reporter.refused
         self._people.expand(lists, places)
-        whole = self.conditions.expand(body, places) if has_conditions else body
+        whole = self.conditions.expand(body, places) if section.has_conditions else body
         windows = [found for trail in section.windows for found in matching_keys(body, trail, ())]
         put_windows(self._sets[WINDOWS], windows, places)
         return whole if self._reporter.refused == before else None
