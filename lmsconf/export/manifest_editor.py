@@ -171,13 +171,12 @@ class ManifestEditor(Struct):
 
     def _field(self, page: YamlEditor, finding: DriftFinding, entry: Node, change: FieldDrift) -> None:
         kind = KINDS[finding.address.kind]
-        section = declared_section(kind)
         head, _, rest = change.path.partition(".")
         if head == kind.name_key or (head == kind.parts_key and rest):
             self._renames.append((finding, change, entry))
-        elif head == "conditions" and section.has_conditions:
+        elif head == "conditions":
             change_conditions(page, entry, change.missing, change.extra)
-        elif (same := comparison_key_for(property_schema(section.shape.schema, head))) is not None:
+        elif (same := comparison_key_for(property_schema(declared_section(kind).shape.schema, head))) is not None:
             change_list(page, entry, head, same, change.missing, change.extra)
         elif rest:
             self._under(page, kind, require_literal(page, entry.get(head), entry), rest, change)

@@ -157,12 +157,12 @@ class _Loading(Struct):
         for layer, documents in enumerate(layers):
             self._add_layer(layer, self._layer_entries(documents, writer, expander.tables))
         for entry in self._sound:
-            if entry.section.is_declared and entry.section.declares_choices:
+            if entry.section.is_declared and entry.section.kind.parts_key is not None:
                 expander.conditions.add_field(cast(Map, entry.body))
         for entry in self._sound:
             if self._is_enough():
                 return
-            plain = expander.expand(cast(Map, entry.body), entry.section, entry.places)
+            plain = expander.expand(cast(Map, entry.body), entry.places)
             if plain is not None:
                 self._parse(entry.of(plain))
         if not any(problem.is_error for problem in self.problems):
@@ -266,7 +266,7 @@ class _Loading(Struct):
         part = valid_part(entry.section.shape, entry.body, findings) if entry.is_complete else None
         if part is not None:
             yield replace(entry.of(part), is_part=True, changes=None)
-        if entry.section.declares_choices:
+        if entry.section.kind.parts_key is not None:
             self.undeclared.doubt_field(entry.body)
 
     def _parse(self, entry: Entry) -> None:

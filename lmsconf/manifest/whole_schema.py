@@ -16,10 +16,16 @@ from msgspec import Struct
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind import Kind
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET
-from lmsconf.manifest.expand.table_files import ANY_ITEM
-from lmsconf.manifest.keys import CHOICES, CONDITIONS, SET_SECTIONS
+from lmsconf.manifest.keys import SET_SECTIONS
 from lmsconf.manifest.nodes import EntrySourceMap, KeyPath, Map, Seq
-from lmsconf.manifest.schema_check import Schema, SchemaValidator, branches_of, properties, property_schema
+from lmsconf.manifest.schema_check import (
+    Schema,
+    SchemaValidator,
+    branches_of,
+    item_schemas,
+    properties,
+    property_schema,
+)
 from lmsconf.model.canonical_json import Json
 from lmsconf.support.folders import read_schema
 
@@ -98,7 +104,7 @@ def item_keys(kind: Kind) -> Mapping[str, Schema]:
     """Return the keys that both an entry and its items may have, with their schemas: columns of a sheet."""
     key = kind.entry_items.key if kind.entry_items is not None else ""
     entry = declared_section(kind).shape.schema
-    items = {name for _, part in _parts(property_schema(entry, key)) for name in properties(part)}
+    items = {name for form in item_schemas(property_schema(entry, key)) for name in properties(form)}
     return {name: cast(Schema, part) for name, part in properties(entry).items() if name in items}
 
 
@@ -114,34 +120,15 @@ def identifying_key(kind: Kind) -> str | None:
     return None if kind.is_relation else kind.name_key
 
 
-def _parts(schema: Schema, path: KeyPath = ()) -> Iterator[tuple[KeyPath, Schema]]:
-    """Yield a schema and all schemas nested in it, each with the path from a value to the one that it is of."""
-    yield path, schema
-    items = schema.get("items")
-    nested = [(part, (*path, key)) for key, part in properties(schema).items()]
-    nested += [(items, (*path, ANY_ITEM))] if isinstance(items, dict) else []
-    nested += [(branch, path) for branch in cast("list[Json]", schema.get("oneOf", []))]
-    for part, below in nested:
-        yield from _parts(cast(Schema, part), below)
-
-
-def _marked_paths(schema: Schema, mark: str) -> tuple[KeyPath, ...]:
-    """Return the paths from an entry to the values that its schema marks, such as lists of people with `x-people`."""
-    return tuple(dict.fromkeys(path for path, part in _parts(schema) if part.get(mark)))
-
-
 class Section(Struct, frozen=True):
     """How the entries of one section are checked: their kind, the schema of an entry.
 
-    people, windows: the paths of lists of people, and of references to windows. sheet: the schema of an entry that
-    reads entries from a file.
+    sheet: the schema of an entry that reads entries from a file.
     """
 
     kind: Kind
     path: KeyPath
     shape: SchemaValidator
-    people: tuple[KeyPath, ...] = ()
-    windows: tuple[KeyPath, ...] = ()
     sheet: SchemaValidator | None = None
     is_absent: bool = False
     is_test: bool = False
@@ -150,16 +137,6 @@ class Section(Struct, frozen=True):
     def is_declared(self) -> bool:
         """Whether its entries declare resources."""
         return not (self.is_absent or self.is_test)
-
-    @property
-    def declares_choices(self) -> bool:
-        """Whether its entries declare the choices of a field."""
-        return bool(property_schema(self.shape.schema, CHOICES).get("x-choices"))
-
-    @property
-    def has_conditions(self) -> bool:
-        """Whether its entries have conditions."""
-        return bool(property_schema(self.shape.schema, CONDITIONS).get("x-conditions"))
 
     @property
     def name(self) -> str:
@@ -185,8 +162,6 @@ def _sections() -> Iterator[Section]:
             kind,
             (kind.section,),
             SchemaValidator(entry),
-            _marked_paths(entry, "x-people"),
-            _marked_paths(entry, "x-window"),
             None if sheet is None else SchemaValidator(sheet),
         )
         absent, _ = _entry_forms(property_schema(property_schema(whole, ABSENT), kind.section))
