@@ -29,6 +29,8 @@ from lmsconf.model.snapshot import SnapshotRow
 APPLICATIONS: Final = ("achievements", "analyse", "create", "learn", "follow-up")
 TEXTS: Final = {"first_name": "firstName", "last_name": "lastName", "language": "language"}
 RIGHTS: Final = ("admin", "manager")
+KEYS: Final = (*TEXTS, *RIGHTS, "applications", "metadata", "answers", "archived", "custom_archive_date")
+"""Keys of a declared person without those common to all kinds."""
 _ATTRIBUTES: Final = {
     **{key: key for key in (*TEXTS, *RIGHTS, "applications", "metadata", "answers")},
     "custom_archive_date": "archive_date",
