@@ -18,7 +18,6 @@ from sampling import examples
 from lmsconf.api.spec import ApiSpec
 from lmsconf.kinds.custom_field.types import parse_field_row
 from lmsconf.kinds.exported_entries import field_entry_body, people_lists_body, person_entries
-from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
 from lmsconf.kinds.shared.manifest_entry import EntryBody, LiveNames, UnexportableRow
 from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.kinds.shared.responses import AnswerRow
@@ -235,7 +234,7 @@ def live_names(*people: PersonRow, content: tuple[CatalogEntry, ...] = ()) -> Li
     policy = Policy(workspace="w", today=date(2026, 6, 1))
     listings: dict[str, Listing[Any]] = {"user": Listing(rows=people), "content": Listing(rows=content)}
     snapshot = Snapshot(workspace="w", url="u", taken_at="t", people=None, listings=listings)
-    planning = PlanContext(snapshot, policy, SpecCallTemplates(ApiSpec.default()), lambda address: True)
+    planning = PlanContext(snapshot, policy, ApiSpec.default(), lambda address: True)
     return LiveNames(planning, policy)
 
 

@@ -83,7 +83,7 @@ def _kept_precisely(
     planning: PlanContext, declared: Sequence[DesiredResource[AssignmentSpec]]
 ) -> Sequence[DesiredResource[AssignmentSpec]]:
     """Return the assignments with windows as the service can keep them: `23:59:59` is `23:59` where it cuts seconds."""
-    if planning.call_templates.behaviour("content-targets.time-precision") != "minute":
+    if planning.api_spec.behaviour("content-targets.time-precision") != "minute":
         return declared
     return [
         replace(

@@ -95,7 +95,7 @@ def group_steps(planning: PlanContext, match: Match[ManualGroupSpec, GroupRow], 
         steps.append(
             Step(
                 operation="manual-groups.create",
-                body=planning.call_templates.body("manual-groups.create", name=at.name),
+                body=planning.api_spec.body_to_wire("manual-groups.create", name=at.name),
                 makes=frozenset({me}),
                 uses=free_name_ref(at),
             )

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
 from msgspec import Struct, field
 
+from lmsconf.api.spec import ApiSpec
 from lmsconf.errors import Problem, Severity, SourceLocation
-from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, Spec_co
 from lmsconf.model.forms import Form, KeyedNames
@@ -234,13 +234,13 @@ class PlanContext:
         self,
         snapshot: Snapshot,
         policy: Policy,
-        call_templates: SpecCallTemplates,
+        api_spec: ApiSpec,
         chosen: Callable[[Address], bool],
         declared: Sequence[DesiredResource[Any]] = (),
         excludes: Callable[[Address], bool] | None = None,
     ) -> None:
         """Begin a run. chosen: whether the selection has an address. excludes: whether `--except` names it."""
-        self.snapshot, self.policy, self.call_templates = snapshot, policy, call_templates
+        self.snapshot, self.policy, self.api_spec = snapshot, policy, api_spec
         self.declared = declared
         self._selected, self._excludes = chosen, excludes
         self.included: set[Address] = set()

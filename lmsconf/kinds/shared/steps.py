@@ -60,10 +60,10 @@ def rename_steps(
         return
     old = freed_name_ref(at.kind, row)
     if at in planning.temporary_names:
-        body = planning.call_templates.body(operation, name=temporary_name(row.id))
+        body = planning.api_spec.body_to_wire(operation, name=temporary_name(row.id))
         yield Step(operation=operation, path=path, body=body, makes=old)
         old = frozenset()
-    body = planning.call_templates.body(operation, name=at.name)
+    body = planning.api_spec.body_to_wire(operation, name=at.name)
     yield Step(operation=operation, path=path, body=body, makes=old, uses=free_name_ref(at))
 
 
@@ -90,7 +90,7 @@ def people_list_steps(
     additions = Ref(at, f"{GRANTED} {adds}")
     known = people_directory(planning)
     is_membership = adds.endswith("members")
-    behaviour = planning.call_templates.behaviour
+    behaviour = planning.api_spec.behaviour
     replaces = behaviour(ADD_MODE) == "replace"
     named: list[RemoteId | Ref] = sorted(live) if replaces else []
     earlier: frozenset[Ref] = frozenset()
@@ -100,7 +100,7 @@ def people_list_steps(
         yield Step(
             operation=adds,
             path=path,
-            body=planning.call_templates.body(adds, userIds=named),
+            body=planning.api_spec.body_to_wire(adds, userIds=named),
             makes=frozenset({additions, done := Ref(at, f"{GRANTED} {adds} {number}"), *arrived}),
             uses=people_dependencies(planning, batch, manages=not is_membership) | earlier | frozenset(me),
             people=tuple(batch),

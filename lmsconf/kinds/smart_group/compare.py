@@ -164,7 +164,7 @@ def _creation(planning: PlanContext, at: Address, after: Form) -> Step:
         body["managers"] = [people_directory(planning).id(email) for email in sorted(emails)]
     return Step(
         operation="smart-groups.create",
-        body=planning.call_templates.body("smart-groups.create", **body),
+        body=planning.api_spec.body_to_wire("smart-groups.create", **body),
         makes=frozenset({Ref(at)}),
         uses=free_name_ref(at) | condition_refs(conditions) | people_dependencies(planning, emails, manages=True),
         people=tuple(sorted(emails)),
@@ -174,7 +174,7 @@ def _creation(planning: PlanContext, at: Address, after: Form) -> Step:
 def _replacement(planning: PlanContext, path: Mapping[str, str], before: Form, after: Form) -> Step:
     # The service discards all previous conditions, so all of them are sent each time.
     conditions = sorted_for_request(after)
-    body = planning.call_templates.body(
+    body = planning.api_spec.body_to_wire(
         "smart-groups.replace-conditions", conditions=conditions_by_id(planning, conditions)
     )
     refs_after, conditions_before = condition_refs(conditions), sorted_for_request(before)

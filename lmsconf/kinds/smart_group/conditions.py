@@ -188,7 +188,7 @@ def plan_condition_losses(
     """
     losses = {loss.field.id: loss for loss in planning.losses}
     # The service rewrites conditions only if it never refuses to delete a field in use.
-    if not losses or planning.call_templates.behaviour("custom-fields.in-use") != "never":
+    if not losses or planning.api_spec.behaviour("custom-fields.in-use") != "never":
         return
     listing = planning.snapshot.of(SMART_GROUP)
     if listing.incomplete is not None:

@@ -139,7 +139,7 @@ def _may_come(planning: PlanContext, declared: DesiredResource[PersonSpec], spec
 
 def _report_merge(planning: PlanContext, declared: DesiredResource[PersonSpec], row: PersonRow) -> None:
     """Report declared removals of metadata keys if the service merges metadata, and so cannot remove any."""
-    if planning.call_templates.behaviour("users.update-metadata.mode") != "merge":
+    if planning.api_spec.behaviour("users.update-metadata.mode") != "merge":
         return
     metadata = declared.spec.metadata
     for key in sorted(key for key, _ in row.metadata or () if key in metadata and metadata[key] is None):
@@ -163,7 +163,7 @@ def _report_clearing(
         return
     for field in sorted(field for field, answer in wanted.items() if held.get(field) and not answer):
         key = clear_answer_key(planning.field_types.get(field, "MULTI_SELECT"))
-        if planning.call_templates.behaviour(key) == NEVER_CLEARED:
+        if planning.api_spec.behaviour(key) == NEVER_CLEARED:
             planning.problem(
                 "refusal/answer-not-cleared",
                 f'{declared.address}: the answer to "{field}" cannot be cleared, because the service refuses it',

@@ -144,7 +144,7 @@ def _answers_step(
 ) -> Step:
     """Return one call with the changed answers, or with all if the dialect says that omitted ones are cleared."""
     changed = {field: answer for field, answer in after.items() if (before.get(field) or None) != (answer or None)}
-    behaviour = planning.call_templates.behaviour
+    behaviour = planning.api_spec.behaviour
     sent: dict[RemoteId | Ref, tuple[str, _Value]] = {}
     if row is not None and behaviour(f"{ANSWERS}.omitted") == "clear":
         sent.update(_kept(planning, row))
@@ -201,7 +201,7 @@ def _to_come(planning: PlanContext, answers: Mapping[str, Answer]) -> frozenset[
 
 def _named(planning: PlanContext, sent: Iterable[tuple[str, _Value]]) -> frozenset[Ref]:
     """Return Refs to the choices that a call names being renamed so, which the plan may do."""
-    behaviour = planning.call_templates.behaviour
+    behaviour = planning.api_spec.behaviour
     return frozenset(
         named_ref(Address.of(CUSTOM_FIELD, field), choice.name)
         for field, value in sent

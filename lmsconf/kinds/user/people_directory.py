@@ -118,7 +118,7 @@ def check_managers(
     People cannot be made manager because they will lack the right that the service requires, are given it along, or
     lose the group with it. live: who manages already.
     """
-    behaviour = planning.call_templates.behaviour
+    behaviour = planning.api_spec.behaviour
     rule, may_lose = behaviour(WHO_CAN_MANAGE), behaviour(MANAGED_GROUPS) == "lose"
     if rule == "anybody" and not may_lose:
         return

@@ -80,7 +80,7 @@ def read_people(reading: ReadContext) -> Listing[PersonRow] | None:
     if not needed or may_lose_answers(reading):
         kept = (index.answers_of(RemoteId(str(row["userId"]))) for row in rows.rows)
         reading.add_listing(ANSWERS, sorted_listing(kept, rows.incomplete))
-    if reading.call_templates.behaviour(WHO_CAN_MANAGE) != "anybody":
+    if reading.api_spec.behaviour(WHO_CAN_MANAGE) != "anybody":
         listing = read_manager_rights(reading, listing)
     if not reading.covers(USER):
         return listing if needed else None
@@ -98,7 +98,7 @@ def _only_in_lists(reading: ReadContext) -> bool:
     if (
         reading.everything
         or (reading.covers(USER) and not _all_known(reading))
-        or reading.call_templates.behaviour(WHO_CAN_MANAGE) != "anybody"
+        or reading.api_spec.behaviour(WHO_CAN_MANAGE) != "anybody"
     ):
         return False
     return not may_lose_answers(reading)
@@ -194,7 +194,7 @@ def read_managed_groups(
     reading: ReadContext, matched: MatchResult[PersonSpec, PersonRow], listing: Listing[PersonRow]
 ) -> Listing[PersonRow]:
     """Return the listing with the groups that people manage who lose the manager right, where these go with it."""
-    if reading.policy.additive or reading.call_templates.behaviour(MANAGED_GROUPS) != "lose":
+    if reading.policy.additive or reading.api_spec.behaviour(MANAGED_GROUPS) != "lose":
         return listing
     matches = [match for match in _again(matched, listing).matches if reading.chosen(match.address)]
     losing = sorted(one.row.id for one in matches if one.row and loses_manager_right(one.declared.spec, one.row))
