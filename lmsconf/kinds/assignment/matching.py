@@ -162,23 +162,13 @@ def _is_ready(planning: PlanContext, contents: ContentResolver, entry: DesiredRe
     if to == EVERYONE or planning.registry.has(to.kind, to.name):
         return has_content
     if to.kind == USER and (ids := people_directory(planning).twice.get(to.name)):
-        planning.problem(
-            "person/twice",
-            f"{entry.address}: {to.name} {shared_email_message(ids)}",
-            hint=WHICH_PERSON,
-            at=entry.source,
-            address=entry.address,
-        )
+        planning.report(entry, "person/twice", f"{to.name} {shared_email_message(ids)}", hint=WHICH_PERSON)
         return False
     message, hint = why_name_is_missing(
         planning, to, _meant(planning, to) or suggest_name(planning, to.name, planning.registry.names(to.kind))
     )
-    planning.problem(
-        "person/unknown" if to.kind == USER else "reference/unknown-audience",
-        f"{entry.address}: {message}",
-        hint=hint,
-        at=entry.source,
-        address=entry.address,
+    planning.report(
+        entry, "person/unknown" if to.kind == USER else "reference/unknown-audience", f"{message}", hint=hint
     )
     return False
 
@@ -249,12 +239,11 @@ def _report_same_assignment(
     other: DesiredResource[AssignmentSpec] | DeleteEntry[Any],
 ) -> None:
     """Report two entries for one assignment: pinned content can have two names, and so two addresses."""
-    planning.problem(
+    planning.report(
+        entry,
         "content-target/same",
-        f"{entry.address}: it is the same assignment as {other.address}, with the content under another name",
+        f"it is the same assignment as {other.address}, with the content under another name",
         hint=f"See {other.source}. Keep one of the two.",
-        at=entry.source,
-        address=entry.address,
     )
 
 
@@ -277,13 +266,12 @@ def _report_unclear_audience(
     if len(audiences) == 1:
         names += f", and perhaps that of a group that was not read ({live_audiences(planning).incomplete})"
         hint = "Plan again once the groups can be read."
-    planning.problem(
+    planning.report(
+        entry,
         "content-target/audience",
-        f'{entry.address}: a live assignment is for the id "{row.target}", which is that of {names}, and its '
+        f'a live assignment is for the id "{row.target}", which is that of {names}, and its '
         f'targetType "{row.type}" does not tell which',
         hint=hint,
-        at=entry.source,
-        address=entry.address,
     )
 
 

@@ -23,6 +23,8 @@ from lmsconf.model.declarations import DeleteEntry, DesiredResource, PlacesBelow
 from lmsconf.model.names import normalize_email, normalize_name
 from lmsconf.model.plan import Change
 
+_REPLACES: Final = "content-target/replaces"
+"""The code of what is wrong with `replaces` and `keep`."""
 _REPLACED_BY: Final = "(replaced by)"
 _AFTER: Final = "(after)"
 """Keys of entries that are made from a plan's changes; no schema of a manifest has them."""
@@ -33,7 +35,8 @@ def parse_replacements(entry: ManifestEntry) -> tuple[Replacement, ...]:
     value = entry.body.get("replaces")
     if value is None:
         if "keep" in entry.body:
-            _report(entry, ("keep",), "`keep` needs `replaces`", "Name the old content under `replaces`, or remove it.")
+            hint = "Name the old content under `replaces`, or remove it."
+            entry.problem(_REPLACES, "`keep` needs `replaces`", "keep", hint=hint)
         return ()
     if isinstance(value, list):
         parsed = [_replacement(entry, item, ("replaces", at)) for at, item in enumerate(value)]
@@ -41,7 +44,8 @@ def parse_replacements(entry: ManifestEntry) -> tuple[Replacement, ...]:
         parsed = [_replacement(entry, value, ("replaces",))]
     for at, one in enumerate(parsed):
         if any((one.content, one.content_pins) == (other.content, other.content_pins) for other in parsed[:at]):
-            _report(entry, one.path, f"{one.content} is named twice under `replaces`", "Remove one of the two.")
+            message = f"{one.content} is named twice under `replaces`"
+            entry.problem(_REPLACES, message, *one.path, hint="Remove one of the two.")
     until = entry.body.get("keep")
     keep = parse_time(entry, until["until"], ("keep", "until"), end_of_day=True) if isinstance(until, dict) else None
     if keep is not None:
@@ -66,11 +70,12 @@ def _check_keep(entry: ManifestEntry, replaced: Sequence[Replacement], keep: dat
     """Report a `keep` that ends before the content is taken from anybody."""
     if all(old.becomes_optional for old in replaced):
         message = "`keep` has no effect: with `then: optional` nobody loses the content"
-        _report(entry, ("keep",), message, "Remove `keep`, or replace the content by `remove` or `visible_until`.")
+        hint = "Remove `keep`, or replace the content by `remove` or `visible_until`."
+        entry.problem(_REPLACES, message, "keep", hint=hint)
     for old in replaced:
         if old.closes is not None and keep <= old.closes:
             message = f"`keep` has no effect: {old.content} is visible until {format_time(old.closes, entry.timezone)}"
-            _report(entry, ("keep", "until"), message, "Write a later date, or remove `keep`.")
+            entry.problem(_REPLACES, message, "keep", "until", hint="Write a later date, or remove `keep`.")
 
 
 def report_self_replacement(
@@ -79,11 +84,11 @@ def report_self_replacement(
     """Report a content that replaces itself; two contents may share a name if their ids differ."""
     for old in replaced:
         if old.content == content and (old.content_pins == pins or not (old.content_pins and pins)):
-            _report(
-                entry,
-                (*old.path, "content"),
+            entry.problem(
+                _REPLACES,
                 f"{content}: it cannot replace itself",
-                "Name the earlier content, or remove `replaces`.",
+                *(*old.path, "content"),
+                hint="Name the earlier content, or remove `replaces`.",
             )
 
 
@@ -93,20 +98,13 @@ def report_gap(entry: ManifestEntry, spec: AssignmentSpec, replaced: Sequence[Re
         if old.closes is None or spec.visible_from is None or spec.visible_from <= old.closes + timedelta(seconds=1):
             continue
         ends, begins = (format_time(moment, entry.timezone) for moment in (old.closes, spec.visible_from))
-        entry.report(
-            Problem(
-                code="content-target/replacement-gap",
-                message=f"{spec.content} to {spec.audience}: {old.content} is hidden after {ends}, and this one is "
-                f"visible from {begins}: nobody has either in between",
-                hint="Write a later `visible_until` under `then`, or an earlier `visible_from`.",
-                source=entry.places.at(*old.path, "then"),
-            )
+        entry.problem(
+            "content-target/replacement-gap",
+            f"{spec.content} to {spec.audience}: {old.content} is hidden after {ends}, and this one is "
+            f"visible from {begins}: nobody has either in between",
+            *(*old.path, "then"),
+            hint="Write a later `visible_until` under `then`, or an earlier `visible_from`.",
         )
-
-
-def _report(entry: ManifestEntry, at: tuple[str | int, ...], message: str, hint: str) -> None:
-    source = entry.places.at(*at)
-    entry.report(Problem(code="content-target/replaces", message=message, hint=hint, source=source))
 
 
 def replay_keys(change: Change, calls: CallIndex) -> dict[str, Json]:
@@ -170,13 +168,11 @@ def _assignment(
     finish = _moment(entry, audience, at, "visible_until", end_of_day=True)
     if start is not None and finish is not None and finish <= start:
         key = "visible_until"
-        entry.report(
-            Problem(
-                code="content-target/window",
-                message=f"{content}: the window ends before it begins",
-                hint="`visible_until` must be later than `visible_from`.",
-                source=entry.places.at(*at, key) if key in audience else entry.places.at(key),
-            )
+        entry.problem(
+            "content-target/window",
+            f"{content}: the window ends before it begins",
+            *((*at, key) if key in audience else (key,)),
+            hint="`visible_until` must be later than `visible_from`.",
         )
         return None
     mandatory = audience.get("mandatory", entry.body.get("mandatory", False))

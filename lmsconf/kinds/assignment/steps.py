@@ -41,12 +41,8 @@ def parse_live_window(
     try:
         start, finish = (None if text is None else parse_response_time(text) for text in (row.start, row.finish))
     except ValueError as wrong:
-        planning.problem(
-            "content-target/time",
-            f"{declared.address}: {wrong}",
-            hint="Check the dialect key content-targets.time-format.",
-            at=declared.source,
-            address=declared.address,
+        planning.report(
+            declared, "content-target/time", f"{wrong}", hint="Check the dialect key content-targets.time-format."
         )
         return None
     return start, finish

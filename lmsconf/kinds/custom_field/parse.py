@@ -189,16 +189,13 @@ def parse_field(entry: ManifestEntry) -> CustomFieldSpec:
     """Parse the entry; bad choices are reported."""
     body = entry.body
     choices = _choices(body.get("choices"))
-    for problem in _bad_choice_lists(entry, choices):
-        entry.report(problem)
+    _check_choices(entry, choices)
     if body.get("type") == "TEXT" and choices is not None:
-        entry.report(
-            Problem(
-                code="manifest/text-choices",
-                message=f"{body['name']}: a TEXT field has no choices",
-                hint="Remove `choices`, or change the type to CHOICE or MULTI_SELECT.",
-                source=entry.places.at("choices"),
-            )
+        entry.problem(
+            "manifest/text-choices",
+            f"{body['name']}: a TEXT field has no choices",
+            "choices",
+            hint="Remove `choices`, or change the type to CHOICE or MULTI_SELECT.",
         )
     return CustomFieldSpec(
         type=cast("str | None", body.get("type")),
@@ -231,27 +228,26 @@ def _choice(item: Json, at: tuple[str | int, ...]) -> DeclaredChoice:
     )
 
 
-def _bad_choice_lists(entry: ManifestEntry, choices: DeclaredChoices | None) -> Iterator[Problem]:
+def _check_choices(entry: ManifestEntry, choices: DeclaredChoices | None) -> None:
+    """Report choices that are listed twice, or both included and excluded."""
     if choices is None:
         return
     by_name: dict[str, DeclaredChoice] = {}
     for choice in choices.include:
-        if choice.name in by_name:
-            yield Problem(
-                code="manifest/choice-twice",
-                message=f'{entry.body["name"]}: the choice "{choice.name}" is listed twice',
-                hint=f"See {entry.places.at(*by_name[choice.name].at)}. Delete one of the two.",
-                source=entry.places.at(*choice.at),
+        if (other := by_name.setdefault(choice.name, choice)) is not choice:
+            entry.problem(
+                "manifest/choice-twice",
+                f'{entry.body["name"]}: the choice "{choice.name}" is listed twice',
+                *choice.at,
+                hint=f"See {entry.places.at(*other.at)}. Delete one of the two.",
             )
-        by_name.setdefault(choice.name, choice)
-    for name in choices.exclude:
-        if name in by_name:
-            yield Problem(
-                code="manifest/choice-both",
-                message=f'{entry.body["name"]}: the choice "{shorten(name)}" is both included and excluded',
-                hint="Keep it in one of the two lists.",
-                source=entry.places.find(name, "choices", "exclude"),
-            )
+    for name in filter(by_name.get, choices.exclude):
+        entry.problem(
+            "manifest/choice-both",
+            f'{entry.body["name"]}: the choice "{shorten(name)}" is both included and excluded',
+            hint="Keep it in one of the two lists.",
+            source=entry.places.find(name, "choices", "exclude"),
+        )
 
 
 def find_too_many_fields(declared: Sequence[DesiredResource[CustomFieldSpec]]) -> Iterator[Problem]:

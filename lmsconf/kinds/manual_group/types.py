@@ -7,7 +7,6 @@ from typing import Final
 
 from msgspec import Struct
 
-from lmsconf.errors import Problem
 from lmsconf.kinds.shared.entry_keys import PeopleList, parse_people_list
 from lmsconf.kinds.shared.kind_names import GROUP
 from lmsconf.kinds.shared.manifest_entry import ManifestEntry
@@ -52,12 +51,10 @@ def has_members_to_compare(spec: ManualGroupSpec) -> bool:
 def parse_group(entry: ManifestEntry) -> ManualGroupSpec:
     """Parse the members and managers of an entry; report a reserved name."""
     if str(entry.body["name"]).startswith(LOCK_PREFIX):
-        entry.report(
-            Problem(
-                code="manifest/reserved",
-                message=f'a group cannot be called "{entry.body["name"]}"',
-                hint=f'Names that begin with "{LOCK_PREFIX}" are for the lock that `lock:` asks for. Choose another.',
-                source=entry.places.at("name"),
-            )
+        entry.problem(
+            "manifest/reserved",
+            f'a group cannot be called "{entry.body["name"]}"',
+            "name",
+            hint=f'Names that begin with "{LOCK_PREFIX}" are for the lock that `lock:` asks for. Choose another.',
         )
     return ManualGroupSpec(members=parse_people_list(entry, "members"), managers=parse_people_list(entry, "managers"))

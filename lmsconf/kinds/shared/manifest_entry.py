@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
-from lmsconf.errors import Problem
+from lmsconf.errors import Problem, SourceLocation
 from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
@@ -36,6 +36,26 @@ class ManifestEntry(Struct, frozen=True, kw_only=True):
     places: SourceMap
     timezone: tzinfo | None
     report: Callable[[Problem], None]
+
+    def problem(
+        self,
+        code: str,
+        message: str,
+        *path: str | int,
+        hint: str | None,
+        source: SourceLocation | None = None,
+        address: Address | None = None,
+    ) -> None:
+        """Report a problem, located at `source` or at `path` below the entry."""
+        self.report(
+            Problem(
+                code=code,
+                message=message,
+                hint=hint,
+                source=source or self.places.at(*path),
+                address=None if address is None else str(address),
+            )
+        )
 
 
 class ExportedEntry(Struct, frozen=True, kw_only=True):

@@ -248,7 +248,7 @@ class ClaimMatches(Generic[L]):
             return
         names = [live.name for live in self.lives if live.id not in self.taken]
         names.extend(claim.name for claim in self.claims)
-        looks, skeletons = _by(casefold_name, names), _by(confusable_skeleton, names)
+        looks, skeletons = group_names(casefold_name, names), group_names(confusable_skeleton, names)
         for index in new:
             claim = self.claims[index]
             if claim.previously and self.incomplete is None:
@@ -302,7 +302,7 @@ class ClaimMatches(Generic[L]):
         )
 
 
-def _by(key: Callable[[str], str], names: Iterable[str]) -> dict[str, list[str]]:
+def group_names(key: Callable[[str], str], names: Iterable[str]) -> dict[str, list[str]]:
     """Group names by key."""
     groups: defaultdict[str, list[str]] = defaultdict(list)
     for name in names:

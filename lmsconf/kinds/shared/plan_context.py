@@ -293,6 +293,21 @@ class PlanContext:
             self.included.add(address)
         return self.chosen(address)
 
+    def report(
+        self,
+        entry: DesiredResource[Any] | DeleteEntry[Any],
+        code: str,
+        text: str,
+        hint: str | None = None,
+        severity: Severity = Severity.ERROR,
+        *,
+        at: SourceLocation | None = None,
+    ) -> None:
+        """Record a problem of what an entry declares or deletes; its message begins with the address. at: the place."""
+        self.problem(
+            code, f"{entry.address}: {text}", hint=hint, at=at or entry.source, address=entry.address, severity=severity
+        )
+
     def problem(
         self,
         code: str,

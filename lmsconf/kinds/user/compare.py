@@ -123,12 +123,11 @@ def _may_come(planning: PlanContext, declared: DesiredResource[PersonSpec], spec
         way = "Creating people must be allowed in the project file: `people: {create: true}`."
         if planning.policy.create_people:
             way = "There is nobody to archive: remove the entry."
-        planning.problem(
+        planning.report(
+            declared,
             "person/unknown",
-            f"{declared.address}: {declared.address.name} is not a person of this workspace",
+            f"{declared.address.name} is not a person of this workspace",
             hint=" ".join(filter(None, [near, way])),
-            at=declared.source,
-            address=declared.address,
         )
         return False
     missing = [key for key in TEXTS if key not in spec.texts]
@@ -143,12 +142,12 @@ def _report_merge(planning: PlanContext, declared: DesiredResource[PersonSpec], 
         return
     metadata = declared.spec.metadata
     for key in sorted(key for key, _ in row.metadata or () if key in metadata and metadata[key] is None):
-        planning.problem(
+        planning.report(
+            declared,
             "refusal/metadata-merged",
-            f'{declared.address}: the metadata "{key}" cannot be removed, because the service merges metadata',
+            f'the metadata "{key}" cannot be removed, because the service merges metadata',
             hint="Set an empty text instead, or check the dialect key users.update-metadata.mode.",
             at=declared.places.at("metadata", key),
-            address=declared.address,
         )
 
 
@@ -164,12 +163,12 @@ def _report_clearing(
     for field in sorted(field for field, answer in wanted.items() if held.get(field) and not answer):
         key = clear_answer_key(planning.field_types.get(field, "MULTI_SELECT"))
         if planning.api_spec.behaviour(key) == NEVER_CLEARED:
-            planning.problem(
+            planning.report(
+                declared,
                 "refusal/answer-not-cleared",
-                f'{declared.address}: the answer to "{field}" cannot be cleared, because the service refuses it',
+                f'the answer to "{field}" cannot be cleared, because the service refuses it',
                 hint=f"Give another answer, or remove the entry to keep this one. The dialect key is {key}.",
                 at=declared.places.at("answers", field),
-                address=declared.address,
             )
 
 

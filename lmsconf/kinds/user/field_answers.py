@@ -37,12 +37,7 @@ def resolve_declared_answers(planning: PlanContext, declared: DesiredResource[Pe
     for field, answer in declared.spec.answers.items():
         type, find = _type(planning, field), partial(declared.places.at, "answers", field)
         if wrong := _misfit(type, answer):
-            planning.problem(
-                "user/answer",
-                f"{declared.address}: {Address.of(CUSTOM_FIELD, field)} {wrong}",
-                at=find(),
-                address=declared.address,
-            )
+            planning.report(declared, "user/answer", f"{Address.of(CUSTOM_FIELD, field)} {wrong}", at=find())
             whole = False
         choices = frozenset[str]() if type == "TEXT" else picked_choices(answer)
         whole = references_exist(planning, declared, field, choices, find) and whole

@@ -223,12 +223,12 @@ def report_unknown_people(
         near = hint_on_missing(planning, USER, similar, "Correct the e-mail, or create the account first.")
         _person(planning, declared, key, person, "person/unknown", "is not a person of this workspace", near, severity)
     if not skip and planning.policy.skip_unknown:
-        planning.problem(
+        planning.report(
+            declared,
             "person/too-many-unknown",
-            f"{declared.address}: {len(missing)} of {counted} in {key} are unknown, more than a tenth",
+            f"{len(missing)} of {counted} in {key} are unknown, more than a tenth",
             hint="`people: {unknown: skip}` does not apply to so many: check whether this is the right list.",
             at=declared.places.at(key),
-            address=declared.address,
         )
     unknown = frozenset(missing)
     return PeopleList(listed.include - unknown, listed.exclude - unknown, listed.whole)
@@ -244,24 +244,19 @@ def _person(
     hint: str | None,
     severity: Severity = Severity.ERROR,
 ) -> None:
-    planning.problem(
-        code,
-        f"{declared.address}: {person} {text}",
-        hint=hint,
-        at=declared.places.find(person, key),
-        address=declared.address,
-        severity=severity,
+    planning.report(
+        declared, code, f"{person} {text}", hint=hint, at=declared.places.find(person, key), severity=severity
     )
 
 
 def note_unlisted_ids(planning: PlanContext, declared: DesiredResource[Any], key: str, ids: Iterable[str]) -> None:
     """Note live ids that are not in the listing of people; they are never removed."""
     for id in people_directory(planning).unknown(ids):
-        planning.problem(
+        planning.report(
+            declared,
             "person/unexplained",
-            f"{declared.address}: {key} hold user id {id}, which is in no list of people; it is not changed",
+            f"{key} hold user id {id}, which is in no list of people; it is not changed",
             at=declared.places.at(key),
-            address=declared.address,
             severity=Severity.NOTE,
         )
 
