@@ -37,7 +37,7 @@ from lmsconf.kinds.smart_group.conditions import conditions_by_name
 from lmsconf.kinds.smart_group.types import SmartGroupRow
 from lmsconf.kinds.user.people_directory import people_directory
 from lmsconf.kinds.user.schema import PROPERTIES
-from lmsconf.kinds.user.types import RIGHTS, TEXTS, PersonRow
+from lmsconf.kinds.user.types import ARCHIVE_DATE, RIGHTS, TEXTS, PersonRow
 from lmsconf.model.address import EVERYBODY, Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import pin_in
@@ -54,7 +54,6 @@ from lmsconf.model.names import (
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.model.time_formats import parse_response_time
 
-_DATE: Final = "custom_archive_date"
 _NO_EMAIL: Final = "no e-mail that a manifest can contain"
 
 
@@ -148,7 +147,7 @@ def _person_body(live: LiveNames, row: PersonRow) -> dict[str, Json]:
         key: form_to_json(form[key]) for key in PROPERTIES if form.get(key) or (key in form and key == "applications")
     }
     if row.archives_at is not None:
-        body[_DATE] = format_shortest_time(row.archives_at, live.timezone, end_of_day=False)
+        body[ARCHIVE_DATE] = format_shortest_time(row.archives_at, live.timezone, end_of_day=False)
     return body
 
 
@@ -163,7 +162,7 @@ def person_form(planning: PlanContext, row: PersonRow) -> Form:
         "metadata": None if row.metadata is None else dict(row.metadata),
         "answers": None if row.answers is None else dict(answer_values(planning, row.answers)),
         "archived": row.archived,
-        _DATE: row.archives_at and format_time(row.archives_at, planning.policy.timezone),
+        ARCHIVE_DATE: row.archives_at and format_time(row.archives_at, planning.policy.timezone),
     }
     return {key: value for key, value in values.items() if value is not None}
 

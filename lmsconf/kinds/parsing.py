@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from lmsconf.errors import Problem
-from lmsconf.kinds.assignment.parse import parse_absent_assignments, parse_assignments
+from lmsconf.kinds.assignment.parse import check_replacements, parse_absent_assignments, parse_assignments
 from lmsconf.kinds.assignment.types import people_named
 from lmsconf.kinds.custom_field.parse import (
     find_bad_migrations,
@@ -55,10 +55,7 @@ def check_declarations(declared: Mapping[str, Sequence[DesiredResource[Any]]]) -
     yield from find_bad_migrations(fields)
     yield from find_too_many_fields(fields)
     yield from find_unknown_choices(declared.get(SMART_GROUP, ()), fields)
-    if any(entry.spec.replaces for entry in assignments):
-        from lmsconf.kinds.assignment.parse import check_replacements  # few manifests replace
-
-        yield from check_replacements(assignments)
+    yield from check_replacements(assignments)
 
 
 def dependencies(declared: DesiredResource[Any]) -> list[Address]:

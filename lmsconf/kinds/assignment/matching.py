@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Container, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any, TypeAlias
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lmsconf.kinds.assignment.content_resolver import ContentResolver, Identity, report_live_twice
+from lmsconf.kinds.assignment.replacement import plan_replacements, report_without_replacement
 from lmsconf.kinds.assignment.steps import parse_live_window
 from lmsconf.kinds.assignment.target_ids import audience_candidates, live_audiences, live_entry, resolve_audience
 from lmsconf.kinds.assignment.types import (
@@ -61,13 +63,8 @@ def match_assignments(
             matching.entry_of.setdefault(key, entry)
     for absent_entry in absent:
         matching.delete(absent_entry)
-    settled: Container[Identity] = matching.entry_of
-    if any(entry.spec.replaces or entry.spec.replaced_by for entry in (*declared, *absent)):
-        # Rare, so not imported for every plan.
-        from lmsconf.kinds.assignment.replacement import plan_replacements, report_without_replacement
-
-        settled = plan_replacements(planning, contents, ready, live, matching.entry_of, out)
-        report_without_replacement(planning, (*declared, *absent), lambda: _existing(planning, live, ready))
+    settled = plan_replacements(planning, contents, ready, live, matching.entry_of, out)
+    report_without_replacement(planning, (*declared, *absent), partial(_existing, planning, live, ready))
     _settle(planning, live, settled, frozenset(map(contents.find_id, declared)), out)
     if listing.incomplete:
         for deletion in out.deletions:

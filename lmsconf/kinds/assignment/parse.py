@@ -13,21 +13,16 @@ from msgspec.structs import replace
 from lmsconf.errors import Problem
 from lmsconf.kinds.assignment.types import AUDIENCES, AssignmentSpec, Replacement, assignment_address, contents_of
 from lmsconf.kinds.shared.entry_keys import delete_entry, parse_about, parse_only_in, parse_time
-from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, EVERYONE, USER, split_address
+from lmsconf.kinds.shared.kind_names import EVERYONE, USER, split_address
 from lmsconf.kinds.shared.manifest_entry import ManifestEntry
 from lmsconf.kinds.shared.times import format_time
 from lmsconf.model.address import EVERYBODY, Address, unescape
-from lmsconf.model.calls import CallIndex
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, PlacesBelow
 from lmsconf.model.names import normalize_email, normalize_name
-from lmsconf.model.plan import Change
 
 _REPLACES: Final = "content-target/replaces"
 """The code of what is wrong with `replaces` and `keep`."""
-_REPLACED_BY: Final = "(replaced by)"
-_AFTER: Final = "(after)"
-"""Keys of entries that are made from a plan's changes; no schema of a manifest has them."""
 
 
 def parse_replacements(entry: ManifestEntry) -> tuple[Replacement, ...]:
@@ -107,29 +102,6 @@ def report_gap(entry: ManifestEntry, spec: AssignmentSpec, replaced: Sequence[Re
         )
 
 
-def replay_keys(change: Change, calls: CallIndex) -> dict[str, Json]:
-    """Return what an entry made from a change needs to have its calls in the same order again."""
-    if not change.replaced_by:
-        return {}
-    before = [one for one in calls.needed_by(change.address) if one.creates and one.address.kind == CONTENT_TARGET]
-    return {
-        _REPLACED_BY: [str(address) for address in change.replaced_by],
-        _AFTER: [str(one.address) for one in before if one.address != change.address],
-    }
-
-
-def with_replay(spec: AssignmentSpec, body: Mapping[str, Json]) -> AssignmentSpec:
-    """Return an assignment with what `replay_keys` put into its entry."""
-    if _REPLACED_BY not in body:
-        return spec
-    replaced_by, after = (_addresses(body.get(key)) for key in (_REPLACED_BY, _AFTER))
-    return replace(spec, replaced_by=replaced_by, after=frozenset(after))
-
-
-def _addresses(value: Json) -> tuple[Address, ...]:
-    return tuple(Address.parse(str(one)) for one in value) if isinstance(value, list) else ()
-
-
 def named_contents(spec: AssignmentSpec) -> frozenset[str]:
     """Return the names of the other contents whose assignments decide what becomes of this one."""
     new = (split_address(address) for address in spec.replaced_by)
@@ -176,9 +148,7 @@ def _assignment(
         )
         return None
     mandatory = audience.get("mandatory", entry.body.get("mandatory", False))
-    return with_replay(
-        AssignmentSpec(content, audience_from(item), bool(mandatory), start, finish, content_pins), entry.body
-    )
+    return AssignmentSpec(content, audience_from(item), bool(mandatory), start, finish, content_pins)
 
 
 def parse_absent_assignments(entry: ManifestEntry) -> Iterator[DeleteEntry[Any]]:
@@ -186,7 +156,7 @@ def parse_absent_assignments(entry: ManifestEntry) -> Iterator[DeleteEntry[Any]]
     for content, content_pins in contents_of(entry.body["content"]):
         for item in cast("list[Json]", entry.body["assign_to"]):
             to = audience_from(item)
-            spec = with_replay(AssignmentSpec(content, to, False, None, None, content_pins), entry.body)
+            spec = AssignmentSpec(content, to, False, None, None, content_pins)
             yield delete_entry(entry, assignment_address(content, to), spec)
 
 

@@ -25,7 +25,7 @@ from lmsconf.model.calls import Step
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DesiredResource, pin_in
 from lmsconf.model.plan import Action
-from lmsconf.model.time_formats import format_request_time, parse_response_time, time_format_of
+from lmsconf.model.time_formats import format_request_time, parse_response_time
 
 ON_EXISTING: Final = (
     "Check the dialect key content-targets.on-existing: with `recreate`, an assignment that changes is deleted and "
@@ -107,11 +107,7 @@ def _form(planning: PlanContext) -> str:
     time_format = planning.api_spec.behaviour("content-targets.time-format")
     if time_format != "auto":
         return time_format
-    if planning.time_format is None:
-        rows = planning.snapshot.rows(TargetRow)
-        formats = {time_format_of(text) for row in rows for text in (row.start, row.finish) if text is not None}
-        planning.time_format = "epoch-ms" if formats == {"epoch-ms"} else "iso"
-    return planning.time_format
+    return "epoch-ms" if planning.live_time_formats == {"epoch-ms"} else "iso"
 
 
 def assignment_deletion(planning: PlanContext, deletion: Deletion[TargetRow]) -> list[Step]:

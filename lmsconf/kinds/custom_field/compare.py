@@ -9,7 +9,8 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from lmsconf.errors import SourceLocation, shorten
-from lmsconf.kinds.custom_field.parse import MIGRATE, has_migration, migration_to_json
+from lmsconf.kinds.custom_field.parse import MIGRATE, migration_to_json
+from lmsconf.kinds.custom_field.planned_migration import deletions_by_migration, plan_migrations
 from lmsconf.kinds.custom_field.types import (
     FLAGS,
     ChoiceRow,
@@ -192,16 +193,10 @@ def match_fields(
     planning: PlanContext, declared: Sequence[DesiredResource[CustomFieldSpec]], absent: Sequence[DeleteEntry[Any]]
 ) -> MatchResult[CustomFieldSpec, FieldRow]:
     """Match fields by name, then the choices of each field by name, then the answers that migrations copy."""
-    if has_migration(declared, absent):
-        from lmsconf.kinds.custom_field.planned_migration import deletions_by_migration
-
-        absent = [*absent, *deletions_by_migration(planning, declared, absent)]
+    absent = [*absent, *deletions_by_migration(planning, declared, absent)]
     matched = match_named(planning, FieldRow, "custom field", declared, absent)
     register_choices(planning, matched)
-    if has_migration((), absent):
-        from lmsconf.kinds.custom_field.planned_migration import plan_migrations
-
-        plan_migrations(planning, matched)
+    plan_migrations(planning, matched)
     return matched
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from lmsconf.kinds.custom_field.compare import answered_ref, report_unrenamed_choices
+from lmsconf.kinds.custom_field.migrated_references import add_replaced_conditions
 from lmsconf.kinds.shared.entry_keys import PeopleList, declared_lists, report_missing_key, report_unread_list
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, SMART_GROUP
 from lmsconf.kinds.shared.managed_resources import match_named
@@ -44,10 +45,7 @@ def match_smart_groups(
     planning: PlanContext, declared: Sequence[DesiredResource[SmartGroupSpec]], absent: Sequence[DeleteEntry[Any]]
 ) -> MatchResult[SmartGroupSpec, SmartGroupRow]:
     """Match smart groups by name, with the conditions that migrations of fields replace."""
-    if planning.migrations:
-        from lmsconf.kinds.custom_field.migrated_references import add_replaced_conditions
-
-        declared = add_replaced_conditions(planning, declared, absent)
+    declared = add_replaced_conditions(planning, declared, absent)
     return match_named(planning, SmartGroupRow, "smart group", declared, absent)
 
 

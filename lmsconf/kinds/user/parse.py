@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Final, cast
+from typing import Any, cast
 
 from lmsconf.kinds.shared.entry_keys import (
     delete_entry,
@@ -18,13 +18,11 @@ from lmsconf.kinds.shared.entry_keys import (
 from lmsconf.kinds.shared.kind_names import USER
 from lmsconf.kinds.shared.manifest_entry import ManifestEntry
 from lmsconf.kinds.user.schema import PROPERTIES
-from lmsconf.kinds.user.types import RIGHTS, TEXTS, Answer, PersonSpec
+from lmsconf.kinds.user.types import ARCHIVE_DATE, RIGHTS, TEXTS, Answer, PersonSpec
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.names import normalize_email, normalize_name
-
-_DATE: Final = "custom_archive_date"
 
 
 def parse_person(entry: ManifestEntry) -> DesiredResource[PersonSpec]:
@@ -75,8 +73,8 @@ def _answer(value: Json) -> Answer:
 
 
 def _moment(entry: ManifestEntry) -> datetime | None:
-    value = entry.body.get(_DATE)
-    return None if value is None else parse_time(entry, value, (_DATE,), end_of_day=False)
+    value = entry.body.get(ARCHIVE_DATE)
+    return None if value is None else parse_time(entry, value, (ARCHIVE_DATE,), end_of_day=False)
 
 
 def _report_contradictions(entry: ManifestEntry, address: Address, spec: PersonSpec) -> None:
@@ -104,7 +102,7 @@ def _report_contradictions(entry: ManifestEntry, address: Address, spec: PersonS
             entry.problem(
                 "user/archive-date",
                 f"{address}: {who} cannot have a custom archive date",
-                _DATE,
+                ARCHIVE_DATE,
                 hint=f"Set `{right}: false`, or remove the date.",
                 address=address,
             )

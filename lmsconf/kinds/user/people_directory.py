@@ -92,13 +92,6 @@ def people_directory(planning: PlanContext) -> PeopleDirectory:
     return planning.people
 
 
-def archived_among(planning: PlanContext, ids: frozenset[RemoteId]) -> frozenset[RemoteId]:
-    """Return those of a live list who are archived before the plan: all people in lists are read with the lists."""
-    if planning.archived_ids is None:
-        planning.archived_ids = frozenset(row.id for row in planning.snapshot.rows(PersonRow) if row.archived)
-    return planning.archived_ids & ids
-
-
 def count_for_share(planning: PlanContext, ids: frozenset[RemoteId]) -> int:
     """Return the size of a live list for the guards' shares: how many people in it are active.
 
@@ -106,7 +99,7 @@ def count_for_share(planning: PlanContext, ids: frozenset[RemoteId]) -> int:
     long enough for a share to be judged, so that a share is never taken for smaller than it may be.
     """
     unknown = len(people_directory(planning).unknown(ids))
-    active = len(ids) - len(archived_among(planning, ids)) - unknown
+    active = len(ids) - len(planning.archived_ids & ids) - unknown
     return max(active, min(SMALL, active + unknown))
 
 
@@ -292,7 +285,7 @@ def compare_people_list(
             report_unread_list(planning, declared.address, key, declared.places.at(key))
             return False
         note_unlisted_ids(planning, declared, key, ids)
-        directory, left = people_directory(planning), archived_among(planning, ids)
+        directory, left = people_directory(planning), planning.archived_ids & ids
         sides.before[key] = live = directory.live_to_compare(ids, wanted)
         sides.sizes[key] = count_for_share(planning, ids)
         sides.archived[key] = directory.live_to_compare(left, wanted).include
@@ -307,7 +300,7 @@ def add_live_list(planning: PlanContext, key: str, ids: frozenset[RemoteId], sid
     """Add a list of a resource that is deleted, whose members leave."""
     names = people_display_names(planning, ids)
     sides.before[key] = PeopleList(names)
-    sides.archived[key] = people_display_names(planning, archived_among(planning, ids))
+    sides.archived[key] = people_display_names(planning, planning.archived_ids & ids)
     sides.sizes[key] = len(ids) - len(sides.archived[key])
     if key == "members":
         planning.removed_emails.update(names)

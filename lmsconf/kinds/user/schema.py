@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from lmsconf.kinds.shared.entry_keys import ABOUT, ONLY_IN, PIN, entry_schema
-from lmsconf.kinds.user.types import APPLICATIONS
+from lmsconf.kinds.user.types import APPLICATIONS, ARCHIVE_DATE
 from lmsconf.model.canonical_json import Json
 
-_DATE: Final = "custom_archive_date"
 _EMAIL: dict[str, Json] = {"type": "string", "pattern": "^[^@\\s]+@[^@\\s]+$", "description": "The person's e-mail."}
 _APPLICATION_LIST: dict[str, Json] = {"type": "array", "items": {"enum": list(APPLICATIONS)}}
 _TEXT: dict[str, Json] = {"type": "string", "minLength": 1}
@@ -47,7 +46,7 @@ PROPERTIES: Final[Mapping[str, Json]] = {
         "additionalProperties": {"oneOf": [_TEXT, {"type": "array", "items": _TEXT}, {"type": "null"}]},
     },
     "archived": {"type": "boolean", "description": "Whether the account is archived: no access, but it is kept."},
-    _DATE: {
+    ARCHIVE_DATE: {
         "type": ["string", "null"],
         "x-time": True,
         "description": "When the account will be archived; a date is 00:00 of that day. null: never.",
