@@ -20,7 +20,6 @@ from lmsconf.kinds.assignment.types import (
 from lmsconf.kinds.custom_field.types import FLAGS, TYPES, FieldRow
 from lmsconf.kinds.shared.entry_keys import LISTS
 from lmsconf.kinds.shared.kind_names import (
-    CONTENT,
     CONTENT_TARGET,
     CUSTOM_FIELD,
     EVERYONE,
@@ -294,7 +293,7 @@ def _content(live: LiveNames, row: ContentRow | None) -> tuple[Json, str]:
         # The id identifies the content, whatever name is given with it.
         name = unnamed_content(row.id)
         return {"name": name, "id": row.id}, name
-    return ({"name": name, "id": row.id} if live.is_duplicate(CONTENT, row) else name), name
+    return ({"name": name, "id": row.id} if row.id in live.planning.shared_content else name), name
 
 
 def _unnameable(live: LiveNames, row: TargetRow, audience: Address | None) -> str | None:
