@@ -27,6 +27,7 @@ from lmsconf.kinds.shared.kind_names import (
     SMART_GROUP,
     USER,
     choices_registry_kind,
+    split_address,
 )
 from lmsconf.kinds.shared.manifest_entry import EntryBody, ExportedEntry, LiveNames, UnexportableRow
 from lmsconf.kinds.shared.plan_context import PlanContext
@@ -323,23 +324,25 @@ def _time(text: str, live: LiveNames, *, end_of_day: bool) -> str:
 def group_by_content(entries: Iterable[ExportedEntry]) -> Iterator[EntryBody]:
     """Group assignments into one entry per content: values that all audiences share once, others at each audience."""
     by_content: defaultdict[str, list[ExportedEntry]] = defaultdict(list)
-    for entry in entries:
+    for entry in sorted(entries, key=_order):
         by_content[str((entry.body["content"], entry.body.get("only_in")))].append(entry)
-    for same in sorted(by_content.values(), key=lambda same: (casefold_name(_content_name(same[0])), same[0].id)):
+    for same in sorted(by_content.values(), key=lambda same: (_order(same[0])[0], min(entry.id for entry in same))):
         first = same[0].body
         shared = {
             key: first[key]
             for key in _VALUE
             if key in first and all(entry.body.get(key) == first[key] for entry in same)
         }
-        audiences = sorted((_audience(entry, shared) for entry in same), key=_order)
         limits = {key: first[key] for key in ("only_in",) if key in first}
+        audiences = [_audience(entry, shared) for entry in same]
         yield EntryBody({"content": first["content"], **shared, "assign_to": audiences, **limits})
 
 
-def _content_name(entry: ExportedEntry) -> str:
-    content = entry.body["content"]
-    return str(content["name"] if isinstance(content, dict) else content)
+def _order(entry: ExportedEntry) -> tuple[str, int, str]:
+    """Return by what assignments are sorted: the content, the sort of the audience, and its name."""
+    content, audience = split_address(entry.address) or ("", "")
+    kind, _, name = audience.partition("/")
+    return casefold_name(content), _ORDER.index(kind), casefold_name(name)
 
 
 def _audience(entry: ExportedEntry, shared: Mapping[str, Json]) -> Json:
@@ -348,9 +351,3 @@ def _audience(entry: ExportedEntry, shared: Mapping[str, Json]) -> Json:
     own = {key: entry.body[key] for key in _VALUE if key in entry.body and key not in shared}
     audience = to if isinstance(to, dict) else {}
     return EVERYBODY if EVERYBODY in audience and not own else {**audience, **own}
-
-
-def _order(audience: Json) -> tuple[int, str]:
-    item = audience if isinstance(audience, dict) else {EVERYBODY: True}
-    key = next(key for key in _ORDER if key in item)
-    return _ORDER.index(key), casefold_name(str(item[key]))

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from lmsconf.api.spec.dialect_keys import MANAGED_GROUPS, WHO_CAN_MANAGE
 from lmsconf.errors import Severity
-from lmsconf.kinds.shared.entry_keys import NOBODY, PeopleList, report_unread_list
+from lmsconf.kinds.shared.entry_keys import NOBODY, PeopleList, declared_lists, report_unread_list
 from lmsconf.kinds.shared.kind_names import USER
 from lmsconf.kinds.shared.missing_references import hint_on_missing, suggest_name
 from lmsconf.kinds.shared.plan_context import BeforeAfter, Match, MatchResult, PlanContext
@@ -18,7 +18,7 @@ from lmsconf.kinds.user.types import RIGHTS, PersonRow, PersonSpec, loses_manage
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.declarations import DesiredResource
 from lmsconf.model.forms import Form
-from lmsconf.model.names import did_you_mean_email, normalize_email
+from lmsconf.model.names import did_you_mean_email, normalize_email, normalize_name
 from lmsconf.model.policy import SMALL
 
 
@@ -271,6 +271,25 @@ class PeopleSides(Struct):
             archived=self.archived,
             defaults=tuple(key for key in keys if key not in self.after) if row is None else (),
         )
+
+
+def sides_by_name(match: Match[Any, Any]) -> PeopleSides:
+    """Return the sides of a declared group or smart group with its name alone."""
+    row, name = match.row, match.address.name
+    return PeopleSides({} if row is None else {"name": normalize_name(row.name)}, {"name": name})
+
+
+def compare_lists(
+    planning: PlanContext, match: Match[Any, Any], keys: Iterable[str], sides: PeopleSides
+) -> BeforeAfter | None:
+    """Return both sides with the declared lists of people, `keys` being all; None, with a problem, if one was not read.
+
+    Records the people who leave a group.
+    """
+    for key, people in declared_lists(match.declared.spec):
+        if not compare_people_list(planning, match.declared, key, people, match.row, sides):
+            return None
+    return sides.compared(match.row, keys)
 
 
 def compare_people_list(
