@@ -24,6 +24,12 @@ from lmsconf.model.forms import Form
 
 _ADMINS: Final = Ref(Address(USER, ""), "(all admins)")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_PROFILE: Final = {
+    "users.update-email": ("email",),
+    "users.update-fullname": ("first_name", "last_name"),
+    "users.update-language": ("language",),
+}
+"""Operation → the keys of entries that it sets."""
 Path = Mapping[str, "str | Ref"]
 
 
@@ -82,17 +88,17 @@ def _profile(
     planning: PlanContext, at: Address, row: PersonRow, path: Path, ready: frozenset[Ref], before: Form, after: Form
 ) -> Iterator[Step]:
     """Yield the changes of e-mail, names and language of an existing account."""
-    if before["email"] != after["email"]:
-        body = planning.api_spec.body_to_wire("users.update-email", email=at.name)
-        makes, uses = freed_name_ref(USER, row), free_name_ref(at) | ready
-        yield Step(operation="users.update-email", path=path, body=body, makes=makes, uses=uses)
-    names = {TEXTS[key]: after[key] for key in ("first_name", "last_name") if _differs(before, after, key)}
-    if names:
-        body = planning.api_spec.body_to_wire("users.update-fullname", **names)
-        yield Step(operation="users.update-fullname", path=path, body=body, uses=ready)
-    if _differs(before, after, "language"):
-        body = planning.api_spec.body_to_wire("users.update-language", language=after["language"])
-        yield Step(operation="users.update-language", path=path, body=body, uses=ready)
+    for operation, keys in _PROFILE.items():
+        values = {TEXTS.get(key, key): after[key] for key in keys if _differs(before, after, key)}
+        if values:
+            is_renamed = "email" in values
+            yield Step(
+                operation=operation,
+                path=path,
+                body=planning.api_spec.body_to_wire(operation, **values),
+                makes=freed_name_ref(USER, row) if is_renamed else frozenset(),
+                uses=ready | (free_name_ref(at) if is_renamed else frozenset()),
+            )
 
 
 def _metadata(
