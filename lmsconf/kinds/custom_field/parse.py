@@ -14,7 +14,7 @@ from lmsconf.kinds.custom_field.types import (
     DeclaredChoices,
     Migration,
 )
-from lmsconf.kinds.shared.entry_keys import delete_entry_by_name, parse_names, parse_pins
+from lmsconf.kinds.shared.entry_keys import delete_entry_by_name, desired_resource_by_name, parse_names, parse_pins
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD
 from lmsconf.kinds.shared.manifest_entry import ManifestEntry
 from lmsconf.model.address import Address
@@ -59,14 +59,13 @@ def _parse(entry: ManifestEntry, body: Mapping[str, Json], target: str, *, is_re
 
 def migration_to_json(migration: Migration) -> dict[str, Json]:
     """Return a migration as the deletion of its old field shows it: as in manifests, without `from` and defaults."""
-    body: dict[str, Json] = {"to": migration.target}
-    if migration.choices:
-        body["choices"] = dict(migration.choices)
-    if migration.deletes_rest:
-        body["not_copied"] = "delete"
-    if migration.all_groups:
-        body["conditions"] = "all"
-    return body
+    body: dict[str, Json] = {
+        "to": migration.target,
+        "choices": dict(migration.choices),
+        "not_copied": "delete" if migration.deletes_rest else None,
+        "conditions": "all" if migration.all_groups else None,
+    }
+    return {key: value for key, value in body.items() if value}
 
 
 def parse_replayed_deletion(entry: ManifestEntry) -> DeleteEntry[Any]:
@@ -185,7 +184,7 @@ def is_migrated(change: Change) -> bool:
     return isinstance(change.before, dict) and MIGRATE in change.before
 
 
-def parse_field(entry: ManifestEntry) -> CustomFieldSpec:
+def parse_field(entry: ManifestEntry) -> DesiredResource[CustomFieldSpec]:
     """Parse the entry; bad choices are reported."""
     body = entry.body
     choices = _choices(body.get("choices"))
@@ -197,7 +196,7 @@ def parse_field(entry: ManifestEntry) -> CustomFieldSpec:
             "choices",
             hint="Remove `choices`, or change the type to CHOICE or MULTI_SELECT.",
         )
-    return CustomFieldSpec(
+    spec = CustomFieldSpec(
         type=cast("str | None", body.get("type")),
         choices=choices,
         description=("" if body["description"] is None else str(body["description"]))
@@ -206,6 +205,7 @@ def parse_field(entry: ManifestEntry) -> CustomFieldSpec:
         **{key: cast("bool | None", body.get(key)) for key in FLAGS},
         migrate=parse_migration(entry, normalize_name(str(body["name"]))),
     )
+    return desired_resource_by_name(CUSTOM_FIELD, entry, spec)
 
 
 def _choices(value: Json) -> DeclaredChoices | None:

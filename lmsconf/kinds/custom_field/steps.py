@@ -208,14 +208,11 @@ def _way_to_replace(planning: PlanContext, migration: ActiveMigration, groups: S
 
 
 def _creation(planning: PlanContext, at: Address, after: Form) -> Step:
-    body: dict[str, object] = {"name": at.name, "type": after["type"]}
     choices = after.get("choices")
     names = list(choices.names.values()) if isinstance(choices, KeyedNames) else []
-    if names:
-        body["choices"] = [{"name": name} for name in names]
-    if after.get("description"):
-        body["description"] = after["description"]
-    body.update({wire_name: after[key] for key, wire_name in FLAGS.items() if key in after})
+    values = {"choices": [{"name": name} for name in names], "description": after.get("description")}
+    body = {"name": at.name, "type": after["type"], **{key: value for key, value in values.items() if value}}
+    body |= {wire_name: after[key] for key, wire_name in FLAGS.items() if key in after}
     freeing = planning.freed_slots.get(at)
     return Step(
         operation="custom-fields.create",

@@ -215,14 +215,13 @@ def _remaining_conditions(
     conditions: Sequence[ConditionRow], losses: Mapping[RemoteId, FieldOrChoiceDeletion]
 ) -> tuple[ConditionRow, ...]:
     """Return the conditions without the deleted fields and choices."""
-    out = []
-    for condition in conditions:
-        loss = losses.get(condition.field)
-        if loss is None:
-            out.append(condition)
-        elif loss.choices is not None:
-            out.append(replace(condition, choices=condition.choices - loss.choices))
-    return tuple(out)
+    left = (_without(one, losses[one.field]) if one.field in losses else one for one in conditions)
+    return tuple(one for one in left if one is not None)
+
+
+def _without(condition: ConditionRow, loss: FieldOrChoiceDeletion) -> ConditionRow | None:
+    """Return a condition without the deleted choices of its field; None without the field."""
+    return None if loss.choices is None else replace(condition, choices=condition.choices - loss.choices)
 
 
 def _add_side_effect(
