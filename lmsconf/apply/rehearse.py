@@ -28,7 +28,6 @@ from lmsconf.apply.staleness import change_hash
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.documents.snapshot_file import file_digest, snapshot_json
 from lmsconf.errors import LmsconfError, Problem, ProblemsFound, StalePlan
-from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
 from lmsconf.kinds.shared.kind_names import SMART_GROUP
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.api_protocol import Api
@@ -247,18 +246,18 @@ def rehearse_on(
         # What a plan says of such a change is said of the plan itself.
         remaining=tuple(replace(change, problems=()) for change in remaining),
         problems=problems,
-        assumptions=tuple(_assumptions(plan, twin.workspace.call_templates)),
+        assumptions=tuple(_assumptions(plan, twin.workspace.connection.spec)),
         memberships=tuple(_groups(twin.workspace.connection, plan, report, remaining)),
         pace=RehearsalPace(requests=requests),
     )
 
 
-def _assumptions(plan: Plan, terms: SpecCallTemplates) -> Iterator[RehearsedAssumption]:
+def _assumptions(plan: Plan, spec: ApiSpec) -> Iterator[RehearsedAssumption]:
     """Yield the dialect keys that the calls of the plan rely on."""
-    for key, calls in calls_by_key(plan, terms).items():
+    for key, calls in calls_by_key(plan, spec).items():
         operations = tuple(dict.fromkeys(call.operation for call in calls))
         yield RehearsedAssumption(
-            key=key, value=terms.behaviour(key), operations=operations, declared=terms.is_known(key)
+            key=key, value=spec.behaviour(key), operations=operations, declared=spec.is_known(key)
         )
 
 

@@ -24,7 +24,6 @@ from lmsconf.errors import (
     Unauthorized,
     WrongAssumption,
 )
-from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
 from lmsconf.model.address import Address
 from lmsconf.model.calls import CallStatus
 from lmsconf.model.declarations import Manifests
@@ -248,7 +247,7 @@ def replan_resource(
 ) -> Plan:
     """Plan the plan's own changes of one resource again, in another dialect."""
     manifests, policy = _again(workspace, plan, address)
-    return make_plan(manifests, snapshot, policy, SpecCallTemplates(spec), created_at=workspace.now())
+    return make_plan(manifests, snapshot, policy, spec, created_at=workspace.now())
 
 
 def _read_touched(

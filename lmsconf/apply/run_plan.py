@@ -221,18 +221,18 @@ def _first_calls(workspace: WorkspaceReader, plan: Plan, journal: Journal | None
     """Return what the calls rest on that neither the project file states nor an earlier run has seen."""
     if workspace.settings.workspace.embedded or workspace.connection.is_given:
         return FirstCalls(workspace, plan, {})
-    templates = workspace.call_templates
-    resting = {key: calls for key, calls in calls_by_key(plan, templates).items() if not templates.is_known(key)}
+    spec = workspace.connection.spec
+    resting = {key: calls for key, calls in calls_by_key(plan, spec).items() if not spec.is_known(key)}
     seen = seen_values(workspace.settings.root, workspace.connection.url) if resting else {}
     keys: defaultdict[str, set[str]] = defaultdict(set)
     for key, calls in resting.items():
-        for call in calls if seen.get(key) != templates.behaviour(key) else ():
+        for call in calls if seen.get(key) != spec.behaviour(key) else ():
             keys[call.id].add(key)
     return FirstCalls(
         workspace,
         plan,
         {id: frozenset(some) for id, some in keys.items()},
-        (lambda _: None) if journal is None else lambda key: journal.record_seen(key, templates.behaviour(key)),
+        (lambda _: None) if journal is None else lambda key: journal.record_seen(key, spec.behaviour(key)),
     )
 
 

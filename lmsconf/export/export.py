@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from lmsconf.api.spec import ApiSpec
 from lmsconf.errors import LmsconfError, Problem, Severity
 from lmsconf.export.manifest_files import (
     TeamRule,
@@ -23,7 +24,6 @@ from lmsconf.export.verify_empty_plan import EmptyPlanCheck, deletes_undeclared
 from lmsconf.kinds.exported_entries import unread_value_notes
 from lmsconf.kinds.kind_functions import match_kind
 from lmsconf.kinds.kind_table import KINDS
-from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
 from lmsconf.kinds.shared.kind_names import USER
 from lmsconf.kinds.shared.manifest_entry import ExportedEntry, LiveNames, UnexportableRow
 from lmsconf.kinds.shared.plan_context import PlanContext
@@ -60,7 +60,7 @@ class ExportResult(Struct, frozen=True, kw_only=True):
 def export_snapshot(
     snapshot: Snapshot,
     policy: Policy,
-    call_templates: SpecCallTemplates,
+    api_spec: ApiSpec,
     *,
     only_kinds: Collection[str] | None = None,
     existing_manifests: Manifests | None = None,
@@ -81,11 +81,11 @@ def export_snapshot(
     existing_manifests = existing_manifests or Manifests()
 
     def planned(manifests: Manifests) -> Plan:
-        return make_plan(manifests, snapshot, policy, call_templates, created_at=snapshot.taken_at, offline=True)
+        return make_plan(manifests, snapshot, policy, api_spec, created_at=snapshot.taken_at, offline=True)
 
     planned(existing_manifests)  # reports problems of the existing manifests alone
-    live = _live_names(snapshot, policy, call_templates)
-    declared = find_declared_rows(existing_manifests, snapshot, policy, call_templates)
+    live = _live_names(snapshot, policy, api_spec)
+    declared = find_declared_rows(existing_manifests, snapshot, policy, api_spec)
     check = EmptyPlanCheck(existing_manifests, policy.timezone, planned)
     rows = [row for kind in wanted for row in entries_of(kind, live)]
     new = [row for row in rows if row.id not in declared.ids.get(row.address.kind, ())]
@@ -133,10 +133,10 @@ def _files(
     }
 
 
-def _live_names(snapshot: Snapshot, policy: Policy, call_templates: SpecCallTemplates) -> LiveNames:
+def _live_names(snapshot: Snapshot, policy: Policy, api_spec: ApiSpec) -> LiveNames:
     """Return the names of the snapshot's rows, in a PlanContext of all kinds with nothing declared."""
     plain = Policy(workspace=policy.workspace, today=policy.today, timezone=policy.timezone)
-    planning = PlanContext(snapshot, plain, call_templates, lambda _: True)
+    planning = PlanContext(snapshot, plain, api_spec, lambda _: True)
     for name in KINDS:
         match_kind(planning, name, (), ())
     return LiveNames(planning, policy)
@@ -202,11 +202,11 @@ def find_declared_rows(
     existing: Manifests,
     snapshot: Snapshot,
     policy: Policy,
-    call_templates: SpecCallTemplates,
+    api_spec: ApiSpec,
 ) -> DeclaredRows:
     """Return the live rows that manifests declare or delete; rows that are deleted together with those included."""
     # Without ownership: rows that are owned but not declared are to be exported.
-    planning = PlanContext(snapshot, replace(policy, ownership={}), call_templates, lambda _: True)
+    planning = PlanContext(snapshot, replace(policy, ownership={}), api_spec, lambda _: True)
     resources = [resource for resource in existing.declared if resource.applies_in(policy.workspace)]
     delete_entries = [entry for entry in existing.absent if entry.applies_in(policy.workspace)]
     ids: defaultdict[str, set[str]] = defaultdict(set)

@@ -12,11 +12,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from lmsconf.api.spec import ApiSpec
 from lmsconf.errors import Problem, ProblemsFound, Severity
 from lmsconf.kinds.exported_entries import absent_assignment_entry
 from lmsconf.kinds.kind_functions import match_kind
 from lmsconf.kinds.kind_table import KINDS
-from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
 from lmsconf.kinds.shared.kind import Kind
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET
 from lmsconf.kinds.shared.plan_context import PlanContext
@@ -104,13 +104,13 @@ def find_orphaned_resources(
     now: ManifestsVersion,
     base: ManifestsVersion,
     snapshot: Snapshot,
-    call_templates: SpecCallTemplates,
+    api_spec: ApiSpec,
 ) -> tuple[NoLongerDeclared, ...]:
     """Resources that are live, were declared by the base, and are now neither declared nor deleted."""
-    current = {row for row, _ in _declared_rows(now, snapshot, call_templates)}
+    current = {row for row, _ in _declared_rows(now, snapshot, api_spec)}
     left = (
         declared
-        for row, declared in _declared_rows(base, snapshot, call_templates)
+        for row, declared in _declared_rows(base, snapshot, api_spec)
         if declared is not None and row not in current and not KINDS[declared.address.kind].is_person
     )
     lines = {
@@ -129,11 +129,11 @@ def _absent_line(kind: Kind, declared: DesiredResource[Any], workspace: str) -> 
 
 
 def _declared_rows(
-    version: ManifestsVersion, snapshot: Snapshot, call_templates: SpecCallTemplates
+    version: ManifestsVersion, snapshot: Snapshot, api_spec: ApiSpec
 ) -> Iterator[tuple[tuple[str, str], DesiredResource[Any] | None]]:
     """Kind and id of each live row that manifests declare, with its declaration; None for one to be deleted."""
     manifests, policy = version.manifests, version.policy
-    planning = PlanContext(snapshot, policy, call_templates, lambda _: True)
+    planning = PlanContext(snapshot, policy, api_spec, lambda _: True)
     for name, kind in KINDS.items():
         declared = [resource for resource in manifests.declared if _is_of(resource, name, policy)]
         absent = [entry for entry in manifests.absent if _is_of(entry, name, policy)]
@@ -207,7 +207,7 @@ def _compared(
     if policy.only or policy.excluded:
         return made
     now = ManifestsVersion(manifests, policy, settings)
-    return replace(made, let_go=find_orphaned_resources(now, base.version, live, reader.call_templates))
+    return replace(made, let_go=find_orphaned_resources(now, base.version, live, reader.connection.spec))
 
 
 def _dropped_tests(manifests: Manifests, base: BaseManifests, workspace: str) -> Iterable[SettingChange]:

@@ -14,7 +14,6 @@ from msgspec.structs import replace
 
 from lmsconf.errors import Problem, ProblemsFound
 from lmsconf.kinds.parsing import dependencies
-from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET
 from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.model.access import ReportHeader
@@ -73,10 +72,6 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
     timing: WaitClock = field(default_factory=WaitClock)
     patience: float | None = None
 
-    @property
-    def call_templates(self) -> SpecCallTemplates:
-        return SpecCallTemplates(self.connection.spec)
-
     def now(self) -> str:
         """The current time in UTC, as documents show it."""
         return format_utc(self.clock())
@@ -93,7 +88,7 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
         """The snapshot reduced to the people that the manifests name."""
         from lmsconf.planner.snapshot_redaction import redact_snapshot
 
-        planning = PlanContext(snapshot, self.settings.policy, self.call_templates, lambda _: True)
+        planning = PlanContext(snapshot, self.settings.policy, self.connection.spec, lambda _: True)
         return redact_snapshot(planning, manifests or Manifests())
 
     def read(self, wanted: ReadScope, progress: Report | None = None) -> Snapshot:
@@ -120,7 +115,7 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
             manifests,
             snapshot,
             policy,
-            self.call_templates,
+            self.connection.spec,
             created_at=taken_at or self.now(),
             offline=taken_at is not None,
         )
@@ -131,7 +126,7 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
         """Read what is wanted; return the snapshot, and the reading, with which the effects of a plan are read."""
         with self.connection.worker_pool(self.parallelism, progress) as pool:
             api = self.connection.reader(pool, everything=wanted.everything)
-            reading = ReadContext(api, wanted, self.call_templates, effects=effects and wanted.policy.effects)
+            reading = ReadContext(api, wanted, self.connection.spec, effects=effects and wanted.policy.effects)
             snapshot = read_snapshot(reading, url=self.connection.url, taken_at=self.now())
         self.on_read(snapshot)
         self.on_seen(snapshot)

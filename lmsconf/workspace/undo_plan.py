@@ -80,7 +80,7 @@ def plan_undo(reader: WorkspaceReader, run: RunToUndo, policy: Policy, progress:
     policy = replace(policy, ownership={}, leave_alone=())
     wanted = reads_needed(_read_for(reader, run, policy), replace(policy, only=(), excluded=()))
     reading, snapshot = reader.read_on(wanted, progress)
-    times = Times(run, snapshot, policy, reader.call_templates)
+    times = Times(run, snapshot, policy, reader.connection.spec)
     left: dict[Address, str] = {}
     while True:
         inverse = Inversion(times, left).run()
@@ -106,7 +106,7 @@ def plan_undo(reader: WorkspaceReader, run: RunToUndo, policy: Policy, progress:
 
 def _read_for(reader: WorkspaceReader, run: RunToUndo, policy: Policy) -> Manifests:
     """Return declarations with every key that an undo of the run may compare, only to decide what is read."""
-    before = named_context(run.before, policy, reader.call_templates)
+    before = named_context(run.before, policy, reader.connection.spec)
     bodies: dict[tuple[str, str], dict[str, Json]] = {}
     absent: list[DeleteEntry[Any]] = []
     for change in run.plan.changes:

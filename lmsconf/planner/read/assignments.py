@@ -158,7 +158,7 @@ def _targets_of_people(
 def _people_of(reading: ReadContext, answers: AnswersById) -> frozenset[RemoteId] | None:
     """Return the ids of targets that may be people, None if a type does not tell whose an id is; note the editors."""
     groups = {row.id for name in (GROUP, SMART_GROUP) for row in reading.wait_for_listing(name).rows}
-    everyone = reading.call_templates.behaviour("content-targets.everyone")
+    everyone = reading.api_spec.behaviour("content-targets.everyone")
     people: set[RemoteId] = set()
     for content, (answer, rows) in answers.items():
         for row in rows:
@@ -206,7 +206,7 @@ def _lacking(reading: ReadContext, contents: list[ContentRow], answers: AnswersB
     wanted = [resource.spec for resource in reading.declared_of(CONTENT_TARGET) if reading.chosen(resource.address)]
     if not wanted:
         return set()
-    ids = {(EVERYONE.kind, EVERYONE.name): reading.call_templates.behaviour("content-targets.everyone")}
+    ids = {(EVERYONE.kind, EVERYONE.name): reading.api_spec.behaviour("content-targets.everyone")}
     for kind in (GROUP, SMART_GROUP, USER):
         named_so = normalize_email if kind == USER else normalize_name
         ids |= {(kind, named_so(row.name)): row.id for row in reading.wait_for_listing(kind).rows}
@@ -234,7 +234,7 @@ def _count_others(
     """
     others = [row for row in contents.rows if row.id not in named]
     guards, live = reading.policy.guards, len(listing.rows)
-    recreates = reading.call_templates.behaviour("content-targets.on-existing") == "recreate"
+    recreates = reading.api_spec.behaviour("content-targets.on-existing") == "recreate"
     owned = reading.policy.ownership.get(CONTENT_TARGET)
     replaces = any(resource.spec.replaces for resource in reading.declared_of(CONTENT_TARGET))
     may_go = bool(reading.absent_of(CONTENT_TARGET)) or recreates or replaces or bool(owned)

@@ -74,7 +74,7 @@ def _details(
     queued = partial(reading.end_requests, GROUP)
     total, page = reading.first_page.result()
     # A list that calls replace must be known as a whole, and the extended listing may lack archived people.
-    replaces = reading.call_templates.behaviour(ADD_MODE) == "replace"
+    replaces = reading.api_spec.behaviour(ADD_MODE) == "replace"
     if not replaces and total and page and -(-total // page) < 2 * len(wanted) + len(compared):
         # The listing of people is compared with this one, so all of it is read.
         reading.report_people(GROUP, None)

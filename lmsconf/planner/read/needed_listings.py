@@ -11,11 +11,11 @@ from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
+from lmsconf.api.spec import ApiSpec
 from lmsconf.kinds.assignment.types import AUDIENCES, TargetRow
 from lmsconf.kinds.kind_functions import diff, match_kind
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.parsing import named_emails
-from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
 from lmsconf.kinds.shared.entry_keys import declared_lists
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
 from lmsconf.kinds.shared.plan_context import BeforeAfter, Match, MatchResult, PlanContext
@@ -123,11 +123,11 @@ class ReadContext:
         self,
         api: Api,
         wanted: ReadScope,
-        call_templates: SpecCallTemplates,
+        api_spec: ApiSpec,
         *,
         effects: bool = False,
     ) -> None:
-        self.api, self.call_templates = api, call_templates
+        self.api, self.api_spec = api, api_spec
         policy = wanted.policy
         self.policy, self.everything, self.edits = policy, wanted.everything, wanted.edits
         self.effects = effects
@@ -247,7 +247,7 @@ class ReadContext:
     def plan_context(self, listings: Mapping[str, Listing[Any]]) -> PlanContext:
         """Return a PlanContext on listings, to match and compare with them before there is a snapshot."""
         snapshot = Snapshot(workspace="", url="", taken_at="", people=None, listings=listings)
-        return PlanContext(snapshot, self.policy, self.call_templates, self.chosen)
+        return PlanContext(snapshot, self.policy, self.api_spec, self.chosen)
 
     def match(self, kind: str, listing: Listing[Any], declarations: Declarations) -> Matched:
         """Match declarations with the rows of a listing. Problems are dropped: the planner reports them."""

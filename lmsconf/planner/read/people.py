@@ -20,17 +20,17 @@ from lmsconf.kinds.shared.responses import require_object
 from lmsconf.kinds.smart_group.types import SmartGroupSpec
 from lmsconf.kinds.user.compare import has_enough_declared_admins
 from lmsconf.kinds.user.types import (
+    SINGLE_KEYS,
     AdminRow,
     HolderRow,
     PersonRow,
     PersonSpec,
     loses_manager_right,
     needs_single_read,
-    parse_detail_values,
-    parse_listed_values,
     parse_managed_groups,
     parse_person_row,
     parse_rights,
+    parse_values,
 )
 from lmsconf.model.address import RemoteId
 from lmsconf.model.api_protocol import Api, ListedRows
@@ -80,7 +80,7 @@ def read_people(reading: ReadContext) -> Listing[PersonRow] | None:
     if not needed or may_lose_answers(reading):
         kept = (index.answers_of(RemoteId(str(row["userId"]))) for row in rows.rows)
         reading.add_listing(ANSWERS, sorted_listing(kept, rows.incomplete))
-    if reading.call_templates.behaviour(WHO_CAN_MANAGE) != "anybody":
+    if reading.api_spec.behaviour(WHO_CAN_MANAGE) != "anybody":
         listing = read_manager_rights(reading, listing)
     if not reading.covers(USER):
         return listing if needed else None
@@ -98,7 +98,7 @@ def _only_in_lists(reading: ReadContext) -> bool:
     if (
         reading.everything
         or (reading.covers(USER) and not _all_known(reading))
-        or reading.call_templates.behaviour(WHO_CAN_MANAGE) != "anybody"
+        or reading.api_spec.behaviour(WHO_CAN_MANAGE) != "anybody"
     ):
         return False
     return not may_lose_answers(reading)
@@ -155,7 +155,7 @@ def read_attributes(
     asked = sorted([*single, *([] if reading.everything else rights)])
     for id, answer in zip(asked, reading.api.each("users.get", [({"userId": id}, {}) for id in asked]), strict=True):
         data, spec = require_object(answer, "a user"), specs[id]
-        details[id] |= parse_detail_values(data, spec.declared_keys)
+        details[id] |= parse_values(data, spec.declared_keys & SINGLE_KEYS)
         details[id] |= parse_rights(data) if spec.needs_live_rights else {}
     whole = replace(listing, rows=tuple(_with(row, details.get(row.id, {})) for row in listing.rows))
     if everybody is None and not has_enough_declared_admins(planning, _again(matched, whole)):
@@ -168,9 +168,9 @@ def read_attributes(
 def _listed_values(reading: ReadContext, row: Data, spec: PersonSpec | None) -> dict[str, object]:
     """Return the declared values that a row of the listing has; all of them if everything is read."""
     if not reading.everything:
-        return {} if spec is None else parse_listed_values(row, spec.declared_keys & _LISTED)
+        return {} if spec is None else parse_values(row, spec.declared_keys & _LISTED)
     answers = reading.shared_state(PeopleWithAnswers).answers_of(RemoteId(str(row["userId"]))).all_answers
-    return {**parse_listed_values(row, _LISTED - {"answers"}), "answers": answers}
+    return {**parse_values(row, _LISTED - {"answers"}), "answers": answers}
 
 
 def read_manager_rights(reading: ReadContext, listing: Listing[PersonRow]) -> Listing[PersonRow]:
@@ -194,7 +194,7 @@ def read_managed_groups(
     reading: ReadContext, matched: MatchResult[PersonSpec, PersonRow], listing: Listing[PersonRow]
 ) -> Listing[PersonRow]:
     """Return the listing with the groups that people manage who lose the manager right, where these go with it."""
-    if reading.policy.additive or reading.call_templates.behaviour(MANAGED_GROUPS) != "lose":
+    if reading.policy.additive or reading.api_spec.behaviour(MANAGED_GROUPS) != "lose":
         return listing
     matches = [match for match in _again(matched, listing).matches if reading.chosen(match.address)]
     losing = sorted(one.row.id for one in matches if one.row and loses_manager_right(one.declared.spec, one.row))
@@ -240,7 +240,7 @@ def reread_people(api: Api, kept: Snapshot, changes: Sequence[Change]) -> Listin
 
 def _reread(row: PersonRow, data: Data, keys: frozenset[str]) -> PersonRow:
     """Return a person from a single response, with the attributes that were read of its row before."""
-    details = parse_listed_values(data, keys & _LISTED) | parse_detail_values(data, keys)
+    details = parse_values(data, keys)
     rights = {} if row.admin is row.manager is None else parse_rights(data)
     managed = {} if row.manages is None else parse_managed_groups(data)
     return _with(parse_person_row(data), details | rights | managed)
