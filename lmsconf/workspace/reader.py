@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import UTC, datetime
 from threading import Event
 from typing import TYPE_CHECKING, NamedTuple
@@ -22,7 +22,7 @@ from lmsconf.model.address import Address
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.drift import DriftReport
 from lmsconf.model.effects import Basis
-from lmsconf.model.plan import Change, Plan, RenameCandidate
+from lmsconf.model.plan import Plan, RenameCandidate
 from lmsconf.model.policy import Policy
 from lmsconf.model.progress import Report
 from lmsconf.model.snapshot import Snapshot
@@ -30,7 +30,7 @@ from lmsconf.model.time_formats import format_utc
 from lmsconf.planner.lints import lint_plan
 from lmsconf.planner.plan import DraftPlan, draft_plan, with_effects
 from lmsconf.planner.read.needed_listings import Declarations, ReadContext, ReadScope
-from lmsconf.planner.read.read_all_kinds import can_reread, read_snapshot, reread
+from lmsconf.planner.read.read_all_kinds import read_snapshot
 from lmsconf.project.settings import Settings
 from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.project_manifests import add_previous_names, error_free, without_entries
@@ -59,9 +59,9 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
     """One workspace, read through a connection and never changed.
 
     parallelism: concurrent requests. clock: the current time, for reports. on_read: called with each snapshot that was
-    read as a whole. on_seen: the same, also where a part of one was read again. timing: the clock of a run that waits
-    until its writes are visible. patience: seconds in which a write with a response may not be visible yet; default:
-    the `settle` setting, and 0 in the embedded workspace, where writes are visible at once.
+    read. on_seen: the same, for the journal of a run. timing: the clock of a run that waits until its writes are
+    visible. patience: seconds in which a write with a response may not be visible yet; default: the `settle` setting,
+    and 0 in the embedded workspace, where writes are visible at once.
     """
 
     settings: Settings
@@ -102,14 +102,8 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
 
     def plan(self, manifests: Manifests, policy: Policy, progress: Report | None = None) -> Plan:
         """Return what apply would do. Raises ProblemsFound if the manifests or the workspace do not allow a plan."""
-        return self.plan_and_snapshot(manifests, policy, progress)[0]
-
-    def plan_and_snapshot(
-        self, manifests: Manifests, policy: Policy, progress: Report | None = None
-    ) -> tuple[Plan, Snapshot]:
-        """Return what apply would do, and the snapshot that it follows from; raises like `plan`."""
         reading, snapshot = self.read_on(reads_needed(error_free(manifests), policy), progress)
-        return self.add_effects(self.draft(manifests, snapshot, policy), reading, progress), snapshot
+        return self.add_effects(self.draft(manifests, snapshot, policy), reading, progress)
 
     def draft(self, manifests: Manifests, snapshot: Snapshot, policy: Policy, taken_at: str | None = None) -> DraftPlan:
         """Plan on a snapshot, without effects on people. taken_at: of a snapshot file; None for what was read just now.
@@ -157,16 +151,6 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
         effects = replace(predicted.effects, requests=requests)
         plan = with_effects(draft.plan, replace(predicted, effects=effects), draft.planning.policy)
         return replace(plan, problems=(*plan.problems, *lint_plan(draft, predicted.sizes)))
-
-    def reread(self, kept: Snapshot, changes: Sequence[Change], progress: Report | None = None) -> Snapshot | None:
-        """Read again what changes touch, by id; None if only a whole reading can tell. Raises ApiError."""
-        if not can_reread(kept, changes):
-            return None
-        with self.connection.worker_pool(self.parallelism, progress) as pool:
-            again = reread(self.connection.reader(pool), kept, changes)
-        if again is not None:
-            self.on_seen(again)
-        return again
 
     def drift(
         self,

@@ -24,17 +24,11 @@ from lmsconf.model.address import RemoteId
 from lmsconf.model.api_protocol import Api, ReadArguments
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import LOCK_PREFIX
-from lmsconf.model.plan import Change
-from lmsconf.model.snapshot import Listing, Snapshot
+from lmsconf.model.snapshot import Listing
 from lmsconf.planner.read.needed_listings import (
     ReadContext,
-    changes_of,
-    gives_name,
-    keep_details,
     keep_keys,
-    replace_rows,
     sorted_listing,
-    touched_ids,
 )
 from lmsconf.planner.read.people_listings import MANAGER_OF, MEMBER_OF, ExtendedInfoListing
 
@@ -184,18 +178,6 @@ def _turned_round(
                 held[id].add(person)
                 called[id].add(str(group.get("name") or ""))
     return members, managers, called
-
-
-def reread_groups(api: Api, kept: Snapshot, changes: Sequence[Change]) -> Listing[GroupRow]:
-    """Return the groups with the lists of changed and created ones as they are now; with all names if one is given."""
-    listing, own_changes = kept.of(GROUP), changes_of(GROUP, changes)
-    before = {row.id for row in listing.rows}
-    if any(map(gives_name, own_changes)):
-        listing = keep_details(_listed(api), listing)
-    touched = touched_ids(own_changes, listing.rows)
-    # The lists of a changed group were read if its declaration has any; a created one was not there.
-    wanted = [row for row in listing.rows if row.id in touched and (row.id not in before or row.members is not None)]
-    return replace_rows(listing, _from_groups(api, wanted, []))
 
 
 def _listed(api: Api) -> Listing[GroupRow]:

@@ -6,10 +6,9 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from lmsconf.kinds.assignment.types import AUDIENCES, TargetRow
 from lmsconf.kinds.kind_functions import diff, match_kind
@@ -23,10 +22,8 @@ from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.api_protocol import Api
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
-from lmsconf.model.names import normalize_name
-from lmsconf.model.plan import Action, Change
 from lmsconf.model.policy import Policy
-from lmsconf.model.snapshot import HasName, Listed, Listing, Row, Snapshot
+from lmsconf.model.snapshot import Listed, Listing, Row, Snapshot
 from lmsconf.planner.rename_detection import rename_candidates
 from lmsconf.planner.selection import Selection
 
@@ -347,55 +344,3 @@ def keep_keys(*keys: str) -> Callable[[dict[str, Json]], dict[str, Json]]:
 def sorted_listing(rows: Iterable[Listed], incomplete: str | None) -> Listing[Listed]:
     """Return rows sorted by id, so that the snapshot does not depend on the order of reading."""
     return Listing(rows=tuple(sorted(rows, key=lambda row: row.id)), incomplete=incomplete)
-
-
-_FEW: Final = 10
-"""So many requests by id are never more than the listings of a whole reading come to, each with an empty last page."""
-_PAGE: Final = 100
-"""How many rows the service returns on a page at most (API specification)."""
-
-
-def changes_of(kind: str, changes: Sequence[Change]) -> list[Change]:
-    """Return the changes to resources of one kind."""
-    return [change for change in changes if change.address.kind == kind]
-
-
-def gives_name(change: Change) -> bool:
-    """Return whether a change creates a resource or renames one."""
-    return "name" in changed_keys(change)
-
-
-def touched_ids(changes: Sequence[Change], rows: Sequence[HasName]) -> frozenset[RemoteId]:
-    """Return the ids of the live rows that changes touch: those with their ids, and those that they create."""
-    created = {change.address.name for change in changes if change.id is None}
-    ids = {change.id for change in changes if change.id is not None}
-    return frozenset(row.id for row in rows if row.id in ids or normalize_name(row.name) in created)
-
-
-def keep_details(names: Listing[Any], kept: Listing[Any]) -> Listing[Any]:
-    """Return a listing of names with what was read of its rows before, beside their names."""
-    before = {row.id: row for row in kept.rows}
-    known = (row for row in names.rows if row.id in before)
-    return replace_rows(names, {row.id: replace(before[row.id], name=row.name) for row in known})
-
-
-def is_cheaper_by_id(requests: int, listed: int | None) -> bool:
-    """Return whether so many requests by id are fewer than the pages of a listing with so many rows, or few anyway."""
-    return requests <= (_FEW if listed is None else max(_FEW, listed // _PAGE))
-
-
-def replace_rows(listing: Listing[Any], rows: Mapping[RemoteId, Any]) -> Listing[Any]:
-    """Return a listing with some of its rows replaced, by id."""
-    return replace(listing, rows=tuple(rows.get(row.id, row) for row in listing.rows))
-
-
-def changed_keys(change: Change) -> frozenset[str]:
-    """Return the keys that a change sets: all of a creation, those that differ of an update."""
-    if change.action is Action.CREATE:
-        return declared_keys(change)
-    return frozenset(field.path.partition(".")[0] for field in change.fields)
-
-
-def declared_keys(change: Change) -> frozenset[str]:
-    """Return the keys that the declaration of a changed resource has."""
-    return frozenset(change.after if isinstance(change.after, dict) else ())
