@@ -36,7 +36,8 @@ from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.guards import evaluate_guards, find_protected_changes
 from lmsconf.planner.plan import attach_problems, make_plan
 from lmsconf.planner.plan_as_manifests import people_ids, plan_to_manifests
-from lmsconf.workspace.reader import WorkspaceReader, reads_needed
+from lmsconf.planner.read.needed_listings import ReadScope
+from lmsconf.workspace.reader import WorkspaceReader
 
 Whole = Callable[[], tuple[Plan, tuple[Problem, ...]]]
 """Re-plan everything in the plan's selection; also return the errors of what cannot be planned."""
@@ -235,7 +236,7 @@ def _read_touched(
     workspace: WorkspaceReader, plan: Plan, manifests: Manifests, policy: Policy, progress: Report | None = None
 ) -> Snapshot:
     """Read all that the plan's own changes, as manifests, are compared with; people by the ids in the plan."""
-    return workspace.read(replace(reads_needed(manifests, policy), people=people_ids(plan)), progress)
+    return workspace.read(ReadScope(manifests, policy, people=people_ids(plan)), progress)
 
 
 def _again(workspace: WorkspaceReader, plan: Plan, only: Address | None = None) -> tuple[Manifests, Policy]:
@@ -271,7 +272,7 @@ def replan_everything(
         verifying=True,
     )
     with phase(_VERIFYING) as progress:
-        snapshot = workspace.read(reads_needed(manifests, policy), progress)
+        snapshot = workspace.read(ReadScope(manifests, policy), progress)
     return workspace.partial_plan(manifests, policy, snapshot)
 
 

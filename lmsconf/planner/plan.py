@@ -45,7 +45,6 @@ from lmsconf.planner.planned_resources import (
     report_unrenamed_references,
     to_change,
 )
-from lmsconf.planner.read.needed_listings import Declarations
 from lmsconf.planner.rename_detection import POSSIBLE, possible_renames
 from lmsconf.planner.selection import Selection
 from lmsconf.planner.undo.kept_state import with_undo_limits
@@ -94,7 +93,7 @@ def draft_plan(
     created_at: ISO 8601. Raises ProblemsFound, with the problems found so far, if one is an error. Those that only
     block an apply stay in the plan.
     """
-    entries = Declarations(manifests.declared, manifests.absent).in_workspace(policy.workspace)
+    entries = manifests.in_workspace(policy.workspace)
     planning, selection, results, items, left_out = _match_selected(entries, snapshot, policy, call_templates)
     finish_matching(planning, results)
     items = add_side_effects(planning, selection, items)
@@ -139,8 +138,8 @@ def draft_plan(
         plan=with_assumptions(plan, call_templates),
         planning=planning,
         items=tuple(items),
-        tests=tuple(test for test in manifests.tests if test.applies_in(policy.workspace)),
-        declared=tuple(entries.declared),
+        tests=entries.tests,
+        declared=entries.declared,
         results=results,
         lint_levels=policy.lints,
     )
@@ -149,7 +148,7 @@ def draft_plan(
 def _check_declarations(
     planning: PlanContext,
     selection: Selection,
-    entries: Declarations,
+    entries: Manifests,
     items: Sequence[PlannedResource],
     results: Mapping[str, MatchResult[Any, Any]],
 ) -> None:
@@ -174,7 +173,7 @@ class _Matched(NamedTuple):
 
 
 def _match_selected(
-    entries: Declarations,
+    entries: Manifests,
     snapshot: Snapshot,
     policy: Policy,
     call_templates: SpecCallTemplates,

@@ -29,7 +29,7 @@ from lmsconf.model.snapshot import Snapshot
 from lmsconf.model.time_formats import format_utc
 from lmsconf.planner.lints import lint_plan
 from lmsconf.planner.plan import DraftPlan, draft_plan, with_effects
-from lmsconf.planner.read.needed_listings import Declarations, ReadContext, ReadScope
+from lmsconf.planner.read.needed_listings import ReadContext, ReadScope
 from lmsconf.planner.read.read_all_kinds import read_snapshot
 from lmsconf.project.settings import Settings
 from lmsconf.workspace.connection import Connection
@@ -86,8 +86,7 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
 
         Language and applications need a request per person, and are read only where `manifests` declare them.
         """
-        wanted = reads_needed(manifests or Manifests(), self.settings.policy)
-        return self.read(replace(wanted, everything=True), progress)
+        return self.read(ReadScope(manifests or Manifests(), self.settings.policy, everything=True), progress)
 
     def redact_snapshot(self, snapshot: Snapshot, manifests: Manifests | None) -> Snapshot:
         """The snapshot reduced to the people that the manifests name."""
@@ -102,7 +101,7 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
 
     def plan(self, manifests: Manifests, policy: Policy, progress: Report | None = None) -> Plan:
         """Return what apply would do. Raises ProblemsFound if the manifests or the workspace do not allow a plan."""
-        reading, snapshot = self.read_on(reads_needed(error_free(manifests), policy), progress)
+        reading, snapshot = self.read_on(ReadScope(error_free(manifests), policy), progress)
         return self.add_effects(self.draft(manifests, snapshot, policy), reading, progress)
 
     def draft(self, manifests: Manifests, snapshot: Snapshot, policy: Policy, taken_at: str | None = None) -> DraftPlan:
@@ -180,9 +179,7 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
     ) -> Snapshot:
         """Read what the manifests and those of a base are compared with for drift; with `reads_all`, everything."""
         policy = self.settings.policy
-        wanted = (
-            reads_needed(manifests, policy) if base is None else reads_needed_by_both(manifests, policy, base.version)
-        )
+        wanted = ReadScope(manifests, policy) if base is None else reads_needed_by_both(manifests, policy, base.version)
         return self.read(replace(wanted, everything=reads_all, edits=True), progress)
 
     def drift_from_snapshot(
@@ -210,7 +207,7 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
                 break
             # Detecting a rename may enable another: a field identifies smart groups by their conditions.
             renamed |= fresh
-        declared = [resource for resource in manifests.declared if resource.applies_in(policy.workspace)]
+        declared = manifests.in_workspace(policy.workspace).declared
         inputs = DriftInputs(
             applied=None if base is None else self._applied(base, snapshot, compares),
             edits={CONTENT_TARGET: last_edits(snapshot, policy.timezone)},
@@ -293,13 +290,7 @@ def reads_needed_by_both(manifests: Manifests, policy: Policy, base: ManifestsVe
     """What to read for manifests and their base together."""
     ownership = {**base.policy.ownership, **policy.ownership}
     wide = replace(policy, ownership=ownership, guards=policy.guards.stricter(base.policy.guards))
-    beside = Declarations(base.manifests.declared, base.manifests.absent)
-    return replace(reads_needed(manifests, wide), beside=beside)
-
-
-def reads_needed(manifests: Manifests, policy: Policy) -> ReadScope:
-    """What to read for these manifests."""
-    return ReadScope(declared=manifests.declared, absent=manifests.absent, policy=policy)
+    return ReadScope(manifests, wide, beside=base.manifests)
 
 
 class PeopleView(NamedTuple):
@@ -321,7 +312,7 @@ def read_people_view(
     if problems:
         # Manifests that cannot be read own nothing: else all that they would declare is planned for deletion.
         policy = replace(policy, ownership={})
-    reading, snapshot = workspace.read_on(reads_needed(usable, policy), progress)
+    reading, snapshot = workspace.read_on(ReadScope(usable, policy), progress)
     sent = reading.api.requests
     draft, failed = _draft(workspace, usable, snapshot, policy)
     with workspace.connection.worker_pool(workspace.parallelism, progress) as pool:

@@ -17,6 +17,7 @@ from lmsconf.errors import LmsconfError, Problem, ProblemsFound
 from lmsconf.journal.journal_reader import read_runs
 from lmsconf.journal.kept_runs import kept_before, kept_plan
 from lmsconf.kinds.custom_field.types import FieldRow
+from lmsconf.kinds.kind_functions import named_context
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.parsing import parse, parse_absent
 from lmsconf.kinds.shared.kind import Kind, required_keys
@@ -33,11 +34,12 @@ from lmsconf.model.progress import Report
 from lmsconf.model.recorded_run import CallState, RecordedRun
 from lmsconf.planner.plan import DraftPlan
 from lmsconf.planner.plan_as_manifests import replay_entry
+from lmsconf.planner.read.needed_listings import ReadScope
 from lmsconf.planner.undo.answers import answers_taken, archived_instead, lost_answer_entries
-from lmsconf.planner.undo.three_way_merge import Times, named_context
+from lmsconf.planner.undo.three_way_merge import Times
 from lmsconf.planner.undo.undo import CONFLICT, LIMITED, Inverse, Inversion, run_source
 from lmsconf.planner.undo.undone_run import RunToUndo
-from lmsconf.workspace.reader import WorkspaceReader, reads_needed
+from lmsconf.workspace.reader import WorkspaceReader
 
 
 def load_run(reader: WorkspaceReader, recorded: RecordedRun) -> RunToUndo:
@@ -78,7 +80,7 @@ def plan_undo(reader: WorkspaceReader, run: RunToUndo, policy: Policy, progress:
     """Return the plan that takes back what a run did. Raises ProblemsFound as any plan."""
     # Nothing is deleted because no manifest declares it; what the run changed is changed back, wherever it stands.
     policy = replace(policy, ownership={}, leave_alone=())
-    wanted = reads_needed(_read_for(reader, run, policy), replace(policy, only=(), excluded=()))
+    wanted = ReadScope(_read_for(reader, run, policy), replace(policy, only=(), excluded=()))
     reading, snapshot = reader.read_on(wanted, progress)
     times = Times(run, snapshot, policy, reader.call_templates)
     left: dict[Address, str] = {}

@@ -35,13 +35,13 @@ from lmsconf.kinds.shared.kind_names import (
     USER,
 )
 from lmsconf.model.address import RemoteId
+from lmsconf.model.declarations import Manifests
 from lmsconf.model.names import normalize_email, normalize_name
 from lmsconf.model.policy import SMALL
 from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.planner.audience.learner_progress import read_in_progress
 from lmsconf.planner.guards import has_share, least_live_within_share, may_exceed_share
 from lmsconf.planner.read.needed_listings import (
-    Declarations,
     Matched,
     ReadContext,
     has_difference,
@@ -121,7 +121,7 @@ def _read_in_progress(
 
 
 def _matched(
-    reading: ReadContext, listings: Mapping[str, Listing[Any]], before: Iterable[str], version: Declarations
+    reading: ReadContext, listings: Mapping[str, Listing[Any]], before: Iterable[str], version: Manifests
 ) -> Matched:
     """Match one version of the manifests on listings: the kinds `before`, then assignments."""
     planning = reading.plan_context(listings)
@@ -250,7 +250,7 @@ def _count_others(
 def _changing(
     reading: ReadContext,
     listings: Mapping[str, Listing[Any]],
-    version: Declarations,
+    version: Manifests,
     recreates: bool,
 ) -> tuple[int, int]:
     """Return how many live assignments would be deleted and how many updated in place, according to listings."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from lmsconf.kinds.assignment.types import AUDIENCES, TargetRow
 from lmsconf.kinds.kind_functions import diff, match_kind
@@ -21,60 +22,41 @@ from lmsconf.kinds.shared.plan_context import BeforeAfter, Match, MatchResult, P
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.api_protocol import Api
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.declarations import DeleteEntry, DesiredResource
+from lmsconf.model.declarations import DeleteEntry, DesiredResource, Manifests
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import Listed, Listing, Row, Snapshot
 from lmsconf.planner.rename_detection import rename_candidates
 from lmsconf.planner.selection import Selection
 
 
-class Declarations(NamedTuple):
-    """What manifests say: declared resources, and resources to delete."""
+def merge_manifests(manifests: Manifests, others: Manifests) -> Manifests:
+    """Return the manifests, plus everything that the others declare; of a person, only what these do.
 
-    declared: Sequence[DesiredResource[Any]]
-    absent: Sequence[DeleteEntry[Any]]
-
-    def of_kind(self, kind: str) -> tuple[list[DesiredResource[Any]], list[DeleteEntry[Any]]]:
-        """Return the entries of one kind."""
-        declared = [resource for resource in self.declared if resource.address.kind == kind]
-        return declared, [entry for entry in self.absent if entry.address.kind == kind]
-
-    def merge(self, other: Declarations) -> Declarations:
-        """Return the entries of both; of a person, only this one's where both have an address.
-
-        An earlier name is an address too: otherwise the other's entry would match the resource that this one renames.
-        """
-        declared_once = {
-            address
-            for one in self.declared
-            if KINDS[one.address.kind].is_person
-            for address in (one.address, *(Address.of(one.address.kind, name) for name in one.previously))
-        }
-        more = [resource for resource in other.declared if resource.address not in declared_once]
-        return Declarations([*self.declared, *more], [*self.absent, *other.absent])
-
-    def in_workspace(self, workspace: str) -> Declarations:
-        """Return the entries that apply in a workspace (`only_in`)."""
-        return Declarations(
-            [resource for resource in self.declared if resource.applies_in(workspace)],
-            [entry for entry in self.absent if entry.applies_in(workspace)],
-        )
+    An earlier name is an address too: otherwise the others' entry would match the resource that this one renames.
+    """
+    declared_once = {
+        address
+        for one in manifests.declared
+        if KINDS[one.address.kind].is_person
+        for address in (one.address, *(Address.of(one.address.kind, name) for name in one.previously))
+    }
+    more = (resource for resource in others.declared if resource.address not in declared_once)
+    return replace(manifests, declared=(*manifests.declared, *more), absent=(*manifests.absent, *others.absent))
 
 
-class ReadScope(Struct, frozen=True, kw_only=True):
+class ReadScope(Struct, frozen=True):
     """What to read of a workspace.
 
     everything: also what is neither declared nor owned. edits: also the last editor of each resource, where the service
-    returns it. beside: the declarations of a base, which are planned separately on the same snapshot. people: ids that
+    returns it. beside: the manifests of a base, which are planned separately on the same snapshot. people: ids that
     people in the declarations had when a plan was made, to look them up instead of all people.
     """
 
-    declared: tuple[DesiredResource[Any], ...] = ()
-    absent: tuple[DeleteEntry[Any], ...] = ()
+    manifests: Manifests
     policy: Policy
     everything: bool = False
     edits: bool = False
-    beside: Declarations | None = None
+    beside: Manifests | None = None
     people: frozenset[RemoteId] = frozenset()
 
 
@@ -106,7 +88,7 @@ Matched: TypeAlias = tuple[PlanContext, MatchResult[Any, Any]]
 class ReadContext:
     """One reading of a workspace, shared by the jobs of all kinds.
 
-    declarations: what the manifests and those of a base say, for this workspace. versions: the same, each by itself,
+    manifests: what these and those of a base say, for this workspace. versions: the same, each by itself,
     since a resource that one declares and the other deletes must be read for both.
     chosen: whether an address is planned. people: the number of people in the workspace, None until it is read.
     first_page: that number, None if not counted, and of rows on the first page, 0 if people are not listed; the job of
@@ -128,11 +110,11 @@ class ReadContext:
         policy = wanted.policy
         self.policy, self.everything, self.edits = policy, wanted.everything, wanted.edits
         self.effects = effects
-        now = Declarations(wanted.declared, wanted.absent).in_workspace(policy.workspace)
+        now = wanted.manifests.in_workspace(policy.workspace)
         beside = None if wanted.beside is None else wanted.beside.in_workspace(policy.workspace)
         self.versions = [now] if beside is None else [now, beside]
-        self.declarations = now if beside is None else now.merge(beside)
-        self.declared, self.absent = self.declarations
+        self.manifests = now if beside is None else merge_manifests(now, beside)
+        self.declared, self.absent = self.manifests.declared, self.manifests.absent
         self.chosen = Selection(self.declared, policy, absent=self.absent)
         self.sought = self.chosen.sought_kinds()
         self.people: int | None = None
@@ -181,11 +163,11 @@ class ReadContext:
 
     def declared_of(self, kind: str) -> list[DesiredResource[Any]]:
         """Return the declarations of a kind."""
-        return self.declarations.of_kind(kind)[0]
+        return self.manifests.of_kind(kind)[0]
 
     def absent_of(self, kind: str) -> list[DeleteEntry[Any]]:
         """Return the entries under `absent` of a kind."""
-        return self.declarations.of_kind(kind)[1]
+        return self.manifests.of_kind(kind)[1]
 
     def publish_listing(self, kind: str, listing: Listing[Row]) -> Listing[Row]:
         """Release the jobs that wait for the listing of a kind; details may be read afterwards."""
@@ -246,10 +228,10 @@ class ReadContext:
         snapshot = Snapshot(workspace="", url="", taken_at="", people=None, listings=listings)
         return PlanContext(snapshot, self.policy, self.call_templates, self.chosen)
 
-    def match(self, kind: str, listing: Listing[Any], declarations: Declarations) -> Matched:
+    def match(self, kind: str, listing: Listing[Any], manifests: Manifests) -> Matched:
         """Match declarations with the rows of a listing. Problems are dropped: the planner reports them."""
         planning = self.plan_context({kind: listing})
-        return planning, match_kind(planning, kind, *declarations.of_kind(kind))
+        return planning, match_kind(planning, kind, *manifests.of_kind(kind))
 
     def matches(self, kind: str) -> list[Matched]:
         """Match each version of the manifests with the published listing of a kind, once."""

@@ -80,7 +80,7 @@ def read_people(reading: ReadContext) -> Listing[PersonRow] | None:
         listing = read_manager_rights(reading, listing)
     if not reading.covers(USER):
         return listing if needed else None
-    matched = reading.match(USER, listing, reading.declarations)
+    matched = reading.match(USER, listing, reading.manifests)
     listing = read_attributes(reading, *matched, listing, rows)
     if reading.everything:
         held = Counter(choice for one in listing.rows for answer in one.answers or () for choice in answer.choices)
@@ -111,7 +111,7 @@ def _kept(reading: ReadContext) -> Callable[[dict[str, Json]], dict[str, Json]]:
     """Return the filter of user rows: whole rows only for declared people, to bound memory with 200,000 people."""
     if reading.everything:
         return keep_keys("userId", "email", "archivedAt", "firstName", "lastName", "metadata", "customArchiveDate")
-    people = reading.declarations.of_kind(USER)[0]
+    people = reading.declared_of(USER)
     emails = {name for one in people for name in (one.address.name, *one.previously)}
     pinned = {one.pin(reading.policy.workspace) for one in people}
     few = keep_keys("userId", "email", "archivedAt")
