@@ -21,7 +21,7 @@ from lmsconf.kinds.smart_group.conditions import sorted_conditions
 from lmsconf.kinds.smart_group.types import MATCHED_BY_CHOICE, DeclaredCondition, SmartGroupRow, SmartGroupSpec
 from lmsconf.kinds.user.people_directory import people_directory
 from lmsconf.model.address import Address, RemoteId
-from lmsconf.model.declarations import DesiredResource
+from lmsconf.model.declarations import DesiredResource, Manifests
 from lmsconf.model.lint_codes import lint_problem
 from lmsconf.model.names import may_be_suspicious
 
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 
 
 class LintContext(Struct, frozen=True, kw_only=True):
-    """What lints look at. declared: kind → the declarations that apply in the workspace, in the order of the manifests.
+    """What lints look at. manifests: what applies in the workspace.
 
     now: the time of the plan, or the beginning of the day. timezone: in which times are shown. plan: None where only
     the manifests are known. sizes: how many people are in which audience after it, as far as that is known exactly.
     """
 
-    declared: Mapping[str, Sequence[DesiredResource[Any]]]
+    manifests: Manifests
     now: datetime
     timezone: tzinfo | None
     plan: DraftPlan | None = None
@@ -45,7 +45,7 @@ class LintContext(Struct, frozen=True, kw_only=True):
 
     def of(self, kind: str) -> Sequence[DesiredResource[Any]]:
         """Return the declarations of a kind."""
-        return self.declared.get(kind, ())
+        return self.manifests.of_kind(kind)[0]
 
 
 def lint_declarations(context: LintContext) -> Iterator[Problem]:
@@ -160,15 +160,19 @@ def lint_groups(context: LintContext) -> Iterator[Problem]:
         members = declared.spec.members
         if members is None or not members.whole or len(members.include) < FEWEST_MEMBERS:
             continue
-        first = by_members.setdefault(members.include, declared)
-        if first is not declared:
-            yield lint_problem(
-                "lint/duplicate-audience",
-                f"it has the same members as {first.address}",
-                source=declared.places.at("members"),
-                address=declared.address,
-                remedy=f"See {first.source}. Keep one of the two, and assign to it.",
-            )
+        yield from _duplicate(declared, by_members.setdefault(members.include, declared), "members")
+
+
+def _duplicate(declared: DesiredResource[Any], first: DesiredResource[Any], key: str) -> Iterator[Problem]:
+    """Yield a finding for a group that has the same value of a key as an earlier one."""
+    if first is not declared:
+        yield lint_problem(
+            "lint/duplicate-audience",
+            f"it has the same {key} as {first.address}",
+            source=declared.places.at(key),
+            address=declared.address,
+            remedy=f"See {first.source}. Keep one of the two, and assign to it.",
+        )
 
 
 def _live_rows(context: LintContext, kind: str) -> dict[Address, Any]:
@@ -191,15 +195,8 @@ def lint_smart_groups(context: LintContext) -> Iterator[Problem]:
         if declared.spec.conditions is None:
             continue
         yield from list(_impossible(declared, row, types)) or _size(context, declared)
-        first = by_conditions.setdefault(sorted_conditions(declared.spec.conditions), declared)
-        if first is not declared:
-            yield lint_problem(
-                "lint/duplicate-audience",
-                f"it has the same conditions as {first.address}",
-                source=declared.places.at("conditions"),
-                address=declared.address,
-                remedy=f"See {first.source}. Keep one of the two, and assign to it.",
-            )
+        conditions = sorted_conditions(declared.spec.conditions)
+        yield from _duplicate(declared, by_conditions.setdefault(conditions, declared), "conditions")
 
 
 def _known_field_types(context: LintContext) -> Mapping[str, str]:

@@ -19,7 +19,6 @@ from lmsconf.kinds.shared.kind import Kind
 from lmsconf.kinds.shared.kind_names import GROUP
 from lmsconf.kinds.shared.plan_context import Match, MatchResult, PlanContext
 from lmsconf.kinds.user.types import declared_row
-from lmsconf.model.access import AccessTest
 from lmsconf.model.address import Address
 from lmsconf.model.blockers import is_blocking
 from lmsconf.model.calls import Call
@@ -53,15 +52,13 @@ from lmsconf.planner.undo.kept_state import with_undo_limits
 class DraftPlan(Struct, frozen=True, kw_only=True):
     """A plan without its effects on people and its lints, with what they are computed from.
 
-    tests: those of the manifests that apply in its workspace. declared: in the order of the manifests. results: by
-    kind. lint_levels: as in the policy, or stricter under a base.
+    manifests: what applies in its workspace. results: by kind. lint_levels: as in the policy, or stricter under a base.
     """
 
     plan: Plan
     planning: PlanContext
     items: tuple[PlannedResource, ...]
-    tests: tuple[AccessTest, ...] = ()
-    declared: tuple[DesiredResource[Any], ...] = ()
+    manifests: Manifests
     results: Mapping[str, MatchResult[Any, Any]] = field(default_factory=dict)
     lint_levels: Mapping[str, LintLevel] = field(default_factory=dict)
 
@@ -138,8 +135,7 @@ def draft_plan(
         plan=with_assumptions(plan, call_templates),
         planning=planning,
         items=tuple(items),
-        tests=entries.tests,
-        declared=entries.declared,
+        manifests=entries,
         results=results,
         lint_levels=policy.lints,
     )
