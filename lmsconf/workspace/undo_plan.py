@@ -37,7 +37,8 @@ from lmsconf.planner.plan_as_manifests import replay_entry
 from lmsconf.planner.read.needed_listings import ReadScope
 from lmsconf.planner.undo.answers import answers_taken, archived_instead, lost_answer_entries
 from lmsconf.planner.undo.three_way_merge import Times
-from lmsconf.planner.undo.undo import CONFLICT, LIMITED, Inverse, Inversion, run_source
+from lmsconf.planner.undo.undo import LIMITED, Inversion, run_source
+from lmsconf.planner.undo.undo_entries import CONFLICT
 from lmsconf.planner.undo.undone_run import RunToUndo
 from lmsconf.workspace.reader import WorkspaceReader
 
@@ -85,9 +86,9 @@ def plan_undo(reader: WorkspaceReader, run: RunToUndo, policy: Policy, progress:
     times = Times(run, snapshot, policy, reader.call_templates)
     left: dict[Address, str] = {}
     while True:
-        inverse = Inversion(times, left).run()
+        inverse = Inversion(times, left)
         try:
-            draft = reader.draft(inverse.manifests, snapshot, policy)
+            draft = reader.draft(inverse.run(), snapshot, policy)
         except ProblemsFound as found:
             refused = dict(_refused(inverse, found))
             if not refused.keys() - left.keys():
@@ -162,7 +163,7 @@ def _ignore(_: Problem) -> None:
     """Leave out a problem of an entry that only decides what is read."""
 
 
-def _refused(inverse: Inverse, found: ProblemsFound) -> Iterator[tuple[Address, str]]:
+def _refused(inverse: Inversion, found: ProblemsFound) -> Iterator[tuple[Address, str]]:
     """Yield the changes of the run that cannot be planned back, with the reason."""
     for problem in found.problems:
         if problem.is_error and problem.address is not None:
@@ -172,7 +173,7 @@ def _refused(inverse: Inverse, found: ProblemsFound) -> Iterator[tuple[Address, 
                 yield change.address, f"it is left alone, because it cannot be undone: {message}"
 
 
-def _beyond(inverse: Inverse, draft: DraftPlan) -> Iterator[tuple[Address, str]]:
+def _beyond(inverse: Inversion, draft: DraftPlan) -> Iterator[tuple[Address, str]]:
     """Yield the changes of the run whose undo would touch what others have done since, with the reason."""
     for change in draft.plan.changes:
         cause = inverse.origins.get(change.goes_with) if change.goes_with is not None else None
