@@ -8,8 +8,7 @@ of people.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final, TypeAlias, cast
 
 from lmsconf.api.spec.dialect_keys import ADD_MODE
@@ -65,15 +64,14 @@ def _details(
     reading: ReadContext, wanted: Sequence[GroupRow], compared: Sequence[GroupRow]
 ) -> dict[RemoteId, GroupRow]:
     """The wanted groups with members and managers, and the compared groups with members, by group id."""
-    queued = partial(reading.end_requests, GROUP)
     total, page = reading.first_page.result()
     # A list that calls replace must be known as a whole, and the extended listing may lack archived people.
     replaces = reading.call_templates.behaviour(ADD_MODE) == "replace"
     if not replaces and total and page and -(-total // page) < 2 * len(wanted) + len(compared):
         # The listing of people is compared with this one, so all of it is read.
         reading.report_people(GROUP, None)
-        return _from_people(reading, [*wanted, *compared]) or _from_groups(reading.api, wanted, compared, queued)
-    details = _from_groups(reading.api, wanted, compared, queued)
+        return _from_people(reading, [*wanted, *compared]) or _from_groups(reading.api, wanted, compared)
+    details = _from_groups(reading.api, wanted, compared)
     lists = [ids or frozenset() for row in details.values() for ids in (row.members, row.managers)]
     reading.report_people(GROUP, frozenset[RemoteId]().union(*lists))
     return details
@@ -96,21 +94,12 @@ def read_group_members(
     return known | {row.id: parse_user_ids(answer) for row, answer in zip(rest, answers, strict=True)}
 
 
-def _from_groups(
-    api: Api, wanted: Sequence[GroupRow], compared: Sequence[GroupRow], on_queued: Callable[[], None] = lambda: None
-) -> dict[RemoteId, GroupRow]:
+def _from_groups(api: Api, wanted: Sequence[GroupRow], compared: Sequence[GroupRow]) -> dict[RemoteId, GroupRow]:
     requests: list[ReadArguments] = [({"groupId": row.id}, {}) for row in (*wanted, *compared)]
-    not_queued = ["members", "managers"]
-
-    def queued() -> None:
-        not_queued.pop()
-        if not not_queued:
-            on_queued()
-
     answers = api.together(
         {
-            "members": lambda: api.each("manual-groups.members", requests, on_queued=queued),
-            "managers": lambda: api.each("manual-groups.managers", requests[: len(wanted)], on_queued=queued),
+            "members": lambda: api.each("manual-groups.members", requests),
+            "managers": lambda: api.each("manual-groups.managers", requests[: len(wanted)]),
         }
     )
     members, managers = cast("list[Json]", answers["members"]), cast("list[Json]", answers["managers"])

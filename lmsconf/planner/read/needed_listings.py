@@ -127,7 +127,6 @@ class ReadContext:
         self._further: dict[str, Listing[Any]] = {}
         self._matches: dict[str, list[Matched]] = {}
         self._futures: defaultdict[str, list[Future[Any]]] = defaultdict(list)
-        self._may_request = set(KINDS)
         for name in KINDS:
             self._listings[name] = Future()
             self._futures[name].append(self._listings[name])
@@ -215,14 +214,6 @@ class ReadContext:
         if not self.first_page.done():
             self.first_page.set_result((total, rows))
 
-    def end_requests(self, kind: str) -> None:
-        """Tell that the job of a kind requests nothing further, so that the total of all requests is known in time."""
-        with self._lock:
-            is_last = self._may_request == {kind}
-            self._may_request.discard(kind)
-        if is_last:
-            self.api.end_total()
-
     def plan_context(self, listings: Mapping[str, Listing[Any]]) -> PlanContext:
         """Return a PlanContext on listings, to match and compare with them before there is a snapshot."""
         snapshot = Snapshot(workspace="", url="", taken_at="", people=None, listings=listings)
@@ -297,7 +288,6 @@ class ReadContext:
 
     def end_job(self, kind: str, error: BaseException) -> None:
         """Fail the futures that the job of a kind has left open."""
-        self.end_requests(kind)
         for future in self._futures[kind]:
             if not future.done():
                 future.set_exception(error)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from lmsconf.api.spec.operations import SMART_GROUPS, USERS
@@ -31,7 +31,7 @@ def read_smart_groups(reading: ReadContext) -> Listing[SmartGroupRow] | None:
         return None
     listing = reading.publish_listing(SMART_GROUP, _listed(reading.api))
     wanted = _wanted(reading, listing)
-    answers = _details(reading.api, wanted, lambda: reading.end_requests(SMART_GROUP))
+    answers = _details(reading.api, wanted)
     details = {row.id: parse_detail_row(row, answer) for row, answer in zip(wanted, answers, strict=True)}
     reading.report_people(SMART_GROUP, {id for row in details.values() for id in row.managers or ()})
     return sorted_listing((details.get(row.id, row) for row in listing.rows), listing.incomplete)
@@ -62,8 +62,8 @@ def _listed(api: Api) -> Listing[SmartGroupRow]:
     return sorted_listing(map(parse_listed_row, rows.rows), rows.incomplete)
 
 
-def _details(api: Api, rows: Sequence[SmartGroupRow], on_queued: Callable[[], None] | None = None) -> list[Json]:
-    return api.each("smart-groups.get", [({"smartGroupId": row.id}, {}) for row in rows], on_queued=on_queued)
+def _details(api: Api, rows: Sequence[SmartGroupRow]) -> list[Json]:
+    return api.each("smart-groups.get", [({"smartGroupId": row.id}, {}) for row in rows])
 
 
 CODE: Final = "effects/not-as-predicted"
