@@ -25,7 +25,7 @@ from lmsconf.model.access import (
     RouteSide,
 )
 from lmsconf.model.address import EVERYBODY, Address, RemoteId, shell_quoted, unescape
-from lmsconf.model.effects import AccessChange, Basis
+from lmsconf.model.effects import Basis
 from lmsconf.model.names import (
     did_you_mean,
     did_you_mean_email,
@@ -36,10 +36,16 @@ from lmsconf.model.names import (
 )
 from lmsconf.planner.address_patterns import AMBIGUOUS, canonical_pattern
 from lmsconf.planner.audience.people_questions import FieldAnswers, PlacedAssignment, PlacedSide, WorkspaceAccess
-from lmsconf.planner.audience.people_sets import Audience, Bits, access_of, positions_of, weakest_basis
+from lmsconf.planner.audience.people_sets import (
+    NONE,
+    Audience,
+    Bits,
+    change_between,
+    held_content,
+    positions_of,
+    weakest_basis,
+)
 
-KEEP: Final = "keep"
-NONE: Final = "none"
 _NAMED_KINDS: Final = (GROUP, SMART_GROUP, USER)
 """The kinds of audiences that have names."""
 
@@ -145,21 +151,7 @@ def _held(state: WorkspaceAccess, sides: Sequence[PlacedSide], bit: Bits) -> Hel
     current = [(terms, people) for terms, people in there if terms is None or not terms.window.is_over(state.now)]
     if any(terms is None or people is None for terms, people in current):
         return None
-    access = access_of(((terms, (people or 0) & bit) for terms, people in current), state.now)
-    start, finish = (next(iter(bounds), None) for bounds in (access.starts, access.finishes))
-    word = "mandatory" if access.mandatory else "optional" if access.has else NONE
-    return HeldContent(word=word, start=_time(state, start), finish=_time(state, finish))
-
-
-def change_between(before: HeldContent, after: HeldContent) -> str:
-    """Return what changes between two sides, in the words of effects; `keep` or `none` if nothing does."""
-    if before == after:
-        return NONE if before.word == NONE else KEEP
-    if before.word == after.word:
-        return AccessChange.WINDOW.value
-    words = {(NONE, after.word): AccessChange.GAIN, (before.word, NONE): AccessChange.LOSE}
-    changed = AccessChange.TO_MANDATORY if after.word == "mandatory" else AccessChange.TO_OPTIONAL
-    return words.get((before.word, after.word), changed).value
+    return held_content([terms for terms, people in current if terms and people and people & bit], state.format_time)
 
 
 def _route(state: WorkspaceAccess, placed: PlacedAssignment, position: int, *, planned: bool) -> AccessRoute:

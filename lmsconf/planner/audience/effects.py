@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from msgspec import Struct, field
 
 from lmsconf.errors import Problem, Severity
-from lmsconf.model.access import HeldContent
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.effects import (
     AccessChange,
@@ -26,10 +24,9 @@ from lmsconf.model.effects import (
     members_digest,
 )
 from lmsconf.model.plan import GuardCount
-from lmsconf.model.time_formats import format_utc
 from lmsconf.planner.audience.membership import Memberships, assignments_of, content_name
 from lmsconf.planner.audience.people_sets import (
-    Access,
+    KEEP,
     Audience,
     AudienceAssignment,
     AudienceSize,
@@ -97,14 +94,14 @@ def predict_effects(model: Memberships, now: int, *, rows: bool) -> PredictedEff
             continue
         access = compare_access(assignments, now, ends)
         for counted in totals:
-            totals[counted] |= getattr(access, counted)
-        if not (access.changed | access.shortened):
+            totals[counted] |= access.of(counted)
+        if not (access.changed | access.of("shortened")):
             continue
         contents.append(_content(model, id, name, access, basis))
-        lost, had = access.lose.bit_count(), access.before.has.bit_count()
+        lost, had = access.of("lose").bit_count(), access.of("before").bit_count()
         measures.append(GuardCount(guard="people", of=f"content {name}", taken=lost, size=had, counts=False))
         if lost:
-            ids = (model.ids[position] for position in positions_of(access.lose))
+            ids = (model.ids[position] for position in positions_of(access.of("lose")))
             losses[id] = tuple(known_id for known_id in ids if known_id is not None)
         if rows:
             people.extend(person_rows(model, id, name, access))
@@ -187,9 +184,9 @@ def _unknown_people(
 
 def _content(model: Memberships, id: RemoteId, name: str, access: ContentAccess, basis: Basis) -> ContentEffects:
     numbers = {change.value: access.of(change).bit_count() for change in AccessChange}
-    changed = access.changed | access.shortened
+    changed = access.changed | access.of("shortened")
     causes = [
-        (-(people & access.lose).bit_count(), -(people & access.gain).bit_count(), cause)
+        (-(people & access.of("lose")).bit_count(), -(people & access.of("gain")).bit_count(), cause)
         for cause, people in access.causes
         if people & changed
     ]
@@ -197,10 +194,10 @@ def _content(model: Memberships, id: RemoteId, name: str, access: ContentAccess,
     return ContentEffects(
         content=name,
         id=id,
-        before=access.before.has.bit_count(),
-        after=access.after.has.bit_count(),
-        keep=access.keep.bit_count(),
-        counts=AccessCounts(**numbers, shortened=access.shortened.bit_count()),
+        before=access.of("before").bit_count(),
+        after=access.of("after").bit_count(),
+        keep=access.of(KEEP).bit_count(),
+        counts=AccessCounts(**numbers, shortened=access.of("shortened").bit_count()),
         basis=basis,
         # By most losses, then by most gains: both are negative here.
         causes=tuple(CauseCount(address=cause, gain=-gain, lose=-lose) for lose, gain, cause in sorted(causes)),
@@ -213,8 +210,8 @@ def _person_causes(model: Memberships, access: ContentAccess) -> Iterator[tuple[
     As negative numbers: whether the person loses it, and gains it.
     """
     changed = to_bits(model.changed_people, len(model.ids))
-    gain, lose = (frozenset(positions_of(people & changed)) for people in (access.gain, access.lose))
-    for position in positions_of((access.changed | access.shortened) & changed):
+    gain, lose = (frozenset(positions_of(people & changed)) for people in (access.of("gain"), access.of("lose")))
+    for position in positions_of((access.changed | access.of("shortened")) & changed):
         yield -int(position in lose), -int(position in gain), model.changed_people[position].address
 
 
@@ -250,21 +247,18 @@ def _members_digest(model: Memberships, members: Bits) -> str | None:
     return members_digest(known) if len(known) == len(ids) else None
 
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-
-
 def person_rows(model: Memberships, id: RemoteId, name: str, access: ContentAccess) -> Iterator[PersonEffect]:
     """Yield a row for each person whose access to a content changes."""
     changed = access.changed
-    sides = [_side(side, changed) for side in (access.before, access.after)]
+    held = {one: sides for sides, people in access.held.items() for one in positions_of(people & changed)}
     because: defaultdict[int, list[str]] = defaultdict(list)
     for cause, people in access.causes:
         for position in positions_of(people & changed):
             because[position].append(str(cause))
-    short = frozenset(positions_of(access.shortened))
+    short = frozenset(positions_of(access.of("shortened")))
     for change in AccessChange:
         for position in positions_of(access.of(change)):
-            before, after = (side.get(position, _NO_ACCESS) for side in sides)
+            before, after = held[position]
             if position in model.changed_people:
                 because[position].append(str(model.changed_people[position].address))
             yield PersonEffect(
@@ -281,29 +275,3 @@ def person_rows(model: Memberships, id: RemoteId, name: str, access: ContentAcce
                 shortened=position in short,
                 causes=tuple(sorted(because[position])),
             )
-
-
-_NO_ACCESS: Final = HeldContent(word="none")
-
-
-def _side(access: Access, among: Bits) -> dict[int, HeldContent]:
-    """Return what those of `among` who have a content have of it, by position."""
-    starts, finishes = (_times(bounds, among) for bounds in (access.starts, access.finishes))
-    mandatory = frozenset(positions_of(access.mandatory & among))
-    return {
-        position: HeldContent(
-            word="mandatory" if position in mandatory else "optional",
-            start=starts[position],
-            finish=finishes[position],
-        )
-        for position in positions_of(access.has & among)
-    }
-
-
-def _times(bounds: Mapping[int | None, Bits], among: Bits) -> dict[int, str | None]:
-    """Return the bound of each person as ISO 8601, None if it is open."""
-    out: dict[int, str | None] = {}
-    for bound, people in bounds.items():
-        text = None if bound is None else format_utc(_EPOCH + timedelta(seconds=bound))
-        out.update(dict.fromkeys(positions_of(people & among), text))
-    return out

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
-from typing import Final, NamedTuple, cast
+from datetime import datetime
+from typing import NamedTuple, cast
 
 from msgspec import Struct
 
@@ -18,6 +18,7 @@ from lmsconf.model.access import ConditionResult
 from lmsconf.model.address import Address, Ref, RemoteId, escape
 from lmsconf.model.effects import Basis
 from lmsconf.model.names import normalize_name
+from lmsconf.model.time_formats import from_epoch
 from lmsconf.planner.audience.access_facts import (
     AccessFacts,
     facts_from_snapshot,
@@ -30,8 +31,6 @@ from lmsconf.planner.audience.people_sets import Audience, Bits, Terms
 from lmsconf.planner.audience.question import AccessQuery, find_key
 from lmsconf.planner.plan import DraftPlan
 from lmsconf.planner.read.needed_listings import ReadContext
-
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def read_access_state(draft: DraftPlan, reading: ReadContext | None, query: AccessQuery) -> WorkspaceAccess:
@@ -119,7 +118,7 @@ class WorkspaceAccess:
 
     def format_time(self, seconds: int) -> str:
         """Return epoch seconds as ISO 8601, in the project's time zone."""
-        return format_time(_EPOCH + timedelta(seconds=seconds), self._planning.policy.timezone)
+        return format_time(from_epoch(seconds), self._planning.policy.timezone)
 
     def person(self, email: str) -> int | None:
         """Return the position of a person, also under an e-mail that the plan changes; None for an unknown one."""
