@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from msgspec.structs import replace
 
 from lmsconf.errors import Problem, ProblemsFound
+from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind import Kind
 from lmsconf.kinds.shared.kind_names import GROUP, SMART_GROUP, USER, split_address
@@ -35,9 +37,11 @@ from lmsconf.model.names import (
     normalize_name,
 )
 from lmsconf.planner.address_patterns import AMBIGUOUS, canonical_pattern
-from lmsconf.planner.audience.people_questions import FieldAnswers, PlacedAssignment, PlacedSide, WorkspaceAccess
+from lmsconf.planner.audience.choice_holders import FieldHolders
+from lmsconf.planner.audience.people_questions import PlacedAssignment, WorkspaceAccess, choice_name
 from lmsconf.planner.audience.people_sets import (
     NONE,
+    AssignmentSide,
     Audience,
     Bits,
     change_between,
@@ -65,7 +69,7 @@ def person_access(state: WorkspaceAccess, header: ReportHeader, email: str, cont
     bases: list[Basis] = []
     for id in sorted(wanted, key=lambda id: (names[id], id)):
         placed = state.assignments(id)
-        bases.extend(placement.basis for placement in placed)
+        bases.extend(placement.assignment.audience.basis for placement in placed)
         held = _content(state, names[id], id, placed, position, planned=header.planned)
         if content is not None:
             contents.append(held)
@@ -76,7 +80,7 @@ def person_access(state: WorkspaceAccess, header: ReportHeader, email: str, cont
     return PersonAccess(
         header=judged_header(state, header, [*bases, *([Basis.UNKNOWN] if unknown else [])]),
         email=state.emails[position],
-        is_live=bool(state.live >> position & 1),
+        is_live=position < len(state.facts.people.people),
         stays=bool(state.active_after >> position & 1) if header.planned else None,
         content=content,
         contents=tuple(contents),
@@ -85,7 +89,7 @@ def person_access(state: WorkspaceAccess, header: ReportHeader, email: str, cont
 
 def find_person(state: WorkspaceAccess, email: str) -> int:
     """Return the position of a person who is active. Raises ProblemsFound for anybody else."""
-    position = state.person(email)
+    position = state.position(email)
     active = state.active_before | state.active_after
     if position is not None and active >> position & 1:
         return position
@@ -133,8 +137,8 @@ def _content(
 ) -> PersonContent:
     bit = 1 << position
     known = not state.incomplete
-    before = _held(state, [placement.before for placement in placed], bit) if known else None
-    after = _held(state, [placement.after for placement in placed], bit) if known and planned else None
+    before = _held(state, [placement.assignment.sides[0] for placement in placed], bit) if known else None
+    after = _held(state, [placement.assignment.sides[1] for placement in placed], bit) if known and planned else None
     return PersonContent(
         content=name,
         id=id,
@@ -145,7 +149,7 @@ def _content(
     )
 
 
-def _held(state: WorkspaceAccess, sides: Sequence[PlacedSide], bit: Bits) -> HeldContent | None:
+def _held(state: WorkspaceAccess, sides: Sequence[AssignmentSide], bit: Bits) -> HeldContent | None:
     """Return what a person has through assignments; None if an assignment that is not over is not known."""
     there = [(terms, people) for exists, terms, people in sides if exists]
     current = [(terms, people) for terms, people in there if terms is None or not terms.window.is_over(state.now)]
@@ -155,10 +159,9 @@ def _held(state: WorkspaceAccess, sides: Sequence[PlacedSide], bit: Bits) -> Hel
 
 
 def _route(state: WorkspaceAccess, placed: PlacedAssignment, position: int, *, planned: bool) -> AccessRoute:
-    conditions = state.conditions(placed.audience, position)
+    assignment, conditions = placed.assignment, state.condition_results(placed.assignment.key, position)
     before, after = (
-        _route_side(state, side, position, results)
-        for side, results in zip((placed.before, placed.after), conditions, strict=True)
+        _route_side(state, side, position, results) for side, results in zip(assignment.sides, conditions, strict=True)
     )
     return AccessRoute(
         address=placed.address, audience=placed.audience, before=before, after=after if planned else None
@@ -171,7 +174,7 @@ def _time(state: WorkspaceAccess, bound: int | None) -> str | None:
 
 
 def _route_side(
-    state: WorkspaceAccess, side: PlacedSide, position: int, conditions: Sequence[ConditionResult]
+    state: WorkspaceAccess, side: AssignmentSide, position: int, conditions: Sequence[ConditionResult]
 ) -> RouteSide | None:
     exists, terms, people = side
     if not exists:
@@ -228,7 +231,7 @@ def _count(people: Bits | None) -> int | None:
 def _find_audience(state: WorkspaceAccess, address: Address) -> Audience:
     if address.kind not in (*_NAMED_KINDS, EVERYBODY):
         raise report_error("audience/address", f"{address} is not an audience", _AUDIENCE_HINT)
-    audience = state.audience(address)
+    audience = state.named_audience(address)
     if audience is None:
         near = _nearest(state, address.name, address.kind)
         raise report_error("audience/unknown", f"{address} is neither live nor declared", near)
@@ -251,15 +254,17 @@ def _has(people: Bits | None, position: int) -> bool | None:
 
 def _answers(state: WorkspaceAccess, by: str, before: Bits | None, after: Bits | None) -> Iterator[AnswerCount]:
     """Yield the counts of each choice, of no answer, and of answers that are not known."""
-    field = state.field(by)
-    if field is None:
+    id = state.field_id(by)
+    if id is None:
         raise report_error("field/unknown", f'there is no custom field "{by}"', did_you_mean(by, state.field_names()))
-    if not field.has_choices:
+    row = state.field_row(id)
+    if row is not None and row.type == "TEXT":
         raise report_error("field/text", f'the field "{by}" is a TEXT field, so there are no choices to count', None)
-    counts = [_side_counts(field.before, before), _side_counts(field.after, after)]
+    sides = ((state.answers.before, before), (state.answers.after, after))
+    counts = [_side_counts(row, answers.get(id) or FieldHolders(), people) for answers, people in sides]
     keys = dict.fromkeys(key for side in counts for key in side)
     for given, choice in sorted(keys, key=lambda key: list(AnswerState).index(key[0])):
-        old, new = (side.get((given, choice), 0) for side in counts)
+        old, new = (side[given, choice] for side in counts)
         if given is AnswerState.ANSWERED or old or new:
             yield AnswerCount(
                 state=given,
@@ -269,13 +274,15 @@ def _answers(state: WorkspaceAccess, by: str, before: Bits | None, after: Bits |
             )
 
 
-def _side_counts(answers: FieldAnswers, people: Bits | None) -> dict[tuple[AnswerState, str | None], int]:
+def _side_counts(
+    row: FieldRow | None, answers: FieldHolders, people: Bits | None
+) -> Counter[tuple[AnswerState, str | None]]:
     """Return (what was answered, the choice) → how many of these people; a person may pick several choices."""
     among = people or 0
-    counts: dict[tuple[AnswerState, str | None], int] = {}
+    counts: Counter[tuple[AnswerState, str | None]] = Counter()
     answered = 0
     for choice, holders in answers.choices.items():
-        counts[AnswerState.ANSWERED, choice] = (holders & among).bit_count()
+        counts[AnswerState.ANSWERED, choice_name(row, choice)] += (holders & among).bit_count()
         answered |= holders
     counts[AnswerState.NONE, None] = (among & ~answered & ~answers.unreadable).bit_count()
     counts[AnswerState.UNKNOWN, None] = (among & answers.unreadable).bit_count()
@@ -334,9 +341,8 @@ def find_audience(state: WorkspaceAccess, text: str, candidates: Sequence[Addres
     """
     matching = candidates
     if len(candidates) > 1:
-        matching = [
-            one for one in candidates if one.kind in (*_NAMED_KINDS, EVERYBODY) and state.audience(one) is not None
-        ]
+        audiences = [one for one in candidates if one.kind in (*_NAMED_KINDS, EVERYBODY)]
+        matching = [one for one in audiences if state.named_audience(one) is not None]
     if len(matching) == 1:
         return matching[0]
     if matching:

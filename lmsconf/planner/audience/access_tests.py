@@ -126,7 +126,7 @@ class _Side:
     def _people(self, address: Address) -> Bits:
         """Return the people in an audience. Raises _Failure if it is empty, or they are not known."""
         state = self._state
-        audience = state.audience(address)
+        audience = state.named_audience(address)
         if audience is None:
             near = did_you_mean(address.name, state.audience_names(address.kind))
             raise _Failure(f"{address} is neither live nor declared{f'. {near}' if near else ''}")
@@ -147,7 +147,7 @@ class _Side:
         state = self._state
         having = mandatory = 0
         for placement in state.assignments(self._content(test)):
-            exists, terms, people = placement.before if self._live else placement.after
+            exists, terms, people = placement.assignment.sides[0 if self._live else 1]
             if not exists or (terms is not None and terms.window.is_over(state.now)):
                 continue
             if terms is None or people is None:

@@ -75,9 +75,7 @@ def predict_effects(model: Memberships, now: int, *, rows: bool) -> PredictedEff
     """Return the effects of a plan. now: its time, in epoch seconds. rows: whether to return the people, too."""
     can_take, can_require = model.scope.takes, model.scope.requires
     affected = {*model.facts.affected, *(change.content for change in model.scope.assignments)}
-    assigned = [
-        (content_name(model.facts, id), id, [one for _, _, one in assignments_of(model, id)]) for id in sorted(affected)
-    ]
+    assigned = [(content_name(model.facts, id), id, list(assignments_of(model, id))) for id in sorted(affected)]
     assigned.sort(key=lambda content: content[:2])
     audiences, ends = list(model.changing_groups()), model.ends()
     contents: list[ContentEffects] = []

@@ -15,13 +15,16 @@ from typing import Final, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
+from lmsconf.kinds.assignment.types import TargetRow
 from lmsconf.model.access import HeldContent
-from lmsconf.model.address import Address
+from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.effects import AccessChange, Basis
 from lmsconf.model.time_formats import format_epoch
 
 Bits: TypeAlias = int
 """A set of people, by their positions."""
+AudienceKey: TypeAlias = "tuple[str, RemoteId | Ref]"
+"""The kind and the id of an audience; a Ref for one that the plan creates."""
 _BY_STRENGTH: Final = (Basis.EXACT, Basis.ESTIMATE, Basis.UNKNOWN)
 HORIZON: Final = 30 * 24 * 3600
 """For how many seconds from the time of the plan a shortened window is counted."""
@@ -90,16 +93,34 @@ class Audience(Struct, frozen=True, kw_only=True):
         return None not in (self.before, self.after)
 
 
-class AudienceAssignment(Struct, frozen=True, kw_only=True):
-    """An assignment of a content before and after a plan; `before` is None if it is created, `after` if deleted.
+class AssignmentSide(NamedTuple):
+    """Whether an assignment is there on one side of a plan, what it says, and its people; None if not known."""
 
+    exists: bool
+    terms: Terms | None
+    people: Bits | None
+
+
+class AudienceAssignment(Struct, frozen=True, kw_only=True):
+    """An assignment of a content before and after a plan: `row` is None if it is created, `stays` False if deleted.
+
+    key: its audience's; None if that is not known. before, after: what it says; None if it is not there, or not known.
     cause: its address if the plan changes it.
     """
 
     audience: Audience
+    key: AudienceKey | None
     before: Terms | None
     after: Terms | None
+    row: TargetRow | None = None
+    stays: bool = True
     cause: Address | None = None
+
+    @property
+    def sides(self) -> tuple[AssignmentSide, AssignmentSide]:
+        """The assignment before and after the plan."""
+        before = AssignmentSide(self.row is not None, self.before, self.audience.before)
+        return before, AssignmentSide(self.stays, self.after, self.audience.after)
 
 
 NONE: Final = "none"
