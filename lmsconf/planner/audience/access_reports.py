@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from lmsconf.errors import Problem, ProblemsFound
+from lmsconf.errors import problem_found
 from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind import Kind
@@ -64,7 +64,7 @@ def person_access(state: WorkspaceAccess, header: ReportHeader, email: str, cont
     wanted = [id for id, name in names.items() if content in (None, name)]
     if content is not None and not wanted:
         near = did_you_mean(content, names.values()) or "Write the whole name, as in the catalog, in quotes."
-        raise report_error("content/unknown", f'the catalog has no content "{content}"', near)
+        raise problem_found("content/unknown", f'the catalog has no content "{content}"', near)
     contents: list[PersonContent] = []
     bases: list[Basis] = []
     for id in sorted(wanted, key=lambda id: (names[id], id)):
@@ -95,11 +95,11 @@ def find_person(state: WorkspaceAccess, email: str) -> int:
         return position
     if position is not None:
         hint = "To unarchive the account, declare the person under `users:` with `archived: false`."
-        raise report_error("person/archived", f"{email} is archived, and archived people have no access", hint)
+        raise problem_found("person/archived", f"{email} is archived, and archived people have no access", hint)
     doubt = f"; {'; '.join(state.incomplete)}" if state.incomplete else ""
     emails = [state.emails[position] for position in positions_of(active)]
     near = did_you_mean_email(email, emails) or nearest_person(email, emails)
-    raise report_error("person/unknown", f"{email} is not a person of this workspace{doubt}", near)
+    raise problem_found("person/unknown", f"{email} is not a person of this workspace{doubt}", near)
 
 
 def nearest_person(text: str, emails: Iterable[str]) -> str:
@@ -108,10 +108,6 @@ def nearest_person(text: str, emails: Iterable[str]) -> str:
         return "Correct the e-mail."
     email = nearest_email(text, emails)
     return f'Write the person\'s e-mail. Did you mean "{email}"?' if email else "Write the person's e-mail."
-
-
-def report_error(code: str, message: str, hint: str | None) -> ProblemsFound:
-    return ProblemsFound([Problem(code=code, message=message, hint=hint)])
 
 
 def judged_header(state: WorkspaceAccess, header: ReportHeader, bases: Iterable[Basis]) -> ReportHeader:
@@ -208,12 +204,11 @@ def audience_report(
         audience = replace(audience, before=None, after=None, basis=Basis.UNKNOWN)
     before, after = audience.before, audience.after if header.planned else None
     both = None if before is None or after is None else (before, after)
-    is_live, stays = state.exists(address)
     return AudienceReport(
         header=judged_header(state, header, [audience.basis if before is not None else Basis.UNKNOWN]),
         address=address,
-        is_live=is_live,
-        stays=stays if header.planned else None,
+        is_live=audience.is_live,
+        stays=audience.stays if header.planned else None,
         before=_count(before),
         after=_count(after),
         join=None if both is None else (both[1] & ~both[0]).bit_count(),
@@ -230,11 +225,11 @@ def _count(people: Bits | None) -> int | None:
 
 def _find_audience(state: WorkspaceAccess, address: Address) -> Audience:
     if address.kind not in (*_NAMED_KINDS, EVERYBODY):
-        raise report_error("audience/address", f"{address} is not an audience", _AUDIENCE_HINT)
+        raise problem_found("audience/address", f"{address} is not an audience", _AUDIENCE_HINT)
     audience = state.named_audience(address)
     if audience is None:
         near = _nearest(state, address.name, address.kind)
-        raise report_error("audience/unknown", f"{address} is neither live nor declared", near)
+        raise problem_found("audience/unknown", f"{address} is neither live nor declared", near)
     return audience
 
 
@@ -256,10 +251,10 @@ def _answers(state: WorkspaceAccess, by: str, before: Bits | None, after: Bits |
     """Yield the counts of each choice, of no answer, and of answers that are not known."""
     id = state.field_id(by)
     if id is None:
-        raise report_error("field/unknown", f'there is no custom field "{by}"', did_you_mean(by, state.field_names()))
+        raise problem_found("field/unknown", f'there is no custom field "{by}"', did_you_mean(by, state.field_names()))
     row = state.field_row(id)
     if row is not None and row.type == "TEXT":
-        raise report_error("field/text", f'the field "{by}" is a TEXT field, so there are no choices to count', None)
+        raise problem_found("field/text", f'the field "{by}" is a TEXT field, so there are no choices to count', None)
     sides = ((state.answers.before, before), (state.answers.after, after))
     counts = [_side_counts(row, answers.get(id) or FieldHolders(), people) for answers, people in sides]
     keys = dict.fromkeys(key for side in counts for key in side)
@@ -304,7 +299,7 @@ def parse_audience(text: str) -> tuple[Address, ...]:
             return parse_audience(parts[1])
         return (Address.of(word, unescape(rest)),)
     if slash or not typed:
-        raise report_error("audience/address", f"{text} is not the address of an audience", _AUDIENCE_HINT)
+        raise problem_found("audience/address", f"{text} is not the address of an audience", _AUDIENCE_HINT)
     named_kinds = (kind for kind in KINDS.values() if not kind.is_relation)
     return tuple(
         Address.of(kind.name, kind.normalize_name(name)) for kind in named_kinds for name in _names(text, kind)
@@ -347,8 +342,8 @@ def find_audience(state: WorkspaceAccess, text: str, candidates: Sequence[Addres
         return matching[0]
     if matching:
         hint = f"Write one of: {', '.join(shell_quoted(one) for one in matching)}."
-        raise report_error(AMBIGUOUS, f"{text}: {len(matching)} audiences match", hint)
-    raise report_error("audience/unknown", f"no audience is called {text}", _nearest(state, text) or _AUDIENCE_HINT)
+        raise problem_found(AMBIGUOUS, f"{text}: {len(matching)} audiences match", hint)
+    raise problem_found("audience/unknown", f"no audience is called {text}", _nearest(state, text) or _AUDIENCE_HINT)
 
 
 def _nearest(state: WorkspaceAccess, name: str, kind: str | None = None) -> str | None:

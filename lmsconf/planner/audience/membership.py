@@ -204,7 +204,8 @@ class Memberships(Struct):
     def person_audience(self, position: int | None) -> Audience:
         """Return the audience of one person; nobody if there is none."""
         bit = 0 if position is None else 1 << position
-        return Audience(before=bit & self.active_before, after=bit & self.active_after)
+        is_live = position is not None and position < len(self.facts.people.people)
+        return Audience(before=bit & self.active_before, after=bit & self.active_after, is_live=is_live)
 
     def _members(self, ids: Collection[RemoteId], address: Address | None) -> tuple[Bits, Basis]:
         """Return the live members of a group that are listed as people: an estimate, if there are others."""
@@ -224,25 +225,27 @@ class Memberships(Struct):
             return _NOBODY
         live = frozenset[RemoteId]() if isinstance(id, Ref) else self.facts.members.get(id)
         address = self._address(GROUP, id, None if row is None else row.name)
+        group = Audience(
+            before=None,
+            after=None,
+            basis=Basis.UNKNOWN,
+            address=address,
+            is_live=not isinstance(id, Ref),
+            stays=change is None or not change.deleted,
+        )
         if live is None:
             self.reasons.append(f"the members of {address} were not read")
-            return Audience(before=None, after=None, basis=Basis.UNKNOWN, address=address)
+            return group
         before, basis = self._members(live, address)
-        after = before
+        group, after = replace(group, before=before & self.active_before, basis=basis), before
         if change is not None:
             size = len(self.ids)
             joins, leaves = (
                 to_bits((self._by_email[person] for person in people if person in self._by_email), size)
                 for people in (change.joins, change.leaves)
             )
-            after = 0 if change.deleted else (before & ~leaves) | joins
-        return Audience(
-            before=before & self.active_before,
-            after=after & self.active_after,
-            causes=() if change is None else (change.address,),
-            basis=basis,
-            address=address,
-        )
+            group, after = replace(group, causes=(change.address,)), (before & ~leaves) | joins
+        return replace(group, after=after & self.active_after if group.stays else 0)
 
     def _address(self, kind: str, id: RemoteId | Ref, live_name: str | None) -> Address | None:
         """Return the address of a group: that of its change, if the plan changes or renames it."""
@@ -273,6 +276,8 @@ class Memberships(Struct):
             causes=tuple(causes),
             basis=Basis.UNKNOWN if before is None else weakest_basis((listed, doubt, basis)),
             address=address,
+            is_live=not isinstance(id, Ref),
+            stays=new is not None,
         )
 
     def _before(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from lmsconf.kinds.assignment.target_ids import EVERYONE_KEY
 from lmsconf.kinds.assignment.types import ContentRow, TargetRow, assignment_address, unresolved_audience_label
@@ -109,19 +109,6 @@ class WorkspaceAccess(Memberships, kw_only=True):
         rows = self.facts.groups if kind == GROUP else self.facts.smart_groups if kind == SMART_GROUP else {}
         live = [normalize_name(row.name) for row in rows.values()]
         return [*self.planning.registry.names(kind), *live]
-
-    def exists(self, address: Address) -> tuple[bool, bool]:
-        """Return whether an audience that `named_audience` returns exists before and after the plan."""
-        if address == EVERYONE:
-            return True, True
-        if address.kind == USER:
-            position = self.position(address.name)
-            return position is not None and position < len(self.facts.people.people), True
-        _, id = cast("AudienceKey", find_key(self.planning, self.facts, address))
-        group, smart = self.scope.groups.get(id), self.scope.smart_groups.get(id)
-        if address.kind == GROUP:
-            return isinstance(id, str), group is None or not group.deleted
-        return isinstance(id, str), smart is None or smart.conditions is not None
 
     def contents(self) -> Mapping[RemoteId, str]:
         """Return the names of all contents by id."""

@@ -79,6 +79,7 @@ class Audience(Struct, frozen=True, kw_only=True):
     """The people in an audience before and after a plan; None where they are not known.
 
     causes: the changed resources that decide who is in it. basis: of both sets. reason: why they are not known.
+    is_live, stays: whether it exists before and after.
     """
 
     before: Bits | None
@@ -87,6 +88,8 @@ class Audience(Struct, frozen=True, kw_only=True):
     basis: Basis = Basis.EXACT
     address: Address | None = None
     reason: str = ""
+    is_live: bool = True
+    stays: bool = True
 
     @property
     def is_known(self) -> bool:
