@@ -14,7 +14,7 @@ from msgspec import Struct, convert, field
 from msgspec.structs import replace
 
 from lmsconf.errors import SourceLocation, UsageError
-from lmsconf.model.canonical_json import Json
+from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.lint_codes import PREFIX, RULES, LintLevel
 from lmsconf.model.plan import SettingChange
 
@@ -222,17 +222,12 @@ def diff_settings(base: Mapping[str, Json], now: Mapping[str, Json]) -> Iterator
 
 def weaker_than_default(policy: Mapping[str, Json]) -> tuple[SettingChange, ...]:
     """Return the settings of a plan's policy that are weaker than their defaults."""
-    values = {f"guards.{name}": limit for name, limit in _part(policy, "guards").items()}
-    values |= {f"people.{key}": value for key, value in _part(policy, "people").items()}
-    values |= _part(policy, "lint")
+    values = {f"guards.{name}": limit for name, limit in members(policy.get("guards")).items()}
+    values |= {f"people.{key}": value for key, value in members(policy.get("people")).items()}
+    values |= members(policy.get("lint"))
     values |= {"guards.min_admins": policy.get("min_admins"), "settle": policy.get("settle")}
     known = {path: value for path, value in values.items() if path in DEFAULTS and value is not None}
     return tuple(one for one in diff_settings({path: DEFAULTS[path] for path in known}, known) if one.weaker)
-
-
-def _part(policy: Mapping[str, Json], key: str) -> Mapping[str, Json]:
-    part = policy.get(key)
-    return part if isinstance(part, dict) else {}
 
 
 def _is_weaker(path: str, base: Json, now: Json) -> bool:
@@ -278,7 +273,7 @@ def _looser(base: Json, now: Json) -> bool:
 
 
 def _halves(limit: Json) -> Iterable[float]:
-    halves = limit if isinstance(limit, dict) else {}
+    halves = members(limit)
     return [inf if halves.get(half) is None else float(cast(float, halves[half])) for half in ("count", "share")]
 
 

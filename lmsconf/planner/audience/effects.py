@@ -50,7 +50,7 @@ class PredictedEffects(Struct, frozen=True, kw_only=True):
 
     effects: Effects
     measures: tuple[GuardCount, ...]
-    losses: Mapping[RemoteId, tuple[RemoteId, ...]] = field(default_factory=dict)
+    losses: Mapping[RemoteId, Sequence[RemoteId]] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
     sizes: Mapping[Address, AudienceSize] = field(default_factory=dict)
 
@@ -80,32 +80,22 @@ def predict_effects(model: Memberships, now: int, *, rows: bool) -> PredictedEff
     audiences, ends = list(model.changing_groups()), model.ends()
     contents: list[ContentEffects] = []
     people: list[PersonEffect] = []
-    measures: list[GuardCount] = []
-    losses: dict[RemoteId, tuple[RemoteId, ...]] = {}
+    losses: dict[RemoteId, Sequence[RemoteId]] = {}
     totals: dict[str, Bits] = dict.fromkeys(_COUNTED, 0)
-    unknown = False
     for name, id, assignments in assigned:
-        basis = weakest_basis(assignment.audience.basis for assignment in assignments)
         if not all(assignment.audience.is_known for assignment in assignments):
-            unknown = True
             contents.append(_unknown_content(id, name, assignments, can_take=can_take))
             continue
         access = compare_access(assignments, now, ends)
-        for counted in totals:
-            totals[counted] |= access.of(counted)
-        if not (access.changed | access.of("shortened")):
-            continue
-        contents.append(_content(model, id, name, access, basis))
-        lost, had = access.of("lose").bit_count(), access.of("before").bit_count()
-        measures.append(GuardCount(guard="people", of=f"content {name}", taken=lost, size=had, counts=False))
-        if lost:
-            ids = (model.ids[position] for position in positions_of(access.of("lose")))
-            losses[id] = tuple(known_id for known_id in ids if known_id is not None)
-        if rows:
-            people.extend(person_rows(model, id, name, access))
+        totals = {counted: total | access.of(counted) for counted, total in totals.items()}
+        if access.changed | access.of("shortened"):
+            contents.append(_content(model, id, name, access, assignments))
+            losses[id] = _known_ids(model, access.of("lose"))
+            people.extend(person_rows(model, id, name, access) if rows else ())
     people.sort(key=lambda row: (row.content, row.content_id, row.email.casefold()))
     groups = tuple(one for group in audiences for one in _group(model, group))
     bases = [*(content.basis for content in contents), *(group.basis for group in groups)]
+    unknown = any(content.before is None for content in contents)
     known = AccessCounts(**{name: totals[name].bit_count() for name in (*AccessChange, "shortened")})
     harmed = totals["lose"] | totals["shortened"] | totals["archived_soon"]
     effects = Effects(
@@ -122,14 +112,14 @@ def predict_effects(model: Memberships, now: int, *, rows: bool) -> PredictedEff
         effects=effects,
         measures=(
             *_counted("people", None if unknown and can_take else harmed.bit_count(), 0),
-            *measures,
+            *(_content_count(content) for content in contents if content.before is not None),
             *_counted(
                 "mandatory",
                 None if unknown and can_require else totals["bound"].bit_count(),
                 model.active_before.bit_count(),
             ),
         ),
-        losses=losses,
+        losses={id: ids for id, ids in losses.items() if ids},
         problems=tuple(_archived_soon(totals)),
         sizes=model.sizes(),
     )
@@ -143,6 +133,12 @@ def unknown_measures(*, can_take: bool, can_require: bool) -> tuple[GuardCount, 
 
 def _counted(guard: str, taken: int | None, size: int) -> tuple[GuardCount, ...]:
     return () if taken == 0 else (GuardCount(guard=guard, of=EVERYBODY_COUNTED, taken=taken, size=size),)
+
+
+def _content_count(content: ContentEffects) -> GuardCount:
+    """Return how many lose one content: its share alone is judged, as the same people may lose others."""
+    size, of = content.before or 0, f"content {content.content}"
+    return GuardCount(guard="people", of=of, taken=content.counts.lose, size=size, counts=False)
 
 
 def unknown_counts(*, can_take: bool) -> AccessCounts:
@@ -180,7 +176,9 @@ def _unknown_people(
         yield UnknownPeople(audience=next(iter(found.values())), contents=tuple(found), reason=reason)
 
 
-def _content(model: Memberships, id: RemoteId, name: str, access: ContentAccess, basis: Basis) -> ContentEffects:
+def _content(
+    model: Memberships, id: RemoteId, name: str, access: ContentAccess, assignments: Sequence[AudienceAssignment]
+) -> ContentEffects:
     numbers = {change.value: access.of(change).bit_count() for change in AccessChange}
     changed = access.changed | access.of("shortened")
     causes = [
@@ -196,7 +194,7 @@ def _content(model: Memberships, id: RemoteId, name: str, access: ContentAccess,
         after=access.of("after").bit_count(),
         keep=access.of(KEEP).bit_count(),
         counts=AccessCounts(**numbers, shortened=access.of("shortened").bit_count()),
-        basis=basis,
+        basis=weakest_basis(assignment.audience.basis for assignment in assignments),
         # By most losses, then by most gains: both are negative here.
         causes=tuple(CauseCount(address=cause, gain=-gain, lose=-lose) for lose, gain, cause in sorted(causes)),
     )
@@ -240,9 +238,13 @@ def _group(model: Memberships, group: Audience) -> Iterator[GroupEffects]:
 
 
 def _members_digest(model: Memberships, members: Bits) -> str | None:
-    ids = [model.ids[position] for position in positions_of(members)]
-    known = [id for id in ids if id is not None]
-    return members_digest(known) if len(known) == len(ids) else None
+    known = _known_ids(model, members)
+    return members_digest(known) if len(known) == members.bit_count() else None
+
+
+def _known_ids(model: Memberships, people: Bits) -> list[RemoteId]:
+    """Return the ids of people; those of new accounts are not known."""
+    return [id for id in (model.ids[position] for position in positions_of(people)) if id is not None]
 
 
 def person_rows(model: Memberships, id: RemoteId, name: str, access: ContentAccess) -> Iterator[PersonEffect]:
