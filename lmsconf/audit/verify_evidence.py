@@ -60,34 +60,27 @@ class _Folder:
     """The files of a folder by path, and the findings so far."""
 
     def __init__(self, root: Path) -> None:
-        self.root = root
         self.findings: list[Problem] = []
         self.contents: dict[str, bytes] = {}
         for path in sorted(_paths(root)):
-            content = self._read(path)
-            if content is not None:
-                self.contents[path.relative_to(root).as_posix()] = content
+            self._read(path, path.relative_to(root).as_posix())
 
     def found(self, code: str, message: str, hint: str = _ASK) -> None:
         problem = Problem(code=code, message=message, hint=hint)
         if problem not in self.findings:
             self.findings.append(problem)
 
-    def _read(self, path: Path) -> bytes | None:
-        name = path.relative_to(self.root).as_posix()
+    def _read(self, path: Path, name: str) -> None:
         if path.is_symlink() or not path.is_file():
             self.found("evidence/added", f"{name} is not a file that lmsconf wrote")
-            return None
+            return
         try:
-            with path.open("rb") as file:
-                content = file.read(_LARGEST + 1)
+            if path.stat().st_size <= _LARGEST:
+                self.contents[name] = path.read_bytes()
+            else:
+                self.found("evidence/changed", f"{name} is larger than lmsconf writes")
         except OSError as error:
             self.found("evidence/changed", f"{name} cannot be read: {os_error_message(error)}")
-            return None
-        if len(content) > _LARGEST:
-            self.found("evidence/changed", f"{name} is larger than lmsconf writes")
-            return None
-        return content
 
 
 def verify_evidence(root: Path, key: PublicKey | None, heads: Sequence[str] = ()) -> Verification:

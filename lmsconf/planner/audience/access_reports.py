@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from functools import reduce
+from operator import or_
 from typing import Final
 
 from msgspec.structs import replace
@@ -255,10 +257,9 @@ def _answers(state: WorkspaceAccess, by: str, before: Bits | None, after: Bits |
     row = state.field_row(id)
     if row is not None and row.type == "TEXT":
         raise problem_found("field/text", f'the field "{by}" is a TEXT field, so there are no choices to count', None)
-    sides = ((state.answers.before, before), (state.answers.after, after))
-    counts = [_side_counts(row, answers.get(id) or FieldHolders(), people) for answers, people in sides]
-    keys = dict.fromkeys(key for side in counts for key in side)
-    for given, choice in sorted(keys, key=lambda key: list(AnswerState).index(key[0])):
+    answers = (state.answers.before.get(id), state.answers.after.get(id))
+    counts = [_side_counts(row, held, people) for held, people in zip(answers, (before, after), strict=True)]
+    for given, choice in sorted({**counts[0], **counts[1]}, key=lambda key: list(AnswerState).index(key[0])):
         old, new = (side[given, choice] for side in counts)
         if given is AnswerState.ANSWERED or old or new:
             yield AnswerCount(
@@ -270,17 +271,16 @@ def _answers(state: WorkspaceAccess, by: str, before: Bits | None, after: Bits |
 
 
 def _side_counts(
-    row: FieldRow | None, answers: FieldHolders, people: Bits | None
+    row: FieldRow | None, answers: FieldHolders | None, people: Bits | None
 ) -> Counter[tuple[AnswerState, str | None]]:
     """Return (what was answered, the choice) → how many of these people; a person may pick several choices."""
-    among = people or 0
+    held, among = answers or FieldHolders(), people or 0
     counts: Counter[tuple[AnswerState, str | None]] = Counter()
-    answered = 0
-    for choice, holders in answers.choices.items():
+    for choice, holders in held.choices.items():
         counts[AnswerState.ANSWERED, choice_name(row, choice)] += (holders & among).bit_count()
-        answered |= holders
-    counts[AnswerState.NONE, None] = (among & ~answered & ~answers.unreadable).bit_count()
-    counts[AnswerState.UNKNOWN, None] = (among & answers.unreadable).bit_count()
+    answered = reduce(or_, held.choices.values(), 0)
+    counts[AnswerState.NONE, None] = (among & ~answered & ~held.unreadable).bit_count()
+    counts[AnswerState.UNKNOWN, None] = (among & held.unreadable).bit_count()
     return counts
 
 
@@ -316,16 +316,15 @@ def _names(text: str, kind: Kind) -> Iterator[str]:
 
 def _audience_in_words(text: str) -> Address | None:
     """Return the audience of `everyone`, or of `assignment of GDPR basics to group/Sales`; None for other texts."""
-    if text == EVERYBODY:
-        return Address(EVERYBODY, "")
-    if not any(kind.is_relation and text.startswith(f"{kind.noun} of ") for kind in KINDS.values()):
-        return None
+    is_assignment = any(kind.is_relation and text.startswith(f"{kind.noun} of ") for kind in KINDS.values())
     words = text.split(" to ")
-    for number in range(len(words)):
+    for number in range(len(words) if is_assignment else 1):
         rest = " to ".join(words[number:])
         typed = canonical_pattern(rest)
-        if rest == EVERYBODY or typed.partition("/")[0] in KINDS:
-            return Address(EVERYBODY, "") if rest == EVERYBODY else Address.parse(typed)
+        if rest == EVERYBODY:
+            return Address(EVERYBODY, "")
+        if is_assignment and typed.partition("/")[0] in KINDS:
+            return Address.parse(typed)
     return None
 
 
