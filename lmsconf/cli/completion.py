@@ -20,7 +20,6 @@ from click.shell_completion import (
 
 from lmsconf.cli.command import Command
 from lmsconf.cli.output_streams import write_redacted
-from lmsconf.errors import ExitCode
 
 if TYPE_CHECKING:
     from lmsconf.cli.context import CommandContext
@@ -267,11 +266,10 @@ def _items(values: Callable[[], Iterator[str]]) -> list[Item]:
 @click.command(cls=Command)
 @click.argument("shell", type=click.Choice(list(_SHELLS)))
 @click.pass_context
-def completion(context: click.Context, *, shell: str) -> ExitCode:
+def completion(context: click.Context, *, shell: str) -> None:
     """Print the completion script of a shell.
 
     For bash, put eval "$(lmsconf completion bash)" into ~/.bashrc; for zsh the same with zsh into ~/.zshrc; for fish,
     lmsconf completion fish | source.
     """
     write_redacted(_SHELLS[shell](context.find_root().command, {}, "lmsconf", VARIABLE).source() + "\n", sys.stdout)
-    return ExitCode.OK

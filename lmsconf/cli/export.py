@@ -20,7 +20,7 @@ from lmsconf.cli.workspace_options import (
     parallelism,
     show_reading_progress,
 )
-from lmsconf.errors import ExitCode, LmsconfError, UsageError
+from lmsconf.errors import LmsconfError, UsageError
 
 if TYPE_CHECKING:
     from lmsconf.export.export import ExportResult
@@ -74,7 +74,7 @@ def export(
     by: str | None,
     parallelism: int,
     max_rate: float | None,
-) -> ExitCode:
+) -> None:
     """Write manifests for the live workspace.
 
     Writes one file per kind to DIR, or to the manifests folder of the project, with names and e-mails and without
@@ -107,7 +107,6 @@ def export(
     report_problems(generated.problems)
     paths = _write(settings.root, target, generated.files, "exported-" if existing is not None else "")
     _tell(generated, paths)
-    return ExitCode.OK
 
 
 def _loaded(file: Path) -> Snapshot:

@@ -97,7 +97,7 @@ def test(context: CommandContext, /, output: Output, **options: Any) -> ExitCode
 @click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False), metavar="DIR")
 @output_options(_FORMATS, pages=True)
 @pass_context
-def show(context: CommandContext, /, folder: Path, output: Output) -> ExitCode:
+def show(context: CommandContext, /, folder: Path, output: Output) -> None:
     """Show the plans that `lmsconf fleet plan --out DIR` saved, failures first."""
     from lmsconf.fleet.collect import read_report
     from lmsconf.fleet.fleet_run import read_index
@@ -105,7 +105,6 @@ def show(context: CommandContext, /, folder: Path, output: Output) -> ExitCode:
 
     key = plan_signing_key(context)
     output.show(FLEET_VIEWS, read_report(folder, read_index(folder, key), key))
-    return ExitCode.OK
 
 
 @fleet.command(cls=Command)
@@ -148,7 +147,7 @@ def collect(context: CommandContext, /, folders: tuple[Path, ...], out: Path, ou
 @click.option(
     "--image", metavar="IMAGE", help="The container image with lmsconf and the project; needed for argo and kubernetes."
 )
-def matrix(format_: str, shards: int, selector: str, max_rate: float | None, image: str | None) -> ExitCode:
+def matrix(format_: str, shards: int, selector: str, max_rate: float | None, image: str | None) -> None:
     """Print what an engine needs to plan a fleet in shards.
 
     For github, the value of `strategy.matrix`; for gitlab, a child pipeline; for argo, a Workflow that also collects;
@@ -160,7 +159,6 @@ def matrix(format_: str, shards: int, selector: str, max_rate: float | None, ima
 
     parse_selector(selector, "--select")
     click.echo(matrix_document(format_, shards, selector, max_rate, image), nl=False)
-    return ExitCode.OK
 
 
 @fleet.command(cls=Command)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path
 from shlex import quote
@@ -18,7 +18,7 @@ from lmsconf.cli.output_streams import masks_people, report_problems, write_reda
 from lmsconf.cli.workspace_options import lmsconf_command_prefix, load_saved
 from lmsconf.documents import access_documents, apply_report_file, plan_file, snapshot_file
 from lmsconf.documents.document import parse_document
-from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound, UsageError
+from lmsconf.errors import LmsconfError, ProblemsFound, UsageError
 from lmsconf.model.plan import Plan
 from lmsconf.model.recorded_run import RecordedRun
 from lmsconf.render import (
@@ -38,7 +38,7 @@ from lmsconf.render import (
 @click.argument("file", type=click.Path(path_type=Path))
 @output_options([*PLAN_VIEWS, *PLAN_EXTRACTS, *PLAN_PROBLEMS_VIEWS], pages=True)
 @pass_context
-def show(context: CommandContext, *, file: Path, output: Output) -> ExitCode:
+def show(context: CommandContext, *, file: Path, output: Output) -> None:
     """Show a saved plan, snapshot or apply report.
 
     FILE is the output of `plan --out`, of `snapshot`, or of any command with `--format json`, including problems. A
@@ -68,7 +68,6 @@ def show(context: CommandContext, *, file: Path, output: Output) -> ExitCode:
         if isinstance(value, Plan):
             value = replace(value, command=f"{lmsconf_command_prefix(context)} apply {quote(str(file))}")
         output.show(views, value)
-    return ExitCode.OK
 
 
 def load_document(text: str) -> tuple[object, Views]:
@@ -95,7 +94,7 @@ _DOCUMENTS: Mapping[str, tuple[Callable[[str], object], Views]] = {
 @click.argument("run", required=False, shell_complete=completes("runs"))
 @output_options(["text", "json"])
 @pass_context
-def runs(context: CommandContext, *, run: str | None, output: Output) -> ExitCode:
+def runs(context: CommandContext, *, run: str | None, output: Output) -> None:
     """List what was applied from here, or show one run call by call.
 
     RUN is `latest`, or the beginning of the name of a run or of the digest of its plan. With `lmsconf --workspace NAME
@@ -104,21 +103,19 @@ def runs(context: CommandContext, *, run: str | None, output: Output) -> ExitCod
     """
     from lmsconf.journal.journal_reader import find_run, read_runs
 
-    root = context.project
+    root, chosen = context.project, context.workspace
     if run is not None:
         output.show(RUN_VIEWS, find_run(root, run))
-        return ExitCode.OK
-    chosen = context.workspace
-    listed = [one for one in read_runs(root) if chosen is None or (one.opening and one.opening.workspace == chosen)]
-    output.show(RUNS_VIEWS, listed)
-    return ExitCode.OK
+    else:
+        listed = [one for one in read_runs(root) if chosen is None or (one.opening and one.opening.workspace == chosen)]
+        output.show(RUNS_VIEWS, listed)
 
 
 @click.command(cls=Command)
 @click.argument("address", metavar="ADDRESS|EMAIL", shell_complete=completes("addresses"))
 @output_options(["text", "json"], pages=True)
 @pass_context
-def history(context: CommandContext, *, address: str, output: Output) -> ExitCode:
+def history(context: CommandContext, *, address: str, output: Output) -> None:
     """Show which runs changed a resource or a person.
 
     Lists when and by which commit and approval it was changed, why, and what. ADDRESS is as a plan prints it, such as
@@ -137,7 +134,6 @@ def history(context: CommandContext, *, address: str, output: Output) -> ExitCod
         if chosen is None or run.opening is None or run.opening.workspace == chosen
     )
     output.show(HISTORY_VIEWS, find_history(runs, address))
-    return ExitCode.OK
 
 
 VERIFY, HEAD = "verify", "head"
@@ -172,7 +168,7 @@ def evidence(
     sign_key: Path | None,
     key: Path | None,
     heads: tuple[str, ...],
-) -> ExitCode:
+) -> None:
     """Write a folder that shows what runs did, or verify one.
 
     The folder has an index page, evidence.json, and plan, report and journal of each run. People are masked in it
@@ -190,24 +186,27 @@ def evidence(
     if words[:1] == (VERIFY,):
         if len(words) != 2 or given:
             raise UsageError("verify takes one folder, --key and --head", hint="Write: lmsconf evidence verify DIR")
-        return _verify(Path(words[1]), key, tuple(_parsed_head(head) for head in heads))
-    for option, value in (("--key", key), ("--head", heads)):
-        if value:
-            hint = "Sign with --sign-key FILE." if option == "--key" else "Write: lmsconf evidence verify DIR --head …"
-            raise UsageError(f"{option} is for verify", hint=hint)
-    if words == (HEAD,) and not given:
-        return _head(context)
-    if len(words) + (since is not None) != 1 or out is None:
-        hint = "Write: lmsconf evidence latest --out DIR, or lmsconf evidence --since 2026-01-31 --out DIR"
-        none, several = not words and since is None, len(words) + (since is not None) > 1
-        wrong = "no run is given" if none else "evidence takes one run, or --since" if several else "--out is missing"
-        raise UsageError(wrong, hint=hint)
-    return _write(context, words[0] if words else None, since, out, sign_key, people=people)
+        _verify(Path(words[1]), key, tuple(_parsed_head(head) for head in heads))
+    elif key:
+        raise UsageError("--key is for verify", hint="Sign with --sign-key FILE.")
+    elif heads:
+        raise UsageError("--head is for verify", hint="Write: lmsconf evidence verify DIR --head …")
+    elif words == (HEAD,) and not given:
+        _head(context)
+    else:
+        _write(context, [*words, *([] if since is None else [since])], since, out, sign_key, people=people)
 
 
 def _write(
-    context: CommandContext, run: str | None, since: str | None, out: Path, sign_key: Path | None, *, people: bool
-) -> ExitCode:
+    context: CommandContext,
+    chosen: Sequence[str],
+    since: str | None,
+    out: Path | None,
+    sign_key: Path | None,
+    *,
+    people: bool,
+) -> None:
+    """Write the evidence of the run that is chosen, or of all since a date. Raises UsageError for more than one."""
     from lmsconf.audit.bundle import write_evidence
     from lmsconf.audit.run_entry import chain_findings
     from lmsconf.audit.signing import load_signing_key
@@ -215,8 +214,12 @@ def _write(
     from lmsconf.journal.journal_reader import find_run
     from lmsconf.render.resource_wording import count_noun
 
+    if len(chosen) != 1 or out is None:
+        hint = "Write: lmsconf evidence latest --out DIR, or lmsconf evidence --since 2026-01-31 --out DIR"
+        several = "evidence takes one run, or --since" if chosen[1:] else "--out is missing"
+        raise UsageError(several if chosen else "no run is given", hint=hint)
     key = None if sign_key is None else load_signing_key(sign_key)
-    runs = [find_run(context.project, run)] if run is not None else list(_since(context, str(since)))
+    runs = [find_run(context.project, chosen[0])] if since is None else list(_since(context, since))
     mask = None if people else PeopleMask()
     document = write_evidence(runs, out, datetime.now(UTC), mask=mask, since=since, key=key)
     entries = (
@@ -226,7 +229,6 @@ def _write(
     masked = "It names people." if people else "People are masked in it."
     signed = "It is not signed." if key is None else f"Signed with {key.public.keyid}."
     write_stderr(f"Wrote the evidence of {count_noun(len(runs), 'run')} to {out}. {masked} {signed}")
-    return ExitCode.OK
 
 
 def _since(context: CommandContext, since: str) -> Iterator[RecordedRun]:
@@ -254,14 +256,13 @@ def _since(context: CommandContext, since: str) -> Iterator[RecordedRun]:
         raise LmsconfError(f"no run since {since} is recorded here", hint="List what is kept with: lmsconf runs")
 
 
-def _head(context: CommandContext) -> ExitCode:
+def _head(context: CommandContext) -> None:
     from lmsconf.journal.kept_runs import chain_heads
 
     heads = [head for head in chain_heads(context.project) if context.workspace in (None, head.workspace)]
     if not heads:
         raise LmsconfError("no run is recorded here", hint="Run this where lmsconf apply has run, after it.")
     write_redacted("".join(f"{head.sha256}  {head.run}  {head.workspace}\n" for head in heads), sys.stdout)
-    return ExitCode.OK
 
 
 def _parsed_head(text: str) -> str:
@@ -271,7 +272,7 @@ def _parsed_head(text: str) -> str:
     return digest
 
 
-def _verify(folder: Path, key_file: Path | None, heads: tuple[str, ...]) -> ExitCode:
+def _verify(folder: Path, key_file: Path | None, heads: tuple[str, ...]) -> None:
     from lmsconf.audit.signing import load_public_key
     from lmsconf.audit.verify_evidence import verify_evidence
     from lmsconf.render.jinja import terminal_text
@@ -281,4 +282,3 @@ def _verify(folder: Path, key_file: Path | None, heads: tuple[str, ...]) -> Exit
     if result.findings:
         raise ProblemsFound(result.findings)
     write_redacted(terminal_text("verified.txt.j2", result=result), sys.stdout)
-    return ExitCode.OK

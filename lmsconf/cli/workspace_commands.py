@@ -55,9 +55,7 @@ if TYPE_CHECKING:
 @parallelism
 @max_rate
 @pass_context
-def snapshot(
-    context: CommandContext, *, file: Path, redact: bool, parallelism: int, max_rate: float | None
-) -> ExitCode:
+def snapshot(context: CommandContext, *, file: Path, redact: bool, parallelism: int, max_rate: float | None) -> None:
     """Save the state of the workspace to a file.
 
     `lmsconf plan --snapshot FILE` plans against it without a connection. The file contains e-mails, so only its owner
@@ -86,7 +84,6 @@ def snapshot(
     lacking = {kind: listing.incomplete for kind, listing in state.listings.items() if listing.incomplete is not None}
     for kind, why in lacking.items():
         write_stderr(f"Not all of {kind_plural(kind)} is in it: {why}.")
-    return ExitCode.OK
 
 
 def _sound(settings: Settings) -> Manifests | None:
@@ -106,7 +103,7 @@ def _sound(settings: Settings) -> Manifests | None:
 @click.command(cls=Command)
 @click.option("--id", "id", metavar="ID", help="Remove the lock with this id, without a question.")
 @pass_context
-def unlock(context: CommandContext, *, id: str | None) -> ExitCode:
+def unlock(context: CommandContext, *, id: str | None) -> None:
     """Remove a stale lock.
 
     A lock expires when its lease ends; use this command if that takes too long. A run that is still alive checks its
@@ -120,12 +117,12 @@ def unlock(context: CommandContext, *, id: str | None) -> ExitCode:
         manager = LockManager(connection)
         locks = manager.list_locks()
         if not locks and id is None:
-            write_redacted(f"Workspace {escape_terminal(connection.name)} is not locked.\n", sys.stdout)
-            return ExitCode.OK
-        chosen = _named(locks, id) if id is not None else _confirmed(locks)
-        manager.delete(chosen)
-        write_redacted(f"Unlocked: {escape_terminal(chosen.description)}.\n", sys.stdout)
-    return ExitCode.OK
+            ended = f"Workspace {escape_terminal(connection.name)} is not locked.\n"
+        else:
+            chosen = _named(locks, id) if id is not None else _confirmed(locks)
+            manager.delete(chosen)
+            ended = f"Unlocked: {escape_terminal(chosen.description)}.\n"
+    write_redacted(ended, sys.stdout)
 
 
 def _named(locks: list[WorkspaceLock], id: str) -> WorkspaceLock:
@@ -161,7 +158,7 @@ _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 @click.option("--query", metavar="K=V", multiple=True, help="A query parameter. Can be repeated.")
 @click.option("--body", metavar="JSON", help="The request's body; - reads it from stdin.")
 @pass_context
-def api(context: CommandContext, *, method: str, path: str, query: tuple[str, ...], body: str | None) -> ExitCode:
+def api(context: CommandContext, *, method: str, path: str, query: tuple[str, ...], body: str | None) -> None:
     """Send one request to the API and print the response.
 
     PATH is relative to the workspace's url, and percent-encoded: lmsconf api GET /users --query limit=5. Names are
@@ -191,7 +188,6 @@ def api(context: CommandContext, *, method: str, path: str, query: tuple[str, ..
         write_redacted(
             f"{escape_invisible(json.dumps(answer, ensure_ascii=False, indent=2))}\n", sys.stdout, whole=True
         )
-    return ExitCode.OK
 
 
 def parse_query(pairs: Sequence[str]) -> dict[str, Json]:
