@@ -57,7 +57,6 @@ from lmsconf.model.snapshot import Snapshot
 from lmsconf.render import APPLY_VIEWS
 from lmsconf.render.apply_report import apply_summary, verification_result
 from lmsconf.render.plan_wording import workspace_line
-from lmsconf.render.report_texts import apply_text
 from lmsconf.render.text import plan_text
 from lmsconf.workspace.reader import WorkspaceReader
 
@@ -238,7 +237,7 @@ def write_report(output: Output, report: ApplyReport, *, journalled: bool, was_a
         raise ProblemsFound(report.problems, exit=ExitCode(report.exit))
     try:
         named_above = was_asked and output.is_on_terminal
-        text = partial(apply_text, names_workspace=not named_above)
+        text = partial(APPLY_VIEWS["text"], names_workspace=not named_above)
         output.show({**APPLY_VIEWS, "text": text}, report)
     except LmsconfError as lost:
         raise ProblemsFound(

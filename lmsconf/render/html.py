@@ -8,14 +8,13 @@ from itertools import chain, islice
 from typing import Final, NamedTuple
 
 from lmsconf.documents.plan_file import plan_digest
-from lmsconf.errors import Problem, SourceLocation
+from lmsconf.errors import SourceLocation
 from lmsconf.model.address import Address
 from lmsconf.model.calls import Call, CallStatus
 from lmsconf.model.drift import DriftFinding, DriftReport, DriftState
-from lmsconf.model.fleet import FleetAction, FleetReport, group_blocked, group_failures
+from lmsconf.model.fleet import FleetAction, FleetReport
 from lmsconf.model.outcomes import ApplyReport, CallOutcome
 from lmsconf.model.plan import Action, Change, Plan
-from lmsconf.model.snapshot import Snapshot
 from lmsconf.render.apply_report import STATUS_TITLES
 from lmsconf.render.change_summary import (
     apply_command,
@@ -227,8 +226,6 @@ def fleet_html(report: FleetReport) -> str:
         report=report,
         heading=f"{_FLEET_TITLES[report.index.action]} {count_noun(len(entries), 'workspace')}",
         rows=_first_rows(_shared(report), _ACTIONS),
-        failed=group_failures(entries),
-        blocked=group_blocked(entries),
         entries=sorted(entries, key=lambda entry: (not entry.failed, not entry.changes)),
     )
 
@@ -243,13 +240,3 @@ def _shared(report: FleetReport) -> Iterator[RowGroup]:
             rows.append(_change_row(f"c{number}", change)._replace(only_in=only_in))
         heading = shared_headline(shared, len(report.index.entries))
         yield RowGroup(heading, rows, () if shared.one_each else shared.workspaces)
-
-
-def problems_html(problems: Sequence[Problem]) -> str:
-    """Render problems as a page, which also stands in the place of a result that errors prevent."""
-    return html_page("problems.html.j2", problems=problems, failed=any(problem.is_error for problem in problems))
-
-
-def snapshot_html(snapshot: Snapshot) -> str:
-    """Render a snapshot as an HTML page: counts per kind."""
-    return html_page("snapshot.html.j2", snapshot=snapshot)

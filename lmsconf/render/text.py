@@ -5,7 +5,7 @@ A page is blocks of lines; `join_blocks` escapes each line, so that no name stee
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import Problem
@@ -39,6 +39,17 @@ def split_lines(text: str | None, indent: str = "  ") -> list[str]:
     """Return the lines of a text that may have several, such as a hint with a corrected manifest line."""
     # Split at \n only: other line separators can only come from names.
     return [indent + line for line in (text or "").split("\n") if line.strip()]
+
+
+def table_lines(rows: Sequence[Sequence[str]], left: Container[int]) -> Iterator[str]:
+    """Yield rows of cells in columns as wide as their widest cell. left: the columns that are not right-aligned."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = (
+            cell.ljust(width) if column in left else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        yield "  ".join(cells).rstrip()
 
 
 def unchanged_lines(addresses: Sequence[Address]) -> Iterator[str]:
