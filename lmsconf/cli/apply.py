@@ -31,7 +31,6 @@ from lmsconf.cli.run_command import report_interrupt
 from lmsconf.cli.workspace_options import (
     allow,
     apply_command_line,
-    build_policy,
     events_option,
     load_context_settings,
     load_saved,
@@ -136,8 +135,16 @@ def apply(
             saved = load_saved(planfile, lambda text: loads(text, key), "apply takes a plan file")
             plan = reevaluate_guards(workspace, saved, consented)
         else:
-            manifests = load_valid_manifests(workspace, events)
-            policy = build_policy(settings, only, excluded, additive, consented, effects=not no_effects, pace=max_rate)
+            manifests = load_valid_manifests(settings, events)
+            policy = replace(
+                settings.policy,
+                only=only,
+                excluded=excluded,
+                additive=additive,
+                consents=(*consented, *settings.policy.consents),
+                effects=not no_effects,
+                pace=max_rate,
+            )
             with progress.phase("Reading") as tell:
                 plan, snapshot = workspace.plan_and_snapshot(manifests, policy, tell)
         command = apply_command_line(settings, only, excluded, additive, planfile)

@@ -69,12 +69,15 @@ def open_event_writer(path: str, command: str, arguments: Mapping[str, object]) 
         _leave_stdout(path, output)
     else:
         _refuse_same_file(Path(path), output, arguments)
-    handle, write = (None, _write_stdout) if to_stdout else _opened(path)
+    with _raises_if_unwritable(path):
+        handle = None if to_stdout else open_for_lines(Path(path))
+    write = _write_stdout if handle is None else descriptor_writer(handle)
+    # A reader that has stopped reading does not hold up an apply.
+    patience = _PATIENCE if command == "apply" else None
     is_stuck = False
     try:
-        # A reader that has stopped reading does not hold up an apply.
-        patience = _PATIENCE if command == "apply" else None
-        writer = EventWriter(command, lambda first: _begun(path, first, write, patience))
+        with _raises_if_unwritable(path):
+            writer = EventWriter(command, lambda first: LineStream(first, write, patience=patience))
         try:
             yield writer
         finally:
@@ -88,19 +91,17 @@ def open_event_writer(path: str, command: str, arguments: Mapping[str, object]) 
             os.close(handle)
 
 
-def _opened(path: str) -> tuple[int, Callable[[bytes], None]]:
+@contextmanager
+def _raises_if_unwritable(path: str) -> Iterator[None]:
+    """Raise LmsconfError in place of OSError."""
     try:
-        handle = open_for_lines(Path(path))
+        yield
     except OSError as error:
-        raise _unwritable(path, error) from error
-    return handle, descriptor_writer(handle)
-
-
-def _begun(path: str, first: bytes, write: Callable[[bytes], None], patience: float | None) -> LineStream:
-    try:
-        return LineStream(first, write, patience=patience)
-    except OSError as error:
-        raise _unwritable(path, error) from error
+        raise LmsconfError(
+            f"--events {path} cannot be written: {os_error_message(error)}",
+            hint="Check that its folder exists and is writable, and that there is free space. Nothing was read or "
+            "sent.",
+        ) from error
 
 
 def _write_stdout(data: bytes) -> None:
@@ -132,13 +133,6 @@ def _refuse_same_file(path: Path, output: Output, arguments: Mapping[str, object
         raise UsageError(f"--events {path}: the command uses that file already", hint="Name another file.")
 
 
-def _unwritable(path: str, error: OSError) -> LmsconfError:
-    return LmsconfError(
-        f"--events {path} cannot be written: {os_error_message(error)}",
-        hint="Check that its folder exists and is writable, and that there is free space. Nothing was read or sent.",
-    )
-
-
 def _incomplete(path: str, failure: str) -> Problem:
     return Problem(
         code="events/incomplete",
@@ -167,8 +161,7 @@ class EventWriter(CommandEvents):
         self._lock = threading.Lock()
         self._phase: Counter[str] = Counter()
         self._begun: dict[str, float] = {}
-        self._requests: Counter[str] = Counter()
-        self._statuses: dict[str, int | None] = {}
+        self._answers: dict[str, list[int | None]] = {}
         self._problems: set[str] = set()
         self._limit_at = self._resumes_at = -inf
         self._waited_at: dict[str, float] = {}
@@ -207,8 +200,7 @@ class EventWriter(CommandEvents):
         with self._lock:
             self._phase[exchange.operation or exchange.method] += 1
             if exchange.label is not None:
-                self._requests[exchange.label] += 1
-                self._statuses[exchange.label] = exchange.status
+                self._answers.setdefault(exchange.label, []).append(exchange.status)
         if exchange.retry_in is not None:
             why = f"answered {exchange.status}" if exchange.failure is None else exchange.failure
             self._wait(
@@ -320,7 +312,7 @@ class EventWriter(CommandEvents):
     def call_ended(self, outcome: CallOutcome) -> None:
         with self._lock:
             begun = self._begun.get(outcome.call)
-            requests, http_status = self._requests[outcome.call], self._statuses.get(outcome.call)
+            answers = [*self._answers.get(outcome.call, ())]
         outcome = mask_if_enabled(outcome)
         self._emit(
             "call_end",
@@ -331,8 +323,8 @@ class EventWriter(CommandEvents):
                 "operation": outcome.operation,
                 "status": outcome.status.value,
                 "seconds": None if begun is None else round(time.monotonic() - begun, 3),
-                "retries": max(requests - 1, 0),
-                "http_status": http_status,
+                "retries": max(len(answers) - 1, 0),
+                "http_status": answers[-1] if answers else None,
                 "resource_id": outcome.id,
                 "reason": outcome.reason,
                 "hint": outcome.hint,

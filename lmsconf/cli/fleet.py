@@ -239,7 +239,7 @@ def apply(
         applied,
         folder,
         key,
-        engine=run.engine(),
+        engine=run.engine,
         make_task=run.apply_tasks(folder, notes),
         listen=run.listener,
         max_failures=run.project.max_failures() if max_failures is None else max_failures,
@@ -274,7 +274,7 @@ def _run(
         folder = Path(scratch) if out is None else out
         tasks = [run.task(name, FleetAction(action), folder.absolute()) for name in run.workspaces]
         with run.listener(action.capitalize(), len(tasks)) as tell:
-            index = run_tasks(tasks, run.engine(), FleetAction(action), run.now, tell)
+            index = run_tasks(tasks, run.engine, FleetAction(action), run.now, tell)
             index = replace(index, shard=run.shard)
         if out is not None:
             write_index(folder, index, key)

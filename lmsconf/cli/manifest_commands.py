@@ -7,7 +7,7 @@ from codecs import BOM_UTF8
 from collections.abc import Sequence
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import click
 
@@ -101,8 +101,8 @@ def graph(context: CommandContext, *, only: tuple[str, ...], output: Output) -> 
     An edge leads from content to its audience, thick if mandatory, and from a smart group to the fields of its
     conditions. Resources that no manifest declares are dashed. The workspace is not read.
     """
-    from lmsconf.cli.workspace_options import build_policy, load_context_settings
-    from lmsconf.errors import ProblemsFound
+    from msgspec.structs import replace
+
     from lmsconf.planner.dependency_graph import build_graph
     from lmsconf.planner.selection import Selection
     from lmsconf.render.graphs import GRAPH_VIEWS
@@ -110,19 +110,10 @@ def graph(context: CommandContext, *, only: tuple[str, ...], output: Output) -> 
 
     settings = load_context_settings(context)
     manifests = error_free(load_manifests(settings))
-    chosen = Selection(manifests.declared, build_policy(settings, only))
+    chosen = Selection(manifests.declared, replace(settings.policy, only=only))
     if wrong := list(chosen.problems()):
         raise ProblemsFound(wrong)
     output.show(GRAPH_VIEWS, build_graph(one for one in manifests.declared if chosen(one.address)))
-
-
-class _Formatted(NamedTuple):
-    """One manifest that is not in order. name: as it is shown."""
-
-    path: Path
-    name: str
-    before: bytes
-    after: bytes
 
 
 @click.command(cls=Command)
@@ -145,19 +136,20 @@ def fmt(context: CommandContext, *, paths: tuple[Path, ...], check: bool, diff: 
     """
     from lmsconf.export.accept_drift import file_diff
     from lmsconf.render.escape import escape_terminal
+    from lmsconf.support.atomic_files import write_all_or_none
 
     reader, files = _files(context, paths)
-    unordered, problems = _formatted(reader, files)
+    before, after, problems = _formatted(reader, files)
     report_problems(problems)
     if not check:
-        _write(unordered)
-    for one in unordered:
-        name = escape_terminal(one.name)
-        output = file_diff(name, one.before, one.after) if diff else f"{name}\n"
+        write_all_or_none(reader.root, before, after)
+    for path in after:
+        name = escape_terminal(path)
+        output = file_diff(name, before[path], after[path]) if diff else f"{name}\n"
         write_redacted(output, sys.stdout, color=diff and supports_color(sys.stdout))
     if any(problem.is_error for problem in problems):
         return ExitCode.ERROR
-    return ExitCode.CHANGES if check and unordered else ExitCode.OK
+    return ExitCode.CHANGES if check and after else ExitCode.OK
 
 
 def _files(context: CommandContext, paths: Sequence[Path]) -> tuple[ManifestFileReader, list[Path]]:
@@ -189,24 +181,27 @@ def _is_folder(path: Path) -> bool:
     return path.is_dir()
 
 
-def _formatted(reader: ManifestFileReader, files: Sequence[Path]) -> tuple[list[_Formatted], list[Problem]]:
-    """Return the manifests that are not in order, and the problems of those that cannot be ordered."""
+def _formatted(
+    reader: ManifestFileReader, files: Sequence[Path]
+) -> tuple[dict[str, bytes], dict[str, bytes], list[Problem]]:
+    """Return the manifests that are not in order, as they are and in order, and the problems of those that stay."""
     from lmsconf.manifest.edit.ordering import order_manifest
     from lmsconf.manifest.whole_schema import manifest_schema
 
-    unordered: list[_Formatted] = []
+    before: dict[str, bytes] = {}
+    after: dict[str, bytes] = {}
     problems: list[Problem] = []
-    schema = manifest_schema()
     for path in files:
+        name = reader.relative_path(path)
         try:
             mark, text = _read(reader, path)
-            after = order_manifest(reader.relative_path(path), text, schema)
+            ordered = order_manifest(name, text, manifest_schema())
         except ProblemsFound as error:
             problems += error.problems
             continue
-        if after != text:
-            unordered.append(_Formatted(path, reader.relative_path(path), mark + text.encode(), mark + after.encode()))
-    return unordered, problems
+        if ordered != text:
+            before[name], after[name] = mark + text.encode(), mark + ordered.encode()
+    return before, after, problems
 
 
 def _read(reader: ManifestFileReader, path: Path) -> tuple[bytes, str]:
@@ -227,12 +222,3 @@ def _is_linked(path: Path, root: Path) -> bool:
     """Whether a path, or a folder of it below the root, is a symbolic link."""
     folders = (folder for folder in path.parents if folder != root and folder.is_relative_to(root))
     return any(part.is_symlink() for part in (path, *folders))
-
-
-def _write(unordered: Sequence[_Formatted]) -> None:
-    """Write all files or none, unless another program has changed one."""
-    from lmsconf.support.atomic_files import write_all_or_none
-
-    names = {str(one.path.absolute()): one for one in unordered}
-    before = {name: one.before for name, one in names.items()}
-    write_all_or_none(Path(), before, {name: one.after for name, one in names.items()})

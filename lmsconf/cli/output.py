@@ -20,6 +20,7 @@ from lmsconf.cli.output_streams import (
     supports_color,
     write_redacted,
 )
+from lmsconf.cli.run_command import INTERRUPTED
 from lmsconf.errors import ExitCode, LmsconfError, Problem
 
 if TYPE_CHECKING:
@@ -163,7 +164,7 @@ def output_options(
                 output.write_problems(error.problems)
                 return error.exit
             except KeyboardInterrupt:
-                output.write_problems([Problem(code="interrupted", message="the command was interrupted")])
+                output.write_problems([INTERRUPTED])
                 raise
 
         return framed

@@ -105,19 +105,12 @@ def report_problems(problems: Sequence[Problem]) -> None:
 
 def redact_problems(problems: Sequence[Problem]) -> list[Problem]:
     """Redact secrets in messages and hints, since they may quote a response; mask people if masking is on."""
-    return [_redacted(problem) for problem in problems]
-
-
-def _redacted(problem: Problem) -> Problem:
     from lmsconf.support.secrets import redact_secrets
 
-    return mask_if_enabled(
-        replace(
-            problem,
-            message=redact_secrets(problem.message),
-            hint=None if problem.hint is None else redact_secrets(problem.hint),
-        )
-    )
+    return [
+        mask_if_enabled(replace(one, message=redact_secrets(one.message), hint=one.hint and redact_secrets(one.hint)))
+        for one in problems
+    ]
 
 
 def write_stderr(text: str) -> None:

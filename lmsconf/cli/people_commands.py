@@ -159,7 +159,7 @@ def test(context: CommandContext, *, live: bool, parallelism: int, max_rate: flo
 
     settings = load_context_settings(context)
     with open_workspace(settings, parallelism, max_rate) as workspace, show_reading_progress("Reading") as tell:
-        manifests = load_valid_manifests(workspace)
+        manifests = load_valid_manifests(settings)
         tests = [one for one in manifests.tests if one.applies_in(settings.policy.workspace)]
         view = read_people_view(workspace, manifests, query_of(tests), tell)
     if not (live or view.header.planned):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,12 +18,10 @@ from lmsconf.cli.output import Output, output_options, refuse_unwritable
 from lmsconf.cli.output_streams import masks_people, show_progress
 from lmsconf.cli.workspace_options import (
     apply_command_line,
-    build_policy,
     events_option,
     load_context_settings,
     load_snapshot,
     load_valid_manifests,
-    make_live_plan,
     max_rate,
     open_workspace,
     parallelism,
@@ -36,11 +34,13 @@ from lmsconf.cli.workspace_options import (
 from lmsconf.errors import ExitCode, Problem, Severity, UsageError
 
 if TYPE_CHECKING:
+    from lmsconf.model.declarations import Manifests
     from lmsconf.model.plan import Plan
     from lmsconf.model.policy import Policy
     from lmsconf.model.progress import Report
     from lmsconf.model.snapshot import Snapshot
     from lmsconf.project.settings import Settings
+    from lmsconf.workspace.project_manifests import BaseManifests
     from lmsconf.workspace.reader import WorkspaceReader
 
 
@@ -139,7 +139,6 @@ def plan(
     from lmsconf.project.base_trust import PARTS
     from lmsconf.render import PLAN_PROBLEMS_VIEWS, PLAN_VIEWS
     from lmsconf.support.atomic_files import write_atomically
-    from lmsconf.workspace.project_manifests import load_manifests
 
     trusted = trusted_parts(trust_project, base)
     if undone is not None:
@@ -159,21 +158,24 @@ def plan(
     if people is not None:
         _check_people_file(people, no_effects=no_effects, masked=masks_people())
     settings = load_context_settings(context)
-    policy = build_policy(
-        settings, only, excluded, additive, effects=not no_effects, people=people is not None, pace=max_rate
+    policy = replace(
+        settings.policy,
+        only=only,
+        excluded=excluded,
+        additive=additive,
+        effects=not no_effects,
+        people=people is not None,
+        pace=max_rate,
     )
     snapshot = None if snapshot_file is None else load_snapshot(snapshot_file)
     with open_workspace(settings, parallelism, max_rate, events) as workspace:
-        if rehearses:
-            made = _rehearsed(workspace, policy, base, snapshot, context, trusted, events)
-        elif undone is not None:
+        if undone is not None:
             made = _undone(workspace, policy, undone, events)
-        elif base is not None:
-            made = _with_base(workspace, policy, base, snapshot, context, trusted, events)
-        elif snapshot is None:
-            made = make_live_plan(workspace, load_valid_manifests(workspace, events), policy, events)
         else:
-            made = workspace.plan_offline(load_manifests(settings), policy, snapshot)
+            manifests = load_valid_manifests(settings, events)
+            against = None if base is None else _loaded_base(base, settings, policy, context, trusted)
+            planned = _rehearsed if rehearses else _planned
+            made = planned(workspace, manifests, policy, against, snapshot, events)
         if snapshot is not None:
             from lmsconf.workspace.snapshot_notices import add_snapshot_notices
 
@@ -196,13 +198,8 @@ def _command(settings: Settings, plan: Plan, out: Path | None, *, additive: bool
 
 def _check_undo(base: str | None, snapshot_file: Path | None, *, additive: bool, rehearses: bool) -> None:
     """Raise UsageError for options that do not go with --undo."""
-    given = {
-        "--base": base is not None,
-        "--snapshot": snapshot_file is not None,
-        "--additive": additive,
-        "--rehearse": rehearses,
-    }
-    for option in (option for option, is_given in given.items() if is_given):
+    given = {"--base": base, "--snapshot": snapshot_file, "--additive": additive, "--rehearse": rehearses}
+    for option in (option for option, value in given.items() if value not in (None, False)):
         raise UsageError(
             f"--undo and {option} exclude each other",
             hint="Remove one of them: --undo plans the way back from a run, and not what the manifests declare.",
@@ -219,25 +216,31 @@ def _undone(workspace: WorkspaceReader, policy: Policy, name: str, events: Comma
         return plan_undo(workspace, run, policy, tell)
 
 
-def _with_base(
+def _loaded_base(
+    name: str, settings: Settings, policy: Policy, context: CommandContext, trusted: Collection[str]
+) -> BaseManifests:
+    from lmsconf.workspace.base_loader import load_base
+
+    return load_base(name, settings, policy, context.environ, trusted=trusted)
+
+
+def _planned(
     workspace: WorkspaceReader,
+    manifests: Manifests,
     policy: Policy,
-    base_name: str,
+    base: BaseManifests | None,
     snapshot: Snapshot | None,
-    context: CommandContext,
-    trusted: Collection[str],
     events: CommandEvents,
 ) -> Plan:
-    """Return the plan compared with the base's, on a snapshot or on the live workspace."""
-    from lmsconf.workspace.base_loader import load_base
-    from lmsconf.workspace.plan_with_base import plan_with_base
+    """Return the plan, compared with the base's if there is one, on a snapshot or on the live workspace."""
+    with nullcontext() if snapshot is not None else show_reading_progress("Reading", events) as tell:
+        if base is not None:
+            from lmsconf.workspace.plan_with_base import plan_with_base
 
-    manifests = load_valid_manifests(workspace, events)
-    base = load_base(base_name, workspace.settings, policy, context.environ, trusted=trusted)
-    if snapshot is not None:
-        return plan_with_base(workspace, manifests, policy, base, snapshot=snapshot)
-    with show_reading_progress("Reading", events) as tell:
-        return plan_with_base(workspace, manifests, policy, base, progress=tell)
+            return plan_with_base(workspace, manifests, policy, base, snapshot=snapshot, progress=tell)
+        if snapshot is not None:
+            return workspace.plan_offline(manifests, policy, snapshot)
+        return workspace.plan(manifests, policy, tell)
 
 
 def _refuse_same_file(files: Sequence[Path | None]) -> None:
@@ -283,27 +286,27 @@ def _write_people(file: Path, plan: Plan) -> None:
 
 def _rehearsed(
     workspace: WorkspaceReader,
+    manifests: Manifests,
     policy: Policy,
-    base_name: str | None,
+    base: BaseManifests | None,
     snapshot: Snapshot | None,
-    context: CommandContext,
-    trusted: Collection[str],
     events: CommandEvents,
 ) -> Plan:
     """Return the plan with its rehearsal, for which the whole workspace is read."""
     from lmsconf.apply.apply_events import ApplyProgress
     from lmsconf.apply.rehearse import rehearsed_plan
-    from lmsconf.workspace.base_loader import load_base
 
     class TwinProgress(ApplyProgress):
         """The phases of a rehearsal, as one progress bar."""
 
-        def phase(self, label: str) -> AbstractContextManager[Report]:
-            return _twin_progress()
+        @contextmanager
+        def phase(self, label: str) -> Iterator[Report]:
+            # A twin answers at once: in a log, its progress would only be lines.
+            label = "Rehearsing on a twin in memory"
+            with show_progress(label=label, quiet=not sys.stderr.isatty()) as tell:
+                yield lambda progress: tell(progress, label)
 
-    settings, environ = workspace.settings, context.environ
-    base = None if base_name is None else load_base(base_name, settings, policy, environ, trusted=trusted)
-    manifests, live = load_valid_manifests(workspace, events), snapshot
+    live = snapshot
     if live is None:
         with show_reading_progress("Reading", events) as tell:
             live = workspace.snapshot(tell, manifests)
@@ -317,11 +320,3 @@ def _rehearsed(
         max_rate=policy.pace,
         progress=TwinProgress(),
     )
-
-
-@contextmanager
-def _twin_progress() -> Iterator[Report]:
-    # A twin answers at once: in a log, its progress would only be lines.
-    label = "Rehearsing on a twin in memory"
-    with show_progress(label=label, quiet=not sys.stderr.isatty()) as tell:
-        yield lambda progress: tell(progress, label)

@@ -32,6 +32,7 @@ from lmsconf.errors import ExitCode, LmsconfError, Problem, Terminated
 
 _COMPLETE = "_LMSCONF_COMPLETE"
 """The environment variable by which the completion script of a shell asks."""
+INTERRUPTED = Problem(code="interrupted", message="the command was interrupted")
 
 
 def interrupt_exit_code(error: BaseException) -> ExitCode:
@@ -89,16 +90,11 @@ def _terminate(number: int, frame: FrameType | None) -> NoReturn:
 
 def _aborted(error: BaseException) -> int:
     """Report Ctrl-C, SIGTERM, or end of input at a prompt (which means no); return the exit code."""
-    cause = abort_cause(error)
+    cause = error if isinstance(error, KeyboardInterrupt) else error.__context__ or error
     if isinstance(cause, EOFError):
         write_stderr("Declined: no answer.")
         return ExitCode.ERROR
     return report_interrupt(cause)
-
-
-def abort_cause(error: BaseException) -> BaseException:
-    """Return what a click.Abort or KeyboardInterrupt stands for: an interrupt, or an EOFError at a prompt."""
-    return error if isinstance(error, KeyboardInterrupt) else error.__context__ or error
 
 
 def report_interrupt(error: BaseException) -> ExitCode:

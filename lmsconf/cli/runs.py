@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path
 from shlex import quote
@@ -219,7 +219,7 @@ def _write(
         several = "evidence takes one run, or --since" if chosen[1:] else "--out is missing"
         raise UsageError(several if chosen else "no run is given", hint=hint)
     key = None if sign_key is None else load_signing_key(sign_key)
-    runs = [find_run(context.project, chosen[0])] if since is None else list(_since(context, since))
+    runs = [find_run(context.project, chosen[0])] if since is None else _since(context, since)
     mask = None if people else PeopleMask()
     document = write_evidence(runs, out, datetime.now(UTC), mask=mask, since=since, key=key)
     entries = (
@@ -231,29 +231,26 @@ def _write(
     write_stderr(f"Wrote the evidence of {count_noun(len(runs), 'run')} to {out}. {masked} {signed}")
 
 
-def _since(context: CommandContext, since: str) -> Iterator[RecordedRun]:
-    """Yield the runs since a date, of the chosen workspace or of all. Raises LmsconfError if there are none."""
+def _since(context: CommandContext, since: str) -> Sequence[RecordedRun]:
+    """Return the runs since a date, of the chosen workspace or of all. Raises LmsconfError if there are none."""
     from lmsconf.journal.journal_reader import read_runs
 
     try:
         begin = datetime.combine(date.fromisoformat(since), datetime.min.time(), tzinfo=UTC)
     except ValueError as error:
         raise UsageError(f"--since {since}: that is not a date", hint="Write --since 2026-01-31.") from error
-    some = False
+    kept = []
     for run in read_runs(context.project):
-        name = run.name[:8]
-        if run.opening is None and name >= f"{begin:%Y%m%d}":
+        if run.opening is None and run.name[:8] >= f"{begin:%Y%m%d}":
             raise LmsconfError(
                 f"the journal of the run {run.name} cannot be read",
                 hint=f"Its first line is damaged. Move .lmsconf/runs/{run.name}.jsonl away to leave the run out.",
             )
-        if run.opening is None or run.opening.started < begin:
-            continue
-        if context.workspace in (None, run.opening.workspace):
-            some = True
-            yield run
-    if not some:
+        if run.opening and run.opening.started >= begin and context.workspace in (None, run.opening.workspace):
+            kept.append(run)
+    if not kept:
         raise LmsconfError(f"no run since {since} is recorded here", hint="List what is kept with: lmsconf runs")
+    return kept
 
 
 def _head(context: CommandContext) -> None:

@@ -35,8 +35,8 @@ def _rendered(printer: str, name: str, value: object, **options: object) -> str:
 PLAN_VIEWS = _views("plan", text="text", json="json", markdown="markdown", html="html")
 PLAN_EXTRACTS = _views("plan", digest="json", gitlab="json")
 """Views of single values of a plan, for scripts."""
-PLAN_PROBLEMS_VIEWS = _views("plan", github="code_review", sarif="code_review", codequality="code_review")
-"""Views of a plan's problems, which show each at its line in a code review."""
+PLAN_PROBLEMS_VIEWS = _views("problems", github="code_review", sarif="code_review", codequality="code_review")
+"""Views of problems, or those of a plan, which show each at its line in a code review."""
 APPLY_VIEWS = _views("apply", text="apply.txt.j2", json="json", markdown="markdown", html="html")
 DRIFT_VIEWS = _views(
     "drift", text="drift.txt.j2", json="json", junit="junit", sarif="code_review", markdown="markdown", html="html"
@@ -44,16 +44,10 @@ DRIFT_VIEWS = _views(
 FLEET_VIEWS = _views("fleet", text="fleet.txt.j2", json="json", markdown="markdown", html="html")
 SNAPSHOT_VIEWS = _views("snapshot", text="snapshot.txt.j2", markdown="markdown", html="snapshot.html.j2")
 """There is no JSON view: a snapshot file is JSON already."""
-PROBLEMS_VIEWS = _views(
-    "problems",
-    text="text",
-    json="json",
-    markdown="markdown",
-    html="problems.html.j2",
-    github="code_review",
-    sarif="code_review",
-    codequality="code_review",
-)
+PROBLEMS_VIEWS = {
+    **_views("problems", text="text", json="json", markdown="markdown", html="problems.html.j2"),
+    **PLAN_PROBLEMS_VIEWS,
+}
 RUN_VIEWS = _views("run", text="run.txt.j2", json="json")
 RUNS_VIEWS = _views("runs", text="apply_report", json="json")
 ACCESS_VIEWS = _views("access", text="access.txt.j2", json="people_reports", csv="people_reports")
