@@ -16,7 +16,7 @@ from lmsconf.apply.apply import ApplyOptions, PreparedPlan, apply_safely
 from lmsconf.apply.apply_events import ApplyProgress
 from lmsconf.apply.replanning import reevaluate_guards
 from lmsconf.cli.command import Command
-from lmsconf.cli.context import CommandContext, pass_context
+from lmsconf.cli.context import CommandContext, pass_context, refuse_options
 from lmsconf.cli.events import CommandEvents
 from lmsconf.cli.output import Output, output_options
 from lmsconf.cli.output_streams import (
@@ -44,7 +44,7 @@ from lmsconf.cli.workspace_options import (
     split_pairs,
 )
 from lmsconf.documents.plan_file import loads
-from lmsconf.errors import ExitCode, LmsconfError, Problem, ProblemsFound, UsageError
+from lmsconf.errors import ExitCode, LmsconfError, Problem, ProblemsFound
 from lmsconf.journal.journal_reader import PendingWrites
 from lmsconf.model.calls import Call
 from lmsconf.model.fleet import INTERRUPTIONS
@@ -113,16 +113,18 @@ def apply(
     PLANFILE this needs the manifests that it was made from; without them, only what the plan changes is checked.
     """
     consented, noted = parse_consents(allow), parse_meta(meta)
-    if planfile is not None and (only or excluded or additive or no_effects):
-        raise UsageError(
+    refuse_options(
+        (
+            planfile is not None and (only or excluded or additive or no_effects),
             "a plan file is always applied as a whole",
-            hint="Use --only, --except, --additive and --no-effects with lmsconf plan.",
-        )
-    if needs_rehearsal and planfile is None:
-        raise UsageError(
+            "Use --only, --except, --additive and --no-effects with lmsconf plan.",
+        ),
+        (
+            planfile is None and needs_rehearsal,
             "--require-rehearsal needs a plan file, which holds the rehearsal's receipt",
-            hint="Save a rehearsed plan with: lmsconf plan --rehearse --out FILE. Then apply FILE.",
-        )
+            "Save a rehearsed plan with: lmsconf plan --rehearse --out FILE. Then apply FILE.",
+        ),
+    )
     asks = planfile is None and not auto_approve and digest is None
     if asks:
         refuse_without_terminal("Pass --auto-approve, or apply a plan file.")

@@ -20,6 +20,7 @@ from click.shell_completion import (
 
 from lmsconf.cli.command import Command
 from lmsconf.cli.output_streams import write_redacted
+from lmsconf.cli.run_command import COMPLETION_VARIABLE
 
 if TYPE_CHECKING:
     from lmsconf.cli.context import CommandContext
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from lmsconf.model.declarations import Manifests
 
 
-VARIABLE: Final = "_LMSCONF_COMPLETE"
-"""The environment variable in which a script says what it wants."""
 _BASH: Final = """\
 %(complete_func)s() {
     local IFS=$'\\n' response type value
@@ -272,4 +271,6 @@ def completion(context: click.Context, *, shell: str) -> None:
     For bash, put eval "$(lmsconf completion bash)" into ~/.bashrc; for zsh the same with zsh into ~/.zshrc; for fish,
     lmsconf completion fish | source.
     """
-    write_redacted(_SHELLS[shell](context.find_root().command, {}, "lmsconf", VARIABLE).source() + "\n", sys.stdout)
+    write_redacted(
+        _SHELLS[shell](context.find_root().command, {}, "lmsconf", COMPLETION_VARIABLE).source() + "\n", sys.stdout
+    )

@@ -64,6 +64,13 @@ def pass_context(command: Callable[Concatenate[CommandContext, P], Result]) -> C
     return passed
 
 
+def refuse_options(*cases: tuple[object, str, str]) -> None:
+    """Raise UsageError for the first case that holds. cases: whether it holds, what is wrong, and what to do."""
+    for holds, message, hint in cases:
+        if holds:
+            raise UsageError(message, hint=hint)
+
+
 def is_given(flag: str) -> bool:
     """Whether the command that is running has a global flag, such as `verbose`."""
     context = click.get_current_context(silent=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lmsconf.cli.command import Command, completes
-from lmsconf.cli.context import CommandContext, pass_context
+from lmsconf.cli.context import CommandContext, pass_context, refuse_options
 from lmsconf.cli.events import CommandEvents
 from lmsconf.cli.output import Output, output_options
 from lmsconf.cli.output_streams import write_stderr
@@ -22,7 +22,7 @@ from lmsconf.cli.workspace_options import (
     trust_project,
     trusted_parts,
 )
-from lmsconf.errors import ExitCode, UsageError
+from lmsconf.errors import ExitCode
 
 if TYPE_CHECKING:
     from lmsconf.export.accept_drift import DriftedProject
@@ -93,10 +93,10 @@ def drift(
     from lmsconf.workspace.base_loader import load_base
 
     trusted = trusted_parts(trust_project, base)
-    if accepted and base is not None:
-        raise UsageError("--accept and --base exclude each other", hint="Remove --base.")
-    if accepted and output.format != "text":
-        raise UsageError("--accept prints a diff, which has no other format", hint="Remove --format.")
+    refuse_options(
+        (accepted and base is not None, "--accept and --base exclude each other", "Remove --base."),
+        (accepted and output.format != "text", "--accept prints a diff, which has no other format", "Remove --format."),
+    )
     settings = load_context_settings(context)
     manifests = load_valid_manifests(settings, events)
     policy, environ = settings.policy, context.environ

@@ -9,12 +9,12 @@ from typing import Any
 import click
 
 from lmsconf.cli.command import Command, Group
-from lmsconf.cli.context import CommandContext, pass_context
+from lmsconf.cli.context import CommandContext, pass_context, refuse_options
 from lmsconf.cli.fleet_options import FleetRun, fleet_options
 from lmsconf.cli.output import Output, output_options
 from lmsconf.cli.output_streams import masks_people, write_stderr
 from lmsconf.cli.workspace_options import plan_signing_key, trust_project
-from lmsconf.errors import ExitCode, LmsconfError, UsageError
+from lmsconf.errors import ExitCode, LmsconfError
 
 _FORMATS = ("text", "json", "markdown", "html")
 
@@ -198,7 +198,7 @@ def apply(
     begun. Run it again to apply what is left: a plan that was applied is not applied twice.
     """
     from lmsconf.cli.apply import parse_meta
-    from lmsconf.cli.output_streams import confirm, refuse_without_terminal
+    from lmsconf.cli.output_streams import refuse_without_terminal, require_consent
     from lmsconf.fleet.fleet_run import parse_selector, read_index
     from lmsconf.fleet.waves import (
         applied_before,
@@ -232,8 +232,7 @@ def apply(
         write_stderr(f"Waves: {', then '.join(describe_waves(waves))}.")
         if before := applied_before(planned, applied):
             write_stderr(f"Applied before: {count_noun(before, 'workspace')}.")
-        if not confirm("Apply these plans?"):
-            raise LmsconfError("declined: nothing was changed")
+        require_consent("Apply these plans?")
     index = apply_waves(
         waves,
         applied,
@@ -262,12 +261,14 @@ def _run(
     from lmsconf.model.fleet import FleetAction
     from lmsconf.render import FLEET_VIEWS
 
+    refuse_options(
+        (
+            out is not None and masks_people(),
+            "plan files contain e-mails, so --out and --mask-people exclude each other",
+            "Remove --out or --mask-people.",
+        )
+    )
     if out is not None:
-        if masks_people():
-            raise UsageError(
-                "plan files contain e-mails, so --out and --mask-people exclude each other",
-                hint="Remove --out or --mask-people.",
-            )
         make_folder(out)
     key, run = plan_signing_key(context), FleetRun(context, **options)
     with TemporaryDirectory(prefix="lmsconf-fleet-") as scratch:

@@ -7,13 +7,14 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec
 
 import click
 from msgspec.structs import replace
 
-from lmsconf.cli.context import CommandContext
+from lmsconf.cli.context import CommandContext, refuse_options
 from lmsconf.cli.output_streams import show_progress
 from lmsconf.cli.workspace_options import parallelism, trusted_parts
 from lmsconf.errors import ExitCode, LmsconfError, UsageError
@@ -107,25 +108,29 @@ class FleetRun:
         from lmsconf.model.time_formats import format_utc
         from lmsconf.project.config_reader import read_project_file
 
-        if context.workspace is not None:
-            raise UsageError(
+        refuse_options(
+            (
+                context.workspace is not None,
                 "--workspace selects one workspace, and fleet works on many",
-                hint=f"Pass --select workspace={context.workspace}, or run the command without `fleet`.",
-            )
-        trusted = trusted_parts(trust_project, base)
-        if base is not None and engine != "local":
-            raise UsageError(
+                f"Pass --select workspace={context.workspace}, or run the command without `fleet`.",
+            ),
+            (
+                base is not None and engine != "local",
                 "--base needs the project's repository, which Dask workers may not have",
-                hint="Remove --base, or plan with --engine local, where its commit is.",
-            )
+                "Remove --base, or plan with --engine local, where its commit is.",
+            ),
+            (
+                engine == "local" and (scheduler is not None or worker_project is not None or allow_unencrypted),
+                "--scheduler, --worker-project and --allow-unencrypted are about Dask",
+                "Add --engine dask, or remove them.",
+            ),
+        )
+        trusted = trusted_parts(trust_project, base)
         address = None
         if engine != "local":
             from lmsconf.fleet.dask_engine import find_scheduler
 
             address = find_scheduler(scheduler, unencrypted=allow_unencrypted)
-        elif scheduler is not None or worker_project is not None or allow_unencrypted:
-            options = "--scheduler, --worker-project and --allow-unencrypted"
-            raise UsageError(f"{options} are about Dask", hint="Add --engine dask, or remove them.")
         self._root = context.project.absolute()
         self.project = read_project_file(self._root)
         self._selector = selector
@@ -214,12 +219,10 @@ class FleetRun:
         """Show how many workspaces have a result; yield the function that is called with each."""
         from lmsconf.model.progress import RunProgress
 
-        ended = 0
+        numbers = count(1)
         with show_progress(label=label) as tell:
 
             def listen(entry: FleetEntry) -> None:
-                nonlocal ended
-                ended += 1
-                tell(RunProgress(done=ended, total=total, is_final=True), label)
+                tell(RunProgress(done=next(numbers), total=total, is_final=True), label)
 
             yield listen

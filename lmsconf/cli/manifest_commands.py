@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 import click
 
 from lmsconf.cli.command import Command, completes
-from lmsconf.cli.context import CommandContext, pass_context
+from lmsconf.cli.context import CommandContext, pass_context, refuse_options
 from lmsconf.cli.output import Output, output_options
 from lmsconf.cli.output_streams import report_problems, supports_color, write_redacted
 from lmsconf.cli.workspace_options import load_context_settings
-from lmsconf.errors import ExitCode, Problem, ProblemsFound, SourceLocation, UsageError
+from lmsconf.errors import ExitCode, Problem, ProblemsFound, SourceLocation
 
 if TYPE_CHECKING:
     from lmsconf.manifest.file_set import ManifestFileReader
@@ -44,8 +44,7 @@ def validate(context: CommandContext, *, expanded: bool, output: Output) -> None
     """
     from lmsconf.workspace.project_manifests import error_free, validate_offline
 
-    if expanded and output.format != "text":
-        raise UsageError("--expanded prints YAML", hint="Remove --format.")
+    refuse_options((expanded and output.format != "text", "--expanded prints YAML", "Remove --format."))
     plain: ExpandedEntries | None = [] if expanded else None
     manifests = error_free(validate_offline(load_context_settings(context), plain))
     if output.format != "text":
@@ -171,13 +170,14 @@ def _is_folder(path: Path) -> bool:
     """Whether a path is a folder of manifests. Raises UsageError for what is none, and no file either."""
     from lmsconf.manifest.file_set import PROJECT_FILE
 
-    if not path.exists():
-        raise UsageError(f"{path}: there is no such file or folder", hint="Name manifests, or leave PATH out.")
-    if (path / PROJECT_FILE).exists():
-        raise UsageError(
+    refuse_options(
+        (not path.exists(), f"{path}: there is no such file or folder", "Name manifests, or leave PATH out."),
+        (
+            (path / PROJECT_FILE).exists(),
             f"{path}: that is the folder of a project, not of manifests",
-            hint=f"Write lmsconf -C {quote(str(path))} fmt.",
-        )
+            f"Write lmsconf -C {quote(str(path))} fmt.",
+        ),
+    )
     return path.is_dir()
 
 

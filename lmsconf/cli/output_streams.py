@@ -120,6 +120,13 @@ def write_stderr(text: str) -> None:
     write_redacted("".join(f"{escape_terminal(line)}\n" for line in text.split("\n")), sys.stderr)
 
 
+def write_template(template: str, **values: object) -> None:
+    """Write the text of a template to stderr."""
+    from lmsconf.render.jinja import terminal_text
+
+    write_stderr(terminal_text(template, **values).removesuffix("\n"))
+
+
 def write_redacted(
     text: str,
     stream: TextIO,
@@ -272,3 +279,9 @@ def confirm(question: str, about: str = "") -> bool:
         # In one line, also on a narrow terminal: a program that answers may wait for these words.
         write_redacted(escape_terminal(f"{question} Only 'yes' will be accepted: "), sys.stderr, wraps=False)
         return sys.stdin.readline().rstrip("\r\n") == "yes"
+
+
+def require_consent(question: str) -> None:
+    """Ask on stderr. Raises LmsconfError unless the answer is `yes`."""
+    if not confirm(question):
+        raise LmsconfError("declined: nothing was changed")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lmsconf.cli.command import Command, completes
-from lmsconf.cli.context import CommandContext, pass_context
+from lmsconf.cli.context import CommandContext, pass_context, refuse_options
 from lmsconf.cli.output import Output, output_options
 from lmsconf.cli.output_streams import report_problems
 from lmsconf.cli.workspace_options import (
@@ -20,7 +20,7 @@ from lmsconf.cli.workspace_options import (
     parallelism,
     show_reading_progress,
 )
-from lmsconf.errors import ExitCode, ProblemsFound, UsageError
+from lmsconf.errors import ExitCode, ProblemsFound
 
 if TYPE_CHECKING:
     from lmsconf.model.access import ReportHeader
@@ -99,10 +99,13 @@ def audience(
     from lmsconf.planner.audience.question import AccessQuery
     from lmsconf.render import AUDIENCE_VIEWS
 
-    if by is not None and members and output.format == "csv":
-        raise UsageError(
-            "CSV output has one table: --by and --members exclude each other", hint="Remove --by or --members."
+    refuse_options(
+        (
+            by is not None and members and output.format == "csv",
+            "CSV output has one table: --by and --members exclude each other",
+            "Remove --by or --members.",
         )
+    )
     asked = parse_audience(address)
     field = None if by is None else normalize_name(by)
     query = AccessQuery(audiences=frozenset(asked), fields=frozenset(() if field is None else (field,)))

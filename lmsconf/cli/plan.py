@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ import click
 from msgspec.structs import replace
 
 from lmsconf.cli.command import Command, completes
-from lmsconf.cli.context import CommandContext, pass_context
+from lmsconf.cli.context import CommandContext, pass_context, refuse_options
 from lmsconf.cli.events import CommandEvents
 from lmsconf.cli.output import Output, output_options, refuse_unwritable
 from lmsconf.cli.output_streams import masks_people, show_progress
@@ -31,7 +31,7 @@ from lmsconf.cli.workspace_options import (
     trust_project,
     trusted_parts,
 )
-from lmsconf.errors import ExitCode, Problem, Severity, UsageError
+from lmsconf.errors import ExitCode, Problem, Severity
 
 if TYPE_CHECKING:
     from lmsconf.model.declarations import Manifests
@@ -141,8 +141,6 @@ def plan(
     from lmsconf.support.atomic_files import write_atomically
 
     trusted = trusted_parts(trust_project, base)
-    if undone is not None:
-        _check_undo(base, snapshot_file, additive=additive, rehearses=rehearses)
     if snapshot_file is not None:
         # Planning on a snapshot sends no request, so every part counts as trusted.
         trusted = frozenset(PARTS)
@@ -150,13 +148,13 @@ def plan(
     for option, file in (("--out", out), ("--people", people)):
         if file is not None:
             refuse_unwritable(file, f"{option} {file}")
-    if out is not None and masks_people():
-        raise UsageError(
-            "a plan file contains e-mails, so --out and --mask-people exclude each other",
-            hint="Remove --out or --mask-people.",
-        )
-    if people is not None:
-        _check_people_file(people, no_effects=no_effects, masked=masks_people())
+    _refuse_options(
+        undone,
+        out,
+        people,
+        {"--base": base, "--snapshot": snapshot_file, "--additive": additive, "--rehearse": rehearses},
+        no_effects=no_effects,
+    )
     settings = load_context_settings(context)
     policy = replace(
         settings.policy,
@@ -196,14 +194,40 @@ def _command(settings: Settings, plan: Plan, out: Path | None, *, additive: bool
     return apply_command_line(settings, plan.selection.only, plan.selection.excluded, additive, file)
 
 
-def _check_undo(base: str | None, snapshot_file: Path | None, *, additive: bool, rehearses: bool) -> None:
-    """Raise UsageError for options that do not go with --undo."""
-    given = {"--base": base, "--snapshot": snapshot_file, "--additive": additive, "--rehearse": rehearses}
-    for option in (option for option, value in given.items() if value not in (None, False)):
-        raise UsageError(
-            f"--undo and {option} exclude each other",
-            hint="Remove one of them: --undo plans the way back from a run, and not what the manifests declare.",
-        )
+def _refuse_options(
+    undone: str | None, out: Path | None, people: Path | None, others: Mapping[str, object], *, no_effects: bool
+) -> None:
+    """Raise UsageError for options that do not go together. others: those that do not go with --undo."""
+    refuse_options(
+        *(
+            (
+                undone is not None and given not in (None, False),
+                f"--undo and {option} exclude each other",
+                "Remove one of them: --undo plans the way back from a run, and not what the manifests declare.",
+            )
+            for option, given in others.items()
+        ),
+        (
+            out is not None and masks_people(),
+            "a plan file contains e-mails, so --out and --mask-people exclude each other",
+            "Remove --out or --mask-people.",
+        ),
+        (
+            people is not None and people.suffix.lower() not in (".json", ".csv"),
+            f"--people {people}: unknown file format",
+            "Write FILE.json or FILE.csv.",
+        ),
+        (
+            people is not None and no_effects,
+            "--people and --no-effects exclude each other",
+            "Remove --no-effects or --people.",
+        ),
+        (
+            people is not None and masks_people(),
+            "--people and --mask-people exclude each other",
+            "Remove --people or --mask-people.",
+        ),
+    )
 
 
 def _undone(workspace: WorkspaceReader, policy: Policy, name: str, events: CommandEvents) -> Plan:
@@ -246,19 +270,9 @@ def _planned(
 def _refuse_same_file(files: Sequence[Path | None]) -> None:
     """Raise UsageError if a result would be written over another one, or over a file that is read."""
     named = [file.resolve() for file in files if file is not None and (file.is_file() or not file.exists())]
-    for file in named:
-        if named.count(file) > 1:
-            raise UsageError(f"two options name the file {file.name}", hint="Name another file.")
-
-
-def _check_people_file(file: Path, *, no_effects: bool, masked: bool) -> None:
-    """Raise UsageError if the effects of a plan cannot be written to this file."""
-    if file.suffix.lower() not in (".json", ".csv"):
-        raise UsageError(f"--people {file}: unknown file format", hint="Write FILE.json or FILE.csv.")
-    if no_effects:
-        raise UsageError("--people and --no-effects exclude each other", hint="Remove --no-effects or --people.")
-    if masked:
-        raise UsageError("--people and --mask-people exclude each other", hint="Remove --people or --mask-people.")
+    refuse_options(
+        *((named.count(file) > 1, f"two options name the file {file.name}", "Name another file.") for file in named)
+    )
 
 
 def _write_people(file: Path, plan: Plan) -> None:

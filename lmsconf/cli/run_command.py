@@ -30,8 +30,8 @@ from lmsconf.cli.output_streams import (
 )
 from lmsconf.errors import ExitCode, LmsconfError, Problem, Terminated
 
-_COMPLETE = "_LMSCONF_COMPLETE"
-"""The environment variable by which the completion script of a shell asks."""
+COMPLETION_VARIABLE = "_LMSCONF_COMPLETE"
+"""The environment variable in which the completion script of a shell says what it wants."""
 INTERRUPTED = Problem(code="interrupted", message="the command was interrupted")
 
 
@@ -48,7 +48,7 @@ def run_command_line(app: click.Command, arguments: list[str]) -> int:
     # Masked from the start where a word asks for it: a command line that cannot be parsed may name people too.
     mask_people(False)  # an earlier run of this process has labels of its own
     mask_people("--mask-people" in arguments)
-    if _COMPLETE in os.environ:
+    if COMPLETION_VARIABLE in os.environ:
         from lmsconf.cli.completion import register_shells
 
         register_shells()

@@ -12,7 +12,7 @@ import click
 from msgspec.structs import replace
 
 from lmsconf.cli.command import Command, completes
-from lmsconf.cli.context import CommandContext, pass_context
+from lmsconf.cli.context import CommandContext, pass_context, refuse_options
 from lmsconf.cli.output import Output, output_options
 from lmsconf.cli.output_streams import masks_people, report_problems, write_redacted, write_stderr
 from lmsconf.cli.workspace_options import lmsconf_command_prefix, load_saved
@@ -51,23 +51,26 @@ def show(context: CommandContext, *, file: Path, output: Output) -> None:
     """
     taken = "show takes a saved plan, snapshot or apply report"
     text, (value, views) = load_saved(file, lambda text: (text, load_document(text)), taken)
-    if output.format == "json" and masks_people():
-        if "json" not in views:
-            raise UsageError(
-                "a snapshot contains e-mails", hint="Save it with `lmsconf snapshot --redact`, or remove --mask-people."
-            )
-        output.show(views, value)
-    elif output.format == "json":
+    is_json, masked = output.format == "json", masks_people()
+    refuse_options(
+        (
+            is_json and masked and "json" not in views,
+            "a snapshot contains e-mails",
+            "Save it with `lmsconf snapshot --redact`, or remove --mask-people.",
+        ),
+        (
+            not is_json and output.format not in views,
+            f"--format {output.format} cannot show this kind of file",
+            f"Choose one of {', '.join(views)}.",
+        ),
+    )
+    if is_json and not masked:
         # Written as it is: serialised again, it would name this version of lmsconf as the one that wrote it.
         output.write(text)
-    elif output.format not in views:
-        raise UsageError(
-            f"--format {output.format} cannot show this kind of file", hint=f"Choose one of {', '.join(views)}."
-        )
-    else:
-        if isinstance(value, Plan):
-            value = replace(value, command=f"{lmsconf_command_prefix(context)} apply {quote(str(file))}")
-        output.show(views, value)
+        return
+    if isinstance(value, Plan) and not is_json:
+        value = replace(value, command=f"{lmsconf_command_prefix(context)} apply {quote(str(file))}")
+    output.show(views, value)
 
 
 def load_document(text: str) -> tuple[object, Views]:
@@ -183,14 +186,18 @@ def evidence(
     run.
     """
     given = since or out or people or sign_key
-    if words[:1] == (VERIFY,):
-        if len(words) != 2 or given:
-            raise UsageError("verify takes one folder, --key and --head", hint="Write: lmsconf evidence verify DIR")
+    verifies = words[:1] == (VERIFY,)
+    refuse_options(
+        (
+            verifies and (len(words) != 2 or given),
+            "verify takes one folder, --key and --head",
+            "Write: lmsconf evidence verify DIR",
+        ),
+        (key and not verifies, "--key is for verify", "Sign with --sign-key FILE."),
+        (heads and not verifies, "--head is for verify", "Write: lmsconf evidence verify DIR --head …"),
+    )
+    if verifies:
         _verify(Path(words[1]), key, tuple(_parsed_head(head) for head in heads))
-    elif key:
-        raise UsageError("--key is for verify", hint="Sign with --sign-key FILE.")
-    elif heads:
-        raise UsageError("--head is for verify", hint="Write: lmsconf evidence verify DIR --head …")
     elif words == (HEAD,) and not given:
         _head(context)
     else:
@@ -264,8 +271,8 @@ def _head(context: CommandContext) -> None:
 
 def _parsed_head(text: str) -> str:
     digest = text.strip().lower()
-    if len(digest) != 64 or digest.strip("0123456789abcdef"):
-        raise UsageError(f"--head {text}: that is not a digest", hint="Pass 64 digits that `evidence head` printed.")
+    wrong = len(digest) != 64 or digest.strip("0123456789abcdef")
+    refuse_options((wrong, f"--head {text}: that is not a digest", "Pass 64 digits that `evidence head` printed."))
     return digest
 
 

@@ -14,16 +14,17 @@ import click
 from msgspec.structs import replace
 
 from lmsconf.cli.command import Command
-from lmsconf.cli.context import CommandContext, pass_context
+from lmsconf.cli.context import CommandContext, pass_context, refuse_options
 from lmsconf.cli.output import Output, output_options, refuse_unwritable
 from lmsconf.cli.output_streams import (
     can_ask,
-    confirm,
     masks_people,
     refuse_without_terminal,
     report_problems,
+    require_consent,
     write_redacted,
     write_stderr,
+    write_template,
 )
 from lmsconf.cli.workspace_options import (
     load_context_settings,
@@ -144,8 +145,7 @@ def _confirmed(locks: list[WorkspaceLock]) -> WorkspaceLock:
     write_redacted(listed, sys.stderr)
     if len(locks) > 1 or not can_ask():
         raise UsageError("it is not clear which lock to remove", hint=f"Pass --id {locks[0].id}.")
-    if not confirm("Remove this lock?"):
-        raise LmsconfError("declined: nothing was changed")
+    require_consent("Remove this lock?")
     return locks[0]
 
 
@@ -168,11 +168,13 @@ def api(context: CommandContext, *, method: str, path: str, query: tuple[str, ..
     from lmsconf.documents.document import escape_invisible
     from lmsconf.workspace.connection import Connection
 
-    if masks_people():
-        raise UsageError(
+    refuse_options(
+        (
+            masks_people(),
             "--mask-people: the response would be printed unchanged, with the people in it",
-            hint="Remove --mask-people, or unset LMSCONF_MASK_PEOPLE.",
+            "Remove --mask-people, or unset LMSCONF_MASK_PEOPLE.",
         )
+    )
     parameters = parse_query(query)
     content = None if body is None else _body(sys.stdin.buffer.read() if body == "-" else body.encode())
     settings = load_context_settings(context)
@@ -255,7 +257,21 @@ def doctor(
     from lmsconf.doctor.report import DOCTOR_VIEWS
     from lmsconf.workspace.connection import Connection
 
-    _refuse(probe=probe, emails=emails, content=content, yes=yes)
+    people = {normalize_email(email) for email in emails}
+    refuse_options(
+        (
+            not probe and (emails or content or yes),
+            "--user, --content and --yes need --probe",
+            "Add --probe, or remove them.",
+        ),
+        (
+            len(people) != len(emails) or len(emails) > _MOST_USERS,
+            "--user takes two different people at most",
+            "Name one or two people.",
+        ),
+    )
+    if probe and not yes:
+        refuse_without_terminal("Pass --yes to let the probe change the workspace.")
     settings = load_context_settings(context)
     watch = ClockSkewCheck(_now)
     logged = on_request()
@@ -271,9 +287,10 @@ def doctor(
         if probe and diagnosis.failure is None:
             user, other = (*emails, None, None)[:2]
             subjects = ProbeSubjects(user, content, other)
-            _announce(diagnosis, subjects, settings)
-            if not yes and not confirm("Start the probe?"):
-                raise LmsconfError("declined: nothing was changed")
+            account = settings.policy.create_people
+            write_template("probe.txt.j2", diagnosis=diagnosis, subjects=subjects, account=account)
+            if not yes:
+                require_consent("Start the probe?")
             diagnosis = _written(settings, replace(diagnosis, probe=_probed(settings, connection, subjects)))
     output.show(DOCTOR_VIEWS, diagnosis)
     return diagnosis.exit_code
@@ -281,25 +298,6 @@ def doctor(
 
 def _now() -> datetime:
     return datetime.now(UTC)
-
-
-def _refuse(*, probe: bool, emails: tuple[str, ...], content: str | None, yes: bool) -> None:
-    """Raise UsageError for contradictory options, or for a probe without --yes and without a terminal to ask on."""
-    if not probe and (emails or content or yes):
-        raise UsageError("--user, --content and --yes need --probe", hint="Add --probe, or remove them.")
-    if len({normalize_email(email) for email in emails}) != len(emails) or len(emails) > _MOST_USERS:
-        raise UsageError("--user takes two different people at most", hint="Name one or two people.")
-    if probe and not yes:
-        refuse_without_terminal("Pass --yes to let the probe change the workspace.")
-
-
-def _announce(diagnosis: DoctorReport, subjects: ProbeSubjects, settings: Settings) -> None:
-    """Write what the probe will touch."""
-    from lmsconf.render.jinja import terminal_text
-
-    account = settings.policy.create_people
-    lines = terminal_text("probe.txt.j2", diagnosis=diagnosis, subjects=subjects, account=account)
-    write_stderr(lines.removesuffix("\n"))
 
 
 def _probed(settings: Settings, connection: Connection, subjects: ProbeSubjects) -> ProbeResult:

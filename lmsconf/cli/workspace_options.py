@@ -13,7 +13,7 @@ import click
 from msgspec.structs import replace
 
 from lmsconf.cli.command import completes
-from lmsconf.cli.context import CommandContext, is_given
+from lmsconf.cli.context import CommandContext, is_given, refuse_options
 from lmsconf.cli.events import NO_EVENTS, CommandEvents
 from lmsconf.cli.output_streams import can_ask, masks_people, show_progress, write_stderr
 from lmsconf.cli.run_command import INTERRUPTED, interrupt_exit_code
@@ -140,8 +140,13 @@ def trusted_parts(text: str | None, base: str | None) -> frozenset[str]:
     """Return the parts that `--trust-project` names. Raises UsageError for others, and without --base."""
     from lmsconf.project.base_trust import parse_trusted_parts
 
-    if text is not None and base is None:
-        raise UsageError("--trust-project needs --base", hint="Without --base, the project file is trusted.")
+    refuse_options(
+        (
+            text is not None and base is None,
+            "--trust-project needs --base",
+            "Without --base, the project file is trusted.",
+        )
+    )
     return frozenset(parse_trusted_parts(text))
 
 

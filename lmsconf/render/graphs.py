@@ -11,13 +11,12 @@ from typing import Final, NamedTuple, TypeAlias
 from msgspec import Struct
 
 from lmsconf.kinds.shared.kind_names import resource_title, short_title
-from lmsconf.model.address import Address
 from lmsconf.model.calls import Call
 from lmsconf.model.declarations import DependencyGraph
 from lmsconf.model.names import escape_invisible
 from lmsconf.model.plan import Plan
 from lmsconf.render.jinja import template_text
-from lmsconf.render.resource_wording import count_kind, count_noun, kind_noun
+from lmsconf.render.resource_wording import count_kind, count_noun
 
 _BRACKETS: Final = {"parallelogram": ("[/", "/]"), "ellipse": ("([", "])"), "note": ("[[", "]]")}
 """Shape of a node in DOT → the brackets of a similar one in Mermaid; without, it is a box."""
@@ -25,17 +24,8 @@ _BRACKETS: Final = {"parallelogram": ("[/", "/]"), "ellipse": ("([", "])"), "not
 
 def _graph_text(template: str, network: DependencyGraph) -> str:
     """Return the text of a template, which knows how nodes are called, and how their labels are escaped."""
-    return template_text(
-        template,
-        network=network,
-        ids={address: f"n{number}" for number, address in enumerate(network.nodes)},
-        notes=_notes(network),
-        brackets=_BRACKETS,
-        is_declared=partial(_is_declared, network),
-        label=_label,
-        escaped=_mermaid,
-        quoted=_dot,
-    )
+    ids = {address: f"n{number}" for number, address in enumerate(network.nodes)}
+    return template_text(template, network=network, ids=ids, brackets=_BRACKETS, escaped=_mermaid, quoted=_dot)
 
 
 GRAPH_VIEWS: Final[Mapping[str, Callable[[DependencyGraph], str]]] = {
@@ -43,25 +33,6 @@ GRAPH_VIEWS: Final[Mapping[str, Callable[[DependencyGraph], str]]] = {
     "dot": partial(_graph_text, "graph.dot.j2"),
 }
 """A Mermaid flowchart, which GitHub and GitLab render in Markdown, and a DOT digraph, for Graphviz."""
-
-
-def _is_declared(network: DependencyGraph, address: Address) -> bool:
-    """Whether the node is declared; the node `everyone` exists without a declaration and counts as declared."""
-    return address in network.declared or not address.text
-
-
-def _label(address: Address) -> str:
-    """Return a node's label: name and kind."""
-    if not address.text:
-        return address.kind
-    return f"{address.name} ({kind_noun(address.kind)})"
-
-
-def _notes(network: DependencyGraph) -> list[str]:
-    return [
-        f"{count_noun(number, relation.noun)} to single {relation.plural} left out"
-        for relation, number in network.left_out.items()
-    ]
 
 
 def _mermaid(text: str) -> str:

@@ -9,7 +9,6 @@ from typing import Final, NamedTuple
 
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import SourceLocation
-from lmsconf.model.address import Address
 from lmsconf.model.calls import Call, CallStatus
 from lmsconf.model.drift import DriftFinding, DriftReport, DriftState
 from lmsconf.model.fleet import FleetAction, FleetReport
@@ -48,14 +47,6 @@ class Row(NamedTuple):
     calls: Sequence[Call] = ()
     only_in: str | None = None
 
-    @property
-    def address(self) -> Address:
-        return self.value.address
-
-    @property
-    def file(self) -> str:
-        return self.source.file if self.source else ""
-
 
 class RowGroup(NamedTuple):
     """Rows under a heading. names: the workspaces that have all of them."""
@@ -91,9 +82,9 @@ def _first_rows(groups: Iterable[RowGroup], states: Mapping[str, str]) -> ShownR
         groups=shown,
         shown=len(every),
         total=total,
-        kinds={kind: kind_plural(kind) for kind in dict.fromkeys(row.address.kind for row in every)},
+        kinds={kind: kind_plural(kind) for kind in dict.fromkeys(row.value.address.kind for row in every)},
         states={state: label for state, label in states.items() if state in present},
-        files={file: file for file in sorted({row.file for row in every} - {""})},
+        files={file: file for file in sorted({row.source.file for row in every if row.source})},
     )
 
 
@@ -206,7 +197,9 @@ def _findings(drift: DriftReport) -> Iterator[RowGroup]:
             if finding.state is state
         ]
         if rows:
-            yield RowGroup(f"{COUNTED[state].capitalize()}: {count_kinds(row.address.kind for row in rows)}", rows)
+            yield RowGroup(
+                f"{COUNTED[state].capitalize()}: {count_kinds(row.value.address.kind for row in rows)}", rows
+            )
 
 
 _FLEET_TITLES: Final = {

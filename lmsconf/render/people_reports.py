@@ -34,11 +34,7 @@ __all__ = ["access_json", "audience_json", "tests_json"]
 
 def audience_text(report: AudienceReport) -> str:
     """Render who is in an audience: numbers, counts by answer, and the members if they were asked for."""
-    return terminal_text("audience.txt.j2", report=report, number=_number, answers=_answers(report))
-
-
-def _number(number: int | None) -> str:
-    return NOT_KNOWN if number is None else count_people(number)
+    return terminal_text("audience.txt.j2", report=report, count_people=count_people, answers=_answers(report))
 
 
 def _answers(report: AudienceReport) -> Iterable[str]:
