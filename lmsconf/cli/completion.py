@@ -19,8 +19,8 @@ from click.shell_completion import (
 )
 
 from lmsconf.cli.command import Command
+from lmsconf.cli.context import COMPLETION_VARIABLE
 from lmsconf.cli.output_streams import write_redacted
-from lmsconf.cli.run_command import COMPLETION_VARIABLE
 
 if TYPE_CHECKING:
     from lmsconf.cli.context import CommandContext

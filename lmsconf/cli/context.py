@@ -18,6 +18,8 @@ from lmsconf.errors import UsageError
 if TYPE_CHECKING:
     from pathlib import Path
 
+COMPLETION_VARIABLE = "_LMSCONF_COMPLETE"
+"""The environment variable in which the completion script of a shell says what it wants."""
 P = ParamSpec("P")
 Result = TypeVar("Result")
 

@@ -13,7 +13,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from math import inf
 from pathlib import Path
@@ -26,7 +26,7 @@ from lmsconf.cli.output import Output
 from lmsconf.cli.output_streams import mask_if_enabled, redirect_to_null, report_problems
 from lmsconf.documents.document import change_json, escape_invisible, object_json, to_json, without_keys
 from lmsconf.documents.plan_file import plan_digest, summary_json
-from lmsconf.errors import LmsconfError, Problem, Severity, UsageError
+from lmsconf.errors import Problem, Severity, UsageError
 from lmsconf.kinds.shared.kind_names import resource_title
 from lmsconf.manifest.nodes import map_texts
 from lmsconf.model.blockers import blockers
@@ -44,7 +44,7 @@ from lmsconf.render.drift_report import drift_summary, finding_headline
 from lmsconf.render.json import drift_summary_json, finding_json
 from lmsconf.render.plan_wording import plan_summary
 from lmsconf.render.resource_wording import count_kind, count_noun, count_text
-from lmsconf.support.atomic_files import leads_to_stdout, open_for_lines, os_error_message
+from lmsconf.support.atomic_files import leads_to_stdout, open_for_lines, os_errors_as
 from lmsconf.support.line_stream import LineStream, descriptor_writer
 from lmsconf.support.secrets import redact_registered_tokens, redact_secrets
 
@@ -69,14 +69,14 @@ def open_event_writer(path: str, command: str, arguments: Mapping[str, object]) 
         _leave_stdout(path, output)
     else:
         _refuse_same_file(Path(path), output, arguments)
-    with _raises_if_unwritable(path):
+    with _errors_of(path):
         handle = None if to_stdout else open_for_lines(Path(path))
     write = _write_stdout if handle is None else descriptor_writer(handle)
     # A reader that has stopped reading does not hold up an apply.
     patience = _PATIENCE if command == "apply" else None
     is_stuck = False
     try:
-        with _raises_if_unwritable(path):
+        with _errors_of(path):
             writer = EventWriter(command, lambda first: LineStream(first, write, patience=patience))
         try:
             yield writer
@@ -91,17 +91,10 @@ def open_event_writer(path: str, command: str, arguments: Mapping[str, object]) 
             os.close(handle)
 
 
-@contextmanager
-def _raises_if_unwritable(path: str) -> Iterator[None]:
-    """Raise LmsconfError in place of OSError."""
-    try:
-        yield
-    except OSError as error:
-        raise LmsconfError(
-            f"--events {path} cannot be written: {os_error_message(error)}",
-            hint="Check that its folder exists and is writable, and that there is free space. Nothing was read or "
-            "sent.",
-        ) from error
+def _errors_of(path: str) -> AbstractContextManager[None]:
+    """Raise LmsconfError in place of an OSError: the file cannot be written."""
+    hint = "Check that its folder exists and is writable, and that there is free space. Nothing was read or sent."
+    return os_errors_as(f"--events {path} cannot be written", hint)
 
 
 def _write_stdout(data: bytes) -> None:

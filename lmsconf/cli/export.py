@@ -160,14 +160,10 @@ def _write(root: Path, target: Path, files: Mapping[str, str], prefix: str) -> l
 
 def _create_folder(folder: Path) -> None:
     """Create a folder if it is missing. Raises LmsconfError."""
-    from lmsconf.support.atomic_files import os_error_message
+    from lmsconf.support.atomic_files import os_errors_as
 
-    try:
+    with os_errors_as(f"{folder} cannot be created", "Name another folder."):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise LmsconfError(
-            f"{folder} cannot be created: {os_error_message(error)}", hint="Name another folder."
-        ) from error
 
 
 def _unused(target: Path, stem: str) -> Path:

@@ -17,6 +17,7 @@ from typing import NoReturn
 
 import click
 
+from lmsconf.cli.context import COMPLETION_VARIABLE
 from lmsconf.cli.output_streams import (
     is_unwritable,
     mask_people,
@@ -30,8 +31,6 @@ from lmsconf.cli.output_streams import (
 )
 from lmsconf.errors import ExitCode, LmsconfError, Problem, Terminated
 
-COMPLETION_VARIABLE = "_LMSCONF_COMPLETE"
-"""The environment variable in which the completion script of a shell says what it wants."""
 INTERRUPTED = Problem(code="interrupted", message="the command was interrupted")
 
 

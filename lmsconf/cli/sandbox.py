@@ -218,10 +218,10 @@ def _request_log(path: Path | None) -> Iterator[Callable[[LoggedRequest], None] 
     if path is None:
         yield None
         return
-    try:
+    from lmsconf.support.atomic_files import os_errors_as
+
+    with os_errors_as(f"--log {path} cannot be written", "Check its folder."):
         file = path.open("a", encoding="utf-8", buffering=1)
-    except OSError as error:
-        raise LmsconfError(f"--log {path} cannot be written: {error.strerror}", hint="Check its folder.") from error
 
     def write(entry: LoggedRequest) -> None:
         file.write(json.dumps(entry._asdict(), ensure_ascii=False) + "\n")

@@ -14,11 +14,11 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Final
 
-from lmsconf.errors import LmsconfError, Terminated
+from lmsconf.errors import Terminated
 from lmsconf.fleet.tasks import FleetTask, with_part_of_rate
 from lmsconf.fleet.worker import TaskProcess
 from lmsconf.model.fleet import FleetEntry
-from lmsconf.support.atomic_files import os_error_message
+from lmsconf.support.atomic_files import os_errors_as
 
 _GRACE: Final = 30.0
 """Seconds in which interrupted workers may finish the calls that they have sent, and write their reports."""
@@ -109,13 +109,8 @@ class _LocalRun:
             process.close()
 
     def _start(self) -> TaskProcess:
-        try:
+        with os_errors_as("a worker process cannot be started", "Pass a smaller number of --processes."):
             process = TaskProcess(self._root, self._environ)
-        except OSError as error:
-            raise LmsconfError(
-                f"a worker process cannot be started: {os_error_message(error)}",
-                hint="Pass a smaller number of --processes.",
-            ) from error
         self._processes.append(process)
         return process
 
