@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -40,6 +40,7 @@ class EffectsRow(Struct, frozen=True, kw_only=True):
 
     unknown: what stands in place of all numbers if none is known. note: how far those are who lose a content.
     causes: the first of them; cause_count: how many there are. Each person whose answers change is one.
+    bar: of a content, how many lose, still have and gain it; None if that is not known.
     """
 
     title: str
@@ -50,6 +51,7 @@ class EffectsRow(Struct, frozen=True, kw_only=True):
     note: str | None = None
     causes: tuple[CauseCount, ...] = ()
     cause_count: int = 0
+    bar: tuple[int, int, int] | None = None
 
 
 class EffectsTable(Struct, frozen=True, kw_only=True):
@@ -81,8 +83,8 @@ def _numbers(content: ContentEffects) -> Mapping[str, int | None]:
 
 
 def _content_row(content: ContentEffects, numbers: Sequence[int | None]) -> EffectsRow:
-    unknown = None
-    if content.before is None and content.counts.gain is None:
+    before, gain, lose, unknown = content.before, content.counts.gain, content.counts.lose or 0, None
+    if before is None and gain is None:
         unknown = NOT_KNOWN if content.counts.lose is None else f"{NOT_KNOWN}; nobody loses it"
     return EffectsRow(
         title=content.content,
@@ -93,6 +95,7 @@ def _content_row(content: ContentEffects, numbers: Sequence[int | None]) -> Effe
         note=_progress_note(content),
         causes=content.causes[:_MOST_CAUSES],
         cause_count=len(content.causes),
+        bar=None if before is None or gain is None else (lose, max(before - lose, 0), gain),
     )
 
 
@@ -137,27 +140,6 @@ def _group_row(group: GroupEffects) -> EffectsRow:
         cells=cells,
         is_estimate=group.basis is Basis.ESTIMATE,
     )
-
-
-def content_bars(effects: Effects) -> dict[int, list[tuple[str, str, str]]]:
-    """Return position of a content → its bar: (class, left, width) of who loses, still has and gains it.
-
-    Lengths are parts of the largest content, in hundredths.
-    """
-    contents = enumerate(sort_contents(effects.contents))
-    known = {number: one for number, one in contents if one.before is not None and one.counts.gain is not None}
-    longest = max(((one.before or 0) + (one.counts.gain or 0) for one in known.values()), default=0)
-    return {number: list(_bar(one, longest)) for number, one in known.items()} if longest else {}
-
-
-def _bar(content: ContentEffects, longest: int) -> Iterator[tuple[str, str, str]]:
-    lose, gain = content.counts.lose or 0, content.counts.gain or 0
-    left = 0.0
-    for name, number in (("lose", lose), ("keep", (content.before or 0) - lose), ("gain", gain)):
-        width = max(number, 0) * 100 / longest
-        if width:
-            yield name, f"{left:.2f}", f"{width:.2f}"
-        left += width
 
 
 _MATRIX_GROUPS: Final = 20
