@@ -26,7 +26,7 @@ from lmsconf.render.fleet_report import shared_headline
 from lmsconf.render.graphs import call_places, draw_graph
 from lmsconf.render.jinja import html_page
 from lmsconf.render.plan_wording import ACTION_SIGNS
-from lmsconf.render.resource_wording import count_noun, kind_plural
+from lmsconf.render.resource_wording import count_noun
 
 MOST_ROWS: Final = 2_000
 """How many rows a page shows."""
@@ -57,35 +57,22 @@ class RowGroup(NamedTuple):
 
 
 class ShownRows(NamedTuple):
-    """The rows that a page shows of all, and what they can be filtered by: value → label."""
+    """The rows that a page shows of all. states: state → label, in the order of the filter."""
 
     groups: Sequence[RowGroup]
-    shown: int
     total: int
-    kinds: Mapping[str, str]
     states: Mapping[str, str]
-    files: Mapping[str, str]
 
 
 def _first_rows(groups: Iterable[RowGroup], states: Mapping[str, str]) -> ShownRows:
-    """Return the first rows of groups. states: state → label, in the order of the filter."""
+    """Return the first rows of groups."""
     groups = list(groups)
-    total, room = sum(len(group.rows) for group in groups), MOST_ROWS
-    shown = []
+    shown, room = [], MOST_ROWS
     for group in groups:
-        if rows := group.rows[:room]:
-            shown.append(group._replace(rows=rows))
-            room -= len(rows)
-    every = [row for group in shown for row in group.rows]
-    present = {row.state for row in every}
-    return ShownRows(
-        groups=shown,
-        shown=len(every),
-        total=total,
-        kinds={kind: kind_plural(kind) for kind in dict.fromkeys(row.value.address.kind for row in every)},
-        states={state: label for state, label in states.items() if state in present},
-        files={file: file for file in sorted({row.source.file for row in every if row.source})},
-    )
+        shown.append(group._replace(rows=group.rows[:room]))
+        room -= len(shown[-1].rows)
+    total = sum(len(group.rows) for group in groups)
+    return ShownRows([group for group in shown if group.rows], total, states)
 
 
 _ACTIONS: Final = {
