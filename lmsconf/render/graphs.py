@@ -89,15 +89,15 @@ Waits: TypeAlias = "dict[GraphNode, set[GraphNode]]"
 
 
 class Drawing(Struct, frozen=True, kw_only=True):
-    """A graph as it is drawn, in pixels. boxes: (node, x, y). edges: the paths between them."""
+    """A graph as it is drawn, in pixels. boxes: (node, x, y). edges: pairs of places, from a node to one that waits."""
 
     caption: str
     boxes: Sequence[tuple[GraphNode, int, int]]
-    edges: Sequence[str]
-    width: int
-    height: int
+    edges: Sequence[tuple[tuple[int, int], tuple[int, int]]]
     box_width: int = _WIDE
     box_height: int = _HIGH
+    alley: int = _ALLEY
+    margin: int = _EDGE
 
 
 def draw_graph(plan: Plan, calls: Mapping[str, CallPlace], anchors: Mapping[str, str]) -> Drawing:
@@ -117,12 +117,10 @@ def draw_graph(plan: Plan, calls: Mapping[str, CallPlace], anchors: Mapping[str,
         caption=caption,
         boxes=[(node, *places[node]) for node in linked],
         edges=[
-            _curve(places[need], places[node])
+            (places[need], places[node])
             for node, needs in linked.items()
             for need in sorted(needs, key=order.__getitem__)
         ],
-        width=max((x for x, _ in places.values()), default=0) + _WIDE + _EDGE,
-        height=max((y for _, y in places.values()), default=0) + _HIGH + _EDGE,
     )
 
 
@@ -209,9 +207,3 @@ def _places(layers: Sequence[Sequence[GraphNode]]) -> Mapping[GraphNode, tuple[i
         for layer, boxes in enumerate(layers)
         for row, box in enumerate(boxes)
     }
-
-
-def _curve(start: tuple[int, int], end: tuple[int, int]) -> str:
-    (x1, y1), (x2, y2) = (start[0] + _WIDE, start[1] + _HIGH // 2), (end[0], end[1] + _HIGH // 2)
-    bend = _ALLEY // 2
-    return f"M{x1} {y1}C{x1 + bend} {y1} {x2 - bend} {y2} {x2} {y2}"

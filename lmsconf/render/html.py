@@ -163,8 +163,8 @@ _DRIFT_COLOURS: Final = {
 
 def drift_html(drift: DriftReport) -> str:
     """Render a drift report as an HTML page: findings, ignored differences, unmanaged resources, coverage."""
-    rows = _first_rows(_findings(drift), _values(COUNTED))
-    return html_page("drift.html.j2", drift=drift, cards=list(_drift_cards(drift)), rows=rows)
+    cards, rows = list(_drift_cards(drift)), _first_rows(_findings(drift), _values(COUNTED))
+    return html_page("drift.html.j2", drift=drift, cards=cards, rows=rows)
 
 
 def _drift_cards(drift: DriftReport) -> Iterator[tuple[str, int, str]]:
