@@ -16,7 +16,7 @@ from lmsconf.documents.document import render_json
 from lmsconf.errors import ExitCode
 from lmsconf.model.outcomes import ApplyReport, VerifiedScope, VerifyMode
 from lmsconf.model.plan import Plan
-from lmsconf.render.report_texts import apply_text
+from lmsconf.render import APPLY_VIEWS
 from lmsconf.render.text import plan_text
 
 PLAN = Plan(
@@ -56,7 +56,7 @@ REPORT = ApplyReport(
 
 @pytest.mark.parametrize(
     ("saved", "shown"),
-    [(plan_file.dumps(PLAN), plan_text(PLAN)), (apply_report_file.dumps(REPORT), apply_text(REPORT))],
+    [(plan_file.dumps(PLAN), plan_text(PLAN)), (apply_report_file.dumps(REPORT), APPLY_VIEWS["text"](REPORT))],
     ids=["plan", "apply"],
 )
 def test_shows_what_was_saved(saved: str, shown: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

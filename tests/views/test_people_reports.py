@@ -19,6 +19,7 @@ from sarif_pydantic import Sarif
 from views.document_samples import EVIL
 from views.drift_samples import ALL, DRIFTS, HOSTILE
 
+from lmsconf import render
 from lmsconf.documents.access_documents import access_json, audience_json
 from lmsconf.errors import Problem, SourceLocation
 from lmsconf.model.access import (
@@ -38,7 +39,7 @@ from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.drift import ManagedShare
 from lmsconf.model.effects import Basis
 from lmsconf.render import DRIFT_VIEWS
-from lmsconf.render.people_reports import access_csv, access_text, audience_csv, audience_text
+from lmsconf.render.people_reports import access_csv, audience_csv, audience_text
 
 Compare = Callable[[str, str], None]
 HEADER = ReportHeader(
@@ -171,7 +172,7 @@ AUDIENCES = {
         answers=(count(EVIL, 1, 2), count("SE or FI", 2, 1), count("=1+1", 0, 1), count(" %x|y", 0, 1)),
     ),
 }
-ACCESS_VIEWS = {"txt": access_text, "json": access_json, "csv": access_csv}
+ACCESS_VIEWS = {"txt": render.ACCESS_VIEWS["text"], "json": access_json, "csv": access_csv}
 AUDIENCE_VIEWS = {"txt": audience_text, "json": audience_json, "csv": audience_csv}
 
 
