@@ -19,7 +19,7 @@ from lmsconf.model.canonical_json import sha256
 from lmsconf.model.fleet import MOST_SHARDS, FleetAction, FleetEntry, FleetIndex, FleetShard
 from lmsconf.model.names import did_you_mean, quote_name
 from lmsconf.project.config_file import ProjectFile, expand_pattern
-from lmsconf.support.atomic_files import is_writable, os_error_message, write_atomically
+from lmsconf.support.atomic_files import is_writable, os_errors_as, write_atomically
 from lmsconf.support.url_rules import ALLOWED_HOSTS
 
 INDEX: Final = "index.json"
@@ -202,18 +202,13 @@ def make_folder(folder: Path) -> None:
 
     Raises UsageError if it exists and is not empty, LmsconfError if it cannot be created or read.
     """
-    try:
+    with os_errors_as(f"--out {folder}: the folder cannot be used", "Name a new folder, in one that is writable."):
         with suppress(FileExistsError):
             folder.mkdir(mode=0o700, parents=True)
         if not folder.is_dir() or any(folder.iterdir()):
             raise UsageError(f"--out {folder}: it is not an empty folder", hint="Name a new folder.")
         if not is_writable(folder / INDEX):
             raise PermissionError(None, "it is not writable")
-    except OSError as error:
-        raise LmsconfError(
-            f"--out {folder}: the folder cannot be used: {os_error_message(error)}",
-            hint="Name a new folder, in one that is writable.",
-        ) from error
 
 
 def write_index(folder: Path, index: FleetIndex, key: bytes | None, name: str = INDEX) -> None:

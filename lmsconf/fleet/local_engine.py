@@ -11,12 +11,11 @@ from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from queue import SimpleQueue
 
-from lmsconf.errors import LmsconfError
 from lmsconf.fleet.fleet_run import run_in_threads
 from lmsconf.fleet.tasks import FleetTask, with_part_of_rate
 from lmsconf.fleet.worker import TaskProcess
 from lmsconf.model.fleet import FleetEntry
-from lmsconf.support.atomic_files import os_error_message
+from lmsconf.support.atomic_files import os_errors_as
 
 
 def run_locally(
@@ -47,13 +46,8 @@ class _LocalWorkers:
 
     def start(self) -> TaskProcess:
         """Start a worker. Raises LmsconfError."""
-        try:
+        with os_errors_as("a worker process cannot be started", "Pass a smaller number of --processes."):
             process = TaskProcess(self._root, self._environ)
-        except OSError as error:
-            raise LmsconfError(
-                f"a worker process cannot be started: {os_error_message(error)}",
-                hint="Pass a smaller number of --processes.",
-            ) from error
         self._processes.append(process)
         return process
 
