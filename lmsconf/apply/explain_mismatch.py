@@ -206,14 +206,12 @@ def _of_target(left: _Left) -> _Explanation:
     path, live, wanted = left.field.path, left.field.before, left.field.after
     if left.planned.action is Action.UPDATE and left.planned.fields == left.change.fields:
         return _Explanation({ON_EXISTING: "recreate"}, why="an assignment that is there stays as it is")
-    if path == "mandatory":
+    if path == "mandatory" or (live is None and wanted is not None):
         return _Explanation(keys=(_TARGET[path],))
     if wanted is None:
         other = {"null": ("omit", "empty"), "omit": ("null", "empty"), "empty": ("null", "omit")}
         tried = left.behaviour(CLEAR_TIME)
         return _Explanation(keys=(CLEAR_TIME,), why=f"{tried} does not open it; {' or '.join(other[tried])} may")
-    if live is None:
-        return _Explanation(keys=(_TARGET[path],))
     apart = abs((_instant(live) - _instant(wanted)).total_seconds())
     if apart < _MINUTE and not _instant(live).second:
         return _Explanation({"content-targets.time-precision": "minute"}, why="the service cuts seconds off")

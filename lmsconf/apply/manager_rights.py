@@ -53,10 +53,9 @@ def missing_manager_right(client: Client, sent: IssuedRequest, refused: Rejected
     spec, operation = client.spec, sent.call.operation
     if WHO_CAN_MANAGE not in spec[operation].dialect_keys or spec.behaviour(WHO_CAN_MANAGE) != "anybody":
         return None
-    try:
+    unable: list[str] = []
+    with suppress(ApiError):
         unable = [email for id in _managers(client, sent) if (email := _unable(client, id))]
-    except ApiError:
-        return None
     if not unable:
         return None
     return ManagerRightMissing(

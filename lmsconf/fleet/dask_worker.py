@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import cache, lru_cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -244,10 +245,7 @@ def _below(folder: Path) -> Iterator[Path]:
 
 def _content_digest(path: Path) -> str | None:
     """Return the digest of a file's content; None for what is not a readable file."""
-    try:
-        if not path.is_file():
-            return None
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError:
-        return None
+    with suppress(OSError):
+        if path.is_file():
+            return hashlib.sha256(path.read_bytes()).hexdigest()
+    return None

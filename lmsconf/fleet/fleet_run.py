@@ -190,11 +190,9 @@ def run_tasks(
 
 def _results_after(cut: KeyboardInterrupt, results: Generator[FleetEntry]) -> Iterator[FleetEntry]:
     """Yield the results of the tasks that end after an interruption, if the engine does not know of it yet."""
-    try:
+    with suppress(KeyboardInterrupt):
         yield results.throw(cut)
         yield from results
-    except KeyboardInterrupt:
-        return
 
 
 def make_folder(folder: Path) -> None:

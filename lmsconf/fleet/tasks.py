@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
@@ -140,11 +140,9 @@ class TaskRunner:
             settings = settings_of(project, self._root, task.workspace, self._environ)
             return _ACTIONS[task.action](self, task, settings, task.entry(ExitCode.OK))
         except LmsconfError as error:
-            problems = error.problems
-            try:
+            problems, file = error.problems, None
+            with suppress(LmsconfError):  # of what could not be done in the workspace, the result says more
                 file = self._saved(task, "problems", lambda: problems_json(problems))
-            except LmsconfError:  # of what could not be done in the workspace, the result says more
-                file = None
             return replace(task.entry(error.exit, *_errors(problems)), file=file)
 
     @contextmanager

@@ -80,10 +80,8 @@ class AccountLessons:
 
     def _learn_welcome(self) -> None:
         """Probe the welcome flag. It has no visible effect, so only a service that rejects unknown names reveals it."""
-        required(
-            not self._takes_welcome(_UNKNOWN_NAME),
-            "the service accepts unknown names, and a mail that is not sent leaves no trace",
-        )
+        is_strict = not self._takes_welcome(_UNKNOWN_NAME)
+        required(is_strict, "the service accepts unknown names, and a mail that is not sent leaves no trace")
         self._client.try_candidates(WELCOME, self._takes_welcome, "accepted by a service that refuses unknown names")
 
     def _takes_welcome(self, value: Value) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from datetime import datetime
 from functools import partial
 
@@ -196,12 +197,10 @@ class ProbeRun:
 
     def _remember(self, person: str | None) -> PersonBackup | None:
         """Back up a person; None without a person, and if the service does not show single people."""
-        if person is None:
-            return None
-        try:
-            return PersonBackup.take(self._client, person)
-        except Rejected:
-            return None
+        with suppress(Rejected):
+            if person is not None:
+                return PersonBackup.take(self._client, person)
+        return None
 
     def _group(self) -> str | None:
         """Create the scratch group, which most lessons need; None if it cannot be created, or an earlier one stays."""
