@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from itertools import count
 from typing import Final, cast
@@ -50,12 +51,11 @@ class AccountLessons:
     def _is_deletable(self) -> bool:
         """Whether the account can be deleted: otherwise no other is created."""
         self._scratch.delete_created(USERS)
-        try:
+        with suppress(Rejected):
             self._client.reader.get("users.get", path={"userId": self.accounts[-1]})
-        except Rejected:
-            self.accounts.clear()
-            return True
-        return False
+            return False
+        self.accounts.clear()
+        return True
 
     def _has_email(self, value: Value) -> bool:
         """Whether an account is created, by e-mail alone or with names, if the service requires them."""

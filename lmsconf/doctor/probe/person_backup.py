@@ -117,23 +117,23 @@ class PersonBackup(Struct, frozen=True):
 
     def restore(self, client: TrialClient) -> list[str]:
         """Restore the person to this state. Returns a message for each part that had changed."""
-        now = self.retake(client)
-        messages: list[str] = []
-        for right in (right for right in _RIGHTS if now.rights[right] is not self.rights[right]):
-            path = {"userId": self.id, "endow": str(self.rights[right]).lower()}
+        was, now = self.rights, self.retake(client)
+        lost = [right for right in _RIGHTS if now.rights[right] is not was[right]]
+        for right in lost:
+            path = {"userId": self.id, "endow": str(was[right]).lower()}
             client.send(f"user-access.make-{right}", path=path)
-            change = f"was {self.rights[right]}, became {now.rights[right]}"
-            messages.append(f"{right} of {self.email} {change}, and is restored")
         parts = (
             ("the archive date", now.date != self.date, self.restore_date),
             ("the metadata", now.metadata != self.metadata, self.restore_metadata),
             ("an answer", now.lacks_answers_of(self), self.restore_answers),
         )
-        for part, is_changed, restore in parts:
-            if is_changed:
-                restore(client)
-                messages.append(f"{part} of {self.email} was changed, and is restored")
-        return messages
+        changed = {part: restore for part, is_changed, restore in parts if is_changed}
+        for restore in changed.values():
+            restore(client)
+        return [
+            *(f"{one} of {self.email} was {was[one]}, became {now.rights[one]}, and is restored" for one in lost),
+            *(f"{part} of {self.email} was changed, and is restored" for part in changed),
+        ]
 
     def differences(self, client: TrialClient) -> list[str]:
         """A message for each part of the person that differs from this state."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple, cast
 
 from lmsconf.api.spec.operations import CATALOG, CUSTOM_FIELDS, MANUAL_GROUPS, SMART_GROUPS, USERS
-from lmsconf.doctor.probe.trial_client import TrialClient, Undetermined, WriteResult, required
+from lmsconf.doctor.probe.trial_client import TrialClient, WriteResult, required
 from lmsconf.kinds.assignment.types import TargetRow, parse_target_row
 from lmsconf.kinds.custom_field.types import MOST_FIELDS
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, GROUP, SMART_GROUP, USER
@@ -93,16 +93,13 @@ class ScratchObjects:
         name = self.unique_name(suffix or place.kind.replace("_", "-"))
         sent = self._client.send(place.creation, fields={"name": name, **fields})
         until = time.monotonic() + self._settle
-        while True:
-            for row in self.list_rows(listing):
-                if row.get("name") == name:
-                    self._made[listing].add(str(row[listing.id]))
-                    return row
+        while (row := next((row for row in self.list_rows(listing) if row.get("name") == name), None)) is None:
             # Unless the request was certainly rejected, the object may still become visible.
-            if sent.refused or time.monotonic() > until:
-                reason = sent.reason or "it is not in the listing"
-                raise Undetermined(f"no scratch {place.noun} could be made: {reason}")
+            reason = f"no scratch {place.noun} could be made: {sent.reason or 'it is not in the listing'}"
+            required(not sent.refused and time.monotonic() <= until, reason)
             time.sleep(_PAUSE)
+        self._made[listing].add(str(row[listing.id]))
+        return row
 
     def list_rows(self, listing: ListOperation) -> tuple[dict[str, Json], ...]:
         """The rows of a listing; of people, who may be many, only those of probes."""
