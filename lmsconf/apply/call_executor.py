@@ -233,9 +233,10 @@ class CallExecutor:
 def _issued(call: Call, ids: Learnt) -> IssuedRequest:
     """Return a call with the ids that it needs. Raises LmsconfError if one is not known."""
     try:
-        return IssuedRequest(call=call, path=fill_refs_in_path(call.path, ids), body=fill_refs_in_body(call.body, ids))
+        path, body = fill_refs_in_path(call.path, ids), fill_refs_in_body(call.body, ids)
     except KeyError as missing:
         raise LmsconfError(f"the service returned no id for {missing.args[0]}") from missing
+    return IssuedRequest(call=call, path=path, body=body)
 
 
 def _usable(call: Call, learnt: Learnt) -> Learnt:

@@ -11,7 +11,7 @@ from typing import Final, cast
 from lmsconf.api.spec.dialect_keys import Value, candidate_values
 from lmsconf.api.spec.operations import USERS
 from lmsconf.doctor.probe.scratch_objects import ScratchObjects, reason_of_leftover
-from lmsconf.doctor.probe.trial_client import TrialClient, required
+from lmsconf.doctor.probe.trial_client import TrialClient, Trying, required
 from lmsconf.errors import Rejected
 from lmsconf.model.canonical_json import Json
 
@@ -25,7 +25,6 @@ _NAMES: Final[Mapping[str, str]] = {FIRST: "firstName", LAST: "lastName"}
 _LANGUAGES: Final = ("en", "sv")
 """Two, because a new account may have one of them by default."""
 _UNKNOWN_NAME: Final = "lmsconfProbeOfUnknownNames"
-Trying = Mapping[str, Value]
 
 
 class AccountLessons:

@@ -8,7 +8,7 @@ from typing import Final
 
 from lmsconf.api.spec.dialect_keys import Value
 from lmsconf.doctor.probe.scratch_objects import ScratchObjects
-from lmsconf.doctor.probe.trial_client import TrialClient, WriteResult, required
+from lmsconf.doctor.probe.trial_client import SEEN, TrialClient, Trying, WriteResult, required
 from lmsconf.kinds.assignment.types import TargetRow
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.time_formats import format_request_time, parse_response_time, time_format_of
@@ -54,11 +54,8 @@ class AssignmentLessons:
 
     def _is_mandatory(self, value: Value) -> bool:
         """Whether the flag follows the field both ways: a service could also default to true."""
-        return all(
-            row is not None and row.mandatory is flag
-            for flag in (True, False)
-            for row in [self._fresh({"mandatory": flag}, {MANDATORY: value})]
-        )
+        rows = ((flag, self._fresh({"mandatory": flag}, {MANDATORY: value})) for flag in (True, False))
+        return all(row is not None and row.mandatory is flag for flag, row in rows)
 
     def _formats(self) -> None:
         """Probe the formats in which a time is accepted, and how exactly it is kept."""
@@ -74,7 +71,7 @@ class AssignmentLessons:
         self._taken = [form] if form else []
         return form is not None
 
-    def _starts(self, form: str, trying: Mapping[str, Value]) -> bool:
+    def _starts(self, form: str, trying: Trying) -> bool:
         row = self._fresh({"startTime": format_request_time(self._start, form)}, trying)
         if row is None or not _is_at(row.start, self._start):
             return False
@@ -136,7 +133,7 @@ class AssignmentLessons:
                 EXISTING, "recreate", "a second POST changes an assignment, but opens no end of its window"
             )
             value = self._client.first_working_value(CLEAR, self._clears)
-        self._client.conclude(CLEAR, (value is None, None, why), (True, value, "confirmed by reading back"))
+        self._client.conclude(CLEAR, (value is None, None, why), (True, value, SEEN))
 
     def _everyone(self) -> None:
         """Look for the id of everyone among the assignments that there are: a try would reach everybody."""
@@ -161,14 +158,14 @@ class AssignmentLessons:
     def _with_start(self) -> dict[str, Json]:
         return {"mandatory": False, "startTime": format_request_time(self._start, self._taken[0])}
 
-    def _fresh(self, fields: Mapping[str, Json], trying: Mapping[str, Value] | None = None) -> TargetRow | None:
+    def _fresh(self, fields: Mapping[str, Json], trying: Trying | None = None) -> TargetRow | None:
         """The assignment that a POST creates where none was; None if it creates none."""
         self._scratch.delete_assignments(self._content, self._group)
         self._post(fields, trying)
         rows = self._rows()
         return rows[0] if rows else None
 
-    def _post(self, fields: Mapping[str, Json], trying: Mapping[str, Value] | None = None) -> WriteResult:
+    def _post(self, fields: Mapping[str, Json], trying: Trying | None = None) -> WriteResult:
         body = {"contentId": self._content, "targetId": self._group, **fields}
         return self._client.send("content-targets.create", fields=body, trying=trying)
 

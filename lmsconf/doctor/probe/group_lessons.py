@@ -13,7 +13,7 @@ from msgspec import Struct
 from lmsconf.api.spec.dialect_keys import ADD_MODE, BATCH, MANAGED_GROUPS, Value
 from lmsconf.api.spec.operations import MANUAL_GROUPS
 from lmsconf.doctor.probe.scratch_objects import ScratchObjects
-from lmsconf.doctor.probe.trial_client import TrialClient, required
+from lmsconf.doctor.probe.trial_client import SEEN, TrialClient, required
 from lmsconf.model.canonical_json import Json
 
 RENAME: Final = "manual-groups.rename.name"
@@ -108,7 +108,7 @@ def _learn_managers(client: TrialClient, group: str, candidates: Sequence[Manage
     lacks = "; the person tried lacks the manager right, which some services require: name somebody who has it"
     client.conclude(
         MANAGERS,
-        (value is not None, value, "confirmed by reading back"),
+        (value is not None, value, SEEN),
         (able is None, None, why + lacks),
         (True, None, why),
     )

@@ -26,7 +26,7 @@ from lmsconf.api.spec.value_encoding import (
     encode_answer,
 )
 from lmsconf.doctor.probe.scratch_objects import PREFIX
-from lmsconf.doctor.probe.trial_client import TrialClient, WriteResult
+from lmsconf.doctor.probe.trial_client import TrialClient, Trying, WriteResult
 from lmsconf.documents.document import from_json
 from lmsconf.errors import LmsconfError, Rejected
 from lmsconf.kinds.custom_field.types import FieldRow, answer_value, parse_field_row
@@ -107,9 +107,7 @@ class PersonBackup(Struct, frozen=True):
             fields=tuple(field for field in live.fields if not field.name.startswith(PREFIX)),
         )
 
-    def send_answers(
-        self, client: TrialClient, answers: Mapping[str, object], trying: Mapping[str, Value]
-    ) -> WriteResult:
+    def send_answers(self, client: TrialClient, answers: Mapping[str, object], trying: Trying) -> WriteResult:
         """Send these answers, by field id, together with all earlier ones, which the service may otherwise clear."""
         spec = ApiSpec({**client.words, **trying})
         body = build_answers_body(spec.behaviour, {**self._held(spec), **answers})
@@ -130,10 +128,9 @@ class PersonBackup(Struct, frozen=True):
         changed = {part: restore for part, is_changed, restore in parts if is_changed}
         for restore in changed.values():
             restore(client)
-        return [
-            *(f"{one} of {self.email} was {was[one]}, became {now.rights[one]}, and is restored" for one in lost),
-            *(f"{part} of {self.email} was changed, and is restored" for part in changed),
-        ]
+        rights = [f"{one} of {self.email} was {was[one]}, became {now.rights[one]}" for one in lost]
+        others = [f"{part} of {self.email} was changed" for part in changed]
+        return [f"{change}, and is restored" for change in (*rights, *others)]
 
     def differences(self, client: TrialClient) -> list[str]:
         """A message for each part of the person that differs from this state."""
@@ -173,8 +170,8 @@ class PersonBackup(Struct, frozen=True):
     def _until(
         self,
         client: TrialClient,
-        tries: Iterable[Mapping[str, Value]],
-        send: Callable[[Mapping[str, Value]], WriteResult],
+        tries: Iterable[Trying],
+        send: Callable[[Trying], WriteResult],
         done: Callable[[PersonBackup], bool],
     ) -> None:
         """Try one dialect after the other until the person is read back in the wanted state."""
@@ -186,7 +183,7 @@ class PersonBackup(Struct, frozen=True):
         """Clear the answer to one field, trying every form."""
         keys = [clear_answer_key(field.type), WRAPPER, *map(answer_value_key, self.answered_types)]
 
-        def send(trying: Mapping[str, Value]) -> WriteResult:
+        def send(trying: Trying) -> WriteResult:
             cleared = encode_answer(ApiSpec({**client.words, **trying}).behaviour, field.type, None)
             return self.send_answers(client, {field.id: cleared}, trying)
 

@@ -26,7 +26,7 @@ from lmsconf.api.spec.value_encoding import (
 )
 from lmsconf.doctor.probe.person_backup import DATE, FAR, PersonBackup
 from lmsconf.doctor.probe.scratch_objects import ScratchObjects
-from lmsconf.doctor.probe.trial_client import TrialClient, Undetermined, WriteResult, required
+from lmsconf.doctor.probe.trial_client import SEEN, TrialClient, Trying, Undetermined, WriteResult, required
 from lmsconf.kinds.custom_field.types import MOST_FIELDS, FieldRow, answer_value, parse_field_row
 from lmsconf.model.canonical_json import Json
 
@@ -169,7 +169,7 @@ class PersonLessons:
         found = next((trying for trying in tries if self._answers(field, trying)), None)
         self._client.along = required(found, self._client.failure_reason(WRAPPER))
         for key in (WRAPPER, VALUES[field.type]):
-            self._client.record_value(key, self._client.along[key], "confirmed by reading back")
+            self._client.record_value(key, self._client.along[key], SEEN)
 
     def _learn_type(self, type: str) -> None:
         """Probe how an answer to a field of that type is written and cleared."""
@@ -199,7 +199,7 @@ class PersonLessons:
             f"no call that clears an answer is accepted, so none is given that might stay: {self._client.last}"
         )
 
-    def _answers(self, field: FieldRow, trying: Mapping[str, Value] | None = None) -> bool:
+    def _answers(self, field: FieldRow, trying: Trying | None = None) -> bool:
         """Whether an answer is stored. Each try sends another one, so that an earlier one is not mistaken for it."""
         turn = next(self._turn)
         if not field.choices:
@@ -224,9 +224,7 @@ class PersonLessons:
             return
         value = self._client.first_working_value(key, works)
         stays, why = value is None and self._answer_to(field), self._client.failure_reason(key)
-        self._client.conclude(
-            key, (stays, NEVER_CLEARED, why), (value is None, None, why), (True, value, "confirmed by reading back")
-        )
+        self._client.conclude(key, (stays, NEVER_CLEARED, why), (value is None, None, why), (True, value, SEEN))
 
     def _learn_omitted(self, field: FieldRow, free: int) -> None:
         """Probe omission: answer one field while the answer to the other is omitted."""
@@ -256,9 +254,7 @@ class PersonLessons:
         self._fields.clear()
         self._scratch.delete_created(CUSTOM_FIELDS)
 
-    def _send(
-        self, field: FieldRow, answer: str | list[PickedChoice] | None, trying: Mapping[str, Value]
-    ) -> WriteResult:
+    def _send(self, field: FieldRow, answer: str | list[PickedChoice] | None, trying: Trying) -> WriteResult:
         """Answer one scratch field, or clear the answer."""
         words = {key: value for key, value in self._client.along.items() if not self._client.is_determined(key)}
         words |= trying

@@ -239,8 +239,7 @@ class ProbeRun:
 
     def _clean_up(self) -> list[str]:
         """Delete all scratch objects and restore the people; return what is left behind."""
-        _, remaining = self._sweep()
-        changed = self._restore()
+        (_, remaining), changed = self._sweep(), self._restore()
         if self._people and not changed:
             self._kept.discard()
         return [*remaining, *changed]

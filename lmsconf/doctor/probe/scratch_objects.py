@@ -125,7 +125,7 @@ class ScratchObjects:
         required(not any(self._rows_of_probes(listing)), reason_of_leftover(listing))
 
     def count_free_fields(self) -> int:
-        """How many more custom fields can be created. Raises Undetermined if none, or if a scratch field stays."""
+        """How many more custom fields can be made. Raises Undetermined if none, or if a scratch field stays."""
         free = MOST_FIELDS - len(self.list_rows(CUSTOM_FIELDS))
         self.refuse_leftovers(CUSTOM_FIELDS)
         return required(max(0, free), f"no field is free: {MOST_FIELDS - free} of {MOST_FIELDS} are used")
@@ -191,7 +191,7 @@ class ScratchObjects:
         return (row for row in self.list_rows(listing) if self._is_of_probe(listing, row))
 
     def _is_of_probe(self, listing: ListOperation, row: Mapping[str, Json]) -> bool:
-        """Whether a probe created it, according to its id or its name; for accounts, also to its e-mail domain."""
+        """Whether a probe created it, according to its id or name; for accounts, also to its e-mail domain."""
         name = str(row.get(_PLACES[listing].label) or "")
         is_named = name.startswith(PREFIX) and (listing != USERS or name.endswith(_DOMAIN))
         return is_named or str(row[listing.id]) in self._made[listing]

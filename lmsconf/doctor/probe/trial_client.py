@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 from msgspec import Struct
 
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from lmsconf.api.client import Client
 
 Found = TypeVar("Found")
+Trying: TypeAlias = "Mapping[str, Value]"
+"""Dialect keys with the values that a call tries."""
+SEEN: Final = "confirmed by reading back"
 _SHOWN: Final = 4
 _SERVER: Final = 500
 
@@ -81,7 +84,7 @@ class TrialClient:
         *,
         path: Mapping[str, str] | None = None,
         fields: Mapping[str, object] | None = None,
-        trying: Mapping[str, Value] | None = None,
+        trying: Trying | None = None,
     ) -> WriteResult:
         """Send one write with the values being tried. Raises ApiError only for failures that affect every call."""
         try:
@@ -113,9 +116,7 @@ class TrialClient:
             return False
         return True
 
-    def try_candidates(
-        self, key: str, works: Callable[[Value], bool], reason: str = "confirmed by reading back"
-    ) -> bool:
+    def try_candidates(self, key: str, works: Callable[[Value], bool], reason: str = SEEN) -> bool:
         """Try values until one works, and record the result. Returns whether one was found."""
         value = self.first_working_value(key, works)
         self.conclude(key, (value is None, None, self.failure_reason(key)), (True, value, reason))
