@@ -207,11 +207,9 @@ class ValueSearch:
     def _once(self, values: Mapping[str, Value]) -> _Reached | None:
         """Try values that were not tried yet, and only so many; return how far they get."""
         attempt = frozenset(values.items())
-        if attempt not in self._reached_with:
-            if self.is_enough:
-                return None
+        if attempt not in self._reached_with and not self.is_enough:
             self._reached_with[attempt] = self._tried(values)
-        return self._reached_with[attempt]
+        return self._reached_with.get(attempt)
 
     def names_with_values(self) -> frozenset[str]:
         """Return the keys that name the parts of the call's body, but for those that are cleared."""

@@ -59,12 +59,9 @@ class DaskResult(Struct, frozen=True, kw_only=True):
 
 def run_task(tool: Json, document: str) -> str:
     """Run the task of a DaskJob for a coordinator of this version; return a DaskResult, both as JSON."""
-    if tool == TOOL:
-        result = _result(document)
-    else:
-        message = "the worker has another version of lmsconf"
-        result = _refused("fleet/worker-tool", message, "Install the same version.")
-    return json.dumps(to_json(result))
+    message = "the worker has another version of lmsconf"
+    other = _refused("fleet/worker-tool", message, "Install the same version.")
+    return json.dumps(to_json(_result(document) if tool == TOOL else other))
 
 
 def _result(document: str) -> DaskResult:
