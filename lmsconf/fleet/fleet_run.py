@@ -56,15 +56,16 @@ def run_in_threads(workers: TaskWorkers, number: int, tasks: Sequence[FleetTask]
     again.
     """
     threads = ThreadPoolExecutor(max(1, min(number, len(tasks))))
-    results = {threads.submit(workers.run, task) for task in tasks}
+    results: set[Future[FleetEntry]] = set()
 
     def interrupted(number: signal.Signals) -> list[Future[FleetEntry]]:
         """Interrupt the workers; return the results of the tasks that have begun."""
-        workers.interrupt(number)
         threads.shutdown(wait=False, cancel_futures=True)
+        workers.interrupt(number)
         return [result for result in results if not result.cancelled()]
 
     try:
+        results |= {threads.submit(workers.run, task) for task in tasks}
         for result in as_completed(results):
             results.remove(result)
             yield result.result()
@@ -79,6 +80,7 @@ def run_in_threads(workers: TaskWorkers, number: int, tasks: Sequence[FleetTask]
         wait(interrupted(signal.SIGTERM), timeout=_GRACE)
         raise
     finally:  # the time is over, or a second interrupt says that nobody waits for the others
+        threads.shutdown(wait=False, cancel_futures=True)
         workers.kill()
         threads.shutdown()
 
