@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from functools import cache, partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
-from urllib.parse import unquote_plus
+from urllib.parse import parse_qsl
 
 from msgspec import Struct
 from msgspec.json import encode
@@ -131,10 +131,6 @@ class RequestContext:
             resource, query = _RESOURCES.get(name, ("", ""))
             if query and not self.repository.rows(query, cast(str, id)):
                 raise not_found(f"there is no {resource} {id!r}")
-
-    def require_people(self, name: str) -> None:
-        """Raise Refusal (400) if one of the people whose ids have that name is unknown."""
-        self.refuse({unknown_people(name): bad_request})
 
     def refuse(self, refusals: Refusals) -> None:
         """Raise the first refusal whose query finds a message."""
@@ -269,7 +265,11 @@ def _query(operation: Operation, text: str) -> dict[str, Json]:
     """The query's values by name: only known names, each once unless it is an array, with its type."""
     known = operation.query
     values: dict[str, Json] = {}
-    for name, value in _pairs(text):
+    try:
+        pairs = parse_qsl(text, keep_blank_values=True, errors="strict")
+    except UnicodeDecodeError as error:
+        raise bad_request(f"the query is not UTF-8: {text}") from error
+    for name, value in pairs:
         if name not in known:
             raise bad_request(f"unknown query parameter {name!r}")
         if known[name]["type"] == "array":
@@ -322,16 +322,6 @@ def _no_key_twice(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
 
 def _no_constant(name: str) -> Json:
     raise ValueError(f"{name} is not a JSON number")
-
-
-def _pairs(text: str) -> Iterable[tuple[str, str]]:
-    """Names and values of a query, percent-decoded."""
-    for pair in text.split("&") if text else ():
-        name, _, value = pair.partition("=")
-        try:
-            yield unquote_plus(name, errors="strict"), unquote_plus(value, errors="strict")
-        except UnicodeDecodeError as error:
-            raise bad_request(f"the query is not UTF-8: {pair}") from error
 
 
 def _parameter(name: str, value: str, schema: Schema) -> Json:

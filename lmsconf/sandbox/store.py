@@ -125,6 +125,8 @@ Value: TypeAlias = "str | int | None"
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 T = TypeVar("T")
 IN_MEMORY: Final = ":memory:"
+_STATEMENTS: Final = 512
+"""More than the handlers have: SQLite compiles each once."""
 _MODE: Final = 0o600
 _OTHERS: Final = 0o077
 _OWNERS: Final = {
@@ -387,7 +389,9 @@ def _open(path: str) -> sqlite3.Connection:
         _make(path)
     # Autocommit, because transactions are explicit; any thread, because the store's lock serialises access.
     try:
-        connection = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
+        connection = sqlite3.connect(
+            path, timeout=30, isolation_level=None, check_same_thread=False, cached_statements=_STATEMENTS
+        )
     except sqlite3.OperationalError as error:
         raise _unusable(path, str(error)) from error
     connection.create_function("casefold", 1, str.casefold, deterministic=True)

@@ -5,9 +5,9 @@ Order details are stored as a whole, with a separate flag that disables payment.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
+from functools import partial
 from typing import Final, cast
 
 from lmsconf.sandbox.handlers.groups import compute_memberships
@@ -99,36 +99,22 @@ _WITH_GROUPS: Final = _listing(f"{_NAMES}, {_FLAGS}, {_AVAILABLE}, {_MEMBER_OF}"
 _FOUND, _FOUND_WITH_GROUPS = _search(""), _search(f", {_AVAILABLE}, {_MEMBER_OF}")
 
 
-def list_users_with_groups(context: RequestContext) -> Entry:
-    """A page of people with their groups, the groups they manage, and their rights."""
-    answer = cast("dict[str, list[Entry]]", context.repository.json(_WITH_GROUPS))
-    _add_smart_groups(context, answer["users"])
-    return cast(Entry, answer)
-
-
-def search_users(context: RequestContext) -> Entry:
+def search_users(context: RequestContext) -> Json:
     """A page of people by name or e-mail and by metadata, with groups and applications on request."""
-    if context.body.get("includeGroups") is not True:
-        return cast(Entry, context.repository.json(_FOUND))
-    answer = cast("dict[str, list[Entry]]", context.repository.json(_FOUND_WITH_GROUPS))
-    _add_smart_groups(context, answer["users"])
-    return cast(Entry, answer)
+    if context.body.get("includeGroups") is True:
+        return answer_with_groups(_FOUND_WITH_GROUPS, context)
+    return context.repository.json(_FOUND)
 
 
-def get_user(context: RequestContext) -> Entry:
-    """One person with all fields."""
-    person = cast(Entry, context.repository.json(_GET))
-    _add_smart_groups(context, [person])
-    return person
-
-
-def _add_smart_groups(context: RequestContext, people: list[Entry]) -> None:
-    """Add the smart groups of people to their groups: manual ones come first."""
+def answer_with_groups(query: str, context: RequestContext) -> Json:
+    """Answer with a person or a page of people, and add their smart groups to their groups: manual ones come first."""
+    answer = cast(Entry, context.repository.json(query))
+    people = cast("list[dict[str, list[Json]]]", answer.get("users", [answer]))
     computed = compute_memberships(context, [str(person["userId"]) for person in people])
     refs = context.repository.cache_until_write(_every_group)
     for person in people:
-        groups = cast("list[Json]", person["memberOfGroups"])
-        groups.extend(refs[id] for id in computed.get(cast(str, person["userId"]), ()))
+        person["memberOfGroups"].extend(refs[id] for id in computed.get(cast(Value, person["userId"]), ()))
+    return answer
 
 
 def _every_group(repository: Repository) -> dict[Value, Json]:
@@ -215,7 +201,7 @@ _SHOW_ORDER: Final = f"""
 """
 _STORED: Final = "(SELECT details FROM orders WHERE person = :userId)"
 _STORE: Final = """
-    INSERT INTO orders VALUES ({person}, {details}, {now}, {now})
+    INSERT INTO orders VALUES (:userId, {details}, :now, :now)
     ON CONFLICT (person) DO UPDATE SET details = excluded.details, updated_at = excluded.updated_at
 """
 _SWITCH: Final = f"(SELECT json_extract({_STORED}, '$.disablePayment'))"
@@ -223,15 +209,9 @@ _REPLACED: Final = f"json_patch(:body, json_object('disablePayment', {json_flag(
 _SWITCHED: Final = f"json_patch(coalesce({_STORED}, '{{}}'), :body)"
 
 
-def store_details(repository: Repository, person: str, details: Mapping[str, Json]) -> None:
-    """Store the order details of a person who has none."""
-    now = repository.now()
-    repository.execute("INSERT INTO orders VALUES (?, ?, ?, ?)", person, json.dumps(details), now, now)
-
-
 def _set_details(details: str) -> Sql:
     """Store order details, with the time of the first and of the last change, and answer them."""
-    return Sql(changes=[_STORE.format(person=":userId", details=details, now=":now")], answer=_SHOW_ORDER)
+    return Sql(changes=[_STORE.format(details=details)], answer=_SHOW_ORDER)
 
 
 def _update(change: str) -> Sql:
@@ -240,8 +220,8 @@ def _update(change: str) -> Sql:
 
 HANDLERS: Final[Mapping[str, Handler]] = {
     "users.list": Sql(answer=_listing(f"{_NAMES}, {_METADATA}, {_DATES}")),
-    "users.extended-info": list_users_with_groups,
-    "users.get": get_user,
+    "users.extended-info": partial(answer_with_groups, _WITH_GROUPS),
+    "users.get": partial(answer_with_groups, _GET),
     "users.search": search_users,
     "users.create": create,
     "users.delete": Sql(
