@@ -92,7 +92,7 @@ class NamedValues(dict[str, Value]):
         return self._behaviour(name[8:-1]) if name.startswith("dialect(") else None
 
 
-_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, default=dict)
+_ENCODER: Final = json.JSONEncoder(ensure_ascii=False)
 
 
 def _as_sql_value(value: Json) -> Value:
@@ -105,8 +105,8 @@ class RequestContext:
     """A request that matches the API description, in an open transaction.
 
     The body has the description's own names, whatever the dialect names them in JSON. behaviour: of the workspace where
-    the specification leaves it open. values: those of path, query and body by name, the whole body, and the time; a
-    statement of `repository` without values of its own has these.
+    the specification leaves it open. values: those of path, query and body by name, and the time; a statement of
+    `repository` without values of its own has these.
     """
 
     def __init__(
@@ -118,7 +118,7 @@ class RequestContext:
         body: Mapping[str, Json] = MappingProxyType({}),
     ) -> None:
         self.behaviour, self.path, self.query, self.body = behaviour, path, query, body
-        self.values = NamedValues(behaviour, repository.now, {**path, **query, **body, "body": body})
+        self.values = NamedValues(behaviour, repository.now, {**path, **query, **body})
         self.repository = repository.with_named_values(self.values)
 
     def with_body(self, body: Mapping[str, Json]) -> RequestContext:

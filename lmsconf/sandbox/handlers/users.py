@@ -189,10 +189,10 @@ def validate_language(language: str) -> str:
     return language
 
 
-KEYS: Final = (
-    *("email", "firstName", "lastName", "companyName", "companyNumber", "companyEmail", "phone", "phoneCode"),
-    *("address", "companyPayment", "note"),
+_TEXT_KEYS: Final = (
+    *("email", "firstName", "lastName", "companyName", "companyNumber", "companyEmail", "phone", "phoneCode", "note"),
 )
+KEYS: Final = (*_TEXT_KEYS, "address", "companyPayment")
 ADDRESS_KEYS: Final = ("street", "city", "country", "phone", "zip")
 _TIMES: Final = f"'createdAt', {json_time('o.created_at')}, 'updatedAt', {json_time('o.updated_at')}"
 _SHOW_ORDER: Final = f"""
@@ -205,8 +205,12 @@ _STORE: Final = """
     ON CONFLICT (person) DO UPDATE SET details = excluded.details, updated_at = excluded.updated_at
 """
 _SWITCH: Final = f"(SELECT json_extract({_STORED}, '$.disablePayment'))"
-_REPLACED: Final = f"json_patch(:body, json_object('disablePayment', {json_flag(_SWITCH)}))"
-_SWITCHED: Final = f"json_patch(coalesce({_STORED}, '{{}}'), :body)"
+_GIVEN: Final = (
+    ", ".join(f"'{key}', :{key}" for key in _TEXT_KEYS)
+    + f", 'address', json(:address), 'companyPayment', {json_flag(':companyPayment')}"
+)
+_REPLACED: Final = json_known(f"{_GIVEN}, 'disablePayment', {json_flag(_SWITCH)}")
+_SWITCHED: Final = f"json_set(coalesce({_STORED}, '{{}}'), '$.disablePayment', {json_flag(':disablePayment')})"
 
 
 def _set_details(details: str) -> Sql:
