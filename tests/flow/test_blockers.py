@@ -9,6 +9,8 @@ import pytest
 
 from lmsconf.errors import ExitCode
 from lmsconf.kinds.kind_table import KINDS
+from lmsconf.manifest.schema_check import properties
+from lmsconf.manifest.whole_schema import declared_section
 
 from .project import Project
 from .shell import lmsconf
@@ -145,10 +147,11 @@ def test_guards_that_are_all_off_are_one_line(tmp_path: Path) -> None:
     assert "  guards: off\n" in lmsconf(tmp_path, "plan").out
 
 
-def test_a_consent_is_told_with_what_it_lets_pass(tmp_path: Path) -> None:
-    """The guard keeps its reason, and says who allowed it."""
-    Project(tmp_path, SEED, "allow: [{removals: 20, reason: Leavers, until: 2999-01-01}]\n").write(EMPTIED)
-    line = "Guard removals: 20 of 20 in group/A members, and the limit is 10%. Allowed by Leavers."
+@pytest.mark.parametrize(("reason", "by"), [(" reason: Leavers,", "Leavers."), ("", "lmsconf.yaml:")])
+def test_a_consent_is_told_with_what_it_lets_pass(tmp_path: Path, reason: str, by: str) -> None:
+    """The guard keeps its reason, and says who allowed it, or where that is written."""
+    Project(tmp_path, SEED, f"allow: [{{removals: 20,{reason} until: 2999-01-01}}]\n").write(EMPTIED)
+    line = f"Guard removals: 20 of 20 in group/A members, and the limit is 10%. Allowed by {by}"
     for format in ("text", "markdown", "html"):
         assert line in lmsconf(tmp_path, "plan", "--format", format).out.replace("\\", "")
 
@@ -223,7 +226,7 @@ NAMES = {
 }
 NOT_VALUES = {
     *("name", "email", "id", "previously", "only_in", "about", "for_each", "content", "assign_to", "type"),
-    *("migrate", "keep", "window", "replaces"),
+    *("migrate", "keep", "window", "replaces", "use"),
 }
 """Keys that say which resource it is and where it is declared, or that have tests of their own."""
 
@@ -263,7 +266,7 @@ def test_every_key_of_every_kind_has_its_case() -> None:
     keys = {
         (kind.section, key)
         for kind in KINDS.values()
-        for key in dict(kind.schema["properties"])  # type: ignore[call-overload]  # a JSON Schema
+        for key in properties(declared_section(kind).shape.schema)
         if key not in NOT_VALUES
     }
     assert keys == CASES.keys()
