@@ -350,9 +350,14 @@ def json_known(members: str) -> str:
     return f"json_patch('{{}}', json_object({members}))"
 
 
+def json_value(query: str) -> str:
+    """SQL for the JSON that a query finds: not every SQLite knows that the result of a subquery is JSON."""
+    return f"json(({query}))"
+
+
 def json_list(rows: str, item: str = "json(item)") -> str:
     """SQL for a JSON list of what a query finds, in its order: by default of its column `item`, which is JSON."""
-    return f"(SELECT json_group_array({item}) FROM ({rows}))"  # noqa: S608  names of ours
+    return json_value(f"SELECT json_group_array({item}) FROM ({rows})")  # noqa: S608  names of ours
 
 
 def json_time(column: str, format: str = "'iso'") -> str:

@@ -23,7 +23,7 @@ from lmsconf.sandbox.request_context import (
     conflict,
     encode_applications,
 )
-from lmsconf.sandbox.store import Json, Repository, Value, json_flag, json_known, json_list, json_time
+from lmsconf.sandbox.store import Json, Repository, Value, json_flag, json_known, json_list, json_time, json_value
 
 _GROUPS: Final = json_list(
     "SELECT g.id, g.kind, g.name FROM {table} JOIN groups g ON g.id = grp WHERE person = people.id ORDER BY g.seq",
@@ -34,11 +34,12 @@ _CHOICES: Final = json_list(
     "WHERE person = people.id AND answers.field = f.id ORDER BY c.position",
     "json_object('choiceId', choice, 'name', name)",
 )
-_ANSWERS: Final = f"""(SELECT json_group_object(name, json(CASE type WHEN 'TEXT' THEN json_object('text', text)
+_ANSWERS: Final = json_value(f"""
+    SELECT json_group_object(name, json(CASE type WHEN 'TEXT' THEN json_object('text', text)
     ELSE json_object('choices', {_CHOICES}) END)) FROM (
         SELECT f.id, f.name, f.type, a.text, max(f.seq) AS seq FROM answers a JOIN fields f ON f.id = a.field
         WHERE a.person = people.id GROUP BY f.name ORDER BY seq
-    ) f)"""
+    ) f""")
 """Field name → answer. Of two fields with one name the newer one's: with max(), SQLite takes a row's other columns."""
 _NAMES: Final = "'userId', id, 'email', email, 'firstName', first_name, 'lastName', last_name"
 _FLAGS: Final = f"'admin', {json_flag('admin')}, 'manager', {json_flag('manager')}"
