@@ -192,9 +192,10 @@ def _rows(context: RequestContext, field: str, type: str, value: Json) -> list[t
             raise bad_request(f"{json.dumps(value)} does not clear custom field {field!r}")
         return []
     try:
-        given = list(dict.fromkeys(_texts(value, forms[name])))
+        given = list(_texts(value, forms[name]))
     except ValueError:
         raise bad_request(f"the answer to custom field {field!r} must be written as {name}") from None
+    given = given if type == "TEXT" else list(dict.fromkeys(given))
     if type != "MULTI_SELECT" and len(given) > 1:
         raise bad_request(f"custom field {field!r} takes one {'text' if type == 'TEXT' else 'choice'}")
     return [("", given[0])] if type == "TEXT" else _choice_rows(context, field, name, given)

@@ -59,15 +59,11 @@ _FILTERED: Final = f"({_NO_FILTER} OR {_MATCHES.format(text=':filter')})"
 _SOUGHT: Final = (
     f"""(coalesce(:text, '') = '' OR {_MATCHES.format(text=":text")}) AND (:metadata IS NULL OR {_HOLDS})"""
 )
-_GET: Final = f"""
-    SELECT {
-    json_known(
-        f"{_NAMES}, {_METADATA}, {_FLAGS}, {_DATES}, {_MEMBER_OF}, 'language', language, "
-        "'createdAt', created_at, 'applicationIds', json(applications), 'integrationIds', json('{}')"
-    )
-}
-    FROM people WHERE id = :userId
-"""
+_WHOLE: Final = json_known(
+    f"{_NAMES}, {_METADATA}, {_FLAGS}, {_DATES}, {_MEMBER_OF}, 'language', language, "
+    "'createdAt', created_at, 'applicationIds', json(applications), 'integrationIds', json('{}')"
+)
+_GET: Final = f"SELECT {_WHOLE} FROM people WHERE id = :userId"
 
 
 def _people(shown: str, rule: str) -> str:
