@@ -102,11 +102,9 @@ def _without_nul(value: Json) -> Json:
         return value.replace("\0", STORED_NUL)
     if isinstance(value, list):
         return [*map(_without_nul, value)]
-    return _mapping_without_nul(value) if isinstance(value, Mapping) else value
-
-
-def _mapping_without_nul(values: Mapping[str, Json]) -> dict[str, Json]:
-    return {key.replace("\0", STORED_NUL): _without_nul(value) for key, value in values.items()}
+    if isinstance(value, Mapping):
+        return {key.replace("\0", STORED_NUL): _without_nul(part) for key, part in value.items()}
+    return value
 
 
 def _as_sql_value(value: Json) -> Value:
@@ -132,7 +130,7 @@ class RequestContext:
         body: Mapping[str, Json] = MappingProxyType({}),
     ) -> None:
         self.behaviour, self.path = behaviour, path
-        self.query, self.body = _mapping_without_nul(query), _mapping_without_nul(body)
+        self.query, self.body = (cast("dict[str, Json]", _without_nul(part)) for part in (query, body))
         self.values = NamedValues(behaviour, repository.now, {**path, **self.query, **self.body})
         self.repository = repository.with_named_values(self.values)
 
