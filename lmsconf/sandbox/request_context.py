@@ -22,6 +22,7 @@ from msgspec import Struct
 from msgspec.json import encode
 
 from lmsconf.api.spec import Operation, Schema
+from lmsconf.api.spec.operations import allowed_texts
 from lmsconf.errors import LmsconfError
 from lmsconf.sandbox.store import Json, Repository, Value
 
@@ -268,7 +269,7 @@ def validate_request(
 ) -> tuple[dict[str, Json], dict[str, Json]]:
     """Return query and body, with the description's own names. Raises Refusal if they do not match the description."""
     for name, schema in operation.path_schemas.items():
-        values = _values(schema)
+        values = allowed_texts(schema)
         if values and path[name] not in values:
             raise bad_request(f"path parameter {name!r} must be one of {', '.join(values)}, not {path[name]!r}")
     return _query(operation, query), _body(operation, content_type, body)
@@ -307,11 +308,6 @@ def _body(operation: Operation, content_type: str, body: bytes) -> dict[str, Jso
     value = parse_json(body)
     _compiled(encode(operation.body))(value)
     return cast("dict[str, Json]", operation.request_names.from_wire(value))
-
-
-def _values(schema: Schema) -> list[str]:
-    """The allowed values of a path parameter; empty if it can be any text."""
-    return list(_TRUTH) if schema["type"] == "boolean" else cast("list[str]", schema.get("enum", []))
 
 
 def parse_json(body: bytes) -> Json:
