@@ -108,13 +108,6 @@ def item_keys(kind: Kind) -> Mapping[str, Schema]:
     return {name: cast(Schema, part) for name, part in properties(entry).items() if name in items}
 
 
-def sheet_keys(kind: Kind) -> frozenset[str]:
-    """Return the keys beside the file that say which rows of it are read; the others hold for each row."""
-    section = declared_section(kind)
-    own = properties(section.sheet.schema) if section.sheet is not None else {}
-    return frozenset(own.keys() - properties(section.shape.schema).keys())
-
-
 def identifying_key(kind: Kind) -> str | None:
     """Return the key that alone identifies an entry: `name` or `email`; None if there is none."""
     return None if kind.is_relation else kind.name_key
