@@ -10,13 +10,14 @@ from datetime import date
 from threading import Event, Timer, get_ident
 
 import pytest
+from msgspec.structs import replace
+from views.document_samples import EMPTY
 from waiting import HANGS
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.apply.apply_events import CallCounter
 from lmsconf.apply.scheduler import Learnt, RunResult, run_calls
 from lmsconf.errors import DuplicateResource, LmsconfError, Rejected, Unauthorized, Unreachable
-from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
 from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.calls import Call, CallStatus, Step
@@ -43,24 +44,7 @@ def call(id: str, *needs: str, may_be_refused: bool = False) -> Call:
 
 
 def plan(*calls: Call) -> Plan:
-    return Plan(
-        workspace="here",
-        url="sandbox:",
-        people=None,
-        created_at="2026-06-01T08:00:00Z",
-        expires_at="2026-03-08T08:00:00Z",
-        policy={},
-        manifests_digest="",
-        manifests_files=(),
-        offline=False,
-        timezone=None,
-        changes=(),
-        calls=calls,
-        guards=(),
-        unmanaged=(),
-        fingerprints={},
-        problems=(),
-    )
+    return replace(EMPTY, calls=calls)
 
 
 @dataclass
@@ -319,7 +303,7 @@ FIELD = Address.of("custom_field", "F")
 def planning() -> PlanContext:
     snapshot = Snapshot(workspace="here", url="sandbox:", taken_at="", people=None)
     policy = Policy(workspace="here", today=date(2026, 6, 1))
-    return PlanContext(snapshot, policy, SpecCallTemplates(ApiSpec.default()), lambda address: True)
+    return PlanContext(snapshot, policy, ApiSpec.default(), lambda address: True)
 
 
 def step(id: str | Ref = "g-1", **more: object) -> Step:

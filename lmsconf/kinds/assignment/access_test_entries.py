@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, cast
 
-from lmsconf.errors import Problem
 from lmsconf.kinds.assignment.parse import audience_from
 from lmsconf.kinds.assignment.types import AUDIENCES, contents_of
 from lmsconf.kinds.shared.entry_keys import parse_about, parse_only_in
@@ -16,6 +15,7 @@ from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_email
 
+_HINT: Final = "Correct it, or write two tests."
 _USER: Final = next(key for key, kind in AUDIENCES.items() if kind == USER)
 
 
@@ -25,10 +25,11 @@ def parse_test(entry: ManifestEntry) -> AccessTest | None:
     size = cast("Mapping[str, int]", body.get("size", {}))
     least, most = size.get("min"), size.get("max")
     if least is not None and most is not None and least > most:
-        _report(entry, f"size: min is {least:,}, and max is {most:,}", "size", "min")
+        message = f"tests: size: min is {least:,}, and max is {most:,}"
+        entry.problem("manifest/test", message, "size", "min", hint=_HINT)
         return None
     if "has" in body and "has_not" in body:
-        _report(entry, "has and has_not exclude each other", "has_not")
+        entry.problem("manifest/test", "tests: has and has_not exclude each other", "has_not", hint=_HINT)
         return None
     claim, audiences = _claim(body)
     contents = contents_of(body.get("has", body.get("has_not"))) if {"has", "has_not"} & body.keys() else iter(())
@@ -46,17 +47,6 @@ def parse_test(entry: ManifestEntry) -> AccessTest | None:
         name=None if name is None else str(name),
         about=parse_about(body),
         only_in=parse_only_in(body),
-    )
-
-
-def _report(entry: ManifestEntry, message: str, *at: str) -> None:
-    entry.report(
-        Problem(
-            code="manifest/test",
-            message=f"tests: {message}",
-            hint="Correct it, or write two tests.",
-            source=entry.places.at(*at),
-        )
     )
 
 

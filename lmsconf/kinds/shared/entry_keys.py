@@ -55,9 +55,7 @@ def parse_time(entry: ManifestEntry, value: Json, at: tuple[str | int, ...], *, 
     try:
         return parse_manifest_time(str(value), entry.timezone, end_of_day=end_of_day)
     except BadTime as wrong:
-        entry.report(
-            Problem(code="manifest/time", message=f"{at[-1]}: {wrong}", hint=wrong.hint, source=entry.places.at(*at))
-        )
+        entry.problem("manifest/time", f"{at[-1]}: {wrong}", *at, hint=wrong.hint)
         return None
 
 
@@ -99,25 +97,18 @@ def _date(entry: ManifestEntry) -> date | None:
     try:
         return date.fromisoformat(str(text))
     except ValueError:
-        entry.report(
-            Problem(
-                code="manifest/date",
-                message=f"until: {shorten(str(text))} is not a calendar date",
-                hint="Write a date such as 2027-03-31.",
-                source=entry.places.at("until"),
-            )
-        )
+        message = f"until: {shorten(str(text))} is not a calendar date"
+        entry.problem("manifest/date", message, "until", hint="Write a date such as 2027-03-31.")
         return None
 
 
 def report_missing_key(planning: PlanContext, declared: DesiredResource[Any], key: str) -> None:
     """Report that a resource to be created lacks a key that the service requires."""
-    planning.problem(
+    planning.report(
+        declared,
         f"{declared.address.kind.replace('_', '-')}/{key}-needed",
-        f"{declared.address}: it is not live, and without `{key}` it cannot be created",
+        f"it is not live, and without `{key}` it cannot be created",
         hint=f"Set its `{key}`, or correct the name.",
-        at=declared.source,
-        address=declared.address,
     )
 
 
@@ -185,13 +176,11 @@ def parse_people_list(entry: ManifestEntry, key: str) -> PeopleList | None:
     """Return the list of people under `key`, or None without the key. Reports people both included and excluded."""
     people = parse_list(entry.body.get(key), normalize_email)
     for both in sorted(people.include & people.exclude) if people is not None else ():
-        entry.report(
-            Problem(
-                code="people/both",
-                message=f"{key}: {both} is both included and excluded",
-                hint="Keep the person in one of the two lists.",
-                source=entry.places.find(both, key, "exclude"),
-            )
+        entry.problem(
+            "people/both",
+            f"{key}: {both} is both included and excluded",
+            hint="Keep the person in one of the two lists.",
+            source=entry.places.find(both, key, "exclude"),
         )
     return people
 
