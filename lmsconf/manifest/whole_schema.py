@@ -108,11 +108,6 @@ def item_keys(kind: Kind) -> Mapping[str, Schema]:
     return {name: cast(Schema, part) for name, part in properties(entry).items() if name in items}
 
 
-def identifying_key(kind: Kind) -> str | None:
-    """Return the key that alone identifies an entry: `name` or `email`; None if there is none."""
-    return None if kind.is_relation else kind.name_key
-
-
 class Section(Struct, frozen=True):
     """How the entries of one section are checked: their kind, the schema of an entry.
 
@@ -123,13 +118,12 @@ class Section(Struct, frozen=True):
     path: KeyPath
     shape: SchemaValidator
     sheet: SchemaValidator | None = None
-    is_absent: bool = False
     is_test: bool = False
 
     @property
     def is_declared(self) -> bool:
         """Whether its entries declare resources."""
-        return not (self.is_absent or self.is_test)
+        return not self.is_test and self.path[0] != ABSENT
 
     @property
     def name(self) -> str:
@@ -158,7 +152,7 @@ def _sections() -> Iterator[Section]:
             None if sheet is None else SchemaValidator(sheet),
         )
         absent, _ = _entry_forms(property_schema(property_schema(whole, ABSENT), kind.section))
-        yield Section(kind, (ABSENT, kind.section), SchemaValidator(absent), is_absent=True)
+        yield Section(kind, (ABSENT, kind.section), SchemaValidator(absent))
     tests, _ = _entry_forms(property_schema(whole, TESTS))
     yield Section(KINDS[CONTENT_TARGET], (TESTS,), SchemaValidator(tests), is_test=True)
 
