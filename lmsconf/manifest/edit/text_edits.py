@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import NamedTuple, cast
+from typing import Final, NamedTuple, cast
 
 from msgspec import Struct
 
@@ -11,6 +12,10 @@ from lmsconf.manifest.edit.tree_builder import Node, part_span
 from lmsconf.manifest.edit.yaml_text import WIDTH, double_quoted, format_entry_lines, format_inline, format_scalar
 from lmsconf.manifest.nodes import map_texts
 from lmsconf.model.canonical_json import Json
+
+_BLANKS: Final = re.compile(r"[ \t]*")
+_BLANK_LINES: Final = re.compile(r"(?:[ \t\r\n]|(?<![^ \t\r\n])#[^\n]*)*+")
+"""Blanks, line breaks and comments."""
 
 
 class UnsafeEdit(Exception):
@@ -57,17 +62,8 @@ class TextBuffer:
 
     def skip_blanks(self, at: int, *, lines: bool = True) -> int:
         """Return the next offset that is neither whitespace nor comment; in the same line, unless `lines`."""
-        blank = " \t\r\n" if lines else " \t"
-        while at < len(self.text):
-            if self.text[at] == "#" and self.text[at - 1 : at] in ("", *" \t\r\n"):
-                if not lines:
-                    return at
-                at = self.line_end(at)
-            elif self.text[at] not in blank:
-                break
-            else:
-                at += 1
-        return at
+        blanks = (_BLANK_LINES if lines else _BLANKS).match(self.text, at)
+        return blanks.end() if blanks else at
 
     def insert_lines(self, at: int, lines: Iterable[str]) -> TextEdit:
         """Insert lines at the start of a line."""
