@@ -16,7 +16,7 @@ from msgspec import Struct
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind import Kind
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET
-from lmsconf.manifest.keys import SET_SECTIONS
+from lmsconf.manifest.keys import FOR_EACH, SET_SECTIONS
 from lmsconf.manifest.nodes import EntrySourceMap, KeyPath, Map, Seq
 from lmsconf.manifest.schema_check import (
     Schema,
@@ -72,9 +72,10 @@ def _written_out(part: Json, file: str) -> Json:
     return whole
 
 
-def for_each_schema() -> Schema:
-    """Return the schema of the values of `for_each`, which is expanded before the shape of the entry is checked."""
-    return schema_definition(_FILE, "for_each")
+@cache
+def for_each_validator() -> SchemaValidator:
+    """Return the schema of an entry of which only `for_each` is checked, since that is expanded first."""
+    return SchemaValidator({"type": "object", "properties": {FOR_EACH: dict(schema_definition(_FILE, "for_each"))}})
 
 
 def _entry_forms(section: Schema) -> tuple[Schema, Schema | None]:
