@@ -65,6 +65,15 @@ class TextBuffer:
         blanks = (_BLANK_LINES if lines else _BLANKS).match(self.text, at)
         return blanks.end() if blanks else at
 
+    def comment_above(self, start: int, pattern: str) -> int:
+        """Return the start of the lines right above a line that match a pattern; `start` if there are none."""
+        while start:
+            above = self.line_start(start - 1)
+            if re.match(pattern, self.text[above:start]) is None:
+                break
+            start = above
+        return start
+
     def insert_lines(self, at: int, lines: Iterable[str]) -> TextEdit:
         """Insert lines at the start of a line."""
         return TextEdit(at, at, "".join(f"{line}{self.newline}" for line in lines))
@@ -224,19 +233,8 @@ def _rows(buffer: TextBuffer, node: Node) -> Iterator[_Row]:
     for item in node.items:
         dash = buffer.skip_blanks(at)
         start = buffer.line_start(dash)
-        yield _Row(dash, _comment_above(buffer, start, dash - start), start, buffer.next_line(item.end))
+        yield _Row(dash, buffer.comment_above(start, rf" {{{dash - start}}}#"), start, buffer.next_line(item.end))
         at = item.end
-
-
-def _comment_above(buffer: TextBuffer, start: int, indent: int) -> int:
-    """Return the start of the comment lines right above, if they have the same indent; else `start`."""
-    while start:
-        above = buffer.line_start(start - 1)
-        line = buffer.text[above:start]
-        if not line.startswith(" " * indent + "#"):
-            break
-        start = above
-    return start
 
 
 def _removal(buffer: TextBuffer, node: Node, rows: Sequence[_Row], at: int) -> TextEdit:
