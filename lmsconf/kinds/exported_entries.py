@@ -273,13 +273,16 @@ def assignment_entries(live: LiveNames) -> Iterator[ExportedEntry | Unexportable
         if audience is None or reason is not None:
             yield UnexportableRow(address=address, id=row.id, reason=str(reason))
         else:
-            body: dict[str, Json] = {"content": content}
-            body |= {"mandatory": True} if row.mandatory else {}
-            body |= {} if row.start is None else {"visible_from": _time(row.start, live, end_of_day=False)}
-            body |= {} if row.finish is None else {"visible_until": _time(row.finish, live, end_of_day=True)}
             email = manifest_email(live, row.target, archived=True)
-            to: Json = {"user": email} if audience.kind == USER else audience_entry(audience)
-            yield ExportedEntry(address=address, id=row.id, body={**body, "assign_to": [to]})
+            body: dict[str, Json] = {
+                "content": content,
+                "mandatory": row.mandatory,
+                "visible_from": row.start and _time(row.start, live, end_of_day=False),
+                "visible_until": row.finish and _time(row.finish, live, end_of_day=True),
+                "assign_to": [{"user": email} if audience.kind == USER else audience_entry(audience)],
+            }
+            said = {key: value for key, value in body.items() if value}
+            yield ExportedEntry(address=address, id=row.id, body=said)
 
 
 def _content(live: LiveNames, row: ContentRow | None) -> tuple[Json, str]:

@@ -232,12 +232,13 @@ def diff_field(planning: PlanContext, match: Match[CustomFieldSpec, FieldRow]) -
 
 def live_field_form(field: FieldRow) -> Form:
     """Return the live name, type, choices and description."""
-    form: Form = {"name": normalize_name(field.name), "type": field.type}
-    if field.choices:
-        form["choices"] = KeyedNames({choice.id: choice.name for choice in field.choices})
-    if field.description:
-        form["description"] = field.description
-    return form
+    form: Form = {
+        "name": normalize_name(field.name),
+        "type": field.type,
+        "choices": KeyedNames({choice.id: choice.name for choice in field.choices}) if field.choices else None,
+        "description": field.description or None,
+    }
+    return {key: value for key, value in form.items() if value is not None}
 
 
 def field_before_deletion(planning: PlanContext, deletion: Deletion[FieldRow]) -> BeforeAfter:
