@@ -36,8 +36,7 @@ from lmsconf.kinds.shared.times import format_shortest_time, format_time
 from lmsconf.kinds.smart_group.conditions import conditions_by_name
 from lmsconf.kinds.smart_group.types import SmartGroupRow
 from lmsconf.kinds.user.people_directory import people_directory
-from lmsconf.kinds.user.schema import PROPERTIES
-from lmsconf.kinds.user.types import ARCHIVE_DATE, RIGHTS, TEXTS, PersonRow
+from lmsconf.kinds.user.types import ARCHIVE_DATE, KEYS, RIGHTS, TEXTS, PersonRow
 from lmsconf.model.address import EVERYBODY, Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import pin_in
@@ -143,9 +142,7 @@ def person_entries(live: LiveNames) -> Iterator[ExportedEntry | UnexportableRow]
 
 def _person_body(live: LiveNames, row: PersonRow) -> dict[str, Json]:
     form = person_form(live.planning, row)
-    body = {
-        key: form_to_json(form[key]) for key in PROPERTIES if form.get(key) or (key in form and key == "applications")
-    }
+    body = {key: form_to_json(form[key]) for key in KEYS if form.get(key) or (key in form and key == "applications")}
     if row.archives_at is not None:
         body[ARCHIVE_DATE] = format_shortest_time(row.archives_at, live.timezone, end_of_day=False)
     return body

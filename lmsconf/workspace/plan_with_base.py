@@ -111,7 +111,7 @@ def find_orphaned_resources(
     left = (
         declared
         for row, declared in _declared_rows(base, snapshot, api_spec)
-        if declared is not None and row not in current and KINDS[declared.address.kind].ownership_schema is not None
+        if declared is not None and row not in current and not KINDS[declared.address.kind].is_person
     )
     lines = {
         declared.address: _absent_line(KINDS[declared.address.kind], declared, now.policy.workspace)

@@ -23,9 +23,9 @@ from lmsconf.kinds.user.field_answers import (
     resolve_declared_answers,
 )
 from lmsconf.kinds.user.people_directory import people_directory, register_planned_people
-from lmsconf.kinds.user.schema import PROPERTIES
 from lmsconf.kinds.user.types import (
     ARCHIVE_DATE,
+    KEYS,
     RIGHTS,
     TEXTS,
     AdminRow,
@@ -187,7 +187,7 @@ def declared_form(planning: PlanContext, declared: DesiredResource[PersonSpec], 
         "answers": dict(answers),
         ARCHIVE_DATE: _shown(planning, spec.archive_date),
     }
-    return {"email": declared.address.name, **{key: values[key] for key in PROPERTIES if key in spec.declared_keys}}
+    return {"email": declared.address.name, **{key: values[key] for key in KEYS if key in spec.declared_keys}}
 
 
 def live_form(planning: PlanContext, row: PersonRow, spec: PersonSpec, answers: Mapping[str, Answer]) -> Form:
@@ -202,7 +202,7 @@ def live_form(planning: PlanContext, row: PersonRow, spec: PersonSpec, answers: 
         "archived": row.archived,
         ARCHIVE_DATE: _shown(planning, row.archives_at),
     }
-    return {"email": row.name, **{key: values[key] for key in PROPERTIES if key in spec.declared_keys}}
+    return {"email": row.name, **{key: values[key] for key in KEYS if key in spec.declared_keys}}
 
 
 def _shown(planning: PlanContext, moment: datetime | None) -> str | None:

@@ -17,8 +17,7 @@ from lmsconf.kinds.shared.entry_keys import (
 )
 from lmsconf.kinds.shared.kind_names import USER
 from lmsconf.kinds.shared.manifest_entry import ManifestEntry
-from lmsconf.kinds.user.schema import PROPERTIES
-from lmsconf.kinds.user.types import ARCHIVE_DATE, RIGHTS, TEXTS, Answer, PersonSpec
+from lmsconf.kinds.user.types import ARCHIVE_DATE, KEYS, RIGHTS, TEXTS, Answer, PersonSpec
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
@@ -53,7 +52,7 @@ def _spec(entry: ManifestEntry) -> PersonSpec:
     """Parse what an entry declares; an invalid date is reported and becomes None."""
     body = entry.body
     return PersonSpec(
-        declared_keys=frozenset(body.keys() & PROPERTIES.keys()),
+        declared_keys=frozenset(body.keys() & set(KEYS)),
         texts={key: normalize_name(str(body[key])) for key in TEXTS if key in body},
         flags={key: bool(body[key]) for key in (*RIGHTS, "archived") if key in body},
         applications=parse_list(body.get("applications"), str),

@@ -31,6 +31,8 @@ APPLICATIONS: Final = ("achievements", "analyse", "create", "learn", "follow-up"
 TEXTS: Final = {"first_name": "firstName", "last_name": "lastName", "language": "language"}
 RIGHTS: Final = ("admin", "manager")
 ARCHIVE_DATE: Final = "custom_archive_date"
+KEYS: Final = (*TEXTS, *RIGHTS, "applications", "metadata", "answers", "archived", ARCHIVE_DATE)
+"""Keys of a declared person without those common to all kinds."""
 _ATTRIBUTES: Final = {
     **{key: key for key in (*TEXTS, *RIGHTS, "applications", "metadata", "answers")},
     "custom_archive_date": "archive_date",
