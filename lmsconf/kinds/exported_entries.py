@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -45,6 +45,7 @@ from lmsconf.model.forms import Form, form_to_json
 from lmsconf.model.names import (
     FORBIDDEN,
     casefold_name,
+    grouped,
     is_representable,
     is_valid_name,
     normalize_email,
@@ -323,9 +324,7 @@ def _time(text: str, live: LiveNames, *, end_of_day: bool) -> str:
 
 def group_by_content(entries: Iterable[ExportedEntry]) -> Iterator[EntryBody]:
     """Group assignments into one entry per content: values that all audiences share once, others at each audience."""
-    by_content: defaultdict[str, list[ExportedEntry]] = defaultdict(list)
-    for entry in sorted(entries, key=_order):
-        by_content[str((entry.body["content"], entry.body.get("only_in")))].append(entry)
+    by_content = grouped(sorted(entries, key=_order), lambda one: str((one.body["content"], one.body.get("only_in"))))
     for same in sorted(by_content.values(), key=lambda same: (_order(same[0])[0], min(entry.id for entry in same))):
         first = same[0].body
         shared = {

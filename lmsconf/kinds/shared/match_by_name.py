@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Generic, TypeVar
 
@@ -14,6 +13,7 @@ from lmsconf.model.names import (
     casefold_name,
     confusable_skeleton,
     differing_characters,
+    grouped,
     nearest_name,
     normalize_name,
     quote_name,
@@ -57,9 +57,7 @@ class ClaimMatches(Generic[L]):
 
     def __init__(self, claims: Sequence[Claim], lives: Sequence[L], incomplete: str | None, noun: str) -> None:
         self.claims, self.lives, self.incomplete, self.noun = claims, lives, incomplete, noun
-        self.by_name: defaultdict[str, list[L]] = defaultdict(list)
-        for live in lives:
-            self.by_name[normalize_name(live.name)].append(live)
+        self.by_name = grouped(lives, lambda live: normalize_name(live.name))
         self.taken: dict[RemoteId, int] = {}
         self.match: dict[int, L] = {}
         self.broken: set[int] = set()
@@ -239,7 +237,7 @@ class ClaimMatches(Generic[L]):
             return
         names = [live.name for live in self.lives if live.id not in self.taken]
         names.extend(claim.name for claim in self.claims)
-        looks, skeletons = group_names(casefold_name, names), group_names(confusable_skeleton, names)
+        looks, skeletons = grouped(names, casefold_name), grouped(names, confusable_skeleton)
         for index in new:
             claim = self.claims[index]
             if claim.previously and self.incomplete is None:
@@ -291,11 +289,3 @@ class ClaimMatches(Generic[L]):
             f"`previously: [{quote_name(other)}]`.",
             Severity.WARNING,
         )
-
-
-def group_names(key: Callable[[str], str], names: Iterable[str]) -> dict[str, list[str]]:
-    """Group names by key."""
-    groups: defaultdict[str, list[str]] = defaultdict(list)
-    for name in names:
-        groups[key(name)].append(name)
-    return groups
