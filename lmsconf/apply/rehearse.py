@@ -50,7 +50,7 @@ from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.plan import calls_by_key
 from lmsconf.planner.read.manual_groups import parse_user_ids
-from lmsconf.planner.read.needed_listings import keep_keys
+from lmsconf.planner.read.needed_listings import ReadScope, keep_keys
 from lmsconf.planner.read.smart_groups import read_members
 from lmsconf.project.settings import Settings
 from lmsconf.sandbox.seed import fill_workspace
@@ -58,7 +58,7 @@ from lmsconf.sandbox.service import Sandbox
 from lmsconf.sandbox.snapshot_seed import REDACTED
 from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.plan_with_base import plan_with_base
-from lmsconf.workspace.reader import WaitClock, WorkspaceReader, reads_needed
+from lmsconf.workspace.reader import WaitClock, WorkspaceReader
 
 if TYPE_CHECKING:
     from lmsconf.workspace.project_manifests import BaseManifests
@@ -266,7 +266,7 @@ def _planned(
 ) -> tuple[Plan, tuple[Problem, ...]]:
     """Read the twin and plan the manifests on it."""
     with progress.phase("Reading") as tell:
-        snapshot = workspace.read(reads_needed(manifests, policy), tell)
+        snapshot = workspace.read(ReadScope(manifests, policy), tell)
     return workspace.partial_plan(manifests, policy, snapshot)
 
 

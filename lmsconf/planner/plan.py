@@ -20,7 +20,6 @@ from lmsconf.kinds.shared.kind import Kind
 from lmsconf.kinds.shared.kind_names import GROUP
 from lmsconf.kinds.shared.plan_context import Match, MatchResult, PlanContext
 from lmsconf.kinds.user.types import declared_row
-from lmsconf.model.access import AccessTest
 from lmsconf.model.address import Address
 from lmsconf.model.blockers import is_blocking
 from lmsconf.model.calls import Call
@@ -46,7 +45,6 @@ from lmsconf.planner.planned_resources import (
     report_unrenamed_references,
     to_change,
 )
-from lmsconf.planner.read.needed_listings import Declarations
 from lmsconf.planner.rename_detection import POSSIBLE, possible_renames
 from lmsconf.planner.selection import Selection
 from lmsconf.planner.undo.kept_state import with_undo_limits
@@ -55,15 +53,13 @@ from lmsconf.planner.undo.kept_state import with_undo_limits
 class DraftPlan(Struct, frozen=True, kw_only=True):
     """A plan without its effects on people and its lints, with what they are computed from.
 
-    tests: those of the manifests that apply in its workspace. declared: in the order of the manifests. results: by
-    kind. lint_levels: as in the policy, or stricter under a base.
+    manifests: what applies in its workspace. results: by kind. lint_levels: as in the policy, or stricter under a base.
     """
 
     plan: Plan
     planning: PlanContext
     items: tuple[PlannedResource, ...]
-    tests: tuple[AccessTest, ...] = ()
-    declared: tuple[DesiredResource[Any], ...] = ()
+    manifests: Manifests
     results: Mapping[str, MatchResult[Any, Any]] = field(default_factory=dict)
     lint_levels: Mapping[str, LintLevel] = field(default_factory=dict)
 
@@ -95,7 +91,7 @@ def draft_plan(
     created_at: ISO 8601. Raises ProblemsFound, with the problems found so far, if one is an error. Those that only
     block an apply stay in the plan.
     """
-    entries = Declarations(manifests.declared, manifests.absent).in_workspace(policy.workspace)
+    entries = manifests.in_workspace(policy.workspace)
     planning, selection, results, items, left_out = _match_selected(entries, snapshot, policy, api_spec)
     finish_matching(planning, results)
     items = add_side_effects(planning, selection, items)
@@ -140,8 +136,7 @@ def draft_plan(
         plan=with_assumptions(plan, api_spec),
         planning=planning,
         items=tuple(items),
-        tests=tuple(test for test in manifests.tests if test.applies_in(policy.workspace)),
-        declared=tuple(entries.declared),
+        manifests=entries,
         results=results,
         lint_levels=policy.lints,
     )
@@ -150,7 +145,7 @@ def draft_plan(
 def _check_declarations(
     planning: PlanContext,
     selection: Selection,
-    entries: Declarations,
+    entries: Manifests,
     items: Sequence[PlannedResource],
     results: Mapping[str, MatchResult[Any, Any]],
 ) -> None:
@@ -175,7 +170,7 @@ class _Matched(NamedTuple):
 
 
 def _match_selected(
-    entries: Declarations,
+    entries: Manifests,
     snapshot: Snapshot,
     policy: Policy,
     api_spec: ApiSpec,

@@ -33,19 +33,15 @@ from lmsconf.kinds.user.types import (
     parse_values,
 )
 from lmsconf.model.address import RemoteId
-from lmsconf.model.api_protocol import Api, ListedRows
+from lmsconf.model.api_protocol import ListedRows
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_email
-from lmsconf.model.plan import Change
-from lmsconf.model.snapshot import Listing, Snapshot
+from lmsconf.model.snapshot import Listing
 from lmsconf.planner.read.answer_index import PeopleWithAnswers
 from lmsconf.planner.read.custom_fields import copies_answers, may_delete_fields, may_lose_answers
 from lmsconf.planner.read.needed_listings import (
     ReadContext,
-    changes_of,
-    declared_keys,
     keep_keys,
-    replace_rows,
     sorted_listing,
 )
 from lmsconf.planner.read.people_listings import ExtendedInfoListing, read_needed_people
@@ -84,7 +80,7 @@ def read_people(reading: ReadContext) -> Listing[PersonRow] | None:
         listing = read_manager_rights(reading, listing)
     if not reading.covers(USER):
         return listing if needed else None
-    matched = reading.match(USER, listing, reading.declarations)
+    matched = reading.match(USER, listing, reading.manifests)
     listing = read_attributes(reading, *matched, listing, rows)
     if reading.everything:
         held = Counter(choice for one in listing.rows for answer in one.answers or () for choice in answer.choices)
@@ -115,7 +111,7 @@ def _kept(reading: ReadContext) -> Callable[[dict[str, Json]], dict[str, Json]]:
     """Return the filter of user rows: whole rows only for declared people, to bound memory with 200,000 people."""
     if reading.everything:
         return keep_keys("userId", "email", "archivedAt", "firstName", "lastName", "metadata", "customArchiveDate")
-    people = reading.declarations.of_kind(USER)[0]
+    people = reading.declared_of(USER)
     emails = {name for one in people for name in (one.address.name, *one.previously)}
     pinned = {one.pin(reading.policy.workspace) for one in people}
     few = keep_keys("userId", "email", "archivedAt")
@@ -224,26 +220,6 @@ def _again(
 def _with(row: PersonRow, details: Mapping[str, Any]) -> PersonRow:
     """Return a row with the attributes that were read for it."""
     return replace(row, **details) if details else row
-
-
-def reread_people(api: Api, kept: Snapshot, changes: Sequence[Change]) -> Listing[PersonRow]:
-    """Return the people, with the declared attributes of changed ones as they are now."""
-    declared = {change.id: declared_keys(change) for change in changes_of(USER, changes)}
-    rows = [row for row in kept.rows(PersonRow) if row.id in declared]
-    answers = api.each("users.get", [({"userId": row.id}, {}) for row in rows])
-    now = (
-        _reread(row, require_object(answer, "a user"), declared[row.id])
-        for row, answer in zip(rows, answers, strict=True)
-    )
-    return replace_rows(kept.of(USER), {row.id: row for row in now})
-
-
-def _reread(row: PersonRow, data: Data, keys: frozenset[str]) -> PersonRow:
-    """Return a person from a single response, with the attributes that were read of its row before."""
-    details = parse_values(data, keys)
-    rights = {} if row.admin is row.manager is None else parse_rights(data)
-    managed = {} if row.manages is None else parse_managed_groups(data)
-    return _with(parse_person_row(data), details | rights | managed)
 
 
 def _parsed(rows: ListedRows) -> Listing[PersonRow]:
