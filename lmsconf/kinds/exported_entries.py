@@ -29,7 +29,7 @@ from lmsconf.kinds.shared.kind_names import (
     choices_registry_kind,
     split_address,
 )
-from lmsconf.kinds.shared.manifest_entry import EntryBody, ExportedEntry, LiveNames, UnexportableRow
+from lmsconf.kinds.shared.manifest_entry import EntryBody, ExportedEntry, LiveNames
 from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.kinds.shared.responses import AnswerRow
 from lmsconf.kinds.shared.times import format_shortest_time, format_time
@@ -127,7 +127,7 @@ def only_text(value: Json) -> str | None:
     return None
 
 
-def person_entries(live: LiveNames) -> Iterator[ExportedEntry | UnexportableRow]:
+def person_entries(live: LiveNames) -> Iterator[ExportedEntry]:
     """Yield every person, with the values that were read.
 
     Values that only the response for a single user contains are usually missing; see `unread_value_notes`.
@@ -136,7 +136,7 @@ def person_entries(live: LiveNames) -> Iterator[ExportedEntry | UnexportableRow]
         address = Address.of(USER, row.name)
         mail = manifest_email(live, row.id, archived=True)
         if mail is None:
-            yield UnexportableRow(address=address, id=row.id, reason="no e-mail that names one person only")
+            yield ExportedEntry(address=address, id=row.id, reason="no e-mail that names one person only")
         else:
             yield ExportedEntry(address=address, id=row.id, body={"email": mail, **_person_body(live, row)})
 
@@ -260,7 +260,7 @@ def absent_assignment_entry(spec: AssignmentSpec, workspace: str) -> Json:
     return {"content": content, "assign_to": [audience_entry(spec.audience)]}
 
 
-def assignment_entries(live: LiveNames) -> Iterator[ExportedEntry | UnexportableRow]:
+def assignment_entries(live: LiveNames) -> Iterator[ExportedEntry]:
     """Yield every assignment, each with one audience."""
     contents = {row.id: row for row in live.snapshot.rows(ContentRow)}
     for row in live.snapshot.rows(TargetRow):
@@ -269,7 +269,7 @@ def assignment_entries(live: LiveNames) -> Iterator[ExportedEntry | Unexportable
         address = assignment_address(name, audience or Address("audience", row.target))
         reason = "its content is not in the catalog" if content is None else _unnameable(live, row, audience)
         if audience is None or reason is not None:
-            yield UnexportableRow(address=address, id=row.id, reason=str(reason))
+            yield ExportedEntry(address=address, id=row.id, reason=str(reason))
         else:
             email = manifest_email(live, row.target, archived=True)
             body: dict[str, Json] = {

@@ -22,7 +22,7 @@ from lmsconf.kinds.custom_field.types import (
 from lmsconf.kinds.shared.entry_keys import report_missing_key
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, choices_registry_kind
 from lmsconf.kinds.shared.managed_resources import match_named
-from lmsconf.kinds.shared.match_by_name import Claim, match_claims
+from lmsconf.kinds.shared.match_by_name import Claim, ClaimMatches
 from lmsconf.kinds.shared.missing_references import report_ambiguous_reference, suggest_name, why_name_is_missing
 from lmsconf.kinds.shared.plan_context import (
     ANSWERED,
@@ -74,7 +74,7 @@ def _register_declared_choices(
     if match.row is None:
         # A new field has no live choices, so `previously` cannot match any.
         claims = [replace(claim, previously=()) for claim in claims]
-    matched = match_claims(claims, live, noun="choice")
+    matched = ClaimMatches(claims, live, noun="choice")
     planning.problems.extend(matched.problems)
     scope = choices_registry_kind(declared.address.name)
     before: dict[str, str] = {row.id: normalize_name(row.name) for row in live}

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from lmsconf.errors import Severity
-from lmsconf.kinds.shared.match_by_name import Claim, ClaimMatches, match_claims
+from lmsconf.kinds.shared.match_by_name import Claim, ClaimMatches
 from lmsconf.kinds.shared.plan_context import Deletion, Match, MatchResult, PlanContext, Row, Spec, UndeclaredResource
 from lmsconf.model.address import Address
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
@@ -153,7 +153,7 @@ def match_declared(
     planning: PlanContext, kind: str, noun: str, declared: Sequence[DesiredResource[Spec]], rows: Sequence[Row]
 ) -> tuple[MatchResult[Spec, Row], ClaimMatches[Row]]:
     """Match declarations with live rows, record problems, and register the declared names."""
-    matched = match_claims(
+    matched = ClaimMatches(
         [claim_of(planning, one) for one in declared], rows, incomplete=planning.snapshot.of(kind).incomplete, noun=noun
     )
     planning.problems.extend(matched.problems)

@@ -37,25 +37,20 @@ class Claim(Struct, frozen=True, kw_only=True):
     address: str
 
 
-def match_claims(
-    claims: Sequence[Claim], lives: Sequence[L], *, incomplete: str | None = None, noun: str = "resource"
-) -> ClaimMatches[L]:
-    """Match claims with live rows of the same kind. Claims in `broken` have an error and no match.
+class ClaimMatches(Generic[L]):
+    """Claims, matched with live rows of the same kind.
 
     A pinned id takes precedence over the name, and the name over `previously`, which may shift a chain of names by one.
     A creation is an error if the listing is incomplete (`incomplete` says why), or if its name differs from another
     only in case or surrounding blanks; a name that is merely drawn alike is a warning.
-    """
-    return ClaimMatches(claims, lives, incomplete, noun)
 
-
-class ClaimMatches(Generic[L]):
-    """The live row of each claim (None: to be created, or broken), unclaimed rows, and problems.
-
-    broken: positions of claims with an error.
+    live: the row of each claim, None if it is to be created, or broken. unclaimed: the other rows. broken: positions of
+    claims with an error, which have no match.
     """
 
-    def __init__(self, claims: Sequence[Claim], lives: Sequence[L], incomplete: str | None, noun: str) -> None:
+    def __init__(
+        self, claims: Sequence[Claim], lives: Sequence[L], incomplete: str | None = None, noun: str = "resource"
+    ) -> None:
         self.claims, self.lives, self.incomplete, self.noun = claims, lives, incomplete, noun
         self.by_name = grouped(lives, lambda live: normalize_name(live.name))
         self.taken: dict[RemoteId, int] = {}
