@@ -80,16 +80,9 @@ def people_lists_body(live: LiveNames, lists: Mapping[str, Iterable[str] | None]
 
     An empty list is written for members only: most groups have no manager.
     """
-    keys: dict[str, Json] = {}
-    notes: list[str] = []
-    for key, ids in lists.items():
-        if ids is None:
-            continue
-        people, skipped = _people(live, ids, key.removesuffix("s"))
-        notes.extend(skipped)
-        if people is not None and (people or key == "members"):
-            keys[key] = people
-    return EntryBody(keys, tuple(notes))
+    read = {key: _people(live, ids, key.removesuffix("s")) for key, ids in lists.items() if ids is not None}
+    keys = {key: people for key, (people, _) in read.items() if people or (key == "members" and people is not None)}
+    return EntryBody(keys, tuple(note for _, notes in read.values() for note in notes))
 
 
 def _people(live: LiveNames, ids: Iterable[str], noun: str) -> tuple[Json, list[str]]:
@@ -97,16 +90,11 @@ def _people(live: LiveNames, ids: Iterable[str], noun: str) -> tuple[Json, list[
 
     It is complete, or `include` if an active person cannot be named; None if then nobody can be.
     """
-    named: list[Json] = []
-    left: Counter[str] = Counter()
-    for id in ids:
-        if (address := manifest_email(live, id)) is not None:
-            named.append(address)
-        else:
-            left[_why_not(live, id)] += 1
-    people: Json = sorted(named, key=str)
+    emails = {id: manifest_email(live, id) for id in ids}
+    left = Counter(_why_not(live, id) for id, email in emails.items() if email is None)
+    people: Json = [*sorted(email for email in emails.values() if email is not None)]
     if _NO_EMAIL in left:
-        people = {"include": people} if named else None
+        people = {"include": people} if people else None
     return people, [f"{n} {noun if n == 1 else noun + 's'} left out: {why}" for why, n in left.items()]
 
 
@@ -219,20 +207,18 @@ def team_of(kind: str, body: Mapping[str, Json], field: str, teams: Mapping[Addr
 
 def field_entry_body(row: FieldRow) -> EntryBody:
     """Return the type, choices in live order, description and flags of a field."""
-    body: dict[str, Json] = {"type": row.type} if row.type in TYPES else {}
-    notes = [] if body else [f"its type {row.type} is not supported in manifests"]
-    if row.choices:
-        names = [normalize_name(choice.name) for choice in row.choices]
-        choices: list[Json] = [name for name in names if names.count(name) == 1 and is_valid_name(name)]
-        if len(choices) == len(names):
-            body["choices"] = choices
-        else:
-            notes.append(f"choices that share a name, or have none: {len(names) - len(choices)}")
-            body |= {"choices": {"include": choices}} if choices else {}
-    if row.description:
-        body["description"] = row.description
-    body.update({key: True for key in FLAGS if getattr(row, key)})
-    return EntryBody(body, tuple(notes))
+    names = [normalize_name(choice.name) for choice in row.choices]
+    choices: list[Json] = [name for name in names if names.count(name) == 1 and is_valid_name(name)]
+    left = len(names) - len(choices)
+    body: dict[str, Json] = {
+        "type": row.type if row.type in TYPES else None,
+        "choices": {"include": choices} if left and choices else choices,
+        "description": row.description,
+        **{key: getattr(row, key) for key in FLAGS},
+    }
+    notes = [] if body["type"] else [f"its type {row.type} is not supported in manifests"]
+    notes += [f"choices that share a name, or have none: {left}"] if left else []
+    return EntryBody({key: value for key, value in body.items() if value}, tuple(notes))
 
 
 def smart_group_entry_body(live: LiveNames, row: SmartGroupRow) -> EntryBody:
