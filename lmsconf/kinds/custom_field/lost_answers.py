@@ -53,18 +53,20 @@ def record_deletions(
     planning: PlanContext, matched: MatchResult[CustomFieldSpec, FieldRow]
 ) -> Sequence[FieldOrChoiceDeletion]:
     """Record which live fields and choices the plan deletes, and return them."""
-    losses: list[FieldOrChoiceDeletion] = []
-    if not planning.policy.additive:
-        for deletion in matched.deletions:
-            if planning.chosen(deletion.address):
-                losses.append(FieldOrChoiceDeletion(deletion.address, deletion.row))
-        for match in matched.matches:
-            before, after = planning.choices_before_and_after(match.address)
-            dropped = frozenset(before.names.keys() - after.names.keys())
-            if match.row is not None and dropped and planning.chosen(match.address):
-                losses.append(FieldOrChoiceDeletion(match.address, match.row, dropped))
-    planning.losses = losses
-    return losses
+    deleted = (FieldOrChoiceDeletion(one.address, one.row) for one in matched.deletions)
+    changed = (
+        FieldOrChoiceDeletion(one.address, one.row, dropped)
+        for one in matched.matches
+        if one.row is not None and (dropped := _dropped_choices(planning, one.address))
+    )
+    losses = () if planning.policy.additive else (*deleted, *changed)
+    planning.losses = [one for one in losses if planning.chosen(one.address)]
+    return planning.losses
+
+
+def _dropped_choices(planning: PlanContext, field: Address) -> frozenset[str]:
+    before, after = planning.choices_before_and_after(field)
+    return frozenset(before.names.keys() - after.names.keys())
 
 
 def count_lost_answers(planning: PlanContext, people: MatchResult[PersonSpec, PersonRow]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from lmsconf.api.spec.dialect_keys import ADD_MODE
@@ -139,16 +139,11 @@ def _people_list_steps(
         )
 
 
-def people_dependencies(planning: PlanContext, people: Iterable[str], *, manages: bool) -> frozenset[Ref]:
+def people_dependencies(planning: PlanContext, people: Collection[str], *, manages: bool) -> frozenset[Ref]:
     """Return what a call that names people depends on: their creation and, for managers, the grants of rights."""
-    refs: set[Ref] = set()
-    for person in people:
-        id = people_directory(planning).id(person)
-        if isinstance(id, Ref):
-            refs.add(id)
-        if manages:
-            refs |= granted_rights_ref(person)
-    return frozenset(refs)
+    ids = map(people_directory(planning).id, people)
+    rights = map(granted_rights_ref, people if manages else ())
+    return frozenset(id for id in ids if isinstance(id, Ref)).union(*rights)
 
 
 def granted_rights_ref(person: str) -> frozenset[Ref]:
