@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Generic, TypeVar
 
 from msgspec import Struct
@@ -21,6 +21,19 @@ from lmsconf.model.names import (
 from lmsconf.model.snapshot import HasName
 
 L = TypeVar("L", bound=HasName)
+
+
+Node = TypeVar("Node", int, str)
+
+
+def cycles(following: Mapping[Node, Node]) -> Iterator[list[Node]]:
+    """Yield each cycle of a graph in which a node has at most one successor, with its first node first."""
+    for start in sorted(following):
+        path, last = {start: None}, start
+        while (at := following.get(last)) is not None and at not in path:
+            path[at], last = None, at
+        if at == start and start == min(path):
+            yield list(path)
 
 
 class Claim(Struct, frozen=True, kw_only=True):
@@ -142,12 +155,7 @@ class ClaimMatches(Generic[L]):
     def _circles(self) -> None:
         """Reject cycles of earlier names: swapped names look the same before and after, so only ids tell them apart."""
         following = {index: other for index in self.match if (other := self._following(index)) is not None}
-        for start in sorted(following):
-            path = [start]
-            while (at := following.get(path[-1])) is not None and at not in path:
-                path.append(at)
-            if at != start or start != min(path):
-                continue
+        for path in cycles(following):
             ids = ", ".join(f"{self.claims[i].label} `id: {quote_name(self.match[following[i]].id)}`" for i in path)
             for index in path:
                 self._problem(

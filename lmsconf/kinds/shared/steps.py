@@ -8,6 +8,7 @@ from typing import Any, Final
 from lmsconf.api.spec.dialect_keys import ADD_MODE
 from lmsconf.kinds.shared.entry_keys import PeopleList
 from lmsconf.kinds.shared.kind_names import GROUP, SMART_GROUP, USER
+from lmsconf.kinds.shared.match_by_name import cycles
 from lmsconf.kinds.shared.plan_context import GRANTED, VACANT, BeforeAfter, Match, MatchResult, PlanContext
 from lmsconf.kinds.user.people_directory import people_directory
 from lmsconf.model.address import Address, Ref, RemoteId
@@ -34,21 +35,14 @@ def temporary_name(id: str) -> str:
 def find_rename_cycles(planning: PlanContext, matched: MatchResult[Any, Any]) -> None:
     """In each cycle of renames choose the resource that takes a temporary name first: the one with the lowest id."""
     wants = {
-        normalize_name(match.row.name): match
+        normalize_name(match.row.name): (match.row.id, match.address)
         for match in matched.matches
         if match.row is not None
         and normalize_name(match.row.name) != match.address.name
         and planning.chosen(match.address)
     }
-    for start in wants:
-        path: dict[str, Match[Any, Any]] = {}
-        at = start
-        while at in wants and at not in path:
-            path[at] = wants[at]
-            at = wants[at].address.name
-        if at == start:
-            _, address = min((match.row.id, match.address) for match in path.values() if match.row)
-            planning.temporary_names.add(address)
+    for path in cycles({name: address.name for name, (_, address) in wants.items()}):
+        planning.temporary_names.add(min(wants[name] for name in path)[1])
 
 
 def rename_steps(

@@ -82,14 +82,13 @@ def keep_system_conditions(
         systems = kept[condition.field, condition.choices]
         if condition.system_condition is not None and condition.system_condition in systems:
             systems.remove(condition.system_condition)
-    out = []
-    for condition in declared:
-        systems = kept[condition.field, condition.choices]
-        if condition.system_condition is None and systems:
-            out.append(condition._replace(system_condition=systems.pop(0)))
-        else:
-            out.append(condition)
-    return tuple(out)
+    return tuple([_with_system(condition, kept[condition.field, condition.choices]) for condition in declared])
+
+
+def _with_system(condition: DeclaredCondition, systems: list[str | None]) -> DeclaredCondition:
+    """Return a condition; if it has no system condition, with the first of these, which is then taken from them."""
+    is_open = condition.system_condition is None and systems
+    return condition._replace(system_condition=systems.pop(0)) if is_open else condition
 
 
 def conditions_by_name(planning: PlanContext, conditions: Iterable[ConditionRow]) -> tuple[DeclaredCondition, ...]:
