@@ -46,21 +46,25 @@ NEW: Final = "new "
 
 def register_choices(planning: PlanContext, matched: MatchResult[CustomFieldSpec, FieldRow]) -> None:
     """Register each choice in the NameRegistry under its name after the plan; one to be removed only as an alias."""
-    match_by_row = {match.row.id: match for match in matched.matches if match.row is not None}
     _record_types(planning, matched)
+    declaring = [
+        (match, choices)
+        for match in matched.matches
+        if (choices := match.declared.spec.choices) is not None
+        and (match.row is None or planning.chosen(match.address))
+    ]
+    ids = {match.row.id for match, _ in declaring if match.row is not None}
     for row in planning.snapshot.rows(FieldRow):
-        match = match_by_row.get(row.id)
-        spec = match.declared.spec if match else None
-        if match is None or spec is None or spec.choices is None or not planning.chosen(match.address):
-            scope = choices_registry_kind(planning.registry.name(CUSTOM_FIELD, row.id) or row.name)
-            for choice in row.choices:
-                planning.registry.register(scope, normalize_name(choice.name), choice.id)
-        else:
-            _register_declared_choices(planning, match, row.choices, spec.choices)
-    for match in matched.matches:
-        spec = match.declared.spec
-        if match.row is None and spec.choices is not None:
-            _register_declared_choices(planning, match, (), spec.choices)
+        scope = choices_registry_kind(planning.registry.name(CUSTOM_FIELD, row.id) or row.name)
+        for choice in row.choices if row.id not in ids else ():
+            planning.registry.register(scope, normalize_name(choice.name), choice.id)
+    for match, choices in sorted(declaring, key=_live_first):
+        _register_declared_choices(planning, match, match.row.choices if match.row else (), choices)
+
+
+def _live_first(one: tuple[Match[CustomFieldSpec, FieldRow], DeclaredChoices]) -> tuple[bool, str]:
+    row = one[0].row
+    return row is None, "" if row is None else row.id
 
 
 def _register_declared_choices(
@@ -218,14 +222,14 @@ def diff_field(planning: PlanContext, match: Match[CustomFieldSpec, FieldRow]) -
         return None
     keys = [key for key in ("type", "choices", "description", *FLAGS) if getattr(spec, key) is not None]
     choices = planning.choices_before_and_after(declared.address)
-    wanted: Form = {"type": spec.type, "choices": choices[1], "description": spec.description or None}
-    wanted |= {key: getattr(spec, key) for key in FLAGS}
+    flags = {key: getattr(spec, key) for key in FLAGS}
+    wanted: Form = {"type": spec.type, "choices": choices[1], "description": spec.description or None, **flags}
     after: Form = {"name": declared.address.name, **{key: wanted[key] for key in keys}}
     if row is None:
         defaults = tuple(key for key in ("description", *FLAGS) if key not in after)
         return BeforeAfter(before=None, after=after, defaults=defaults)
-    live: Form = {"type": row.type, "choices": choices[0], "description": row.description}
-    live |= {key: bool(getattr(row, key)) for key in FLAGS}
+    flags = {key: bool(getattr(row, key)) for key in FLAGS}
+    live: Form = {"type": row.type, "choices": choices[0], "description": row.description, **flags}
     before: Form = {"name": normalize_name(row.name), **{key: live[key] for key in keys}}
     return BeforeAfter(before=before, after=after, sizes={"choices": len(row.choices)} if "choices" in keys else {})
 

@@ -170,19 +170,13 @@ def _holders_of(
     if isinstance(known, str):
         return frozenset(), known
     keys = answer_keys(loss.field)
+    rows = [row for row in known.values() if row.id not in moved]
+    answers = [(row.id, answer) for row in rows for name, answer in row.answers or () if name in keys]
     unreadable = any(row.answers is None for row in known.values())
-    held: dict[RemoteId, frozenset[str]] = {}
-    for row in known.values():
-        for name, answer in row.answers or ():
-            if name not in keys or row.id in moved:
-                continue
-            if answer is None:
-                # An unreadable answer is deleted with its field; whether it picked a given choice is unknown.
-                unreadable = unreadable or choice is not None
-                held[row.id] = frozenset()
-            else:
-                held[row.id] = frozenset(map(comparable, answer.picked))
-    unknown = "answers have an unknown format" if unreadable else None
+    # An unreadable answer is deleted with its field; whether it picked a given choice is unknown.
+    doubtful = choice is not None and any(answer is None for _, answer in answers)
+    held = {id: frozenset(map(comparable, answer.picked if answer else ())) for id, answer in answers}
+    unknown = "answers have an unknown format" if unreadable or doubtful else None
     if choice is None:
         return frozenset(held), unknown
     called = {one.id: frozenset({comparable(one.id), comparable(one.name)}) for one in loss.field.choices}

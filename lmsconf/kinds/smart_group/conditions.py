@@ -195,13 +195,11 @@ def plan_condition_losses(
     if listing.incomplete is not None:
         _report_unread(planning, losses, listing.incomplete)
         return
-    declared = {match.row.id: match for match in matched.matches if match.row and planning.chosen(match.address)}
+    chosen = [match for match in matched.matches if planning.chosen(match.address)]
+    settled = {match.row.id for match in chosen if match.row and match.declared.spec.conditions is not None}
     for row in planning.snapshot.rows(SmartGroupRow):
         remaining = _remaining_conditions(row.conditions or (), losses)
-        match = declared.get(row.id)
-        if remaining == (row.conditions or ()) or row.id in deleted:
-            continue
-        if match is not None and match.declared.spec.conditions is not None:
+        if remaining == (row.conditions or ()) or row.id in deleted or row.id in settled:
             continue
         at = Address.of(SMART_GROUP, planning.registry.name(SMART_GROUP, row.id) or normalize_name(row.name))
         cause = next(losses[one.field] for one in row.conditions or () if one.field in losses and one not in remaining)
