@@ -82,12 +82,11 @@ def _register_declared_choices(
     planning.problems.extend(matched.problems)
     scope = choices_registry_kind(declared.address.name)
     before: dict[str, str] = {row.id: normalize_name(row.name) for row in live}
-    after: dict[str, str] = {}
-    for position, (choice, row) in enumerate(zip(choices.include, matched.live, strict=True)):
+    pairs = [*zip(choices.include, matched.live, strict=True)]
+    after: dict[str, str] = {row.id if row else NEW + choice.name: choice.name for choice, row in pairs}
+    for choice, row in pairs:
         planning.registry.register(scope, choice.name, None if row is None else row.id)
-        if position in matched.broken:
-            planning.doubtful_choices.add((declared.address, choice.name))
-        after[row.id if row else NEW + choice.name] = choice.name
+    planning.doubtful_choices.update((declared.address, choices.include[one].name) for one in matched.broken)
     for row in sorted(matched.unclaimed, key=lambda row: (normalize_name(row.name), row.id)):
         name = normalize_name(row.name)
         if choices.whole or name in choices.exclude:
@@ -96,7 +95,7 @@ def _register_declared_choices(
             after[row.id] = name
             planning.registry.register(scope, name, row.id)
     undeclared = frozenset(after[row.id] for row in matched.unclaimed if row.id in after)
-    new = frozenset(choice.name for choice, row in zip(choices.include, matched.live, strict=True) if row is None)
+    new = frozenset(choice.name for choice, row in pairs if row is None)
     if undeclared:
         planning.parts[declared.address] = NewParts(new=new, undeclared=undeclared)
     if not choices.whole:
@@ -159,9 +158,8 @@ def references_exist(
         return False
     missing = [name for name in sorted(choices) if not planning.registry.has(scope, name)]
     doubtful = {name for name in choices if (at, name) in planning.doubtful_choices}
-    for name in missing:
-        if name not in doubtful:
-            _report_unknown_choice(planning, declared, at, name, find_choice(name) if find_choice else find_source())
+    for name in (one for one in missing if one not in doubtful):
+        _report_unknown_choice(planning, declared, at, name, find_choice(name) if find_choice else find_source())
     return not missing and not doubtful
 
 

@@ -45,10 +45,6 @@ class FieldOrChoiceDeletion(Struct, frozen=True):
                 yield choice.id, f'the choice "{normalize_name(choice.name)}"'
 
 
-_Holders: TypeAlias = "tuple[frozenset[RemoteId], str | None]"
-"""People certain to lose an answer, and why there may be more, None if there are not."""
-
-
 def record_deletions(
     planning: PlanContext, matched: MatchResult[CustomFieldSpec, FieldRow]
 ) -> Sequence[FieldOrChoiceDeletion]:
@@ -165,8 +161,8 @@ def _answering(
 
 def _holders_of(
     known: Answers | str, loss: FieldOrChoiceDeletion, choice: str | None, moved: frozenset[RemoteId]
-) -> _Holders:
-    """The people who answered a field or, given a choice id, who picked that choice."""
+) -> tuple[frozenset[RemoteId], str | None]:
+    """The people who answered a field or picked a choice, by its id, and why there may be more; None: no more."""
     if isinstance(known, str):
         return frozenset(), known
     keys = answer_keys(loss.field)
