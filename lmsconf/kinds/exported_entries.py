@@ -81,7 +81,8 @@ def people_lists_body(live: LiveNames, lists: Mapping[str, Iterable[str] | None]
     An empty list is written for members only: most groups have no manager.
     """
     read = {key: _people(live, ids, key.removesuffix("s")) for key, ids in lists.items() if ids is not None}
-    keys = {key: people for key, (people, _) in read.items() if people or (key == "members" and people is not None)}
+    known = {key: people for key, (people, _) in read.items() if people is not None}
+    keys = {key: people for key, people in known.items() if people or key == "members"}
     return EntryBody(keys, tuple(note for _, notes in read.values() for note in notes))
 
 
@@ -310,7 +311,8 @@ def _time(text: str, live: LiveNames, *, end_of_day: bool) -> str:
 
 def group_by_content(entries: Iterable[ExportedEntry]) -> Iterator[EntryBody]:
     """Group assignments into one entry per content: values that all audiences share once, others at each audience."""
-    by_content = grouped(sorted(entries, key=_order), lambda one: str((one.body["content"], one.body.get("only_in"))))
+    ordered = sorted(entries, key=_order)
+    by_content = grouped(ordered, lambda one: str((one.body["content"], one.body.get("only_in"))))
     for same in sorted(by_content.values(), key=lambda same: (_order(same[0])[0], min(entry.id for entry in same))):
         first = same[0].body
         shared = {

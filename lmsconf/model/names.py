@@ -1,6 +1,6 @@
 """Compare names: equal, visually confusable, or probably a typing error; and match them with shell patterns.
 
-Also which characters of a name nobody meant to write, what text a manifest can hold, and what has the same name.
+Also which characters of a name nobody meant to write, what text a manifest can hold, and what is of one name.
 """
 
 from __future__ import annotations

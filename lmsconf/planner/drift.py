@@ -252,7 +252,8 @@ def changes_of_base(applied: AppliedBase | None) -> BaseChanges:
         return lambda change: None
     lost = applied.lost
     by_address = grouped(applied.changes, lambda one: one.address)
-    by_id = grouped((one for one in applied.changes if one.id is not None), lambda one: (one.address.kind, one.id))
+    live = [one for one in applied.changes if one.id is not None]
+    by_id = grouped(live, lambda one: (one.address.kind, one.id))
 
     def find(change: Change) -> Sequence[Change] | None:
         if str(change.address) in lost:

@@ -159,7 +159,8 @@ def references_exist(
     missing = [name for name in sorted(choices) if not planning.registry.has(scope, name)]
     doubtful = {name for name in choices if (at, name) in planning.doubtful_choices}
     for name in (one for one in missing if one not in doubtful):
-        _report_unknown_choice(planning, declared, at, name, find_choice(name) if find_choice else find_source())
+        source = find_choice(name) if find_choice else find_source()
+        _report_unknown_choice(planning, declared, at, name, source)
     return not missing and not doubtful
 
 
@@ -221,7 +222,8 @@ def diff_field(planning: PlanContext, match: Match[CustomFieldSpec, FieldRow]) -
     keys = [key for key in ("type", "choices", "description", *FLAGS) if getattr(spec, key) is not None]
     choices = planning.choices_before_and_after(declared.address)
     flags = {key: getattr(spec, key) for key in FLAGS}
-    wanted: Form = {"type": spec.type, "choices": choices[1], "description": spec.description or None, **flags}
+    description = spec.description or None
+    wanted: Form = {"type": spec.type, "choices": choices[1], "description": description, **flags}
     after: Form = {"name": declared.address.name, **{key: wanted[key] for key in keys}}
     if row is None:
         defaults = tuple(key for key in ("description", *FLAGS) if key not in after)
@@ -237,7 +239,7 @@ def live_field_form(field: FieldRow) -> Form:
     form: Form = {
         "name": normalize_name(field.name),
         "type": field.type,
-        "choices": KeyedNames({choice.id: choice.name for choice in field.choices}) if field.choices else None,
+        "choices": KeyedNames({one.id: one.name for one in field.choices}) if field.choices else None,
         "description": field.description or None,
     }
     return {key: value for key, value in form.items() if value is not None}

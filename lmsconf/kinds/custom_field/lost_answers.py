@@ -162,7 +162,7 @@ def _answering(
 def _holders_of(
     known: Answers | str, loss: FieldOrChoiceDeletion, choice: str | None, moved: frozenset[RemoteId]
 ) -> tuple[frozenset[RemoteId], str | None]:
-    """The people who answered a field or picked a choice, by its id, and why there may be more; None: no more."""
+    """The people who answered a field, or picked a choice of it, and why there may be more, if there may."""
     if isinstance(known, str):
         return frozenset(), known
     keys = answer_keys(loss.field)

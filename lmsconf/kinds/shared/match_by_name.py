@@ -57,8 +57,8 @@ class ClaimMatches(Generic[L]):
     A creation is an error if the listing is incomplete (`incomplete` says why), or if its name differs from another
     only in case or surrounding blanks; a name that is merely drawn alike is a warning.
 
-    live: the row of each claim, None if it is to be created, or broken. unclaimed: the other rows. broken: positions of
-    claims with an error, which have no match.
+    live: the row of each claim, None if it is to be created, or broken. unclaimed: the other rows. broken: the
+    positions of claims with an error, which have no match.
     """
 
     def __init__(

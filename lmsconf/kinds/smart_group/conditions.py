@@ -82,11 +82,11 @@ def keep_system_conditions(
         systems = kept[condition.field, condition.choices]
         if condition.system_condition is not None and condition.system_condition in systems:
             systems.remove(condition.system_condition)
-    return tuple([_with_system(condition, kept[condition.field, condition.choices]) for condition in declared])
+    return tuple([_with_system(one, kept[one.field, one.choices]) for one in declared])
 
 
 def _with_system(condition: DeclaredCondition, systems: list[str | None]) -> DeclaredCondition:
-    """Return a condition; if it has no system condition, with the first of these, which is then taken from them."""
+    """Return a condition; if it has no system condition, with the first of these, which is taken from them."""
     is_open = condition.system_condition is None and systems
     return condition._replace(system_condition=systems.pop(0)) if is_open else condition
 

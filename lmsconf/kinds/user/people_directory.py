@@ -50,7 +50,7 @@ class PeopleDirectory(Struct, frozen=True):
         by_email = {email: same[0] for email, same in groups.items()}
         active = {email: tuple(one.id for one in same if not one.archived) for email, same in groups.items()}
         twice = {email: ids for email, ids in active.items() if len(ids) > 1}
-        emails: dict[str, str] = {person.id: email for email, person in by_email.items() if email not in twice}
+        emails: dict[str, str] = {one.id: email for email, one in by_email.items() if email not in twice}
         archived = frozenset(email for email, ids in active.items() if not ids)
         return PeopleDirectory(by_email, emails, frozenset(one.id for one in ordered), archived, twice, new)
 
