@@ -21,12 +21,13 @@ from typing import Final, cast
 
 from lmsconf import __version__
 from lmsconf.api.client import Exchange
+from lmsconf.cli.context import refuse_options
 from lmsconf.cli.events import CommandEvents
 from lmsconf.cli.output import Output
 from lmsconf.cli.output_streams import mask_if_enabled, redirect_to_null, report_problems
 from lmsconf.documents.document import change_json, escape_invisible, object_json, to_json, without_keys
 from lmsconf.documents.plan_file import plan_digest, summary_json
-from lmsconf.errors import Problem, Severity, UsageError
+from lmsconf.errors import Problem, Severity
 from lmsconf.kinds.shared.kind_names import resource_title
 from lmsconf.manifest.nodes import map_texts
 from lmsconf.model.blockers import blockers
@@ -111,19 +112,21 @@ def _write_stdout(data: bytes) -> None:
 def _leave_stdout(path: str, output: Output) -> None:
     """Send the text of the result to stderr. Raises UsageError for another format, which is for a program."""
     if output.path == _STDOUT or leads_to_stdout(Path(output.path)):
-        if output.format != "text":
-            raise UsageError(
+        refuse_options(
+            (
+                output.format != "text",
                 f"--events {path} and --format {output.format} both write to stdout",
-                hint="Write one of them to a file: --events FILE, or --output FILE.",
+                "Write one of them to a file: --events FILE, or --output FILE.",
             )
+        )
         output.leave_stdout()
 
 
 def _refuse_same_file(path: Path, output: Output, arguments: Mapping[str, object]) -> None:
     """Raise UsageError if the command reads or writes the same file."""
     others = [Path(output.path), *(value for value in arguments.values() if isinstance(value, Path))]
-    if path.resolve() in [other.resolve() for other in others]:
-        raise UsageError(f"--events {path}: the command uses that file already", hint="Name another file.")
+    used = path.resolve() in [other.resolve() for other in others]
+    refuse_options((used, f"--events {path}: the command uses that file already", "Name another file."))
 
 
 def _incomplete(path: str, failure: str) -> Problem:

@@ -252,8 +252,13 @@ def sandbox_location(context: CommandContext, db: str | None, seed: Path | None)
 
     settings = load_settings(context.project, context.workspace, context.environ)
     chosen = settings.workspace
-    if not chosen.embedded:
-        raise UsageError(f"workspace {chosen.name} is not a sandbox: {chosen.url}", hint="Name a file with --db FILE")
+    refuse_options(
+        (
+            not chosen.embedded,
+            f"workspace {chosen.name} is not a sandbox: {chosen.url}",
+            "Name a file with --db FILE",
+        )
+    )
     return SandboxLocation(
         str(chosen.database or IN_MEMORY), chosen.seed, ApiSpec(settings.dialect, settings.dialect_at)
     )
@@ -274,8 +279,7 @@ def plant(place: SandboxLocation, values: Mapping[str, object], source: str) -> 
 
 
 def refuse_memory(place: SandboxLocation) -> None:
-    if place.db == IN_MEMORY:
-        raise UsageError("a workspace in memory ends with its process", hint="Name a file with --db FILE")
+    refuse_options((place.db == IN_MEMORY, "a workspace in memory ends with its process", "Name a file with --db FILE"))
 
 
 def refuse_foreign(path: Path) -> None:

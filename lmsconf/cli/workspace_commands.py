@@ -143,8 +143,8 @@ def _confirmed(locks: list[WorkspaceLock]) -> WorkspaceLock:
 
     listed = "".join(f"Locked by {escape_terminal(lock.description)}.\n" for lock in locks)
     write_redacted(listed, sys.stderr)
-    if len(locks) > 1 or not can_ask():
-        raise UsageError("it is not clear which lock to remove", hint=f"Pass --id {locks[0].id}.")
+    unclear = len(locks) > 1 or not can_ask()
+    refuse_options((unclear, "it is not clear which lock to remove", f"Pass --id {locks[0].id}."))
     require_consent("Remove this lock?")
     return locks[0]
 

@@ -119,8 +119,7 @@ def split_pairs(option: str, pairs: Sequence[str], expected: str, example: str) 
     """Yield name and value of each `name=value`. Raises UsageError for anything else."""
     for pair in pairs:
         name, equals, value = pair.partition("=")
-        if not name or not equals:
-            raise UsageError(f"{option} {pair}: expected {expected}", hint=f"Write {option} {example}.")
+        refuse_options((not name or not equals, f"{option} {pair}: expected {expected}", f"Write {option} {example}."))
         yield name, value
 
 
