@@ -285,4 +285,4 @@ def _verify(folder: Path, key_file: Path | None, heads: tuple[str, ...]) -> None
     result = verify_evidence(folder, key, heads)
     if result.findings:
         raise ProblemsFound(result.findings)
-    write_redacted(terminal_text("verified.txt.j2", result=result), sys.stdout)
+    write_redacted(terminal_text("verified.txt.j2", result=result, key=key, heads=heads), sys.stdout)

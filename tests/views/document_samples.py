@@ -312,7 +312,7 @@ UPDATE = replace(
 
 RELAXED = replace(
     POLICY,
-    guards=GuardLimits(removals=None, updates=GuardLimit(count=500, share=0.3), min_admins=1),
+    guards=GuardLimits(min_admins=1).with_limits({"removals": None, "updates": GuardLimit(count=500, share=0.3)}),
     create_people=True,
     settle=0,
 )
