@@ -194,11 +194,10 @@ def api(context: CommandContext, *, method: str, path: str, query: tuple[str, ..
 
 def parse_query(pairs: Sequence[str]) -> dict[str, Json]:
     """Parse `k=v` pairs as query parameters; a repeated name becomes a list. Raises UsageError."""
-    parameters: dict[str, Json] = {}
+    given: dict[str, list[Json]] = {}
     for name, value in split_pairs("--query", pairs, "NAME=VALUE", "limit=5"):
-        before = parameters.get(name)
-        parameters[name] = value if before is None else [*(before if isinstance(before, list) else [before]), value]
-    return parameters
+        given.setdefault(name, []).append(value)
+    return {name: values[0] if len(values) == 1 else values for name, values in given.items()}
 
 
 def _body(text: bytes) -> Json:
