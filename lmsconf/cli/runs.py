@@ -227,8 +227,7 @@ def _write(
         raise UsageError(several if chosen else "no run is given", hint=hint)
     key = None if sign_key is None else load_signing_key(sign_key)
     runs = [find_run(context.project, chosen[0])] if since is None else _since(context, since)
-    mask = None if people else PeopleMask()
-    document = write_evidence(runs, out, datetime.now(UTC), mask=mask, since=since, key=key)
+    document = write_evidence(runs, out, datetime.now(UTC), mask=None if people else PeopleMask(), since=since, key=key)
     entries = (
         [entry for entry in document["runs"] if isinstance(entry, dict)] if isinstance(document["runs"], list) else []
     )

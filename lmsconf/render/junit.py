@@ -16,7 +16,7 @@ from lmsconf.kinds.shared.kind_names import resource_title
 from lmsconf.model.address import Address
 from lmsconf.model.drift import DriftReport
 from lmsconf.render import drift_report
-from lmsconf.render.jinja import xml_macro
+from lmsconf.render.jinja import plain_macro
 from lmsconf.render.plan_wording import format_problem
 from lmsconf.render.resource_wording import kind_plural
 
@@ -37,7 +37,7 @@ class Case(NamedTuple):
 
 def junit_document(suites: Iterable[tuple[Mapping[str, str], Sequence[Case]]], url: str | None = None) -> str:
     """Return a document of suites: attributes and cases. url: of the workspace, for suites with all that Ant has."""
-    return xml_macro("junit.xml.j2", "document", suites, url)
+    return plain_macro("junit.xml.j2", "document", suites, url)
 
 
 def drift_junit(drift: DriftReport) -> str:
