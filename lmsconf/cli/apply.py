@@ -204,7 +204,7 @@ class ApplyScreen(ApplyProgress):
 
     def approve(self, plan: Plan) -> bool:
         """Ask on the terminal; only `yes` approves."""
-        self._events.approval_asked()
+        self._events.waiting("approval", "Waiting for approval")
         return confirm("Apply this plan?", about=workspace_line(plan))
 
     def waiting_for_lock(self, seconds: float) -> None:

@@ -157,7 +157,7 @@ class EventWriter(CommandEvents):
         self._lock = threading.Lock()
         self._phase: Counter[str] = Counter()
         self._begun: dict[str, float] = {}
-        self._answers: dict[str, list[int | None]] = {}
+        self._answers: dict[str, tuple[int | None, ...]] = {}
         self._problems: set[str] = set()
         self._limit_at = self._resumes_at = -inf
         self._waited_at: dict[str, float] = {}
@@ -196,7 +196,7 @@ class EventWriter(CommandEvents):
         with self._lock:
             self._phase[exchange.operation or exchange.method] += 1
             if exchange.label is not None:
-                self._answers.setdefault(exchange.label, []).append(exchange.status)
+                self._answers[exchange.label] = (*self._answers.get(exchange.label, ()), exchange.status)
         if exchange.retry_in is not None:
             why = f"answered {exchange.status}" if exchange.failure is None else exchange.failure
             self._wait(
@@ -292,12 +292,8 @@ class EventWriter(CommandEvents):
             "warning" if report.findings else "info",
         )
 
-    def approval_asked(self) -> None:
-        self._wait("approval", "Waiting for approval", None, {})
-
     def call_started(self, call: Call) -> None:
-        with self._lock:
-            self._begun.setdefault(call.id, time.monotonic())
+        self._begun.setdefault(call.id, time.monotonic())
         call = mask_if_enabled(call)
         self._emit(
             "call_start",
@@ -306,9 +302,7 @@ class EventWriter(CommandEvents):
         )
 
     def call_ended(self, outcome: CallOutcome) -> None:
-        with self._lock:
-            begun = self._begun.get(outcome.call)
-            answers = [*self._answers.get(outcome.call, ())]
+        begun, answers = self._begun.get(outcome.call), self._answers.get(outcome.call, ())
         outcome = mask_if_enabled(outcome)
         self._emit(
             "call_end",
@@ -329,7 +323,7 @@ class EventWriter(CommandEvents):
             "info" if outcome.status is CallStatus.DONE else "error",
         )
 
-    def waiting(self, reason: str, message: str, seconds: float) -> None:
+    def waiting(self, reason: str, message: str, seconds: float | None = None) -> None:
         if time.monotonic() - self._waited_at.get(reason, -inf) >= _EVERY:
             self._waited_at[reason] = time.monotonic()
             self._wait(reason, message, seconds, {})
