@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 import click
 
 from lmsconf.cli.command import Command
-from lmsconf.cli.context import CommandContext, pass_context, refuse_options
+from lmsconf.cli.context import CommandContext, refuse_options
 from lmsconf.cli.output_streams import can_ask, report_problems, write_stderr
 from lmsconf.errors import ExitCode, LmsconfError, UsageError
 
@@ -162,7 +162,7 @@ def _local_zone(environ: Mapping[str, str]) -> str:
     "--schemas/--no-schemas", default=None,
     help="Write JSON Schemas for completion in editors (the default); in an existing project, update only them.",
 )  # fmt: skip
-@pass_context
+@click.pass_obj
 def init(
     context: CommandContext,
     *,
