@@ -91,6 +91,5 @@ def note_folder(context: click.Context, option: click.Parameter, values: tuple[s
 
     note_value(context, option, values)
     for folder in map(Path, values):
-        if not folder.is_dir():
-            wrong = "that is a file" if folder.exists() else "there is no such folder"
-            raise UsageError(f"-C {values[0]}: {wrong}", hint="Pass the folder that contains lmsconf.yaml.")
+        wrong = "that is a file" if folder.exists() else "there is no such folder"
+        refuse_options((not folder.is_dir(), f"-C {values[0]}: {wrong}", "Pass the folder that contains lmsconf.yaml."))
