@@ -490,66 +490,7 @@ smart_groups:
 content: [{name: GDPR}]
 content_targets: [{content: GDPR, assign_to: [{smart_group: Nordics}, everyone, {user: bo@acme.example}]}]
 """
-NOT_KNOWN = """\
-Workspace sandbox (sandbox:workspace.db), 2 people.
-
-ann@acme.example and GDPR:
-
-    GDPR: now not known, after the plan not known
-      assignment of GDPR to TEAM id t-9
-        now and after the plan: in the audience or not is not known; its window cannot be read
-      assignment of GDPR to everyone
-        now and after the plan: in the audience or not is not known; its window cannot be read
-      assignment of GDPR to group id x-9
-        now and after the plan: not in the audience; optional
-      assignment of GDPR to smart_group id x-9
-        now and after the plan: not in the audience; optional
-      assignment of GDPR to smart_group/Nordics
-        now and after the plan: in the audience; optional
-          met: Country is SE (answer: SE)
-          met: Country IS_ANY SE (answer: SE)
-          not known: field id cf-9 is choice id ch-9 (answer: not known)
-      assignment of GDPR to user id x-9
-        now and after the plan: not in the audience; optional
-      assignment of GDPR to user/bo@acme.example
-        now and after the plan: not in the audience; optional
-
-Access through programs or purchases is not counted.
-
-Not everything is known:
-  smart_group/Nordics: answers of people have an unknown format
-  a window of an assignment cannot be read: "soon" cannot be read as a time
-  an assignment is for TEAM id t-9, which is in no list
-Workspace sandbox (sandbox:workspace.db), 2 people.
-
-bo@acme.example and GDPR:
-
-    GDPR: now not known, after the plan not known
-      assignment of GDPR to TEAM id t-9
-        now and after the plan: in the audience or not is not known; its window cannot be read
-      assignment of GDPR to everyone
-        now and after the plan: in the audience or not is not known; its window cannot be read
-      assignment of GDPR to group id x-9
-        now and after the plan: not in the audience; optional
-      assignment of GDPR to smart_group id x-9
-        now and after the plan: not in the audience; optional
-      assignment of GDPR to smart_group/Nordics
-        now and after the plan: in the audience; optional
-          not known: Country is SE (answer: not known)
-          not known: Country IS_ANY SE (answer: not known)
-          not known: field id cf-9 is choice id ch-9 (answer: not known)
-      assignment of GDPR to user id x-9
-        now and after the plan: not in the audience; optional
-      assignment of GDPR to user/bo@acme.example
-        now and after the plan: in the audience; optional
-
-Access through programs or purchases is not counted.
-
-Not everything is known:
-  smart_group/Nordics: answers of people have an unknown format
-  a window of an assignment cannot be read: "soon" cannot be read as a time
-  an assignment is for TEAM id t-9, which is in no list
-"""
+NOT_KNOWN = Path(__file__).with_name("access_not_known.txt").read_text(encoding="utf-8")
 
 
 def _odd_people(said: dict[str, Any]) -> None:
