@@ -7,6 +7,7 @@ shared parts, one row for each person (API specification, User list entry).
 from __future__ import annotations
 
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cached_property
@@ -32,58 +33,55 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_email, normalize_name
 from lmsconf.planner.read.needed_listings import ReadContext, keep_keys
 
-MEMBER_OF: Final = "memberOfGroups"
-MANAGER_OF: Final = "managerOfGroups"
-
 
 class ExtendedInfoListing:
     """The extended listing, shared by the jobs of one reading (API specification, Users).
 
     Of the groups of a person, only manual ones are kept: most are smart groups, of which one person can be in hundreds.
+
+    members, managers: id of a manual group → ids of people. names: the names by which it was listed.
+    is_clear: False if a person was listed twice or without groups, or a group without its id.
     """
 
     def __init__(self, reading: ReadContext) -> None:
         self.reading = reading
+        self.members: defaultdict[str, set[RemoteId]] = defaultdict(set)
+        self.managers: defaultdict[str, set[RemoteId]] = defaultdict(set)
+        self.names: defaultdict[str, set[str]] = defaultdict(set)
+        self.is_clear = True
         self._lock = threading.Lock()
         self._rows: ListedRows | None = None
-        self._groups: dict[tuple[str, str], Json] = {}
+        self._seen: set[RemoteId] = set()
 
     def rows(self) -> ListedRows:
-        """Return the whole listing. Raises ApiError if the service refuses or cannot be reached."""
+        """Return the ids and rights of all people. Raises ApiError if the service refuses or cannot be reached."""
         with self._lock:
             if self._rows is None:
                 self._rows = self.reading.api.rows(EXTENDED_INFO, keep=self._kept)
             return self._rows
 
     def _kept(self, person: dict[str, Json]) -> dict[str, Json]:
-        lists = {key: person.get(key) for key in (MEMBER_OF, MANAGER_OF)}
-        return {
-            "userId": person["userId"],
-            **{key: person.get(key) for key in RIGHTS},
-            **{key: self._manual_only(groups) if isinstance(groups, list) else groups for key, groups in lists.items()},
-        }
+        id = RemoteId(str(person["userId"]))
+        self.is_clear = self.is_clear and id not in self._seen
+        self._seen.add(id)
+        for key, held in (("memberOfGroups", self.members), ("managerOfGroups", self.managers)):
+            groups = person.get(key)
+            for group in groups if isinstance(groups, list) else [None]:
+                self._hold(id, group, held)
+        return {"userId": person["userId"], **{key: person.get(key) for key in RIGHTS}}
+
+    def _hold(self, person: RemoteId, group: Json, held: defaultdict[str, set[RemoteId]]) -> None:
+        if not isinstance(group, dict) or group.get("groupId") is None:
+            self.is_clear = False
+        elif (id := str(group["groupId"])) in self._manual:
+            held[id].add(person)
+            self.names[id].add(str(group.get("name") or ""))
 
     @cached_property
     def _manual(self) -> frozenset[str]:
         """The ids of the manual groups, waiting for their listing; empty if it is not read."""
         rows = self.reading.wait_for_listing(GROUP).rows if self.reading.is_needed(GROUP) else ()
         return frozenset(row.id for row in rows)
-
-    def _manual_only(self, groups: list[Json]) -> list[Json]:
-        """Return the manual groups, one shared object each to save memory, and items without an id, unchanged."""
-        manual = self._manual
-        return [
-            self._shared(group)
-            for group in groups
-            if not isinstance(group, dict) or (id := group.get("groupId")) is None or str(id) in manual
-        ]
-
-    def _shared(self, group: Json) -> Json:
-        """Return one object for all equal groups, with id and name alone; what has no id as it is."""
-        if not isinstance(group, dict) or group.get("groupId") is None:
-            return group
-        key = (str(group["groupId"]), str(group.get("name") or ""))
-        return self._groups.get(key) or self._groups.setdefault(key, {"groupId": key[0], "name": key[1]})
 
 
 Row: TypeAlias = dict[str, Json]
