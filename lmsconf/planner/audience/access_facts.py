@@ -109,10 +109,15 @@ class AccessFacts(Struct, frozen=True, kw_only=True, dict=True):
 
 def facts_from_snapshot(snapshot: Snapshot, scope: AccessScope, everyone: str) -> AccessFacts:
     """Return what a snapshot file holds; it lacks the members of smart groups."""
-    incomplete = [] if snapshot.redaction is None else ["the snapshot is redacted"]
-    for name in (USER, CONTENT, GROUP, SMART_GROUP, CUSTOM_FIELD, CONTENT_TARGET):
-        if (reason := snapshot.of(name).incomplete) is not None:
-            incomplete.append(f"the snapshot has no complete listing of {name.replace('_', ' ')}s: {reason}")
+    needed = (USER, CONTENT, GROUP, SMART_GROUP, CUSTOM_FIELD, CONTENT_TARGET)
+    incomplete = (
+        *(() if snapshot.redaction is None else ("the snapshot is redacted",)),
+        *(
+            f"the snapshot has no complete listing of {name.replace('_', ' ')}s: {reason}"
+            for name in needed
+            if (reason := snapshot.of(name).incomplete) is not None
+        ),
+    )
     people = tuple(map(answers_of, snapshot.rows(PersonRow)))
     targets: dict[RemoteId, list[TargetRow]] = {row.id: [] for row in snapshot.rows(ContentRow)}
     for row in snapshot.rows(TargetRow):
@@ -129,20 +134,21 @@ def facts_from_snapshot(snapshot: Snapshot, scope: AccessScope, everyone: str) -
         targets={id: tuple(rows) for id, rows in targets.items()},
         everyone=everyone,
         groups_incomplete=snapshot.of(GROUP).incomplete or snapshot.of(SMART_GROUP).incomplete,
-        incomplete=tuple(incomplete),
+        incomplete=incomplete,
     )
     return replace(facts, affected=affected_contents(scope, facts))
 
 
 def moved_audiences(scope: AccessScope, facts: AccessFacts) -> frozenset[AudienceKey]:
     """Return the groups and smart groups whose membership may change."""
-    all_smart_groups, fields = scope.changes_accounts, scope.fields
-    groups: set[AudienceKey] = {(GROUP, id) for id in scope.groups}
-    smart: set[AudienceKey] = {(SMART_GROUP, id) for id in scope.smart_groups}
-    for id, group in facts.conditions.items():
-        if all_smart_groups or any(condition.field in fields for condition in group.row.conditions or ()):
-            smart.add((SMART_GROUP, id))
-    return frozenset(groups | smart)
+    fields = scope.fields
+    smart = (
+        id
+        for id, group in facts.conditions.items()
+        if scope.changes_accounts or any(condition.field in fields for condition in group.row.conditions or ())
+    )
+    groups = ((GROUP, id) for id in scope.groups)
+    return frozenset([*groups, *((SMART_GROUP, id) for id in (*scope.smart_groups, *smart))])
 
 
 def affected_contents(scope: AccessScope, facts: AccessFacts) -> frozenset[RemoteId]:
@@ -161,25 +167,26 @@ def read_access_facts(
 
     query: what is read for questions, beside the effects.
     """
-    incomplete: list[str] = []
 
     def listing(name: str, operation: ListOperation, parse: Any, *keys: str) -> Listing[Any]:
         """Return a listing of the plan, or read it."""
-        listed = planning.snapshot.listings.get(name)
-        if listed is None:
-            rows = reading.api.rows(operation, keep=keep_keys(*keys) if keys else None)
-            listed = sorted_listing(map(parse, rows.rows), rows.incomplete)
-        if listed.incomplete is not None:
-            incomplete.append(f"the listing of {name.replace('_', ' ')}s is not complete: {listed.incomplete}")
-        return listed
+        if (listed := planning.snapshot.listings.get(name)) is not None:
+            return listed
+        rows = reading.api.rows(operation, keep=keep_keys(*keys) if keys else None)
+        return sorted_listing(map(parse, rows.rows), rows.incomplete)
 
     people = read_answer_index(reading)
-    if people.incomplete is not None:
-        incomplete.append(f"the listing of people is not complete: {people.incomplete}")
     catalog = listing(CONTENT, CATALOG, parse_content_row, "courseId", "name", "contentType")
     groups = listing(GROUP, MANUAL_GROUPS, parse_group_row, "groupId", "name")
     smart = listing(SMART_GROUP, SMART_GROUPS, parse_listed_row, "smartGroupId", "name")
     fields = listing(CUSTOM_FIELD, CUSTOM_FIELDS, parse_field_row)
+    reasons = {
+        "people": people.incomplete,
+        "contents": catalog.incomplete,
+        "groups": groups.incomplete,
+        "smart groups": smart.incomplete,
+        "custom fields": fields.incomplete,
+    }
     contents = {row.id: row for row in catalog.rows}
     asked = {id for id, row in contents.items() if query.wants_content(row.name)}
     targets = _targets(reading, scope, contents, asked)
@@ -195,7 +202,9 @@ def read_access_facts(
         everyone=reading.call_templates.behaviour("content-targets.everyone"),
         planned=planning.snapshot.rows(TargetRow),
         groups_incomplete=groups.incomplete or smart.incomplete,
-        incomplete=tuple(incomplete),
+        incomplete=tuple(
+            f"the listing of {name} is not complete: {why}" for name, why in reasons.items() if why is not None
+        ),
     )
     return _with_members(reading, planning, scope, facts, query, asked)
 
