@@ -78,7 +78,7 @@ class WorkerPool:
         self._progress, self._limit = progress, limit
         self._lock, self._reporting = threading.Lock(), threading.Lock()
         self._done = self._submitted = self._expected = 0
-        self._is_final = self._is_closed = self._is_abandoned = False
+        self._is_closed = self._is_abandoned = False
 
     def __enter__(self) -> WorkerPool:
         return self
@@ -124,11 +124,6 @@ class WorkerPool:
             self._submitted += jobs
             self._done += jobs
 
-    def end_total(self) -> None:
-        """Report from now on that no further job is submitted."""
-        self._is_final = True
-        self.report_progress()
-
     def close(self, *, wait: bool = True) -> None:
         """Let submitted jobs finish; without `wait`, those not started raise CancelledError. The client stays open.
 
@@ -152,7 +147,7 @@ class WorkerPool:
                 self._done += finished
                 done, total = self._done, self._submitted + self._expected
             if self._progress is not None:
-                self._progress(RunProgress(done=done, total=total, is_final=self._is_final, limit=self._limit()))
+                self._progress(RunProgress(done=done, total=total, is_final=False, limit=self._limit()))
 
 
 class ConcurrentReader:
@@ -183,19 +178,12 @@ class ConcurrentReader:
         known = self._readable(operation)
         return self._pool.submit(lambda client: client.call(known.id, body=dict(body))).result()
 
-    def each(
-        self, operation: str, requests: Iterable[ReadArguments], *, on_queued: Callable[[], None] | None = None
-    ) -> list[Json]:
-        """Return one response per request, in order. After a failure, no further one is sent.
-
-        on_queued: called once progress knows their number.
-        """
+    def each(self, operation: str, requests: Iterable[ReadArguments]) -> list[Json]:
+        """Return one response per request, in order. After a failure, no further one is sent."""
         known = self._readable(operation)
         room = MemoryQuota(fan_out_memory_limit(whole_responses=self._everything), f"to {known.method} {known.path}")
         todo, futures, pending = list(requests), list[Future[Json]](), set[Future[Json]]()
         self._pool.expect(len(todo))
-        if on_queued is not None:
-            on_queued()
         try:
             for path, query in todo:
                 if len(pending) >= self._most_queued:
@@ -229,10 +217,6 @@ class ConcurrentReader:
 
         pages = PageRequests(ask=partial(self._ask, known, {}), expect=self._pool.expect, drop=self._pool.drop_expected)
         return read_listing(pages, schema, query or {}, on_first)
-
-    def end_total(self) -> None:
-        """Report from now on that no further request is queued."""
-        self._pool.end_total()
 
     def together(self, jobs: Mapping[str, Callable[[], object]]) -> dict[str, object]:
         """Run jobs concurrently, a thread each, and return their results. Their requests go to the worker pool."""

@@ -10,19 +10,8 @@
 
 Until step 7 nothing is changed in the workspace but the lock itself.
 
-What step 6 reads: if this run itself has read the workspace in the last minute, to
-make the plan or in step 3, it reads again only what the calls touch, by id: the resource of each call with everything
-that its declaration compares, except the name of a manual group; the custom fields, where the calls name fields or
-choices; all names of a kind in which something is created or renamed. Where that cannot show that the plan still fits,
-as with deletions, removed choices and administrator rights, or where it finds any difference, everything is read as in
-step 3.
-
-That is enough, because a call changes only its own resource, which is compared as closely as by a whole reading, and
-names everything else by the id that was reviewed. Two races remain. Somebody changes within that minute what only a
-listing shows, such as the e-mail of a new member, or the name of a group or an audience: the call does what was
-reviewed to the reviewed id, or the service refuses it, and the read-back of step 7 reports what is not as declared.
-Somebody changes the same resource between step 6 and its call: the call overwrites what it sets, as it would after a
-whole reading.
+One race remains. Somebody changes a resource between step 6 and its call: the call overwrites what it sets, or the
+service refuses it, and the read-back of step 7 reports what is not as declared.
 """
 
 from __future__ import annotations
@@ -30,7 +19,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -65,19 +54,15 @@ from lmsconf.workspace.reader import WaitClock, WorkspaceReader
 if TYPE_CHECKING:
     from lmsconf.api.client import Exchange
 
-_SNAPSHOT_MAX_AGE: Final = 60.0
-"""Seconds for which a snapshot that this run read may be used again. What the calls touch is read again in any case."""
-
 
 class PreparedPlan(Struct, frozen=True, kw_only=True):
-    """A plan to apply. manifests, snapshot: what it was made from just now; None for a saved plan.
+    """A plan to apply. manifests: what it was made from just now; None for a saved plan.
 
     saved: the plan was made earlier, so it is compared with the workspace before anything else.
     """
 
     plan: Plan
     manifests: Manifests | None = None
-    snapshot: Snapshot | None = None
     saved: bool
 
 
@@ -168,10 +153,8 @@ def apply_safely(
             interrupts.defer()
             progress.interrupted(cut)
             return report_unstarted(workspace, plan, InterruptedBeforeStart(cut), meta=options.meta), False
-        # To verify, the whole workspace is read again: let go of the old snapshot before, or both are in memory.
-        del prepared
-        if options.verify is VerifyMode.ALL and manifests is not None:
-            snapshot = None
+        # To verify, the workspace is read again: let go of the old snapshot before, or both are in memory.
+        del snapshot
         with journal or nullcontext():
             report = execute(
                 workspace,
@@ -182,7 +165,6 @@ def apply_safely(
                 before_call=renew_lock,
                 verify=options.verify,
                 made_from=manifests,
-                snapshot=snapshot,
                 interrupts=interrupts,
             )
         if journal is not None and any(one.status is CallStatus.DONE or one.unsure for one in report.outcomes):
@@ -202,7 +184,7 @@ def _check_and_lock(
     Returns the function that renews the remote lock before each call, and the snapshot that the plan was last compared
     with.
     """
-    plan, snapshot, read_at = prepared.plan, prepared.snapshot, workspace.timing.now()
+    plan, snapshot = prepared.plan, None
     if options.digest is not None and options.digest != (digest := plan_digest(plan)):
         raise StalePlan(
             f"expected the digest {options.digest}, but the plan's is {digest}", hint="Review the plan as it is now."
@@ -211,7 +193,7 @@ def _check_and_lock(
         refuse_unrehearsed(plan, plan_digest(plan))
     if prepared.saved:
         # Before the guards: a stale plan is reported as stale, not as stopped by a guard.
-        snapshot, read_at = _check_fresh(workspace, plan, progress), workspace.timing.now()
+        snapshot = _check_fresh(workspace, plan, progress)
     refuse_blocked(plan)
     approve = options.approve if plan.calls else None
     if approve is not None and not approve(plan):
@@ -220,17 +202,13 @@ def _check_and_lock(
     # A plan made by this run was not compared yet. A saved one was, but may have waited since, for review or a lock.
     compared_just_now = prepared.saved and not approve and not renew_lock
     if plan.calls and not compared_just_now:
-        if workspace.timing.now() - read_at > _SNAPSHOT_MAX_AGE:
-            snapshot = None
-        snapshot = _check_fresh(workspace, plan, progress, snapshot)
+        snapshot = _check_fresh(workspace, plan, progress)
     return renew_lock, snapshot
 
 
-def _check_fresh(
-    workspace: WorkspaceReader, plan: Plan, progress: ApplyProgress, snapshot: Snapshot | None = None
-) -> Snapshot:
+def _check_fresh(workspace: WorkspaceReader, plan: Plan, progress: ApplyProgress) -> Snapshot:
     with progress.phase("Checking") as tell:
-        return refuse_stale_plan(workspace, plan, tell, snapshot)
+        return refuse_stale_plan(workspace, plan, tell)
 
 
 def _open_journal(

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from lmsconf.api.spec.dialect_keys import ADD_MODE, BATCH, Value, joint_values, other_values
-from lmsconf.api.spec.operations import CUSTOM_FIELDS
 from lmsconf.api.spec.value_encoding import (
     ANSWERS,
     OMITTED,
@@ -33,9 +32,9 @@ from lmsconf.api.spec.value_encoding import (
     encode_answer,
 )
 from lmsconf.errors import ApiError, InvalidResponse, Rejected, WriteOutcomeUnknown, WrongAssumption
-from lmsconf.kinds.custom_field.types import FieldRow, answer_value, parse_field_row
-from lmsconf.kinds.grant_verification import SentCall, grant_verification
-from lmsconf.kinds.shared.responses import AnswerRow, id_set, object_list, require_object, try_parse_answers
+from lmsconf.kinds.custom_field.types import FieldRow, answer_value
+from lmsconf.kinds.grant_verification import SentCall, grant_verification, read_fields
+from lmsconf.kinds.shared.responses import AnswerRow, id_set, require_object, try_parse_answers
 from lmsconf.model.names import normalize_name
 
 if TYPE_CHECKING:
@@ -202,7 +201,7 @@ def answer_keys(client: Client, sent: IssuedRequest, fields: dict[str, FieldRow]
     """Return the dialect keys that a call with answers rests on. Reads the fields for their types, and keeps them."""
     answers = answers_in_body(client.spec.behaviour, sent.body)
     if not answers.keys() <= fields.keys():
-        fields |= {str(field.id): field for field in _read_fields(client)}
+        fields |= {str(field.id): field for field in read_fields(client.call)}
     keys = {WRAPPER, OMITTED}
     for id, value in answers.items():
         if field := fields.get(id):
@@ -318,11 +317,6 @@ def _read(client: Client, sent: IssuedRequest) -> _Answers | None:
     person = require_object(client.call("users.get", path=sent.path_values(client.spec)), "a user")
     answers = try_parse_answers(person)
     return None if answers is None else {answer.field: answer for answer in answers}
-
-
-def _read_fields(client: Client) -> list[FieldRow]:
-    data = require_object(client.call(CUSTOM_FIELDS.name), "the custom fields")
-    return [parse_field_row(row) for row in object_list(data, CUSTOM_FIELDS.rows)]
 
 
 def _number(answers: int) -> str:

@@ -19,7 +19,7 @@ from lmsconf.api.spec.operations import load_api_description
 from lmsconf.apply.check_first_changes import ComparedList
 from lmsconf.apply.explain_mismatch import dialect_hint, few
 from lmsconf.errors import ApiError, Rejected, WriteOutcomeUnknown, WrongAssumption
-from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
+from lmsconf.kinds.shared.call_placeholders import request_target
 from lmsconf.kinds.shared.responses import object_list, require_object
 from lmsconf.model.canonical_json import Json
 
@@ -151,7 +151,7 @@ class ComparedGroups:
 
         Returns the dialect values under which it worked. Raises ApiError if there is no such list.
         """
-        path = SpecCallTemplates(self._client.spec).request(operation, {"groupId": group, "smartGroupId": group})[1]
+        path = request_target(self._client.spec, operation, {"groupId": group, "smartGroupId": group})[1]
         body = self._client.spec.body_to_wire(operation, userIds=[self._id])
         sent = replace(self._sent, call=replace(self._sent.call, operation=operation), path=path, body=body)
         listed, key = ComparedList(self._client, sent, self._resolver), f"{operation}.userIds"
@@ -174,8 +174,8 @@ class ComparedGroups:
 
     def _endings(self, group: str) -> Iterable[str]:
         """Return the paths of the calls that end managing of a group."""
-        templates, ids = SpecCallTemplates(self._client.spec), {"groupId": group, "smartGroupId": group}
-        return (templates.request(operation, {**ids, "userId": self._id})[1] for operation in _ENDINGS)
+        spec, ids = self._client.spec, {"groupId": group, "smartGroupId": group}
+        return (request_target(spec, operation, {**ids, "userId": self._id})[1] for operation in _ENDINGS)
 
 
 def compared_along(

@@ -192,7 +192,7 @@ class Project(Struct, frozen=True):
             return export_snapshot(
                 snapshot,
                 self.settings.policy,
-                reader.call_templates,
+                reader.connection.spec,
                 only_kinds=only,
                 existing_manifests=manifests,
             )

@@ -28,7 +28,6 @@ from lmsconf.apply.staleness import change_hash
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.documents.snapshot_file import file_digest, snapshot_json
 from lmsconf.errors import LmsconfError, Problem, ProblemsFound, StalePlan
-from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
 from lmsconf.kinds.shared.kind_names import SMART_GROUP
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.api_protocol import Api
@@ -51,7 +50,7 @@ from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.plan import calls_by_key
 from lmsconf.planner.read.manual_groups import parse_user_ids
-from lmsconf.planner.read.needed_listings import keep_keys
+from lmsconf.planner.read.needed_listings import ReadScope, keep_keys
 from lmsconf.planner.read.smart_groups import read_members
 from lmsconf.project.settings import Settings
 from lmsconf.sandbox.seed import fill_workspace
@@ -59,7 +58,7 @@ from lmsconf.sandbox.service import Sandbox
 from lmsconf.sandbox.snapshot_seed import REDACTED
 from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.plan_with_base import plan_with_base
-from lmsconf.workspace.reader import WaitClock, WorkspaceReader, reads_needed
+from lmsconf.workspace.reader import WaitClock, WorkspaceReader
 
 if TYPE_CHECKING:
     from lmsconf.workspace.project_manifests import BaseManifests
@@ -247,18 +246,18 @@ def rehearse_on(
         # What a plan says of such a change is said of the plan itself.
         remaining=tuple(replace(change, problems=()) for change in remaining),
         problems=problems,
-        assumptions=tuple(_assumptions(plan, twin.workspace.call_templates)),
+        assumptions=tuple(_assumptions(plan, twin.workspace.connection.spec)),
         memberships=tuple(_groups(twin.workspace.connection, plan, report, remaining)),
         pace=RehearsalPace(requests=requests),
     )
 
 
-def _assumptions(plan: Plan, terms: SpecCallTemplates) -> Iterator[RehearsedAssumption]:
+def _assumptions(plan: Plan, spec: ApiSpec) -> Iterator[RehearsedAssumption]:
     """Yield the dialect keys that the calls of the plan rely on."""
-    for key, calls in calls_by_key(plan, terms).items():
+    for key, calls in calls_by_key(plan, spec).items():
         operations = tuple(dict.fromkeys(call.operation for call in calls))
         yield RehearsedAssumption(
-            key=key, value=terms.behaviour(key), operations=operations, declared=terms.is_known(key)
+            key=key, value=spec.behaviour(key), operations=operations, declared=spec.is_known(key)
         )
 
 
@@ -267,7 +266,7 @@ def _planned(
 ) -> tuple[Plan, tuple[Problem, ...]]:
     """Read the twin and plan the manifests on it."""
     with progress.phase("Reading") as tell:
-        snapshot = workspace.read(reads_needed(manifests, policy), tell)
+        snapshot = workspace.read(ReadScope(manifests, policy), tell)
     return workspace.partial_plan(manifests, policy, snapshot)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from typing import Final
 
 from msgspec import Struct
@@ -24,7 +23,6 @@ from lmsconf.errors import (
     Unauthorized,
     WrongAssumption,
 )
-from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
 from lmsconf.model.address import Address
 from lmsconf.model.calls import CallStatus
 from lmsconf.model.declarations import Manifests
@@ -37,7 +35,8 @@ from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.guards import evaluate_guards, find_protected_changes
 from lmsconf.planner.plan import attach_problems, make_plan
 from lmsconf.planner.plan_as_manifests import people_ids, plan_to_manifests
-from lmsconf.workspace.reader import WorkspaceReader, reads_needed
+from lmsconf.planner.read.needed_listings import ReadScope
+from lmsconf.workspace.reader import WorkspaceReader
 
 Whole = Callable[[], tuple[Plan, tuple[Problem, ...]]]
 """Re-plan everything in the plan's selection; also return the errors of what cannot be planned."""
@@ -160,26 +159,15 @@ def reevaluate_guards(workspace: WorkspaceReader, plan: Plan, consents: Iterable
     return replace(plan, guards=guards, changes=changes, problems=tuple(problems))
 
 
-def refuse_stale_plan(
-    workspace: WorkspaceReader, plan: Plan, progress: Report | None = None, kept: Snapshot | None = None
-) -> Snapshot:
+def refuse_stale_plan(workspace: WorkspaceReader, plan: Plan, progress: Report | None = None) -> Snapshot:
     """Raise StalePlan if the plan expired, is offline or for another workspace, or if a resource in it changed.
 
-    kept: what this run read of the workspace shortly before. Then only what the plan touches is read again, by id,
-    if that can show that the plan fits; whether another plan is stale is decided by a whole reading.
-    Returns the snapshot that the plan fits.
+    Returns the snapshot that the plan fits, of all that its changes depend on.
     """
     _refuse_unusable(workspace, plan)
     manifests, policy = _again(workspace, plan)
-
-    def differences(snapshot: Snapshot) -> tuple[Problem, ...]:
-        return find_stale_resources(plan, *workspace.plan_with_errors(manifests, policy, snapshot))
-
-    again = None if kept is None else workspace.reread(kept, plan.changes, progress)
-    if again is not None and not differences(again):
-        return again
     snapshot = _read_touched(workspace, plan, manifests, policy, progress)
-    _refuse_differences(differences(snapshot))
+    _refuse_differences(find_stale_resources(plan, *workspace.plan_with_errors(manifests, policy, snapshot)))
     return snapshot
 
 
@@ -219,22 +207,14 @@ def _refuse_unusable(workspace: WorkspaceReader, plan: Plan) -> None:
         )
 
 
-def replay(
-    workspace: WorkspaceReader,
-    plan: Plan,
-    *,
-    only: Address | None = None,
-    snapshot: Snapshot | None = None,
-    phase: Phase = unreported,
-) -> Plan:
+def replay(workspace: WorkspaceReader, plan: Plan, *, only: Address | None = None, phase: Phase = unreported) -> Plan:
     """Re-plan the plan's own changes on the current snapshot: all of them before it is applied, none of them after.
 
-    only: restricts it to this resource and its dependencies. snapshot: the current one, if it was read just now.
+    only: restricts it to this resource and its dependencies.
     """
     manifests, policy = _again(workspace, plan, only)
-    if snapshot is None:
-        with phase(_VERIFYING) as progress:
-            snapshot = _read_touched(workspace, plan, manifests, policy, progress)
+    with phase(_VERIFYING) as progress:
+        snapshot = _read_touched(workspace, plan, manifests, policy, progress)
     return workspace.draft(manifests, snapshot, policy).plan
 
 
@@ -248,33 +228,14 @@ def replan_resource(
 ) -> Plan:
     """Plan the plan's own changes of one resource again, in another dialect."""
     manifests, policy = _again(workspace, plan, address)
-    return make_plan(manifests, snapshot, policy, SpecCallTemplates(spec), created_at=workspace.now())
+    return make_plan(manifests, snapshot, policy, spec, created_at=workspace.now())
 
 
 def _read_touched(
     workspace: WorkspaceReader, plan: Plan, manifests: Manifests, policy: Policy, progress: Report | None = None
 ) -> Snapshot:
     """Read all that the plan's own changes, as manifests, are compared with; people by the ids in the plan."""
-    return workspace.read(replace(reads_needed(manifests, policy), people=people_ids(plan)), progress)
-
-
-def what_is_left(workspace: WorkspaceReader, plan: Plan, kept: Snapshot | None, phase: Phase) -> Plan:
-    """Re-plan the plan's own changes after a run: what it touched is read again by id, if that shows it all done.
-
-    kept: what this run read of the workspace before its first call.
-    """
-    again = None
-    if kept is not None:
-        with phase(_VERIFYING) as progress:
-            again = workspace.reread(kept, plan.changes, progress)
-    if again is not None:
-        # The whole reading raises these problems again, unless they are about what was left out.
-        with suppress(ProblemsFound):
-            left = replay(workspace, plan, snapshot=again)
-            # Somebody in a list may have an account since the people were read.
-            if not left.changes and not any(problem.code == "person/unexplained" for problem in left.all_problems):
-                return left
-    return replay(workspace, plan, phase=phase)
+    return workspace.read(ReadScope(manifests, policy, people=people_ids(plan)), progress)
 
 
 def _again(workspace: WorkspaceReader, plan: Plan, only: Address | None = None) -> tuple[Manifests, Policy]:
@@ -310,7 +271,7 @@ def replan_everything(
         verifying=True,
     )
     with phase(_VERIFYING) as progress:
-        snapshot = workspace.read(reads_needed(manifests, policy), progress)
+        snapshot = workspace.read(ReadScope(manifests, policy), progress)
     return workspace.partial_plan(manifests, policy, snapshot)
 
 

@@ -21,7 +21,6 @@ from lmsconf.apply.replanning import (
     skipped_verification,
     unattempted_calls,
     verify_by_replanning,
-    what_is_left,
 )
 from lmsconf.apply.scheduler import Begin, RunResult, run_calls
 from lmsconf.apply.try_assumptions import FirstCalls
@@ -41,7 +40,6 @@ from lmsconf.model.outcomes import (
     is_already_accepted,
 )
 from lmsconf.model.plan import Plan
-from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.plan import calls_by_key
 from lmsconf.planner.read.smart_groups import compare_members
 from lmsconf.support.interrupts import Interrupts
@@ -87,7 +85,6 @@ def execute(
     before_call: Begin | None = None,
     verify: VerifyMode = VerifyMode.ALL,
     made_from: Manifests | None = None,
-    snapshot: Snapshot | None = None,
     interrupts: Interrupts | None = None,
 ) -> ApplyReport:
     """Send the calls of a plan, verify the result and report. Does no check beforehand: use `lmsconf.apply`.
@@ -95,15 +92,14 @@ def execute(
     progress: receives the phases, each call right before it is sent, and its outcome. journal: records
     each call before that, and its outcome. before_call: called before both; stops the run by raising LmsconfError.
     verify: what is planned again. made_from: the manifests that the plan was just made from; default: the project's
-    manifests, if their digest is the plan's. snapshot: what this run read of the workspace before, so that only what
-    the plan touches needs to be read again. interrupts: records Ctrl-C and SIGTERM, so that whatever is interrupted,
+    manifests, if their digest is the plan's. interrupts: records Ctrl-C and SIGTERM, so that whatever is interrupted,
     what was done is reported and recorded.
     """
     interrupts, progress = interrupts or Interrupts(), progress or ApplyProgress()
     workspace = workspace if journal is None else replace(workspace, on_seen=journal.note_read)
     with interrupts.installed():
         interrupts.defer()
-        verify_run = _verifier(workspace, plan, verify, made_from, snapshot, progress.phase)
+        verify_run = _verifier(workspace, plan, verify, made_from, progress.phase)
         started, digest = workspace.now(), plan_digest(plan) if journal is None else journal.plan_digest
         run, resolver = _send_calls(workspace, plan, journal, before_call, progress, interrupts)
         verification = skipped_verification("The run was stopped before that.")
@@ -221,18 +217,18 @@ def _first_calls(workspace: WorkspaceReader, plan: Plan, journal: Journal | None
     """Return what the calls rest on that neither the project file states nor an earlier run has seen."""
     if workspace.settings.workspace.embedded or workspace.connection.is_given:
         return FirstCalls(workspace, plan, {})
-    templates = workspace.call_templates
-    resting = {key: calls for key, calls in calls_by_key(plan, templates).items() if not templates.is_known(key)}
+    spec = workspace.connection.spec
+    resting = {key: calls for key, calls in calls_by_key(plan, spec).items() if not spec.is_known(key)}
     seen = seen_values(workspace.settings.root, workspace.connection.url) if resting else {}
     keys: defaultdict[str, set[str]] = defaultdict(set)
     for key, calls in resting.items():
-        for call in calls if seen.get(key) != templates.behaviour(key) else ():
+        for call in calls if seen.get(key) != spec.behaviour(key) else ():
             keys[call.id].add(key)
     return FirstCalls(
         workspace,
         plan,
         {id: frozenset(some) for id, some in keys.items()},
-        (lambda _: None) if journal is None else lambda key: journal.record_seen(key, templates.behaviour(key)),
+        (lambda _: None) if journal is None else lambda key: journal.record_seen(key, spec.behaviour(key)),
     )
 
 
@@ -241,7 +237,6 @@ def _verifier(
     plan: Plan,
     verify: VerifyMode,
     made_from: Manifests | None,
-    snapshot: Snapshot | None,
     phase: Phase,
 ) -> Verify:
     """Return the function that verifies the workspace after the run. Reads the manifests before the run."""
@@ -266,8 +261,7 @@ def _verifier(
     return partial(
         verify_by_replanning,
         plan,
-        # After everything was read, what was read before the run would hide what others have renamed during it.
-        touched=lambda: what_is_left(workspace, plan, snapshot if manifests is None else None, phase),
+        touched=partial(replay, workspace, plan, phase=phase),
         whole=None if manifests is None else partial(replan_everything, workspace, plan, manifests, phase),
         reason=reason,
     )

@@ -131,7 +131,7 @@ def apply(
     settings = load_context_settings(context)
 
     def prepare(workspace: WorkspaceReader, progress: ApplyProgress) -> PreparedPlan:
-        manifests = snapshot = None
+        manifests = None
         if planfile is not None:
             key = plan_signing_key(context)
             saved = load_saved(planfile, lambda text: loads(text, key), "apply takes a plan file")
@@ -140,10 +140,10 @@ def apply(
             manifests = load_valid_manifests(workspace, events)
             policy = build_policy(settings, only, excluded, additive, consented, effects=not no_effects, pace=max_rate)
             with progress.phase("Reading") as tell:
-                plan, snapshot = workspace.plan_and_snapshot(manifests, policy, tell)
+                plan = workspace.plan(manifests, policy, tell)
         command = apply_command_line(settings, only, excluded, additive, planfile)
         plan, is_saved = replace(plan, command=command), planfile is not None
-        return PreparedPlan(plan=plan, manifests=manifests, snapshot=snapshot, saved=is_saved)
+        return PreparedPlan(plan=plan, manifests=manifests, saved=is_saved)
 
     screen = ApplyScreen(output, events, shows_plan=planfile is None)
     options = ApplyOptions(

@@ -101,9 +101,9 @@ def export(
                 snapshot = workspace.snapshot(tell, existing)
         else:
             snapshot = _loaded(snapshot_file)
-        terms = workspace.call_templates
+        spec = workspace.connection.spec
     rule = None if by is None else parse_rule(by, snapshot)
-    generated = exported(snapshot, settings.policy, terms, only_kinds=kinds, existing_manifests=existing, by=rule)
+    generated = exported(snapshot, settings.policy, spec, only_kinds=kinds, existing_manifests=existing, by=rule)
     report_problems(generated.problems)
     paths = _write(settings.root, target, generated.files, "exported-" if existing is not None else "")
     _tell(generated, paths)

@@ -125,12 +125,8 @@ def progress_bar(stream: TextIO, label: str) -> Iterator[Tell]:
                 above.plain = f"{escape_terminal(label)}: {line}"
             elif progress.limit is None:
                 above.plain = ""
-            # A bar on a total that still grows would move back.
-            total = progress.total if progress.is_final else None
-            description = escape_terminal(label)
-            shown.update(
-                task, completed=progress.done, total=total, description=description, count=count_text(progress)
-            )
+            done, total, count = progress.done, progress.total, count_text(progress)
+            shown.update(task, completed=done, total=total, description=escape_terminal(label), count=count)
 
         try:
             yield tell

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from lmsconf.api.spec import ApiSpec
 from lmsconf.errors import LmsconfError, Problem, Severity
 from lmsconf.export.manifest_files import (
     TeamRule,
@@ -21,9 +21,7 @@ from lmsconf.export.manifest_files import (
 )
 from lmsconf.export.verify_empty_plan import EmptyPlanCheck, deletes_undeclared
 from lmsconf.kinds.exported_entries import unread_value_notes
-from lmsconf.kinds.kind_functions import match_kind
-from lmsconf.kinds.kind_table import KINDS
-from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
+from lmsconf.kinds.kind_functions import match_all, named_context
 from lmsconf.kinds.shared.kind_names import USER
 from lmsconf.kinds.shared.manifest_entry import ExportedEntry, LiveNames, UnexportableRow
 from lmsconf.kinds.shared.plan_context import PlanContext
@@ -60,7 +58,7 @@ class ExportResult(Struct, frozen=True, kw_only=True):
 def export_snapshot(
     snapshot: Snapshot,
     policy: Policy,
-    call_templates: SpecCallTemplates,
+    api_spec: ApiSpec,
     *,
     only_kinds: Collection[str] | None = None,
     existing_manifests: Manifests | None = None,
@@ -81,11 +79,11 @@ def export_snapshot(
     existing_manifests = existing_manifests or Manifests()
 
     def planned(manifests: Manifests) -> Plan:
-        return make_plan(manifests, snapshot, policy, call_templates, created_at=snapshot.taken_at, offline=True)
+        return make_plan(manifests, snapshot, policy, api_spec, created_at=snapshot.taken_at, offline=True)
 
     planned(existing_manifests)  # reports problems of the existing manifests alone
-    live = _live_names(snapshot, policy, call_templates)
-    declared = find_declared_rows(existing_manifests, snapshot, policy, call_templates)
+    live = LiveNames(named_context(snapshot, policy, api_spec), policy)
+    declared = find_declared_rows(existing_manifests, snapshot, policy, api_spec)
     check = EmptyPlanCheck(existing_manifests, policy.timezone, planned)
     rows = [row for kind in wanted for row in entries_of(kind, live)]
     new = [row for row in rows if row.id not in declared.ids.get(row.address.kind, ())]
@@ -131,15 +129,6 @@ def _files(
         for folder, part in split_by_team(entries, teams).items()
         for section, text in render_files(part, () if folder else skipped, workspace).items()
     }
-
-
-def _live_names(snapshot: Snapshot, policy: Policy, call_templates: SpecCallTemplates) -> LiveNames:
-    """Return the names of the snapshot's rows, in a PlanContext of all kinds with nothing declared."""
-    plain = Policy(workspace=policy.workspace, today=policy.today, timezone=policy.timezone)
-    planning = PlanContext(snapshot, plain, call_templates, lambda _: True)
-    for name in KINDS:
-        match_kind(planning, name, (), ())
-    return LiveNames(planning, policy)
 
 
 def _limited(
@@ -202,22 +191,18 @@ def find_declared_rows(
     existing: Manifests,
     snapshot: Snapshot,
     policy: Policy,
-    call_templates: SpecCallTemplates,
+    api_spec: ApiSpec,
 ) -> DeclaredRows:
     """Return the live rows that manifests declare or delete; rows that are deleted together with those included."""
     # Without ownership: rows that are owned but not declared are to be exported.
-    planning = PlanContext(snapshot, replace(policy, ownership={}), call_templates, lambda _: True)
-    resources = [resource for resource in existing.declared if resource.applies_in(policy.workspace)]
-    delete_entries = [entry for entry in existing.absent if entry.applies_in(policy.workspace)]
-    ids: defaultdict[str, set[str]] = defaultdict(set)
-    for name in KINDS:
-        declared = [resource for resource in resources if resource.address.kind == name]
-        absent = [entry for entry in delete_entries if entry.address.kind == name]
-        result = match_kind(planning, name, declared, absent)
-        ids[name].update(match.row.id for match in result.matches if match.row is not None)
-        ids[name].update(one.row.id for one in result.deletions if one.absent is not None or one.with_ is not None)
-    this_workspace = frozenset([resource.address for resource in resources] + [one.address for one in delete_entries])
-    every = [resource.address for resource in existing.declared] + [entry.address for entry in existing.absent]
-    return DeclaredRows(
-        {name: frozenset(of) for name, of in ids.items()}, this_workspace, frozenset(every) - this_workspace
+    planning = PlanContext(snapshot, replace(policy, ownership={}), api_spec, lambda _: True)
+    here = existing.in_workspace(policy.workspace)
+    ids: dict[str, frozenset[str]] = {}
+    for name, result in match_all(planning, here).items():
+        matched = [match.row.id for match in result.matches if match.row is not None]
+        deleted = [one.row.id for one in result.deletions if one.absent is not None or one.with_ is not None]
+        ids[name] = frozenset((*matched, *deleted))
+    everywhere, this_workspace = (
+        frozenset(entry.address for entry in (*of.declared, *of.absent)) for of in (existing, here)
     )
+    return DeclaredRows(ids, this_workspace, everywhere - this_workspace)

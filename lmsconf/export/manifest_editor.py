@@ -35,7 +35,7 @@ from lmsconf.manifest.edit.yaml_editor import (
 from lmsconf.manifest.expand.sets import WINDOW
 from lmsconf.manifest.file_set import MANIFEST_ENDINGS
 from lmsconf.manifest.schema_check import property_schema
-from lmsconf.manifest.whole_schema import has_conditions
+from lmsconf.manifest.whole_schema import declared_section
 from lmsconf.model.address import EVERYBODY, Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import Manifests
@@ -174,9 +174,9 @@ class ManifestEditor(Struct):
         head, _, rest = change.path.partition(".")
         if head == kind.name_key or (head == kind.parts_key and rest):
             self._renames.append((finding, change, entry))
-        elif head == "conditions" and has_conditions(kind):
+        elif head == "conditions":
             change_conditions(page, entry, change.missing, change.extra)
-        elif (same := comparison_key_for(property_schema(kind.schema, head))) is not None:
+        elif (same := comparison_key_for(property_schema(declared_section(kind).shape.schema, head))) is not None:
             change_list(page, entry, head, same, change.missing, change.extra)
         elif rest:
             self._under(page, kind, require_literal(page, entry.get(head), entry), rest, change)

@@ -18,7 +18,6 @@ from lmsconf.kinds.shared.kind import Kind
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET
 from lmsconf.kinds.shared.manifest_entry import EntryBody, ExportedEntry, LiveNames, UnexportableRow
 from lmsconf.manifest.edit.yaml_text import escape_for_comment, format_entry_lines
-from lmsconf.manifest.whole_schema import declares_choices
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import casefold_name, did_you_mean, normalize_name, quote_name
@@ -129,7 +128,7 @@ def parse_rule(text: str, snapshot: Snapshot) -> TeamRule:
     fields = {
         normalize_name(row.name)
         for kind in KINDS.values()
-        if declares_choices(kind)
+        if kind.parts_key is not None
         for row in snapshot.of(kind.name).rows
     }
     if normalize_name(text) not in fields:

@@ -23,7 +23,7 @@ from lmsconf.kinds.shared.kind_names import CONTENT_TARGET
 from lmsconf.kinds.shared.manifest_entry import ExportedEntry, ManifestEntry, UnexportableRow
 from lmsconf.manifest.nodes import escaped_texts
 from lmsconf.manifest.problems import find_conflicts
-from lmsconf.manifest.whole_schema import sections_by_path
+from lmsconf.manifest.whole_schema import declared_section
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DesiredResource, Manifests
 from lmsconf.model.names import is_representable
@@ -92,7 +92,7 @@ class EmptyPlanCheck(Struct):
             unrepresentable = [key for key, value in entry.body.items() if not is_representable(value)]
             yield from ((number, key, _UNREPRESENTABLE) for key in unrepresentable)
             if not unrepresentable:
-                shape = sections_by_path()[(KINDS[entry.address.kind].section,)].shape
+                shape = declared_section(KINDS[entry.address.kind]).shape
                 for finding in shape.validate(escaped_texts(cast(Json, entry.body))):
                     yield (number, str(finding.path[0]) if finding.path else _WHOLE, "it has another shape")
 

@@ -20,7 +20,6 @@ from lmsconf.kinds.assignment.types import (
 from lmsconf.kinds.custom_field.types import FLAGS, TYPES, FieldRow
 from lmsconf.kinds.shared.entry_keys import LISTS
 from lmsconf.kinds.shared.kind_names import (
-    CONTENT,
     CONTENT_TARGET,
     CUSTOM_FIELD,
     EVERYONE,
@@ -28,6 +27,7 @@ from lmsconf.kinds.shared.kind_names import (
     SMART_GROUP,
     USER,
     choices_registry_kind,
+    split_address,
 )
 from lmsconf.kinds.shared.manifest_entry import EntryBody, ExportedEntry, LiveNames, UnexportableRow
 from lmsconf.kinds.shared.plan_context import PlanContext
@@ -36,8 +36,7 @@ from lmsconf.kinds.shared.times import format_shortest_time, format_time
 from lmsconf.kinds.smart_group.conditions import conditions_by_name
 from lmsconf.kinds.smart_group.types import SmartGroupRow
 from lmsconf.kinds.user.people_directory import people_directory
-from lmsconf.kinds.user.schema import PROPERTIES
-from lmsconf.kinds.user.types import RIGHTS, TEXTS, PersonRow
+from lmsconf.kinds.user.types import ARCHIVE_DATE, KEYS, RIGHTS, TEXTS, PersonRow
 from lmsconf.model.address import EVERYBODY, Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import pin_in
@@ -54,7 +53,6 @@ from lmsconf.model.names import (
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.model.time_formats import parse_response_time
 
-_DATE: Final = "custom_archive_date"
 _NO_EMAIL: Final = "no e-mail that a manifest can contain"
 
 
@@ -144,11 +142,9 @@ def person_entries(live: LiveNames) -> Iterator[ExportedEntry | UnexportableRow]
 
 def _person_body(live: LiveNames, row: PersonRow) -> dict[str, Json]:
     form = person_form(live.planning, row)
-    body = {
-        key: form_to_json(form[key]) for key in PROPERTIES if form.get(key) or (key in form and key == "applications")
-    }
+    body = {key: form_to_json(form[key]) for key in KEYS if form.get(key) or (key in form and key == "applications")}
     if row.archives_at is not None:
-        body[_DATE] = format_shortest_time(row.archives_at, live.timezone, end_of_day=False)
+        body[ARCHIVE_DATE] = format_shortest_time(row.archives_at, live.timezone, end_of_day=False)
     return body
 
 
@@ -163,7 +159,7 @@ def person_form(planning: PlanContext, row: PersonRow) -> Form:
         "metadata": None if row.metadata is None else dict(row.metadata),
         "answers": None if row.answers is None else dict(answer_values(planning, row.answers)),
         "archived": row.archived,
-        _DATE: row.archives_at and format_time(row.archives_at, planning.policy.timezone),
+        ARCHIVE_DATE: row.archives_at and format_time(row.archives_at, planning.policy.timezone),
     }
     return {key: value for key, value in values.items() if value is not None}
 
@@ -295,7 +291,7 @@ def _content(live: LiveNames, row: ContentRow | None) -> tuple[Json, str]:
         # The id identifies the content, whatever name is given with it.
         name = unnamed_content(row.id)
         return {"name": name, "id": row.id}, name
-    return ({"name": name, "id": row.id} if live.is_duplicate(CONTENT, row) else name), name
+    return ({"name": name, "id": row.id} if row.id in live.planning.shared_content else name), name
 
 
 def _unnameable(live: LiveNames, row: TargetRow, audience: Address | None) -> str | None:
@@ -325,23 +321,25 @@ def _time(text: str, live: LiveNames, *, end_of_day: bool) -> str:
 def group_by_content(entries: Iterable[ExportedEntry]) -> Iterator[EntryBody]:
     """Group assignments into one entry per content: values that all audiences share once, others at each audience."""
     by_content: defaultdict[str, list[ExportedEntry]] = defaultdict(list)
-    for entry in entries:
+    for entry in sorted(entries, key=_order):
         by_content[str((entry.body["content"], entry.body.get("only_in")))].append(entry)
-    for same in sorted(by_content.values(), key=lambda same: (casefold_name(_content_name(same[0])), same[0].id)):
+    for same in sorted(by_content.values(), key=lambda same: (_order(same[0])[0], min(entry.id for entry in same))):
         first = same[0].body
         shared = {
             key: first[key]
             for key in _VALUE
             if key in first and all(entry.body.get(key) == first[key] for entry in same)
         }
-        audiences = sorted((_audience(entry, shared) for entry in same), key=_order)
         limits = {key: first[key] for key in ("only_in",) if key in first}
+        audiences = [_audience(entry, shared) for entry in same]
         yield EntryBody({"content": first["content"], **shared, "assign_to": audiences, **limits})
 
 
-def _content_name(entry: ExportedEntry) -> str:
-    content = entry.body["content"]
-    return str(content["name"] if isinstance(content, dict) else content)
+def _order(entry: ExportedEntry) -> tuple[str, int, str]:
+    """Return by what assignments are sorted: the content, the sort of the audience, and its name."""
+    content, audience = split_address(entry.address) or ("", "")
+    kind, _, name = audience.partition("/")
+    return casefold_name(content), _ORDER.index(kind), casefold_name(name)
 
 
 def _audience(entry: ExportedEntry, shared: Mapping[str, Json]) -> Json:
@@ -350,9 +348,3 @@ def _audience(entry: ExportedEntry, shared: Mapping[str, Json]) -> Json:
     own = {key: entry.body[key] for key in _VALUE if key in entry.body and key not in shared}
     audience = to if isinstance(to, dict) else {}
     return EVERYBODY if EVERYBODY in audience and not own else {**audience, **own}
-
-
-def _order(audience: Json) -> tuple[int, str]:
-    item = audience if isinstance(audience, dict) else {EVERYBODY: True}
-    key = next(key for key in _ORDER if key in item)
-    return _ORDER.index(key), casefold_name(str(item[key]))

@@ -23,6 +23,8 @@ from lmsconf.model.calls import Call
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_name
 
+_ASSIGNS: Final = "content-targets.create"
+_MAKES_ADMIN: Final = "user-access.make-admin"
 _REVOKING: Final = frozenset(
     {
         "users.archive",
@@ -73,28 +75,17 @@ def grant_verification(call: Call) -> GrantVerification | None:
     The id of everyone, or of one person, may be listed as another id, so of assignments only those to groups are
     verified.
     """
-    if call.operation in _ADDITIONS:
-        return _ADDITIONS[call.operation]
-    if call.operation == "user-access.make-admin" and call.path.endswith("/true"):
-        return GrantVerification(_person, _admins, "the person is not an administrator")
-    if call.operation == ANSWERS:
-        return GrantVerification(
-            _answers,
-            _visible_answers,
-            "{missing} of {granted} are not among the person's answers",
-            "what they were copied from is not deleted",
-        )
     audience = call.address.name.rpartition(" -> ")[2].partition("/")[0]
-    return replacement_verification(call) if audience in (GROUP, SMART_GROUP) else None
+    if call.operation == _ASSIGNS and audience not in (GROUP, SMART_GROUP):
+        return None
+    if call.operation == _MAKES_ADMIN and not call.path.endswith("/true"):
+        return None
+    return _VERIFICATIONS.get(call.operation)
 
 
 def replacement_verification(call: Call) -> GrantVerification | None:
     """Return how any assignment is verified that the change of a replaced one depends on; None for any other call."""
-    return (
-        GrantVerification(_target, _targets, "the content is not assigned")
-        if call.operation == "content-targets.create"
-        else None
-    )
+    return _VERIFICATIONS[_ASSIGNS] if call.operation == _ASSIGNS else None
 
 
 def revokes_access(call: Call) -> bool:
@@ -112,14 +103,6 @@ def _additions_to(operation: str, key: str) -> GrantVerification:
         return id_set(require_object(get(operation, path=sent.path), "a group"), key)
 
     return GrantVerification(SentCall.listed_ids, visible, "{missing} of {granted} are not in the list")
-
-
-_ADDITIONS: Final = {
-    "manual-groups.add-members": _additions_to("manual-groups.members", "userIds"),
-    "manual-groups.add-managers": _additions_to("manual-groups.managers", "userIds"),
-    "smart-groups.add-managers": _additions_to("smart-groups.get", "managers"),
-}
-"""Operation → how the people that it added are verified."""
 
 
 def _person(sent: SentCall) -> frozenset[str]:
@@ -156,7 +139,7 @@ def _visible_answers(get: GetRequest, call: SentCall) -> set[tuple[str, str]]:
     if len(visible) == len(sent):
         return visible
     # Texts, and choices that are shown by name, may be those of another field: only its definition tells.
-    fields: dict[str, FieldRow] = {row.id: row for row in _fields(get)}
+    fields: dict[str, FieldRow] = {row.id: row for row in read_fields(get)}
     held = {answer.field: answer for answer in try_parse_answers(person) or ()}
     return visible | {(field, value) for field, value in sent if _has(held, fields.get(field), value)}
 
@@ -174,7 +157,8 @@ def _choice_ids(value: Json) -> Iterator[str]:
                 yield from _choice_ids(part)
 
 
-def _fields(get: GetRequest) -> list[FieldRow]:
+def read_fields(get: GetRequest) -> list[FieldRow]:
+    """Return all custom fields as they are now."""
     data = require_object(get(CUSTOM_FIELDS.name), "the custom fields")
     return [parse_field_row(row) for row in object_list(data, CUSTOM_FIELDS.rows)]
 
@@ -191,3 +175,19 @@ def _has(held: Mapping[str, AnswerRow], field: FieldRow | None, wanted: str) -> 
     both = ({str(choice.id), normalize_name(choice.name)} for choice in field.choices)
     shown = {wanted}.union(*(one for one in both if wanted in one))
     return any(normalize_name(choice) in shown for choice in answer.picked)
+
+
+_VERIFICATIONS: Final = {
+    "manual-groups.add-members": _additions_to("manual-groups.members", "userIds"),
+    "manual-groups.add-managers": _additions_to("manual-groups.managers", "userIds"),
+    "smart-groups.add-managers": _additions_to("smart-groups.get", "managers"),
+    _MAKES_ADMIN: GrantVerification(_person, _admins, "the person is not an administrator"),
+    ANSWERS: GrantVerification(
+        _answers,
+        _visible_answers,
+        "{missing} of {granted} are not among the person's answers",
+        "what they were copied from is not deleted",
+    ),
+    _ASSIGNS: GrantVerification(_target, _targets, "the content is not assigned"),
+}
+"""Operation → how what it grants is verified."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
+from lmsconf.api.spec import ApiSpec
 from lmsconf.kinds.assignment.matching import (
     assignment_before_deletion,
     diff_assignment,
@@ -53,8 +54,10 @@ from lmsconf.kinds.smart_group.compare import (
 from lmsconf.kinds.user.compare import diff_person, match_people, report_admin_lockout
 from lmsconf.kinds.user.steps import person_steps
 from lmsconf.model.calls import Step
-from lmsconf.model.declarations import DeleteEntry, DesiredResource
+from lmsconf.model.declarations import DeleteEntry, DesiredResource, Manifests
 from lmsconf.model.forms import Form
+from lmsconf.model.policy import Policy
+from lmsconf.model.snapshot import Snapshot
 
 AnyMatch: TypeAlias = Match[Any, Any]
 Subject: TypeAlias = Match[Any, Any] | Deletion[Any] | SideEffect
@@ -104,6 +107,19 @@ _SIMILARITY: Final[Mapping[str, Callable[[PlanContext, Form], Similarity]]] = {
 def match_kind(planning: PlanContext, kind: str, declared: Declared, absent: Absent) -> MatchResult[Any, Any]:
     """Match declarations of a kind with live resources, and register every name as it will be after apply."""
     return _MATCH[kind](planning, declared, absent)
+
+
+def match_all(planning: PlanContext, manifests: Manifests) -> dict[str, MatchResult[Any, Any]]:
+    """Match the declarations of every kind; return the results by kind."""
+    return {kind: match_kind(planning, kind, *manifests.of_kind(kind)) for kind in _MATCH}
+
+
+def named_context(snapshot: Snapshot, policy: Policy, api_spec: ApiSpec) -> PlanContext:
+    """Return a context with nothing declared, in which every kind has registered the names of its live resources."""
+    plain = Policy(workspace=policy.workspace, today=policy.today, timezone=policy.timezone)
+    planning = PlanContext(snapshot, plain, api_spec, lambda _: True)
+    match_all(planning, Manifests())
+    return planning
 
 
 def diff(planning: PlanContext, match: AnyMatch) -> BeforeAfter | None:

@@ -6,13 +6,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from lmsconf.api.spec.operations import CUSTOM_FIELDS, MANUAL_GROUPS, SMART_GROUPS, USERS
-from lmsconf.kinds.assignment.schema import ABSENT_ASSIGNMENT_SCHEMA, ASSIGNMENT_SCHEMA
 from lmsconf.kinds.assignment.types import AUDIENCES, ContentRow, TargetRow
-from lmsconf.kinds.custom_field.schema import FIELD_SCHEMA
 from lmsconf.kinds.custom_field.types import MOST_FIELDS, FieldRow
-from lmsconf.kinds.manual_group.schema import GROUP_SCHEMA
 from lmsconf.kinds.manual_group.types import GroupRow
-from lmsconf.kinds.shared.entry_keys import ABSENT_NAMED
 from lmsconf.kinds.shared.kind import Kind
 from lmsconf.kinds.shared.kind_names import (
     ADMIN,
@@ -26,11 +22,8 @@ from lmsconf.kinds.shared.kind_names import (
     USER,
 )
 from lmsconf.kinds.shared.manifest_entry import ANY, KEYS, EntryItems, PartReferences, Trail
-from lmsconf.kinds.smart_group.schema import SMART_GROUP_SCHEMA
 from lmsconf.kinds.smart_group.types import SmartGroupRow
-from lmsconf.kinds.user.schema import ABSENT_PERSON_SCHEMA, PERSON_SCHEMA
 from lmsconf.kinds.user.types import AdminRow, HolderRow, PersonRow
-from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_email
 
 
@@ -47,8 +40,6 @@ _AUDIENCES: Final[tuple[Trail, ...]] = (
     ("tests", ANY, "disjoint", ANY),
 )
 
-_OWNED: Final[Mapping[str, Json]] = {"$ref": "#/$defs/owned"}
-
 
 KINDS: Final[Mapping[str, Kind]] = {
     kind.name: kind
@@ -58,9 +49,6 @@ KINDS: Final[Mapping[str, Kind]] = {
             section="custom_fields",
             noun="custom field",
             plural="custom fields",
-            schema=FIELD_SCHEMA,
-            absent_schema=ABSENT_NAMED,
-            ownership_schema=_OWNED,
             row_types=(FieldRow,),
             list_operation=CUSTOM_FIELDS,
             limit=MOST_FIELDS,
@@ -80,11 +68,8 @@ KINDS: Final[Mapping[str, Kind]] = {
             section="users",
             noun="person",
             plural="people",
-            schema=PERSON_SCHEMA,
-            absent_schema=ABSENT_PERSON_SCHEMA,
             row_types=(PersonRow, AdminRow, HolderRow),
             list_operation=USERS,
-            ownership_schema=None,
             is_person=True,
             listing_nouns={
                 ADMIN: ("person with administrator rights", "people with administrator rights"),
@@ -119,9 +104,6 @@ KINDS: Final[Mapping[str, Kind]] = {
             section="groups",
             noun="group",
             plural="groups",
-            schema=GROUP_SCHEMA,
-            absent_schema=ABSENT_NAMED,
-            ownership_schema=_OWNED,
             row_types=(GroupRow,),
             list_operation=MANUAL_GROUPS,
             example="group/Sales",
@@ -150,9 +132,6 @@ KINDS: Final[Mapping[str, Kind]] = {
             section="smart_groups",
             noun="smart group",
             plural="smart groups",
-            schema=SMART_GROUP_SCHEMA,
-            absent_schema=ABSENT_NAMED,
-            ownership_schema=_OWNED,
             row_types=(SmartGroupRow,),
             list_operation=SMART_GROUPS,
             reports_people=True,
@@ -190,15 +169,7 @@ KINDS: Final[Mapping[str, Kind]] = {
             noun="assignment",
             plural="assignments",
             is_relation=True,
-            schema=ASSIGNMENT_SCHEMA,
-            absent_schema=ABSENT_ASSIGNMENT_SCHEMA,
             row_types=(ContentRow, TargetRow),
-            ownership_schema={
-                "enum": ["declared_content", "all"],
-                "description": "All assignments of any content that an entry under content_targets names, "
-                "or all there are; "
-                "absent alone owns none.",
-            },
             listing_nouns={
                 CONTENT: ("content", "contents"),
                 EDITS: ("assignment with its last edit", "assignments with their last edits"),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from lmsconf.errors import Problem
-from lmsconf.kinds.assignment.parse import parse_absent_assignments, parse_assignments
+from lmsconf.kinds.assignment.parse import check_replacements, parse_absent_assignments, parse_assignments
 from lmsconf.kinds.assignment.types import people_named
 from lmsconf.kinds.custom_field.parse import (
     find_bad_migrations,
@@ -15,7 +15,7 @@ from lmsconf.kinds.custom_field.parse import (
     parse_replayed_deletion,
 )
 from lmsconf.kinds.manual_group.types import parse_group
-from lmsconf.kinds.shared.entry_keys import declared_lists, delete_entry_by_name, desired_resource_by_name
+from lmsconf.kinds.shared.entry_keys import declared_lists, delete_entry_by_name
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
 from lmsconf.kinds.shared.manifest_entry import ManifestEntry
 from lmsconf.kinds.smart_group.types import find_unknown_choices, parse_smart_group
@@ -23,21 +23,18 @@ from lmsconf.kinds.user.parse import parse_absent_person, parse_person
 from lmsconf.model.address import Address
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 
-_SPECS: Final[Mapping[str, Callable[[ManifestEntry], object]]] = {
+_PARSE: Final[Mapping[str, Callable[[ManifestEntry], DesiredResource[Any]]]] = {
     CUSTOM_FIELD: parse_field,
+    USER: parse_person,
     GROUP: parse_group,
     SMART_GROUP: parse_smart_group,
 }
-"""Kind whose entries declare one resource each, by name → what an entry says of it."""
+"""Kind whose entries declare one resource each → how it is parsed."""
 
 
 def parse(kind: str, entry: ManifestEntry) -> Iterable[DesiredResource[Any]]:
     """Return the resources that one manifest entry of a kind declares."""
-    if kind == CONTENT_TARGET:
-        return parse_assignments(entry)
-    if kind == USER:
-        return [parse_person(entry)]
-    return [desired_resource_by_name(kind, entry, _SPECS[kind](entry))]
+    return parse_assignments(entry) if kind == CONTENT_TARGET else [_PARSE[kind](entry)]
 
 
 def parse_absent(kind: str, entry: ManifestEntry) -> Iterable[DeleteEntry[Any]]:
@@ -55,10 +52,7 @@ def check_declarations(declared: Mapping[str, Sequence[DesiredResource[Any]]]) -
     yield from find_bad_migrations(fields)
     yield from find_too_many_fields(fields)
     yield from find_unknown_choices(declared.get(SMART_GROUP, ()), fields)
-    if any(entry.spec.replaces for entry in assignments):
-        from lmsconf.kinds.assignment.parse import check_replacements  # few manifests replace
-
-        yield from check_replacements(assignments)
+    yield from check_replacements(assignments)
 
 
 def dependencies(declared: DesiredResource[Any]) -> list[Address]:

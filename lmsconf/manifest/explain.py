@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple, cast
 
 from lmsconf.errors import UsageError, shorten
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.manifest.schema_check import Schema, properties, required_keys
-from lmsconf.manifest.whole_schema import ABSENT, manifest_schema
+from lmsconf.manifest.whole_schema import ABSENT, manifest_schema, written_out_schema
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.forms import ExplainedKey, KeyExplanation
 from lmsconf.model.lint_codes import PREFIX, RULES, LintLevel
 from lmsconf.model.names import did_you_mean, known_names
 from lmsconf.model.problem_codes import MEANINGS, meaning_of
-from lmsconf.support.folders import read_schema
 
 LINTS: Final = "lint"
 CODES: Final = "codes"
 MANIFEST: Final = "manifest"
 PROJECT: Final = "project"
 _PROJECT_FILE: Final = "lmsconf.yaml"
+_PROJECT_SCHEMA: Final = "project.schema.json"
 _A_MANIFEST: Final = "a manifest: any of these sections, each a list, in any number of files"
 _OF_PROJECT: Final = f"key of {_PROJECT_FILE}: "
 _WORDS: Final = {
@@ -82,7 +81,12 @@ def explain(key_path: str) -> KeyExplanation:
         keys = (*_rows(manifest_schema()), *(() if key_path else _MORE))
         return KeyExplanation(path="", type=_A_MANIFEST, meaning="", keys=keys)
     if key_path in (PROJECT, _PROJECT_FILE):
-        return KeyExplanation(path=PROJECT, type="the project file lmsconf.yaml", meaning="", keys=_rows(_project()))
+        return KeyExplanation(
+            path=PROJECT,
+            type="the project file lmsconf.yaml",
+            meaning="",
+            keys=_rows(written_out_schema(_PROJECT_SCHEMA)),
+        )
     return _explain_position(key_path)
 
 
@@ -133,16 +137,10 @@ def _row(name: str, schema: Schema, needed: bool) -> ExplainedKey:
     return _key(name, _type_in_words(schema), _meaning_in(schema), needed)
 
 
-@cache
-def _project() -> Schema:
-    schema = json.loads(read_schema("project.schema.json"))
-    return cast(Schema, _written_out(schema, schema["$defs"]))
-
-
 def _find(key_path: str) -> Position:
     """Return the position at a path, in a manifest or else in the project file. Raises UsageError."""
     words = key_path.split(".")
-    manifest, project = manifest_schema(), _project()
+    manifest, project = manifest_schema(), written_out_schema(_PROJECT_SCHEMA)
     sections = {kind.name: kind.section for kind in KINDS.values()}
     of_project = words[0] == PROJECT or (words[0] not in sections and words[0] not in _keys_of(manifest))
     schema = project if of_project else manifest
@@ -164,13 +162,13 @@ def _find(key_path: str) -> Position:
 
 def _anywhere(key: str) -> Iterator[Position]:
     """Yield every position of this key, except under `absent`, in manifests and in the project file."""
-    for schema, of_project in ((manifest_schema(), False), (_project(), True)):
+    for schema, of_project in ((manifest_schema(), False), (written_out_schema(_PROJECT_SCHEMA), True)):
         yield from (one for one in _below(schema, (), of_project) if one.path[-1] == key and one.path[0] != ABSENT)
 
 
 def _key_names() -> list[str]:
     """Return the names of all keys of manifests and of the project file: those of sections first."""
-    roots = (manifest_schema(), _project())
+    roots = (manifest_schema(), written_out_schema(_PROJECT_SCHEMA))
     nested = (one.path[-1] for root in roots for one in _below(root, (), False))
     return list(dict.fromkeys((*(key for root in roots for key in _keys_of(root)), *nested)))
 
@@ -207,19 +205,6 @@ def _unknown(word: str, path: tuple[str, ...], known: Sequence[str]) -> UsageErr
     else:
         message, hint = "there is no kind, section or key", "`lmsconf explain` lists what can be explained."
     return UsageError(f'{message} "{shorten(word)}"', hint=did_you_mean(word, known) or hint)
-
-
-def _written_out(part: Json, definitions: Mapping[str, Json]) -> Json:
-    """Return a schema with its references to `$defs` written out; what is beside a reference is kept."""
-    if isinstance(part, list):
-        return [_written_out(item, definitions) for item in part]
-    if not isinstance(part, dict):
-        return part
-    whole = {key: _written_out(value, definitions) for key, value in part.items() if key not in ("$ref", "$defs")}
-    if "$ref" not in part:
-        return whole
-    target = _written_out(definitions[str(part["$ref"]).rpartition("/")[2]], definitions)
-    return {**cast("dict[str, Json]", target), **whole}
 
 
 def _alternatives(schema: Schema) -> Iterator[Schema]:

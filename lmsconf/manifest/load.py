@@ -34,10 +34,8 @@ from lmsconf.manifest.problems import (
 from lmsconf.manifest.schema_check import SchemaFinding, new_findings
 from lmsconf.manifest.whole_schema import (
     Section,
-    declares_choices,
     entry_from_short_form,
     entry_lists,
-    has_conditions,
     has_sections,
     identifying_key,
     sections_by_path,
@@ -159,13 +157,12 @@ class _Loading(Struct):
         for layer, documents in enumerate(layers):
             self._add_layer(layer, self._layer_entries(documents, writer, expander.tables))
         for entry in self._sound:
-            if entry.section.is_declared and declares_choices(entry.section.kind):
+            if entry.section.is_declared and entry.section.kind.parts_key is not None:
                 expander.conditions.add_field(cast(Map, entry.body))
         for entry in self._sound:
             if self._is_enough():
                 return
-            conditions = entry.section.is_declared and has_conditions(entry.section.kind)
-            plain = expander.expand(cast(Map, entry.body), entry.section, entry.places, has_conditions=conditions)
+            plain = expander.expand(cast(Map, entry.body), entry.places)
             if plain is not None:
                 self._parse(entry.of(plain))
         if not any(problem.is_error for problem in self.problems):
@@ -269,7 +266,7 @@ class _Loading(Struct):
         part = valid_part(entry.section.shape, entry.body, findings) if entry.is_complete else None
         if part is not None:
             yield replace(entry.of(part), is_part=True, changes=None)
-        if declares_choices(entry.section.kind):
+        if entry.section.kind.parts_key is not None:
             self.undeclared.doubt_field(entry.body)
 
     def _parse(self, entry: Entry) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple, TypeAlias
 
 from lmsconf.errors import SHOWN
@@ -28,7 +28,7 @@ class ParserError(NamedTuple):
     """The parser's error: what it was reading and from where, what went wrong and where. Positions are 0-based."""
 
     context: str
-    opened: tuple[int, int] | None
+    opened: tuple[int, int]
     problem: str
     at: tuple[int, int]
 
@@ -39,14 +39,11 @@ Advice: TypeAlias = "tuple[str, str | None, tuple[int, int]]"
 
 def advise_on_syntax_error(complaint: ParserError, text: str) -> Advice:
     """Return the first advice that fits; the parser's own message if none does."""
-    lines = text.splitlines()
-    line = lines[complaint.at[0]] if complaint.at[0] < len(lines) else ""
-    opened = lines[complaint.opened[0]] if complaint.opened and complaint.opened[0] < len(lines) else ""
-    before = lines[complaint.at[0] - 1] if 0 < complaint.at[0] <= len(lines) else ""
-    return next(
-        _advices(complaint, line, opened, before),
-        (f"this is not YAML: {complaint.problem}", _UNSURE, complaint.at),
-    )
+    lines = [*text.splitlines(), *[""] * (complaint.at[0] + 1)]
+    line, opened, before = (lines[row] for row in (complaint.at[0], complaint.opened[0], complaint.at[0] - 1))
+    advices = (_from_elsewhere, _glued, _in_block, _in_brackets)
+    found = (advice for advise in advices for advice in advise(complaint, line, opened, before))
+    return next(found, (f"this is not YAML: {complaint.problem}", _UNSURE, complaint.at))
 
 
 def quote_value_hint(line: str) -> str:
@@ -59,29 +56,33 @@ def quote_value_hint(line: str) -> str:
     return f"{_QUOTE}: {lead.strip()} {json.dumps(value, ensure_ascii=False)}".replace(":  ", ": ")
 
 
-def _advices(complaint: ParserError, line: str, opened: str, before: str) -> Iterator[Advice]:
-    yield from _from_elsewhere(complaint, line, opened, before)
-    yield from _glued(complaint, line, opened, before)
-    if "quoted scalar" in complaint.context and "found unexpected" in complaint.problem and complaint.opened:
-        yield ("the quote that opens here is not closed", _closed(opened, complaint.opened[1]), complaint.opened)
-    char = line[complaint.at[1] : complaint.at[1] + 1]
-    if "mapping values are not allowed" in complaint.problem:
-        yield _colon(complaint, line)
-    is_tab = "cannot start any token" in complaint.problem and char == "\t"
-    if is_tab or "a tab character that violates indentation" in complaint.problem:
-        yield ("a tab cannot indent a line", "Indent with spaces.", complaint.at)
-    if "cannot start any token" in complaint.problem:
-        yield (f'a text cannot begin with "{char}"', quote_value_hint(line), complaint.at)
-    if "alphabetic or numeric" in complaint.problem and complaint.opened:
-        char = line[complaint.opened[1] : complaint.opened[1] + 1]
-        yield (f'a text cannot begin with "{char}"', quote_value_hint(line), complaint.opened)
-    yield from _brackets(complaint, line, opened)
+def _fitting(rules: Iterable[tuple[bool, str, str | None, tuple[int, int]]]) -> Iterator[Advice]:
+    """Yield the advice of each rule that holds: whether it does, its message, its hint, and its position."""
+    return ((message, hint, at) for holds, message, hint, at in rules if holds)
+
+
+def _in_block(complaint: ParserError, line: str, opened: str, before: str) -> Iterator[Advice]:
+    """Quotes, colons, tabs and signs that YAML reads as something else than text."""
+    context, start, problem, at = complaint
+    char, first = line[at[1] : at[1] + 1], line[start[1] : start[1] + 1]
+    unknown = "cannot start any token" in problem
+    is_tab = (unknown and char == "\t") or "a tab character that violates indentation" in problem
+    is_quote = "quoted scalar" in context and "found unexpected" in problem
+    return _fitting(
+        (
+            (is_quote, "the quote that opens here is not closed", _closed(opened, start[1]), start),
+            ("mapping values are not allowed" in problem, *_colon(complaint, line)),
+            (is_tab, "a tab cannot indent a line", "Indent with spaces.", at),
+            (unknown, f'a text cannot begin with "{char}"', quote_value_hint(line), at),
+            ("alphabetic or numeric" in problem, f'a text cannot begin with "{first}"', quote_value_hint(line), start),
+        )
+    )
 
 
 def _from_elsewhere(complaint: ParserError, line: str, opened: str, before: str) -> Iterator[Advice]:
     """Lines that git, a template language or a copy from a web page has put into the file."""
-    lines = ((complaint.opened[0] if complaint.opened else 0, opened), (complaint.at[0] - 1, before))
-    for row, written in (*lines, (complaint.at[0], line)):
+    at = complaint.at[0]
+    for row, written in ((complaint.opened[0], opened), (at - 1, before), (at, line)):
         if _CONFLICT.fullmatch(written):
             hint = "Keep one of the two versions, and remove the lines with <<<<<<<, =======, and >>>>>>>."
             yield ("git has not merged this file: a conflict is open here", hint, (row, 0))
@@ -99,7 +100,7 @@ def _glued(complaint: ParserError, line: str, opened: str, before: str) -> Itera
     """
     is_first = ": " not in line[: complaint.at[1]]
     for written, row, fits in (
-        (opened, complaint.opened[0] if complaint.opened else 0, "expected ':'" in complaint.problem),
+        (opened, complaint.opened[0], "expected ':'" in complaint.problem),
         (before, complaint.at[0] - 1, "mapping values are not allowed" in complaint.problem and is_first),
     ):
         key = _GLUED.fullmatch(written) if fits and len(written) <= SHOWN else None
@@ -118,30 +119,46 @@ def _colon(complaint: ParserError, line: str) -> Advice:
     )
 
 
-def _brackets(complaint: ParserError, line: str, opened: str) -> Iterator[Advice]:
-    char = line[complaint.at[1] : complaint.at[1] + 1]
-    if "flow" in complaint.context and complaint.opened and char == ":" and complaint.opened[0] == complaint.at[0]:
-        yield ('": " inside a text', _quote_or_comma(line[: complaint.at[1]]), complaint.at)
-    if "expected ':'" in complaint.problem and complaint.opened:
-        yield from _glued_in_flow(opened[complaint.opened[1] :], complaint.opened)
-        yield ("this line has no colon", "Write `key: value`, or quote a text of several lines.", complaint.opened)
-    if "did not find expected node content" in complaint.problem:
-        yield ("a value is missing here", "Remove the extra comma or bracket, or write the value.", complaint.at)
-    if "flow" in complaint.context and complaint.opened:
-        kind, end = ("list", "]") if "sequence" in complaint.context else ("mapping", "}")
-        if kind == "mapping":
-            yield from _opening(line[: complaint.at[1]], char, complaint.at)
-        hint = f"Close it with {end}, or put the missing comma."
-        if complaint.at[0] - complaint.opened[0] > 1:  # a quote that was left open swallowed the lines between
-            hint = f"Check quotes, commas and brackets from line {complaint.opened[0] + 1} on. {hint}"
-        if char in ("]", "}"):
-            hint = f"Close it with {end} before the {char}, or remove the {char} if it closes nothing."
-        yield (f"the {kind} that opens at line {complaint.opened[0] + 1} is not closed here", hint, complaint.at)
-    if "block" in complaint.context and complaint.problem.startswith("did not find expected"):
-        yield ("this line does not fit the lines above it", "Check its indent, its dash and its quotes.", complaint.at)
-    if "escape" in complaint.problem:
-        hint = "In single quotes a backslash is only a backslash."
-        yield ("this backslash does not begin an escape of YAML", hint, complaint.at)
+def _in_brackets(complaint: ParserError, line: str, opened: str, before: str) -> Iterator[Advice]:
+    """Brackets, commas, and lines that do not fit what is around them."""
+    context, start, problem, at = complaint
+    char, is_flow, is_key = line[at[1] : at[1] + 1], "flow" in context, "expected ':'" in problem
+    if is_flow and char == ":" and start[0] == at[0]:
+        yield ('": " inside a text', _quote_or_comma(line[: at[1]]), at)
+    if is_key:
+        yield from _glued_in_flow(opened[start[1] :], start)
+        yield ("this line has no colon", "Write `key: value`, or quote a text of several lines.", start)
+    if "did not find expected node content" in problem:
+        yield ("a value is missing here", "Remove the extra comma or bracket, or write the value.", at)
+    kind, end = ("list", "]") if "sequence" in context else ("mapping", "}")
+    if is_flow and kind == "mapping":
+        yield from _opening(line[: at[1]], char, at)
+    is_stray = "block" in context and problem.startswith("did not find expected")
+    yield from _fitting(
+        (
+            (
+                is_flow,
+                f"the {kind} that opens at line {start[0] + 1} is not closed here",
+                _close(end, char, complaint),
+                at,
+            ),
+            (is_stray, "this line does not fit the lines above it", "Check its indent, its dash and its quotes.", at),
+            ("escape" in problem, "this backslash does not begin an escape of YAML", _SINGLE, at),
+        )
+    )
+
+
+def _close(end: str, char: str, complaint: ParserError) -> str:
+    """Return the hint for a bracket that is not closed. end: the one that closes it. char: the one at the error."""
+    if char in ("]", "}"):
+        return f"Close it with {end} before the {char}, or remove the {char} if it closes nothing."
+    hint = f"Close it with {end}, or put the missing comma."
+    if complaint.at[0] - complaint.opened[0] > 1:  # a quote that was left open swallowed the lines between
+        return f"Check quotes, commas and brackets from line {complaint.opened[0] + 1} on. {hint}"
+    return hint
+
+
+_SINGLE = "In single quotes a backslash is only a backslash."
 
 
 def _quote_or_comma(before: str) -> str:

@@ -90,12 +90,9 @@ def _syntax_error(source: Source, error: yaml.MarkedYAMLError) -> ProblemsFound:
     at, opened = error.problem_mark, error.context_mark
     if error.problem == _TOO_DEEP and at is not None:
         return _too_deep(source.where(pack_mark(at.line + 1, at.column + 1)))
-    complaint = ParserError(
-        context=error.context or "",
-        opened=None if opened is None else (opened.line, opened.column),
-        problem=error.problem or "unreadable",
-        at=(0, 0) if at is None else (at.line, at.column),
-    )
+    where = (0, 0) if at is None else (at.line, at.column)
+    begun = (max(where[0] - 1, 0), 0) if opened is None else (opened.line, opened.column)
+    complaint = ParserError(error.context or "", begun, error.problem or "unreadable", where)
     message, hint, (line, column) = advise_on_syntax_error(complaint, source.text)
     return problem_found("yaml/syntax", message, hint, source.where(pack_mark(line + 1, column + 1)))
 

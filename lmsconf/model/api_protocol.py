@@ -67,18 +67,11 @@ class Api(Protocol):
         """Send one request that reads with a body, and return its JSON value."""
         ...
 
-    def each(
-        self, operation: str, requests: Iterable[ReadArguments], *, on_queued: Callable[[], None] | None = None
-    ) -> list[Json]:
+    def each(self, operation: str, requests: Iterable[ReadArguments]) -> list[Json]:
         """Send requests concurrently and return their JSON values in the order of the requests.
 
         Raises InvalidResponse for a response without its list, if the API description requires one.
-        on_queued: called once progress knows their number.
         """
-        ...
-
-    def end_total(self) -> None:
-        """Tell that no further request is queued than those that are queued now."""
         ...
 
     def rows(

@@ -10,6 +10,7 @@ from datetime import date
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from lmsconf.errors import Problem, SourceLocation
 from lmsconf.model.access import AccessTest
@@ -118,6 +119,20 @@ class Manifests(Struct, frozen=True, kw_only=True):
     problems: tuple[Problem, ...] = ()
     files: tuple[str, ...] = ()
     digest: str = ""
+
+    def of_kind(self, kind: str) -> tuple[list[DesiredResource[Any]], list[DeleteEntry[Any]]]:
+        """Return what is declared of one kind, and what is to be deleted."""
+        declared = [resource for resource in self.declared if resource.address.kind == kind]
+        return declared, [entry for entry in self.absent if entry.address.kind == kind]
+
+    def in_workspace(self, workspace: str) -> Manifests:
+        """Return the manifests with the entries and tests that apply in a workspace (`only_in`)."""
+        return replace(
+            self,
+            declared=tuple(resource for resource in self.declared if resource.applies_in(workspace)),
+            absent=tuple(entry for entry in self.absent if entry.applies_in(workspace)),
+            tests=tuple(test for test in self.tests if test.applies_in(workspace)),
+        )
 
 
 class Edge(Struct, frozen=True, order=True):

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from lmsconf.errors import Severity
 from lmsconf.kinds.kind_table import KINDS
+from lmsconf.kinds.shared.call_placeholders import request_target
 from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.model.address import Address, Ref, shell_quoted
 from lmsconf.model.calls import Call, Step
@@ -125,7 +126,7 @@ def _warn_of_refusal(planning: PlanContext, owner: Address, users: Collection[Ad
 
 
 def _call(planning: PlanContext, name: str, address: Address, step: Step, before: list[str]) -> Call:
-    method, path = planning.call_templates.request(step.operation, step.path)
+    method, path = request_target(planning.api_spec, step.operation, step.path)
     return Call(
         id=name,
         address=address,

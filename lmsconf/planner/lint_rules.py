@@ -21,7 +21,7 @@ from lmsconf.kinds.smart_group.conditions import sorted_conditions
 from lmsconf.kinds.smart_group.types import MATCHED_BY_CHOICE, DeclaredCondition, SmartGroupRow, SmartGroupSpec
 from lmsconf.kinds.user.people_directory import people_directory
 from lmsconf.model.address import Address, RemoteId
-from lmsconf.model.declarations import DesiredResource
+from lmsconf.model.declarations import DesiredResource, Manifests
 from lmsconf.model.lint_codes import lint_problem
 from lmsconf.model.names import may_be_suspicious
 
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 
 
 class LintContext(Struct, frozen=True, kw_only=True):
-    """What lints look at. declared: kind → the declarations that apply in the workspace, in the order of the manifests.
+    """What lints look at. manifests: what applies in the workspace.
 
     now: the time of the plan, or the beginning of the day. timezone: in which times are shown. plan: None where only
     the manifests are known. sizes: how many people are in which audience after it, as far as that is known exactly.
     """
 
-    declared: Mapping[str, Sequence[DesiredResource[Any]]]
+    manifests: Manifests
     now: datetime
     timezone: tzinfo | None
     plan: DraftPlan | None = None
@@ -45,7 +45,7 @@ class LintContext(Struct, frozen=True, kw_only=True):
 
     def of(self, kind: str) -> Sequence[DesiredResource[Any]]:
         """Return the declarations of a kind."""
-        return self.declared.get(kind, ())
+        return self.manifests.of_kind(kind)[0]
 
 
 def lint_declarations(context: LintContext) -> Iterator[Problem]:
@@ -160,15 +160,19 @@ def lint_groups(context: LintContext) -> Iterator[Problem]:
         members = declared.spec.members
         if members is None or not members.whole or len(members.include) < FEWEST_MEMBERS:
             continue
-        first = by_members.setdefault(members.include, declared)
-        if first is not declared:
-            yield lint_problem(
-                "lint/duplicate-audience",
-                f"it has the same members as {first.address}",
-                source=declared.places.at("members"),
-                address=declared.address,
-                remedy=f"See {first.source}. Keep one of the two, and assign to it.",
-            )
+        yield from _duplicate(declared, by_members.setdefault(members.include, declared), "members")
+
+
+def _duplicate(declared: DesiredResource[Any], first: DesiredResource[Any], key: str) -> Iterator[Problem]:
+    """Yield a finding for a group that has the same value of a key as an earlier one."""
+    if first is not declared:
+        yield lint_problem(
+            "lint/duplicate-audience",
+            f"it has the same {key} as {first.address}",
+            source=declared.places.at(key),
+            address=declared.address,
+            remedy=f"See {first.source}. Keep one of the two, and assign to it.",
+        )
 
 
 def _live_rows(context: LintContext, kind: str) -> dict[Address, Any]:
@@ -191,15 +195,8 @@ def lint_smart_groups(context: LintContext) -> Iterator[Problem]:
         if declared.spec.conditions is None:
             continue
         yield from list(_impossible(declared, row, types)) or _size(context, declared)
-        first = by_conditions.setdefault(sorted_conditions(declared.spec.conditions), declared)
-        if first is not declared:
-            yield lint_problem(
-                "lint/duplicate-audience",
-                f"it has the same conditions as {first.address}",
-                source=declared.places.at("conditions"),
-                address=declared.address,
-                remedy=f"See {first.source}. Keep one of the two, and assign to it.",
-            )
+        conditions = sorted_conditions(declared.spec.conditions)
+        yield from _duplicate(declared, by_conditions.setdefault(conditions, declared), "conditions")
 
 
 def _known_field_types(context: LintContext) -> Mapping[str, str]:
@@ -248,6 +245,8 @@ def _size(context: LintContext, declared: DesiredResource[SmartGroupSpec]) -> It
 
 
 _Assignment: TypeAlias = DesiredResource[AssignmentSpec]
+_Groups: TypeAlias = Mapping[Address, ManualGroupSpec]
+_Conditions: TypeAlias = "Mapping[Address, tuple[DeclaredCondition, ...]]"
 
 
 def lint_assignments(context: LintContext) -> Iterator[Problem]:
@@ -283,14 +282,16 @@ def lint_assignments(context: LintContext) -> Iterator[Problem]:
             )
     conditions = {one.address: one.spec.conditions for one in context.of(SMART_GROUP) if one.spec.conditions}
     for assignments in by_content.values():
-        audiences = _Audiences(assignments, groups, conditions)
+        audiences = [one for one in assignments if one.spec.audience.kind != USER]
+        audiences.sort(key=lambda one: (one.spec.audience != EVERYONE, one.spec.audience.kind))
         for declared in assignments:
-            yield from _overruled(declared, audiences.around(declared))
+            own = declared.spec.audience
+            others = (one for one in audiences if one.spec.audience != own)
+            around = (one for one in others if _contains(one.spec.audience, own, groups, conditions))
+            yield from _overruled(declared, around)
 
 
-def _is_empty(
-    context: LintContext, audience: Address, groups: dict[Address, ManualGroupSpec], archived: frozenset[str]
-) -> bool:
+def _is_empty(context: LintContext, audience: Address, groups: _Groups, archived: frozenset[str]) -> bool:
     """Return whether it is known that nobody who is active is in an audience."""
     size = context.sizes.get(audience)
     if size is not None:
@@ -299,53 +300,15 @@ def _is_empty(
     return spec is not None and spec.members is not None and spec.members.whole and spec.members.include <= archived
 
 
-class _Audiences:
-    """The audiences of the assignments of one content, to find those that contain another one."""
-
-    def __init__(
-        self,
-        assignments: Sequence[_Assignment],
-        groups: dict[Address, ManualGroupSpec],
-        conditions: dict[Address, tuple[DeclaredCondition, ...]],
-    ) -> None:
-        self._conditions = conditions
-        self._everyone: list[_Assignment] = []
-        self._by_member: defaultdict[str, list[_Assignment]] = defaultdict(list)
-        self._by_choice: defaultdict[tuple[str, str], list[_Assignment]] = defaultdict(list)
-        # Groups may have many members, and only those who have assignments of their own matter.
-        people = frozenset(one.spec.audience.name for one in assignments if one.spec.audience.kind == USER)
-        for assignment in assignments:
-            audience = assignment.spec.audience
-            spec = groups.get(audience)
-            if audience == EVERYONE:
-                self._everyone.append(assignment)
-            elif spec is not None and spec.members is not None:
-                for person in spec.members.include & people:
-                    self._by_member[person].append(assignment)
-            elif audience in conditions:
-                # A smart group contains another one only if its first condition accepts all choices of some condition
-                # there, the first one among them.
-                first = conditions[audience][0]
-                for choice in first.choices:
-                    self._by_choice[first.field, choice].append(assignment)
-
-    def around(self, declared: _Assignment) -> Iterator[_Assignment]:
-        """Yield the assignments whose audience contains that of another one, and is not the same."""
-        audience = declared.spec.audience
-        if audience != EVERYONE:
-            yield from self._everyone
-        if audience.kind == USER:
-            yield from self._by_member.get(audience.name, ())
-        conditions = self._conditions.get(audience)
-        if conditions is None:
-            return
-        keys = {(condition.field, min(condition.choices)) for condition in conditions if condition.choices}
-        candidates = {one.address: one for key in sorted(keys) for one in self._by_choice.get(key, ())}
-        for address, other in candidates.items():
-            wide = self._conditions[other.spec.audience]
-            # Everybody who meets all of `conditions` meets all of `wide`, for certain.
-            if address != declared.address and all(any(_implies(one, asked) for one in conditions) for asked in wide):
-                yield other
+def _contains(wide: Address, narrow: Address, groups: _Groups, conditions: _Conditions) -> bool:
+    """Whether everybody in one audience is in another one, for certain."""
+    if wide == EVERYONE:
+        return True
+    if narrow.kind == USER:
+        spec = groups.get(wide)
+        return spec is not None and spec.members is not None and narrow.name in spec.members.include
+    asked, met = conditions.get(wide, ()), conditions.get(narrow, ())
+    return bool(asked) and all(any(_implies(one, other) for one in met) for other in asked)
 
 
 def _implies(condition: DeclaredCondition, other: DeclaredCondition) -> bool:

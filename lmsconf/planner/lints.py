@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime, time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lmsconf.errors import Problem, SourceLocation
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.model.address import Address
-from lmsconf.model.declarations import DesiredResource
+from lmsconf.model.declarations import Manifests
 from lmsconf.model.lint_codes import LintLevel, apply_levels
-from lmsconf.model.names import may_be_suspicious
 from lmsconf.model.policy import Policy
 from lmsconf.planner.lint_rules import LintContext, lint_declarations, lint_name
 
@@ -20,10 +19,10 @@ if TYPE_CHECKING:
     from lmsconf.planner.plan import DraftPlan
 
 
-def lint_manifests(declared: Sequence[DesiredResource[Any]], policy: Policy) -> list[Problem]:
+def lint_manifests(manifests: Manifests, policy: Policy) -> list[Problem]:
     """Return the findings of lints that need no workspace."""
     now = datetime.combine(policy.today, time(), tzinfo=policy.timezone or UTC)
-    context = LintContext(declared=_by_kind(declared, policy), now=now, timezone=policy.timezone)
+    context = LintContext(manifests=manifests.in_workspace(policy.workspace), now=now, timezone=policy.timezone)
     findings = _run(context, policy.lints)
     return sorted(findings, key=lambda finding: (finding.source or SourceLocation(""), finding.code))
 
@@ -31,7 +30,7 @@ def lint_manifests(declared: Sequence[DesiredResource[Any]], policy: Policy) -> 
 def lint_plan(draft: DraftPlan, sizes: Mapping[Address, AudienceSize]) -> list[Problem]:
     """Return the findings of lints about what a plan looks at. sizes: as in LintContext."""
     context = LintContext(
-        declared=_by_kind(draft.declared, draft.planning.policy),
+        manifests=draft.manifests,
         now=datetime.fromisoformat(draft.plan.created_at),
         timezone=draft.planning.policy.timezone,
         plan=draft,
@@ -43,19 +42,10 @@ def lint_plan(draft: DraftPlan, sizes: Mapping[Address, AudienceSize]) -> list[P
     return sorted(chosen, key=lambda one: (one.address or "", one.code, one.message))
 
 
-def _by_kind(declared: Iterable[DesiredResource[Any]], policy: Policy) -> dict[str, list[DesiredResource[Any]]]:
-    by_kind: dict[str, list[DesiredResource[Any]]] = {}
-    for resource in declared:
-        if resource.applies_in(policy.workspace):
-            by_kind.setdefault(resource.address.kind, []).append(resource)
-    return by_kind
-
-
 def _run(context: LintContext, levels: Mapping[str, LintLevel]) -> list[Problem]:
     findings = list(lint_declarations(context))
     for kind in KINDS.values():
         if not kind.is_relation and not kind.is_person:
             for one in context.of(kind.name):
-                if may_be_suspicious(one.address.name):
-                    findings.extend(lint_name(one.address, one.address.name, one.source, "its name"))
+                findings.extend(lint_name(one.address, one.address.name, one.source, "its name"))
     return list(apply_levels(findings, levels))

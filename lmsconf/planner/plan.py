@@ -9,17 +9,17 @@ from typing import Any, NamedTuple
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from lmsconf.api.spec import ApiSpec
+from lmsconf.api.spec.dialect_keys import assumed_keys_of_call
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation
 from lmsconf.kinds.kind_functions import finish_matching, match_kind, plan_steps
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.manual_group.compare import with_listed_people
-from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
 from lmsconf.kinds.shared.entry_keys import declared_lists
 from lmsconf.kinds.shared.kind import Kind
 from lmsconf.kinds.shared.kind_names import GROUP
 from lmsconf.kinds.shared.plan_context import Match, MatchResult, PlanContext
 from lmsconf.kinds.user.types import declared_row
-from lmsconf.model.access import AccessTest
 from lmsconf.model.address import Address
 from lmsconf.model.blockers import is_blocking
 from lmsconf.model.calls import Call
@@ -45,7 +45,6 @@ from lmsconf.planner.planned_resources import (
     report_unrenamed_references,
     to_change,
 )
-from lmsconf.planner.read.needed_listings import Declarations
 from lmsconf.planner.rename_detection import POSSIBLE, possible_renames
 from lmsconf.planner.selection import Selection
 from lmsconf.planner.undo.kept_state import with_undo_limits
@@ -54,15 +53,13 @@ from lmsconf.planner.undo.kept_state import with_undo_limits
 class DraftPlan(Struct, frozen=True, kw_only=True):
     """A plan without its effects on people and its lints, with what they are computed from.
 
-    tests: those of the manifests that apply in its workspace. declared: in the order of the manifests. results: by
-    kind. lint_levels: as in the policy, or stricter under a base.
+    manifests: what applies in its workspace. results: by kind. lint_levels: as in the policy, or stricter under a base.
     """
 
     plan: Plan
     planning: PlanContext
     items: tuple[PlannedResource, ...]
-    tests: tuple[AccessTest, ...] = ()
-    declared: tuple[DesiredResource[Any], ...] = ()
+    manifests: Manifests
     results: Mapping[str, MatchResult[Any, Any]] = field(default_factory=dict)
     lint_levels: Mapping[str, LintLevel] = field(default_factory=dict)
 
@@ -71,20 +68,20 @@ def make_plan(
     manifests: Manifests,
     snapshot: Snapshot,
     policy: Policy,
-    call_templates: SpecCallTemplates,
+    api_spec: ApiSpec,
     *,
     created_at: str,
     offline: bool = False,
 ) -> Plan:
     """Return the plan of `draft_plan` without effects on people."""
-    return draft_plan(manifests, snapshot, policy, call_templates, created_at=created_at, offline=offline).plan
+    return draft_plan(manifests, snapshot, policy, api_spec, created_at=created_at, offline=offline).plan
 
 
 def draft_plan(
     manifests: Manifests,
     snapshot: Snapshot,
     policy: Policy,
-    call_templates: SpecCallTemplates,
+    api_spec: ApiSpec,
     *,
     created_at: str,
     offline: bool = False,
@@ -94,8 +91,8 @@ def draft_plan(
     created_at: ISO 8601. Raises ProblemsFound, with the problems found so far, if one is an error. Those that only
     block an apply stay in the plan.
     """
-    entries = Declarations(manifests.declared, manifests.absent).in_workspace(policy.workspace)
-    planning, selection, results, items, left_out = _match_selected(entries, snapshot, policy, call_templates)
+    entries = manifests.in_workspace(policy.workspace)
+    planning, selection, results, items, left_out = _match_selected(entries, snapshot, policy, api_spec)
     finish_matching(planning, results)
     items = add_side_effects(planning, selection, items)
     _check_declarations(planning, selection, entries, items, results)
@@ -136,11 +133,10 @@ def draft_plan(
         renames=tuple(renames),
     )
     return DraftPlan(
-        plan=with_assumptions(plan, call_templates),
+        plan=with_assumptions(plan, api_spec),
         planning=planning,
         items=tuple(items),
-        tests=tuple(test for test in manifests.tests if test.applies_in(policy.workspace)),
-        declared=tuple(entries.declared),
+        manifests=entries,
         results=results,
         lint_levels=policy.lints,
     )
@@ -149,7 +145,7 @@ def draft_plan(
 def _check_declarations(
     planning: PlanContext,
     selection: Selection,
-    entries: Declarations,
+    entries: Manifests,
     items: Sequence[PlannedResource],
     results: Mapping[str, MatchResult[Any, Any]],
 ) -> None:
@@ -174,10 +170,10 @@ class _Matched(NamedTuple):
 
 
 def _match_selected(
-    entries: Declarations,
+    entries: Manifests,
     snapshot: Snapshot,
     policy: Policy,
-    call_templates: SpecCallTemplates,
+    api_spec: ApiSpec,
 ) -> _Matched:
     """Match the declarations of every kind with what is live, and compare those that are selected.
 
@@ -186,7 +182,7 @@ def _match_selected(
     """
 
     def match_all(selection: Selection) -> _Matched:
-        planning = PlanContext(snapshot, policy, call_templates, selection, entries.declared, selection.excludes)
+        planning = PlanContext(snapshot, policy, api_spec, selection, entries.declared, selection.excludes)
         matched = _Matched(planning, selection, {}, [], [])
         for name, kind in KINDS.items():
             declared, absent = entries.of_kind(name)
@@ -255,18 +251,18 @@ def attach_problems(changes: Sequence[Change], problems: Sequence[Problem]) -> t
     ), rest
 
 
-def with_assumptions(plan: Plan, call_templates: SpecCallTemplates) -> Plan:
+def with_assumptions(plan: Plan, api_spec: ApiSpec) -> Plan:
     """Return a plan with the assumptions about the service that its calls rely on."""
-    relying = calls_by_key(plan, call_templates)
+    relying = calls_by_key(plan, api_spec)
     assumptions = tuple(
-        Assumption(key=key, value=call_templates.behaviour(key), known=call_templates.is_known(key), calls=len(calls))
+        Assumption(key=key, value=api_spec.behaviour(key), known=api_spec.is_known(key), calls=len(calls))
         for key, calls in relying.items()
     )
     assumed = {call.id for one in assumptions if not one.known for call in relying[one.key]}
     return replace(plan, assumptions=assumptions, assumed_calls=len(assumed))
 
 
-def calls_by_key(plan: Plan, call_templates: SpecCallTemplates) -> dict[str, list[Call]]:
+def calls_by_key(plan: Plan, api_spec: ApiSpec) -> dict[str, list[Call]]:
     """Return each dialect key that calls of a plan rely on → these calls. Keys are sorted, calls in their order."""
     created = {change.address for change in plan.changes if change.action is Action.CREATE}
     relying: dict[str, list[Call]] = {}
@@ -275,7 +271,7 @@ def calls_by_key(plan: Plan, call_templates: SpecCallTemplates) -> dict[str, lis
         # In a new resource the first call of an operation finds an empty list, and later ones what it added.
         finds_nothing = call.address in created and (call.address, call.operation) not in sent
         sent.add((call.address, call.operation))
-        for key in call_templates.assumed_keys(call.operation, call.path, call.body, finds_nothing=finds_nothing):
+        for key in assumed_keys_of_call(api_spec, call.operation, call.path, call.body, finds_nothing=finds_nothing):
             relying.setdefault(key, []).append(call)
     return dict(sorted(relying.items()))
 

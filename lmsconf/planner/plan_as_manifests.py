@@ -6,10 +6,11 @@ Thus a plan file is applied without its manifests, and the fresh plan that check
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, TypeVar
+
+from msgspec.structs import replace
 
 from lmsconf.errors import LmsconfError, Problem, SourceLocation, StalePlan
-from lmsconf.kinds.assignment.parse import replay_keys
 from lmsconf.kinds.custom_field.parse import MIGRATE
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.parsing import parse, parse_absent
@@ -21,6 +22,8 @@ from lmsconf.model.calls import CallIndex
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, FixedSource, Manifests
 from lmsconf.model.plan import Action, Change, Plan
+
+_Entry = TypeVar("_Entry", DesiredResource[Any], DeleteEntry[Any])
 
 
 def plan_to_manifests(plan: Plan) -> Manifests:
@@ -44,15 +47,24 @@ def plan_to_manifests(plan: Plan) -> Manifests:
         places = FixedSource(change.source or SourceLocation(str(change.address)))
         entry = ManifestEntry(body=body, places=places, timezone=None, report=_refuse)
         if change.action is Action.DELETE:
-            absent.extend(parse_absent(kind.name, entry))
+            absent.extend(_replaced(one, change, calls) for one in parse_absent(kind.name, entry))
         else:
-            declared.extend(parse(kind.name, entry))
+            declared.extend(_replaced(one, change, calls) for one in parse(kind.name, entry))
     return Manifests(
         declared=tuple(declared),
         absent=tuple(absent),
         files=plan.manifests_files,
         digest=plan.manifests_digest,
     )
+
+
+def _replaced(entry: _Entry, change: Change, calls: CallIndex) -> _Entry:
+    """Return the entry of a change with what replaces its assignment, so that its calls wait for the same ones."""
+    if not change.replaced_by:
+        return entry
+    first = {one.address for one in calls.needed_by(change.address) if one.creates}
+    after = frozenset(address for address in first if address.kind == CONTENT_TARGET and address != change.address)
+    return replace(entry, spec=replace(entry.spec, replaced_by=change.replaced_by, after=after))
 
 
 def replay_entry(kind: Kind, change: Change, form: Mapping[str, Json], calls: CallIndex) -> Mapping[str, Json]:
@@ -62,8 +74,7 @@ def replay_entry(kind: Kind, change: Change, form: Mapping[str, Json], calls: Ca
     """
     is_deleted = change.action is Action.DELETE
     if kind.name == CONTENT_TARGET:
-        entry = {key: form[key] for key in ("content", "assign_to")} if is_deleted else form
-        return {**entry, **replay_keys(change, calls)}
+        return {key: form[key] for key in ("content", "assign_to")} if is_deleted else form
     if is_deleted:
         moved = {MIGRATE: form[MIGRATE]} if kind.name == CUSTOM_FIELD and MIGRATE in form else {}
         return {kind.name_key: form[kind.name_key], "id": change.id, **moved}

@@ -22,22 +22,10 @@ from lmsconf.model.policy import GUARDS, UNKNOWN, Consent, GuardLimit, GuardLimi
 from lmsconf.planner.address_patterns import canonical_pattern
 
 
-def ownership_properties() -> dict[str, Json]:
-    """Return the JSON Schema of each key under `ownership`, as `schemas/project.schema.json` has it."""
-    return {
-        # What is never owned fits with any value, so that `unownable_sections` alone says what is wrong.
-        kind.section: dict(kind.ownership_schema or {"description": _NEVER_OWNED.format(kind.plural)})
-        for kind in KINDS.values()
-    }
-
-
-_NEVER_OWNED: Final = "An error: {} cannot be owned, because people are never deleted."
-
-
 def unownable_sections(owned: Mapping[str, Json]) -> dict[str, str]:
     """Map each key under `ownership` that cannot be owned to the display name of its resources."""
     kinds = KINDS.values() if owned else ()
-    return {kind.section: kind.plural for kind in kinds if kind.section in owned and kind.ownership_schema is None}
+    return {kind.section: kind.plural for kind in kinds if kind.section in owned and kind.is_person}
 
 
 def kind_names_by_section() -> dict[str, str]:
@@ -47,7 +35,7 @@ def kind_names_by_section() -> dict[str, str]:
 
 def _kinds() -> list[Kind]:
     """Return the kinds in the order in which messages list them: those that are never deleted last."""
-    return sorted(KINDS.values(), key=lambda kind: kind.ownership_schema is None)
+    return sorted(KINDS.values(), key=lambda kind: kind.is_person)
 
 
 def canonical_address_pattern(pattern: str) -> str:

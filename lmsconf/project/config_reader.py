@@ -24,7 +24,6 @@ from lmsconf.project.config_file import (
     FILE,
     ProjectFile,
     kind_names_by_section,
-    ownership_properties,
     parse_until,
     suggest_address_pattern,
     unownable_sections,
@@ -64,7 +63,7 @@ def read_project_file(root: Path) -> ProjectFile:
     message, hint = "the project file must be one YAML document", "Remove the line `---`, and keep each key once."
     extra = (_problem("project/documents", message, one.at(), hint=hint) for one in others)
     problems = [*reading.problems, *extra]
-    shape = _problems_of_shape(_shape(text).validate(places.value), places)
+    shape = _problems_of_shape(_shape().validate(places.value), places)
     if not shape:
         body = cast(Map, places.value)
         declared = body.get("workspaces")
@@ -73,7 +72,7 @@ def read_project_file(root: Path) -> ProjectFile:
 
             body = with_table(body, declared, root, problems)
             places = places.of(body)
-            problems += _problems_of_shape(_shape(text).validate(body), places) if not problems else []
+            problems += _problems_of_shape(_shape().validate(body), places) if not problems else []
         project = ProjectFile(body, places)
         problems += _meaning(project, root)
     if shape or problems:
@@ -89,18 +88,10 @@ def _problems_of_shape(findings: Sequence[SchemaFinding], places: EntrySourceMap
     return [problem for finding in findings for problem in problems_of(finding, places, area="project")]
 
 
-def _shape(text: str) -> SchemaValidator:
-    # Kinds take time to load, and only ownership depends on them.
-    return _compiled(json.dumps(ownership_properties()) if "ownership" in text else None)
-
-
 @cache
-def _compiled(ownership: str | None) -> SchemaValidator:
-    schema = json.loads(read_schema("project.schema.json"))
-    if ownership is not None:
-        schema["$defs"]["ownership"]["properties"] = json.loads(ownership)
+def _shape() -> SchemaValidator:
     # Not checked as names: reasons may span several lines, and patterns may match names no manifest could hold.
-    return SchemaValidator(schema, names=None)
+    return SchemaValidator(json.loads(read_schema("project.schema.json")), names=None)
 
 
 def url_problem(url: str) -> tuple[str, str] | None:

@@ -1,13 +1,13 @@
 """The embedded workspace: a learning platform on SQLite that follows the API specification exactly.
 
 store                     schema, transactions and checkpoints; the only access to sqlite3
-request_context           validates requests against the API description; what a handler works with and answers
+request_context           checks requests against the API description; what a handler works with; handlers that are SQL
 handlers/                 the operations, by subject; behaviour where the specification is silent
 service                   request → validation → handler → response, without a network; an httpx transport
 faults                    scripted faults, from a file or from values
 serve                     a loopback port, with an HTML page
 seed                      initial content, from a file or from values
-seed_rows                 entries of any seed: YAML as text, typed reads, the rows that they become
+seed_rows                 entries of any seed: YAML as text, typed values of a key, entry after entry
 seed_loader               fill a workspace from the entries of a seed
 snapshot_seed             fill a workspace from a snapshot file
 synthetic_seed            synthetic workspaces of any size

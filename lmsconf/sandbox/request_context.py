@@ -11,9 +11,10 @@ import hashlib
 import json
 import re
 import secrets
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import cache, lru_cache, partial
+from functools import cache, partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
 from urllib.parse import unquote_plus
 
@@ -22,7 +23,7 @@ from msgspec.json import encode
 
 from lmsconf.api.spec import Operation, Schema
 from lmsconf.errors import LmsconfError
-from lmsconf.sandbox.store import Json, Repository, Value, encode_ids
+from lmsconf.sandbox.store import Json, Repository, Value
 
 if TYPE_CHECKING:
     import fastjsonschema
@@ -41,6 +42,8 @@ class Refusal(Exception):
 
 bad_request: Final = partial(Refusal, 400, "bad_request")
 """400: the request cannot be carried out as written."""
+not_found: Final = partial(Refusal, 404, "not_found")
+"""404: the path or the body names something that does not exist."""
 unauthorized: Final = partial(Refusal, 401, "unauthorized")
 """401: no valid credential."""
 forbidden: Final = partial(Refusal, 403, "forbidden")
@@ -49,113 +52,131 @@ conflict: Final = partial(Refusal, 409, "conflict")
 """409: it exists already."""
 
 
-def not_found(resource: str, id: str) -> Refusal:
-    """404: the path or the body names something that does not exist."""
-    return Refusal(404, "not_found", f"there is no {resource} {id!r}")
-
-
 Entry: TypeAlias = "dict[str, Json]"
 GROUP: Final = "GROUP"
 SMART_GROUP: Final = "SMART_GROUP"
 """The two kinds of groups, as responses name them."""
-_INT64: Final = range(-(2**63), 2**63)
 _INT32: Final = range(-(2**31), 2**31)
 
 
-class Request(Struct, frozen=True):
-    """A request that matches the API description: the accessors only add the type that was checked there.
+PAGE_SIZE: Final = "min(coalesce(:limit, 100), CAST($dialect(paging.limit) AS INTEGER))"
+"""SQL for the largest number of rows of the page that a request asks for."""
+PAGE: Final = f"LIMIT {PAGE_SIZE} OFFSET coalesce(:skip, 0)"
+_RESOURCES: Final = {
+    "userId": ("user", "SELECT id FROM people WHERE id = ?"),
+    "groupId": ("group", "SELECT id FROM groups WHERE id = ? AND kind = 'GROUP'"),
+    "smartGroupId": ("smart group", "SELECT id FROM groups WHERE id = ? AND kind = 'SMART_GROUP'"),
+    "customFieldId": ("custom field", "SELECT id FROM fields WHERE id = ?"),
+    "contentId": ("content", "SELECT id FROM contents WHERE id = ?"),
+    "progressId": ("progress record", "SELECT id FROM generations WHERE id = ?"),
+}
+"""Name of an id in a path or a query → what has it, and the query that finds it."""
+Refusals: TypeAlias = "Mapping[str, Callable[[str], Refusal]]"
+"""A query of the message → the refusal of a request for which it finds one."""
 
-    The body has the description's own names, whatever the dialect names them in JSON.
+
+class NamedValues(dict[str, Value]):
+    """The values of a request by name, as SQL takes them: a list or an object is JSON.
+
+    What the request leaves out is NULL, `now` the time, and `dialect(KEY)` the value of that key: `$dialect(KEY)` is a
+    parameter too.
     """
 
-    path: Mapping[str, str]
-    query: Mapping[str, Json]
-    body: Mapping[str, Json]
+    def __init__(self, behaviour: Callable[[str], str], now: Callable[[], int], values: Mapping[str, Json]) -> None:
+        super().__init__({name.removesuffix("[]"): _as_sql_value(value) for name, value in values.items()})
+        self._behaviour, self._now = behaviour, now
 
-    def body_text(self, key: str) -> str:
-        """A required text of the body."""
-        return cast(str, self.body[key])
-
-    def body_texts(self, key: str) -> list[str]:
-        """A list of texts in the body, without duplicates; empty if missing."""
-        return list(dict.fromkeys(cast("list[str]", self.body.get(key, []))))
-
-    def body_objects(self, key: str) -> list[Mapping[str, Json]]:
-        """A list of objects in the body; empty if missing."""
-        return cast("list[Mapping[str, Json]]", self.body.get(key, []))
-
-    def body_instant(self, key: str) -> int | None:
-        """A date of the body in epoch milliseconds; None if missing or null. Raises Refusal (400) beyond 64 bits."""
-        value = cast("int | None", self.body.get(key))
-        if value is None:
-            return None
-        if int(value) not in _INT64:
-            raise bad_request(f"{key} is not a date: {value}")
-        return int(value)
-
-    def query_flag(self, key: str) -> bool:
-        """Whether a query parameter is true."""
-        return self.query.get(key) is True
-
-    @property
-    def name_filter(self) -> str:
-        """The text that names are searched for; empty for all."""
-        return cast(str, self.query.get("filter", ""))
+    def __missing__(self, name: str) -> Value:
+        if name == "now":
+            return self.setdefault(name, self._now())
+        return self._behaviour(name[8:-1]) if name.startswith("dialect(") else None
 
 
-class PageRange(Struct, frozen=True):
-    """A range of rows of a listing."""
-
-    skip: int
-    limit: int
+_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, default=dict)
 
 
-class RequestContext(Struct, frozen=True):
-    """The open transaction, and the workspace's behaviour where the specification leaves it open."""
-
-    repository: Repository
-    behaviour: Callable[[str], str]
-
-    def page(self, requested: Mapping[str, Json], largest: int = _INT32.stop) -> PageRange:
-        """The page that a query or a body asks for by `skip` and `limit`, limited to the largest page size."""
-        skip, limit = (int(cast(int, requested.get(key, default))) for key, default in (("skip", 0), ("limit", 100)))
-        return PageRange(skip, min(limit, largest, int(self.behaviour("paging.limit"))))
-
-    def require(self, resource: str, query: str, id: str, *values: str) -> tuple[Value, ...]:
-        """The row that a query finds for an id. Raises Refusal (404) if it finds none. resource: what the id is of."""
-        for row in self.repository.rows(query, id, *values):
-            return row
-        raise not_found(resource, id)
-
-    def require_group(self, id: str, kind: str) -> str:
-        """The name of a group of that kind. Raises Refusal (404) for an unknown one."""
-        resource = "group" if kind == GROUP else "smart group"
-        return str(self.require(resource, "SELECT name FROM groups WHERE id = ? AND kind = ?", id, kind)[0])
-
-    def require_path_person(self, request: Request) -> str:
-        """The id of the person in the path. Raises Refusal (404) for an unknown one."""
-        return self.require_person(request.path["userId"])
-
-    def require_person(self, id: str) -> str:
-        """Return the id. Raises Refusal (404) for one without a person."""
-        return str(self.require("user", "SELECT id FROM people WHERE id = ?", id)[0])
-
-    def require_content(self, id: str) -> str:
-        """Return the id. Raises Refusal (404) for one without a content."""
-        return str(self.require("content", "SELECT id FROM contents WHERE id = ?", id)[0])
-
-    def require_people(self, ids: list[str]) -> list[str]:
-        """Return the ids. Raises Refusal (400) for the whole list if one of them is unknown."""
-        listed = "SELECT id FROM people WHERE id IN (SELECT value FROM json_each(?))"
-        known = set(self.repository.column(listed, encode_ids(ids)))
-        unknown = [id for id in ids if id not in known]
-        if unknown:
-            raise bad_request(f"there is no user {', '.join(map(repr, unknown[:5]))}")
-        return ids
+def _as_sql_value(value: Json) -> Value:
+    if isinstance(value, Mapping | Sequence) and not isinstance(value, str):
+        return _ENCODER.encode(value)
+    return int(value) if isinstance(value, float) else value
 
 
-Handler: TypeAlias = "Callable[[RequestContext, Request], Json]"
+class RequestContext:
+    """A request that matches the API description, in an open transaction.
+
+    The body has the description's own names, whatever the dialect names them in JSON. behaviour: of the workspace where
+    the specification leaves it open. values: those of path, query and body by name, the whole body, and the time; a
+    statement of `repository` without values of its own has these.
+    """
+
+    def __init__(
+        self,
+        repository: Repository,
+        behaviour: Callable[[str], str],
+        path: Mapping[str, str] = MappingProxyType({}),
+        query: Mapping[str, Json] = MappingProxyType({}),
+        body: Mapping[str, Json] = MappingProxyType({}),
+    ) -> None:
+        self.behaviour, self.path, self.query, self.body = behaviour, path, query, body
+        self.values = NamedValues(behaviour, repository.now, {**path, **query, **body, "body": body})
+        self.repository = repository.with_named_values(self.values)
+
+    def with_body(self, body: Mapping[str, Json]) -> RequestContext:
+        """The same transaction with another request."""
+        return RequestContext(self.repository, self.behaviour, body=body)
+
+    def require_resources(self) -> None:
+        """Raise Refusal (404) if an id in path or query is unknown."""
+        for name, id in {**self.path, **self.query}.items():
+            resource, query = _RESOURCES.get(name, ("", ""))
+            if query and not self.repository.rows(query, cast(str, id)):
+                raise not_found(f"there is no {resource} {id!r}")
+
+    def require_people(self, name: str) -> None:
+        """Raise Refusal (400) if one of the people whose ids have that name is unknown."""
+        self.refuse({unknown_people(name): bad_request})
+
+    def refuse(self, refusals: Refusals) -> None:
+        """Raise the first refusal whose query finds a message."""
+        for query, refusal in refusals.items():
+            for (message,) in self.repository.rows(query):
+                if message is not None:
+                    raise refusal(str(message))
+
+
+def unknown_people(name: str) -> str:
+    """A query of the message about people who do not exist, whose ids are the value of that name."""
+    return f"""
+        SELECT 'there is no user ' || group_concat(quote(value), ', ') FROM (
+            SELECT DISTINCT value FROM json_each(:{name}) WHERE value NOT IN (SELECT id FROM people) LIMIT 5
+        )
+    """  # noqa: S608  names of ours
+
+
+Handler: TypeAlias = "Callable[[RequestContext], Json]"
 """Carries out one operation. None: done, without a response body."""
+
+
+class Sql(Struct, frozen=True, kw_only=True):
+    """A handler that is SQL alone, of the values of the request by name.
+
+    new_ids: name → prefix of a new id, which is a value too. refusals: what ends the request before the changes.
+    answer: the query of the response as JSON; empty: a response without a body.
+    """
+
+    new_ids: Mapping[str, str] = {}
+    refusals: Refusals = {}
+    changes: Sequence[str] = ()
+    answer: str = ""
+
+    def __call__(self, context: RequestContext) -> Json:
+        for name, prefix in self.new_ids.items():
+            context.values[name] = context.repository.new_id(prefix)
+        context.refuse(self.refusals)
+        for statement in self.changes:
+            context.repository.execute(statement)
+        return context.repository.json(self.answer) if self.answer else None
+
 
 AT_MOST = 3
 
@@ -228,16 +249,6 @@ def parse_time(value: Json, format: str) -> int:
     raise ValueError(f"{value!r} is not a time in the form {format}")
 
 
-@lru_cache(maxsize=4096)  # most assignments share the start or the end of a month
-def format_time(instant: int, format: str) -> str:
-    """Format an instant: milliseconds if the dialect uses them, otherwise ISO 8601 in UTC, in the dialect's form."""
-    if format in ("epoch-ms", "epoch-ms-number"):
-        return str(instant)
-    timespec = "milliseconds" if format == "iso-ms" else "seconds"
-    text = datetime.fromtimestamp(instant / 1000, UTC).isoformat(timespec=timespec).removesuffix("+00:00")
-    return text if format == "iso-local" else text + "Z"
-
-
 _WHOLE_NUMBER: Final = re.compile(r"-?\d{1,10}", re.ASCII)
 _BRANCHES: Final = {"oneOf": "exactly", "anyOf": "at least"}
 _TRUTH: Final = {"true": True, "false": False}
@@ -245,13 +256,13 @@ _TRUTH: Final = {"true": True, "false": False}
 
 def validate_request(
     operation: Operation, path: Mapping[str, str], query: str, content_type: str, body: bytes
-) -> Request:
-    """Return the request, with the description's own names. Raises Refusal if it does not match the description."""
+) -> tuple[dict[str, Json], dict[str, Json]]:
+    """Return query and body, with the description's own names. Raises Refusal if they do not match the description."""
     for name, schema in operation.path_schemas.items():
         values = _values(schema)
         if values and path[name] not in values:
             raise bad_request(f"path parameter {name!r} must be one of {', '.join(values)}, not {path[name]!r}")
-    return Request(path, _query(operation, query), _body(operation, content_type, body))
+    return _query(operation, query), _body(operation, content_type, body)
 
 
 def _query(operation: Operation, text: str) -> dict[str, Json]:

@@ -25,41 +25,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Final, cast
+from typing import cast
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.errors import ProblemsFound
 from lmsconf.sandbox.request_context import RequestContext
-from lmsconf.sandbox.seed_loader import SeedLoader
-from lmsconf.sandbox.seed_rows import file_problem, read_yaml
+from lmsconf.sandbox.seed_loader import SECTIONS, STEPS
+from lmsconf.sandbox.seed_rows import file_problem, load_entries, read_yaml
 from lmsconf.sandbox.snapshot_seed import fill_from_snapshot, is_snapshot
 from lmsconf.sandbox.store import Repository
-
-SECTIONS: Final[Mapping[str, frozenset[str]]] = {
-    "people": frozenset(
-        (
-            *("email", "first_name", "last_name", "language", "answers", "metadata", "applications", "order_details"),
-            *("admin", "manager", "archived", "custom_archive_date", "id"),
-        )
-    ),
-    "custom_fields": frozenset(("name", "type", "choices", "description", "hidden", "locked", "optional")),
-    "groups": frozenset(("name", "members", "managers", "id")),
-    "smart_groups": frozenset(("name", "conditions", "managers", "id")),
-    "content": frozenset(
-        (
-            *("name", "type", "description", "price", "id", "updated", "programs", "categories", "metadata"),
-            *("link", "image", "occasions"),
-        )
-    ),
-    "content_targets": frozenset(("content", "assign_to", "mandatory", "visible_from", "visible_until")),
-    "participations": frozenset(
-        ("user", "content", "state", "percentage", "revision", "enrolled", "updated", "events", "id")
-    ),
-    "certificates": frozenset(
-        ("user", "content", "issued", "expires", "recertification", "notify", "attachments", "id")
-    ),
-}
-"""Section → the keys of its entries."""
 
 
 def load_seed(path: Path) -> Mapping[str, object]:
@@ -86,12 +60,11 @@ def fill_workspace(
     keeps_unlisted: as for `fill_from_snapshot`.
     """
     context = RequestContext(repository, (spec or ApiSpec.default()).behaviour)
-    with repository.without_indexes():
-        problems = (
-            fill_from_snapshot(context, values, keeps_unlisted=keeps_unlisted)
-            if is_snapshot(values)
-            else _fill_from_seed(context, values)
-        )
+    problems = (
+        fill_from_snapshot(context, values, keeps_unlisted=keeps_unlisted)
+        if is_snapshot(values)
+        else _fill_from_seed(context, values)
+    )
     if problems:
         raise ProblemsFound([file_problem("seed", source, message) for message in problems])
 
@@ -101,9 +74,8 @@ def _fill_from_seed(context: RequestContext, values: Mapping[str, object]) -> li
     problems = list(_find_structural_errors(values))
     if problems:
         return problems
-    loader = SeedLoader(context)
-    loader.load_sections({name: cast("list[Mapping[str, object]]", values.get(name) or []) for name in SECTIONS})
-    return loader.problems
+    entries = {name: cast("list[Mapping[str, object]]", values.get(name) or []) for name in SECTIONS}
+    return load_entries(context, entries, STEPS)
 
 
 def _find_structural_errors(values: Mapping[str, object]) -> Iterator[str]:
@@ -114,7 +86,7 @@ def _find_structural_errors(values: Mapping[str, object]) -> Iterator[str]:
         elif not isinstance(entries or [], list):
             yield f"{name}: it is not a list"
         else:
-            known = SECTIONS[name]
+            known = SECTIONS[name].keys()
             for place, entry in enumerate(cast("list[object]", entries or [])):
                 if not isinstance(entry, dict):
                     yield f"{name}[{place}]: it is not a mapping"

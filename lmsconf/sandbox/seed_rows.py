@@ -1,19 +1,19 @@
-"""Load entries of a seed or a snapshot: YAML with every scalar as text, typed values of a key, rows of tables."""
+"""Load entries of a seed or a snapshot: YAML with every scalar as text, typed values of a key, entry after entry."""
 
 from __future__ import annotations
 
 import json
-from collections import defaultdict
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final, NamedTuple, TypeAlias, TypeVar, cast
 
 import yaml
 
 from lmsconf.errors import LmsconfError, Problem, ProblemsFound, SourceLocation
 from lmsconf.sandbox.request_context import Refusal, RequestContext, parse_time
-from lmsconf.sandbox.store import Value
+from lmsconf.sandbox.store import Json
 
 try:
     from yaml import CBaseLoader as _Base
@@ -105,18 +105,18 @@ def read_flag(entry: Entry, key: str) -> bool:
     return _TRUTH[value]
 
 
-def read_whole_number(entry: Entry, key: str, default: int = 0) -> int:
-    """A whole number; the default if missing."""
-    value = str(entry.get(key, default))
+def read_whole_number(entry: Entry, key: str) -> int:
+    """A whole number."""
+    value = str(entry[key])
     if not (value.isascii() and value.isdigit()):
         raise InvalidSeedValue(f"{key} is not a whole number")
     return int(value)
 
 
-def read_instant(entry: Entry, key: str, default: T) -> int | T:
-    """An instant in epoch milliseconds; the default if missing."""
+def read_instant(entry: Entry, key: str) -> int:
+    """An instant in epoch milliseconds."""
     try:
-        return parse_time(read_text(entry, key), "iso") if key in entry else default
+        return parse_time(read_text(entry, key), "iso")
     except ValueError as error:
         raise InvalidSeedValue(f"{key}: {error}") from error
 
@@ -160,7 +160,7 @@ def refuse_unknown(part: str, entry: Entry, known: Collection[str]) -> None:
         raise InvalidSeedValue(f"{part}: unknown key {unknown[0]!r}; there are {', '.join(known)}")
 
 
-def reserve_id(id: str, taken: set[str]) -> str:
+def _reserve_id(id: str, taken: set[str]) -> str:
     """Return an id, and add it to those that are taken. Raises InvalidSeedValue if it is one of them, or empty."""
     if not id or id in taken:
         raise InvalidSeedValue(f"id {id!r} is a duplicate" if id else "id is empty")
@@ -168,56 +168,85 @@ def reserve_id(id: str, taken: set[str]) -> str:
     return id
 
 
-class Table(NamedTuple):
-    """A table with its columns. unique: how many of them, the first, no two rows of one entry share."""
-
-    columns: str
-    unique: int = 1
+Reader: TypeAlias = "Callable[[Entry, str], Json]"
+"""Reads the value of a key. Raises InvalidSeedValue."""
 
 
-PEOPLE: Final = Table(
-    "people (id, email, first_name, last_name, admin, manager, archived_at, created_at, custom_archive_at, language, "
-    "metadata, applications)"
-)
-ANSWERS: Final = Table("answers (person, field, choice, text)", 3)
-GROUPS: Final = Table("groups (id, kind, name)")
-MEMBERS: Final = Table("members (grp, person)", 2)
-MANAGERS: Final = Table("managers (grp, person)", 2)
-CONTENTS: Final = Table("contents (id, type, name, description, price, updated_at, details)")
-TWICE: Final = "it names the same twice"
-Row: TypeAlias = "tuple[Value, ...]"
-Rows: TypeAlias = "Iterable[tuple[Table, Row]]"
-"""What one entry becomes."""
+def read_parts(readers: Mapping[str, Reader], *required: str, is_strict: bool = True) -> Reader:
+    """What reads a list of mappings with these keys. is_strict: it refuses others."""
+
+    def read(entry: Entry, key: str) -> list[Json]:
+        parts = read_mappings(entry, key)
+        for part in parts:
+            if is_strict:
+                refuse_unknown(key, part, readers)
+            if missing := [name for name in required if name not in part]:
+                raise InvalidSeedValue(f"{key}: {missing[0]} is missing")
+        return [_read_values(part, readers) for part in parts]
+
+    return read
 
 
-class EntryLoader:
-    """An empty workspace being filled. Errors are collected in `problems`; loading continues."""
+def _read_values(entry: Entry, readers: Mapping[str, Reader]) -> dict[str, Json]:
+    return {key: readers[key](entry, key) for key in entry if key in readers}
 
-    def __init__(self, context: RequestContext) -> None:
-        self.problems: list[str] = []
-        self.context, self.repository, self.now = context, context.repository, context.repository.now()
 
-    def load(self, section: str, entries: Iterable[T], rows_of: Callable[[T], Rows]) -> None:
-        """Insert the rows that the entries of a section become."""
-        rows: defaultdict[str, list[Row]] = defaultdict(list)
-        for place, entry in enumerate(entries):
-            with self.collect_problems(section, place):
-                made = list(rows_of(entry))
-                if len({(table.columns, row[: table.unique]) for table, row in made}) < len(made):
-                    raise InvalidSeedValue(TWICE)
-                for table, row in made:
-                    rows[table.columns].append(row)
-        for columns, some in rows.items():
-            places = ", ".join("?" * (columns.count(",") + 1))
-            try:
-                self.repository.execute_many(f"INSERT INTO {columns} VALUES ({places})", some)  # noqa: S608  names of ours
-            except (UnicodeEncodeError, OverflowError) as wrong:
-                self.problems.append(f"{section}: a value cannot be stored: {wrong}")
+class Step(NamedTuple):
+    """The loading of one section, which follows those that it refers to.
 
-    @contextmanager
-    def collect_problems(self, section: str, place: int) -> Iterator[None]:
-        """Convert an error inside the context to a problem of that entry."""
-        try:
-            yield
-        except (InvalidSeedValue, Refusal) as wrong:
-            self.problems.append(f"{section}[{place}]: {wrong}")
+    readers: by the key of an entry. required: its keys that are not optional. load: takes an entry as a request.
+    prefix: of new ids; None: entries have ids of their own, or none.
+    """
+
+    section: str
+    readers: Mapping[str, Reader]
+    required: Sequence[str]
+    load: Callable[[RequestContext], object]
+    prefix: str | None = None
+
+
+def load_entries(
+    context: RequestContext,
+    entries: Mapping[str, Sequence[Entry]],
+    steps: Sequence[Step],
+    more: Mapping[str, Json] = MappingProxyType({}),
+) -> list[str]:
+    """Load the entries of all sections. Return the problems; loading continues after each. more: values of all."""
+    problems: list[str] = []
+    ids: dict[str, list[str]] = {}
+    for section, readers, required, load, prefix in steps:
+        if prefix is not None and section not in ids:
+            ids[section] = _ids(context, section, prefix, entries[section], problems)
+        for place, entry in enumerate(entries[section]):
+            with _collect_problems(problems, section, place):
+                if missing := [key for key in required if key not in entry]:
+                    raise InvalidSeedValue(f"{missing[0]} is missing")
+                numbered = {"id": ids[section][place]} if section in ids else {}
+                load(context.with_body({**_read_values(entry, readers), **numbered, **more}))
+    return list(dict.fromkeys(problems))
+
+
+def _ids(
+    context: RequestContext, section: str, prefix: str, entries: Sequence[Entry], problems: list[str]
+) -> list[str]:
+    """The ids of the entries of a section, declared or new."""
+    taken = set(context.repository.existing_ids(prefix))
+    given: list[str | None] = []
+    for place, entry in enumerate(entries):
+        given.append(None)
+        with _collect_problems(problems, section, place):
+            if "id" in entry:
+                given[-1] = _reserve_id(read_text(entry, "id"), taken)
+    made = iter(context.repository.new_ids(prefix, given.count(None), frozenset(taken)))
+    return [id or next(made) for id in given]
+
+
+@contextmanager
+def _collect_problems(problems: list[str], section: str, place: int) -> Iterator[None]:
+    """Convert an error inside the context to a problem of that entry."""
+    try:
+        yield
+    except (InvalidSeedValue, Refusal) as wrong:
+        problems.append(f"{section}[{place}]: {wrong}")
+    except (UnicodeEncodeError, OverflowError) as wrong:
+        problems.append(f"{section}: a value cannot be stored: {wrong}")

@@ -20,7 +20,7 @@ import httpx
 
 from lmsconf.api.spec import ApiSpec, Operation
 from lmsconf.sandbox.faults import ConnectionLost, Fault, FaultScript
-from lmsconf.sandbox.handlers import find_handler
+from lmsconf.sandbox.handlers import DELETED_TWICE, find_handler
 from lmsconf.sandbox.handlers.users import archive_due_accounts, is_archiving_due
 from lmsconf.sandbox.request_context import ApiKeys, Refusal, RequestContext, unauthorized, validate_request
 from lmsconf.sandbox.store import IN_MEMORY, Json, Repository, Store
@@ -137,14 +137,19 @@ class Sandbox(httpx.BaseTransport):
                 raise self._no_endpoint(request)
             handler = find_handler(operation.id)
             content_type = request.headers.get("content-type", "")
-            validated = validate_request(operation, parameters, request.query, content_type, request.body)
+            query, body = validate_request(operation, parameters, request.query, content_type, request.body)
             with self._transaction(operation, stale=fault is not None and fault.stale) as repository:
-                done = handler(RequestContext(repository, self.spec.behaviour), validated)
+                context = RequestContext(repository, self.spec.behaviour, parameters, query, body)
+                if operation.id != DELETED_TWICE:
+                    context.require_resources()
+                done = handler(context)
             return (
                 SandboxResponse(204, {}, b"")
                 if done is None
                 else json_response(200, cast(Json, operation.response_names.to_wire(done)))
             )
+        except OverflowError:
+            return json_response(400, {"error": "bad_request", "message": "a number is beyond 64 bits"})
         except Refusal as refusal:
             return json_response(refusal.status, {"error": refusal.code, "message": str(refusal)}, refusal.headers)
 

@@ -7,65 +7,310 @@ what the catalog says of a content beside its name and type.
 from __future__ import annotations
 
 import json
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property, partial
-from typing import Final, NamedTuple
-from unicodedata import normalize
+from typing import Final, cast
 
-from lmsconf.sandbox.handlers.content import EVERYONE, USER
+from lmsconf.sandbox.handlers.content import USER
 from lmsconf.sandbox.handlers.users import FIRST_LANGUAGE
 from lmsconf.sandbox.request_context import (
     GROUP,
     SMART_GROUP,
     RequestContext,
+    Sql,
+    bad_request,
     default_applications,
     encode_applications,
     parse_time,
 )
 from lmsconf.sandbox.seed_rows import (
-    ANSWERS,
-    CONTENTS,
-    GROUPS,
-    MANAGERS,
-    MEMBERS,
-    PEOPLE,
-    TWICE,
     Entry,
-    EntryLoader,
     InvalidSeedValue,
-    Row,
-    Rows,
-    Table,
+    Reader,
+    Step,
+    load_entries,
     read_flag,
     read_list,
     read_mapping,
     read_mappings,
+    read_parts,
     read_text,
     read_texts,
-    reserve_id,
 )
+from lmsconf.sandbox.store import Json
 
 FORMAT: Final = "lmsconf.snapshot/1"
 REDACTED: Final = "a redacted snapshot names too few people to make a workspace of"
-GROUP_LISTING: Final = "group"
-SMART_GROUP_LISTING: Final = "smart_group"
-_READ: Final = ("user", "custom_field", GROUP_LISTING, SMART_GROUP_LISTING, "content", "content_target")
-"""The listings that a workspace is made of."""
-_GROUP_KINDS: Final = {GROUP_LISTING: GROUP, SMART_GROUP_LISTING: SMART_GROUP}
-_AUDIENCES: Final = {"user": USER, **_GROUP_KINDS}
-_FIELDS: Final = Table("fields (id, name, type, description, hidden, locked, optional)")
-_CHOICES: Final = Table("choices (id, field, position, name)")
-_CONDITIONS: Final = Table("conditions (grp, position, field, system_condition)", 2)
-_PICKED: Final = Table("condition_choices (grp, position, choice, place, field)", 3)
-_TARGETS: Final = Table("targets (content, kind, audience, mandatory, start, finish, created_at, updated_at, type)")
-_DETAILS: Final = json.dumps({"partOfPrograms": [], "categories": [], "metadata": {}})
 
 
 def is_snapshot(values: Mapping[str, object]) -> bool:
     """Whether the values of a file are a snapshot and not a seed."""
     return values.get("format") == FORMAT
+
+
+def _answers(entry: Entry, key: str) -> list[Json]:
+    """Field, and the values of an answer to it: choices by id or by name, or one text."""
+    return [
+        {"field": read_text(one, "field"), "values": [*read_texts(one, "choices"), *([text] if text else [])]}
+        for one in read_mappings(entry, key)
+        for text in [read_text(one, "text", "")]
+    ]
+
+
+def _metadata(entry: Entry, key: str) -> dict[str, Json]:
+    return dict(_pair(one) for one in read_list(entry, key))
+
+
+def _pair(value: object) -> tuple[str, str]:
+    """Return key and text of one pair of metadata. Raises InvalidSeedValue."""
+    match value:
+        case [str(key), str(text)]:
+            return key, text
+    raise InvalidSeedValue("metadata is not a list of pairs of texts")
+
+
+def _instant(entry: Entry, key: str) -> int:
+    text = read_text(entry, key)
+    for format in ("iso", "epoch-ms"):
+        with suppress(ValueError):
+            return parse_time(text, format)
+    raise InvalidSeedValue(f"{key}: {text!r} is not a time")
+
+
+def _whole_number(entry: Entry, key: str) -> int | None:
+    return value if isinstance(value := entry[key], int) else None
+
+
+_NOT_KEPT: Final = "NOT :keeps AND"
+
+
+def _unknown(noun: str, ids: str, table: str, rule: str = "") -> str:
+    """A query of the message about an id that no row of a table has. ids: a query of them."""
+    return f"""
+        SELECT 'there is no {noun} with the id ' || quote(id) FROM (SELECT NULL AS id WHERE FALSE UNION ALL {ids})
+        WHERE {rule} id NOT IN (SELECT id FROM {table}) LIMIT 1
+    """
+
+
+def _taken(table: str, rule: str = "TRUE") -> str:
+    """A query of the message about the id of an entry that is empty or another's."""
+    return f"""
+        SELECT CASE :id WHEN '' THEN 'id is empty' ELSE 'id ' || quote(:id) || ' is a duplicate' END
+        WHERE :id = '' OR EXISTS (SELECT 1 FROM {table} WHERE id = :id AND {rule})
+    """
+
+
+_NEW_CHOICES: Final = "(SELECT json_extract(value, '$.id') AS id FROM json_each(:choices))"
+_FIELD: Final = Sql(
+    refusals=dict.fromkeys(
+        (
+            _taken("fields"),
+            f"SELECT 'id ' || quote(id) || ' is a duplicate' FROM {_NEW_CHOICES} "
+            "GROUP BY id HAVING count(*) > 1 OR id IN (SELECT id FROM choices) LIMIT 1",
+        ),
+        bad_request,
+    ),
+    changes=[
+        "INSERT INTO fields (id, name, type, description, hidden, locked, optional) "
+        "VALUES (:id, :name, :type, :description, :hidden, :locked, :optional)",
+        "INSERT INTO choices (id, field, position, name) SELECT json_extract(value, '$.id'), :id, key, "
+        "json_extract(value, '$.name') FROM json_each(:choices)",
+    ],
+)
+_OF_FIELD: Final = "SELECT {shown} FROM choices WHERE field = f.id"
+_FITTING: Final = f"""
+    (SELECT f.id FROM fields f WHERE nfc(f.name) = nfc(json_extract(a.value, '$.field')) AND CASE f.type
+        WHEN 'TEXT' THEN json_array_length(a.value, '$.values') = 1
+        ELSE NOT EXISTS (SELECT 1 FROM json_each(a.value, '$.values') v WHERE v.value NOT IN (
+            {_OF_FIELD.format(shown="id")} UNION ALL {_OF_FIELD.format(shown="name")}
+        )) END ORDER BY f.seq LIMIT 1)
+"""
+"""The id of the first field of the name that an answer has to which it is an answer."""
+_ANSWERED: Final = f"""
+    (SELECT f.id, f.type, v.value FROM json_each(:answers) a JOIN fields f ON f.id = {_FITTING},
+        json_each(a.value, '$.values') v) f
+"""
+_PERSON: Final = Sql(
+    refusals=dict.fromkeys(
+        (
+            _taken("people"),
+            "SELECT 'the answer to ' || quote(json_extract(a.value, '$.field')) || "
+            f"' fits no custom field of that name' FROM json_each(:answers) a WHERE {_FITTING} IS NULL LIMIT 1",
+        ),
+        bad_request,
+    ),
+    changes=[
+        "INSERT INTO people (id, email, first_name, last_name, admin, manager, archived_at, created_at, "
+        "custom_archive_at, language, metadata, applications) VALUES (:id, :email, coalesce(:first_name, ''), "
+        "coalesce(:last_name, ''), coalesce(:admin, FALSE), coalesce(:manager, FALSE), "
+        f"CASE WHEN :archived THEN :now END, :now, :archive_date, coalesce(:language, '{FIRST_LANGUAGE}'), "
+        "coalesce(:metadata, '{}'), :held)",
+        f"INSERT OR IGNORE INTO answers SELECT :id, id, '', value FROM {_ANSWERED} WHERE type = 'TEXT'",
+        "INSERT OR IGNORE INTO answers SELECT :id, id, coalesce("
+        f"({_OF_FIELD.format(shown='id')} AND id = f.value), "
+        f"({_OF_FIELD.format(shown='id')} AND name = f.value ORDER BY position DESC LIMIT 1)), NULL "
+        f"FROM {_ANSWERED} WHERE type != 'TEXT'",
+    ],
+)
+
+
+def _people(table: str) -> tuple[str, str]:
+    """The query about people of a group who are unknown, and what adds them."""
+    return (
+        _unknown("user", f"SELECT value FROM json_each(:{table})", "people", _NOT_KEPT),
+        f"INSERT OR IGNORE INTO {table} SELECT :id, value FROM json_each(:{table})",
+    )
+
+
+def _insert_group(kind: str) -> str:
+    return f"INSERT INTO groups (id, kind, name) VALUES (:id, '{kind}', :name)"
+
+
+_MANAGERS, _MEMBERS = _people("managers"), _people("members")
+_GROUP: Final = Sql(
+    refusals=dict.fromkeys((_taken("groups"), _MANAGERS[0], _MEMBERS[0]), bad_request),
+    changes=[_insert_group(GROUP), _MANAGERS[1], _MEMBERS[1]],
+)
+_CHOSEN: Final = "FROM json_each(:conditions) c, json_each(c.value, '$.choices') v"
+_SMART_GROUP: Final = Sql(
+    refusals=dict.fromkeys(
+        (
+            _taken("groups", f"kind = '{SMART_GROUP}'"),
+            "SELECT 'a group has the same id ' || quote(id) || ', and the sandbox has one id for one group' "
+            "FROM groups WHERE id = :id",
+            _MANAGERS[0],
+            _unknown("custom_field", "SELECT json_extract(value, '$.field') FROM json_each(:conditions)", "fields"),
+            _unknown("choice", f"SELECT v.value {_CHOSEN}", "choices"),
+        ),
+        bad_request,
+    ),
+    changes=[
+        _insert_group(SMART_GROUP),
+        _MANAGERS[1],
+        "INSERT INTO conditions SELECT :id, key, json_extract(value, '$.field'), "
+        "json_extract(value, '$.system_condition') FROM json_each(:conditions)",
+        "INSERT OR IGNORE INTO condition_choices SELECT :id, c.key, v.key, "
+        f"(SELECT field FROM choices WHERE id = v.value), v.value {_CHOSEN}",
+    ],
+)
+_CONTENT: Final = Sql(
+    refusals={_taken("contents"): bad_request},
+    changes=[
+        "INSERT INTO contents (id, type, name, description, price, updated_at) VALUES (:id, :type, :name, '', 0, :now)"
+    ],
+)
+_TARGET: Final = Sql(
+    refusals=dict.fromkeys(
+        (
+            "SELECT 'it names the same twice' FROM targets WHERE content = :content AND kind = :kind "
+            "AND audience = :target",
+        ),
+        bad_request,
+    ),
+    changes=[
+        "INSERT INTO targets (content, kind, audience, mandatory, start, finish, created_at, updated_at, type) "
+        "VALUES (:content, :kind, :target, coalesce(:mandatory, FALSE), :start, :finish, :now, :now, "
+        "nullif(nullif(:type, ''), :kind))"
+    ],
+)
+
+
+def _load_person(context: RequestContext) -> None:
+    admin, manager = (context.body.get(right) is True for right in ("admin", "manager"))
+    first = () if "applications" in context.body else default_applications(admin=admin, manager=manager)
+    named = cast("Sequence[str]", context.body.get("applications", ()))
+    context.values["held"] = encode_applications([*first, *named])
+    _PERSON(context)
+
+
+def _whole(load: Sql, *parts: str) -> Callable[[RequestContext], object]:
+    """What loads a group of which these parts were read."""
+
+    def load_whole(context: RequestContext) -> object:
+        if unread := [part for part in parts if part not in context.body]:
+            raise InvalidSeedValue(f"{unread[0]} were not read")
+        return load(context)
+
+    return load_whole
+
+
+_HOLDERS: Final = """
+    SELECT 'USER' AS kind FROM people WHERE id = {id} UNION ALL SELECT kind FROM groups WHERE id = {id}
+    UNION ALL SELECT 'EVERYONE' WHERE {id} = $dialect(content-targets.everyone)
+"""
+"""The kinds of audiences of which one has an id."""
+_ALIKE: Final = f"""
+    SELECT ({_HOLDERS.format(id="t.id")}) FROM (
+        SELECT json_extract(value, '$.target') AS id FROM json_each(:targets)
+        WHERE coalesce(json_extract(value, '$.type'), '') = coalesce(:type, '')
+    ) t WHERE (SELECT count(*) FROM ({_HOLDERS.format(id="t.id")})) = 1
+"""
+"""The kinds of the targets with the same type whose id is that of one kind only."""
+
+
+def _load_target(context: RequestContext) -> None:
+    context.refuse({_unknown("content", "SELECT :content", "contents"): bad_request})
+    context.values["kind"] = _audience_kind(context)
+    _TARGET(context)
+
+
+def _audience_kind(context: RequestContext) -> str:
+    """Return what kind of audience a target has; its type, or its label, decides where kinds share an id."""
+    holders = set(context.repository.column(_HOLDERS.format(id=":target")))
+    kinds, type = holders, str(context.body.get("type", ""))
+    if type in kinds:
+        return type
+    if len(kinds) > 1:
+        kinds = kinds & set(context.repository.column(_ALIKE)) or kinds
+    if len(kinds) > 1:
+        kinds &= set(context.repository.column("SELECT kind FROM groups WHERE id = :target AND name = :label"))
+    if len(kinds) == 1:
+        return next(iter(kinds))
+    if context.values["keeps"] and not holders:
+        return type if type in (USER, GROUP, SMART_GROUP) else USER
+    raise InvalidSeedValue(
+        f"the audience {context.body['target']!r} is not a person, group or smart group of the snapshot"
+    )
+
+
+_CHOICES: Final = read_parts({"id": read_text, "name": read_text}, "id", "name", is_strict=False)
+_CONDITIONS: Final = read_parts(
+    {"field": read_text, "choices": read_texts, "system_condition": read_text}, "field", is_strict=False
+)
+_NAMED: Final[Mapping[str, Reader]] = {"id": read_text, "name": read_text}
+_FIELD_KEYS: Final[Mapping[str, Reader]] = {
+    **_NAMED,
+    **dict.fromkeys(("type", "description"), read_text),
+    **dict.fromkeys(("hidden", "locked", "optional"), read_flag),
+    "choices": _CHOICES,
+}
+_PERSON_KEYS: Final[Mapping[str, Reader]] = {
+    **dict.fromkeys(("id", "email", "first_name", "last_name", "language"), read_text),
+    **dict.fromkeys(("admin", "manager", "archived"), read_flag),
+    "applications": read_texts,
+    "metadata": _metadata,
+    "archive_date": _whole_number,
+    "answers": _answers,
+}
+_GROUP_KEYS: Final[Mapping[str, Reader]] = {**_NAMED, "managers": read_texts, "members": read_texts}
+_TARGET_KEYS: Final[Mapping[str, Reader]] = {
+    **dict.fromkeys(("content", "target", "type", "label"), read_text),
+    "mandatory": read_flag,
+    **dict.fromkeys(("start", "finish"), _instant),
+}
+_STEPS: Final = (
+    Step("custom_field", _FIELD_KEYS, ("id", "name", "type"), _FIELD),
+    Step("user", _PERSON_KEYS, ("id", "email"), _load_person),
+    Step("group", _GROUP_KEYS, ("id", "name"), _whole(_GROUP, "managers", "members")),
+    Step(
+        "smart_group",
+        {**_GROUP_KEYS, "conditions": _CONDITIONS},
+        ("id", "name"),
+        _whole(_SMART_GROUP, "managers", "conditions"),
+    ),
+    Step("content", {**_NAMED, "type": read_text}, ("id", "type", "name"), _CONTENT),
+    Step("content_target", _TARGET_KEYS, ("content", "target"), _load_target),
+)
 
 
 def fill_from_snapshot(
@@ -78,184 +323,13 @@ def fill_from_snapshot(
     """
     if "pseudonyms" in values:
         return [REDACTED]
+    names = [step.section for step in _STEPS]
     try:
         incomplete = read_mapping(values, "incomplete")
+        entries = {name: read_mappings(values, name) for name in names}
     except InvalidSeedValue as wrong:
         return [str(wrong)]
-    missing = [
-        f"{listing}: it was not read completely: {incomplete[listing]}" for listing in _READ if listing in incomplete
-    ]
-    missing += [f"{name}: it was not read" for name in _READ if name not in values]
-    if missing:
-        return missing
-    loader = _SnapshotLoader(context, values, keeps_unlisted=keeps_unlisted)
-    loader.load_listings()
-    return loader.problems
-
-
-class _SnapshotLoader(EntryLoader):
-    """One snapshot being loaded. Rows refer to each other by id."""
-
-    def __init__(self, context: RequestContext, values: Mapping[str, object], *, keeps_unlisted: bool) -> None:
-        super().__init__(context)
-        self._values, self._keeps_unlisted = values, keeps_unlisted
-        self._ids: defaultdict[str, set[str]] = defaultdict(set)
-        self._names: dict[tuple[str, str], str] = {}
-        self._fields: defaultdict[str, list[_Field]] = defaultdict(list)
-        self._field_of: dict[str, str] = {}
-        self._assigned: set[tuple[str, str, str]] = set()
-
-    def load_listings(self) -> None:
-        """Insert all rows. A listing follows those that it refers to."""
-        for listing, rows_of in (
-            ("custom_field", self._field),
-            ("user", self._person),
-            (GROUP_LISTING, partial(self._group, GROUP_LISTING)),
-            (SMART_GROUP_LISTING, partial(self._group, SMART_GROUP_LISTING)),
-            ("content", self._content),
-            ("content_target", self._target),
-        ):
-            try:
-                self.load(listing, read_mappings(self._values, listing), rows_of)
-            except InvalidSeedValue as wrong:
-                self.problems.append(str(wrong))
-
-    def _new_id(self, listing: str, entry: Entry) -> str:
-        """Return the id of an entry. Raises InvalidSeedValue if it is empty or a duplicate."""
-        return reserve_id(read_text(entry, "id"), self._ids[listing])
-
-    def _known(self, listing: str, id: str) -> str:
-        """Return the id of an entry that exists. Raises InvalidSeedValue."""
-        if id not in self._ids[listing]:
-            raise InvalidSeedValue(f"there is no {listing} with the id {id!r}")
-        return id
-
-    def _field(self, entry: Entry) -> Rows:
-        id, name, type = self._new_id("custom_field", entry), read_text(entry, "name"), read_text(entry, "type")
-        field = _Field(id, type, {})
-        self._fields[normalize("NFC", name)].append(field)
-        flags = (None if key not in entry else read_flag(entry, key) for key in ("hidden", "locked", "optional"))
-        yield _FIELDS, (id, name, type, None if "description" not in entry else read_text(entry, "description"), *flags)
-        for position, choice in enumerate(read_mappings(entry, "choices")):
-            choice_name, choice_id = read_text(choice, "name"), self._new_id("choice", choice)
-            field.choices[choice_id], self._field_of[choice_id] = choice_name, id
-            yield _CHOICES, (choice_id, id, position, choice_name)
-
-    def _person(self, entry: Entry) -> Rows:
-        id = self._new_id("user", entry)
-        admin, manager = read_flag(entry, "admin"), read_flag(entry, "manager")
-        first = () if "applications" in entry else default_applications(admin=admin, manager=manager)
-        metadata = dict(_pair(one) for one in read_list(entry, "metadata"))
-        date = entry.get("archive_date")
-        row: Row = (
-            *(id, read_text(entry, "email"), read_text(entry, "first_name", ""), read_text(entry, "last_name", "")),
-            *(admin, manager, self.now if read_flag(entry, "archived") else None, self.now),
-            *(date if isinstance(date, int) else None, read_text(entry, "language", FIRST_LANGUAGE)),
-            *(json.dumps(metadata), encode_applications([*first, *read_texts(entry, "applications")])),
-        )
-        yield PEOPLE, row
-        for answer in read_mappings(entry, "answers"):
-            name, text = read_text(answer, "field"), answer.get("text")
-            values = [*read_texts(answer, "choices"), *([text] if isinstance(text, str) else [])]
-            rows = (field.answer_rows(id, values) for field in self._fields[normalize("NFC", name)])
-            if (fitting := next((some for some in rows if some is not None), None)) is None:
-                raise InvalidSeedValue(f"the answer to {name!r} fits no custom field of that name")
-            yield from ((ANSWERS, answered) for answered in fitting)
-
-    def _group(self, listing: str, entry: Entry) -> Rows:
-        id, name = self._new_id(listing, entry), read_text(entry, "name")
-        if listing == SMART_GROUP_LISTING and id in self._ids[GROUP_LISTING]:
-            raise InvalidSeedValue(f"a group has the same id {id!r}, and the sandbox has one id for one group")
-        self._names[_GROUP_KINDS[listing], id] = name
-        yield GROUPS, (id, _GROUP_KINDS[listing], name)
-        parts = ("managers", "members") if listing == GROUP_LISTING else ("managers", "conditions")
-        if unread := [key for key in parts if key not in entry]:
-            raise InvalidSeedValue(f"{unread[0]} were not read")
-        for table, key in ((MANAGERS, "managers"), (MEMBERS, "members")):
-            for person in read_texts(entry, key) if key in parts else ():
-                yield table, (id, person if self._keeps_unlisted else self._known("user", person))
-        for position, condition in enumerate(read_mappings(entry, "conditions") if "conditions" in parts else ()):
-            system = read_text(condition, "system_condition") if "system_condition" in condition else None
-            yield _CONDITIONS, (id, position, self._known("custom_field", read_text(condition, "field")), system)
-            for place, choice in enumerate(read_texts(condition, "choices")):
-                field = self._field_of[self._known("choice", choice)]
-                yield _PICKED, (id, position, choice, place, field)
-
-    def _content(self, entry: Entry) -> Rows:
-        id, type, name = self._new_id("content", entry), read_text(entry, "type"), read_text(entry, "name")
-        yield CONTENTS, (id, type, name, "", 0, self.now, _DETAILS)
-
-    def _target(self, entry: Entry) -> Rows:
-        content, audience = self._known("content", read_text(entry, "content")), read_text(entry, "target")
-        window = (_instant(entry, "start"), _instant(entry, "finish"))
-        type, kind = read_text(entry, "type", ""), self._audience_kind(entry)
-        own_type = type if type and type != kind else None
-        if (content, kind, audience) in self._assigned:
-            raise InvalidSeedValue(TWICE)
-        self._assigned.add((content, kind, audience))
-        yield _TARGETS, (content, kind, audience, read_flag(entry, "mandatory"), *window, self.now, self.now, own_type)
-
-    def _audience_kind(self, entry: Entry) -> str:
-        """Return what kind of audience a target has; its type, or its label, decides where kinds share an id."""
-        id, type = read_text(entry, "target"), read_text(entry, "type", "")
-        kinds = self._holders(id)
-        if type in kinds:
-            return type
-        if len(kinds) > 1:
-            kinds &= self._kinds_of_types.get(type, kinds)
-        if len(kinds) > 1:
-            label = read_text(entry, "label", "")
-            kinds = {kind for kind in kinds if self._names.get((kind, id)) == label}
-        if len(kinds) == 1:
-            return next(iter(kinds))
-        if self._keeps_unlisted and not self._holders(id):
-            return type if type in _AUDIENCES.values() else USER
-        raise InvalidSeedValue(f"the audience {id!r} is not a person, group or smart group of the snapshot")
-
-    def _holders(self, id: str) -> set[str]:
-        """Return the kinds of audiences of which one has this id."""
-        kinds = {kind for listing, kind in _AUDIENCES.items() if id in self._ids[listing]}
-        return kinds | ({EVERYONE} if id == self.context.behaviour("content-targets.everyone") else set())
-
-    @cached_property
-    def _kinds_of_types(self) -> Mapping[str, set[str]]:
-        """The type of a target → the kinds of the targets with that type whose id is that of one kind only."""
-        types: dict[str, set[str]] = {}
-        for entry in read_mappings(self._values, "content_target"):
-            if len(holders := self._holders(read_text(entry, "target"))) == 1:
-                types.setdefault(read_text(entry, "type", ""), set()).update(holders)
-        return types
-
-
-def _instant(entry: Entry, key: str) -> int | None:
-    if key not in entry:
-        return None
-    text = read_text(entry, key)
-    for format in ("iso", "epoch-ms"):
-        with suppress(ValueError):
-            return parse_time(text, format)
-    raise InvalidSeedValue(f"{key}: {text!r} is not a time")
-
-
-def _pair(value: object) -> tuple[str, str]:
-    """Return key and text of one pair of metadata. Raises InvalidSeedValue."""
-    match value:
-        case [str(key), str(text)]:
-            return key, text
-    raise InvalidSeedValue("metadata is not a list of pairs of texts")
-
-
-class _Field(NamedTuple):
-    """A custom field; choices: id → name."""
-
-    id: str
-    type: str
-    choices: dict[str, str]
-
-    def answer_rows(self, person: str, values: Sequence[str]) -> list[Row] | None:
-        """Return the rows of an answer, of choices by id or name; None if it is not an answer to this field."""
-        if self.type == "TEXT":
-            return [(person, self.id, "", values[0])] if len(values) == 1 else None
-        by_name = {name: id for id, name in self.choices.items()}
-        chosen = [value if value in self.choices else by_name.get(value) for value in values]
-        return None if None in chosen else [(person, self.id, choice, None) for choice in chosen]
+    missing = [f"{name}: it was not read completely: {incomplete[name]}" for name in names if name in incomplete]
+    missing += [f"{name}: it was not read" for name in names if name not in values]
+    more: dict[str, Json] = {"keeps": keeps_unlisted, "targets": json.dumps(entries["content_target"])}
+    return missing or load_entries(context, entries, _STEPS, more)

@@ -18,8 +18,11 @@ import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from copy import copy
+from functools import partial
 from pathlib import Path
 from typing import Final, TypeAlias, TypeVar, cast
+from unicodedata import normalize
 
 from msgspec.json import decode
 
@@ -116,7 +119,7 @@ INDEXES: Final = {
     "participations_by_content": "participations (content)",
     "events_by_participation": "events (participation, at)",
 }
-"""Indexes besides the keys. A seed is loaded before they are created, which halves the time."""
+"""Indexes besides the keys."""
 
 Value: TypeAlias = "str | int | None"
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
@@ -158,13 +161,23 @@ class Repository:
         self._clock = clock
         self._ids = ids
         self._cache: dict[object, tuple[tuple[int, int], object]] = {}
+        self._named: Mapping[str, Value] = {}
 
-    def cache_until_write(self, compute: Callable[[Repository], T]) -> T:
-        """Return `compute` of this workspace, cached until something is written by any connection."""
+    def with_named_values(self, named: Mapping[str, Value]) -> Repository:
+        """The same transaction, where a statement without values of its own has these, by the names in it."""
+        made = copy(self)
+        made._named = named
+        return made
+
+    def _run(self, sql: str, values: tuple[Value, ...]) -> sqlite3.Cursor:
+        return self._connection.execute(sql, values or self._named)
+
+    def cache_until_write(self, compute: Callable[[Repository], T], *key: object) -> T:
+        """Return `compute` of this workspace, cached under a key until something is written by any connection."""
         stamp = (self._connection.total_changes, self.number("PRAGMA data_version"))
-        if compute not in self._cache or self._cache[compute][0] != stamp:
-            self._cache[compute] = (stamp, compute(self))
-        return cast(T, self._cache[compute][1])
+        if (compute, *key) not in self._cache or self._cache[compute, *key][0] != stamp:
+            self._cache[compute, *key] = (stamp, compute(self))
+        return cast(T, self._cache[compute, *key][1])
 
     def clear_cache(self) -> None:
         """Clear the cache after a restore or a rollback, which no counter reveals."""
@@ -172,29 +185,28 @@ class Repository:
 
     def rows(self, sql: str, *values: Value) -> list[tuple[Value, ...]]:
         """All rows of a query."""
-        return self._connection.execute(sql, values).fetchall()
+        return self._run(sql, values).fetchall()
 
     def pairs(self, sql: str, *values: Value) -> list[tuple[Value, Value]]:
         """All rows of a query with two columns."""
-        return self._connection.execute(sql, values).fetchall()
+        return self._run(sql, values).fetchall()
 
-    def objects(self, sql: str, *values: Value) -> list[dict[str, Json]]:
-        """The JSON objects that a query makes, one in each row, without the members that are null."""
-        made = map(decode, self.column(sql, *values))
-        return [{name: value for name, value in one.items() if value is not None} for one in made]
+    def json(self, sql: str, *values: Value) -> Json:
+        """The JSON that a query makes."""
+        return cast(Json, decode(self.column(sql, *values)[0]))
 
     def column(self, sql: str, *values: Value) -> list[str]:
         """The first column, as text."""
-        return [str(row[0]) for row in self._connection.execute(sql, values)]
+        return [str(row[0]) for row in self._run(sql, values)]
 
     def number(self, sql: str, *values: Value) -> int:
         """The one number of a query; 0 without a row."""
-        row: tuple[int | None] | None = self._connection.execute(sql, values).fetchone()
+        row: tuple[int | None] | None = self._run(sql, values).fetchone()
         return (row[0] or 0) if row else 0
 
     def execute(self, sql: str, *values: Value) -> int:
         """Execute a statement; return the number of changed rows."""
-        return self._connection.execute(sql, values).rowcount
+        return self._run(sql, values).rowcount
 
     def execute_many(self, sql: str, rows: Iterable[Sequence[Value]]) -> None:
         """Execute a statement for many rows."""
@@ -232,15 +244,6 @@ class Repository:
         """Whether no table has a row."""
         tables = set(_OWNERS.values())
         return not any(self.number(f"SELECT EXISTS (SELECT 1 FROM {table})") for table in tables)  # noqa: S608  ours too
-
-    @contextmanager
-    def without_indexes(self) -> Iterator[None]:
-        """Drop the indexes, and recreate them at the end. Only for an empty workspace."""
-        for name in INDEXES:
-            self.execute(f"DROP INDEX {name}")
-        yield
-        for name, columns in INDEXES.items():
-            self.execute(f"CREATE INDEX {name} ON {columns}")
 
 
 class Store:
@@ -330,14 +333,32 @@ class Store:
     def close(self) -> None:
         """Close the file. A workspace in memory is lost, and so are the checkpoints."""
         with self._lock:
-            for copy in self._kept.values():
-                copy.close()
+            for kept in self._kept.values():
+                kept.close()
             self._closer()
 
 
 def json_flag(column: str) -> str:
     """SQL for a column as true or false in a JSON object; NULL stays NULL."""
     return f"json(CASE {column} WHEN 0 THEN 'false' WHEN 1 THEN 'true' END)"
+
+
+def json_known(members: str) -> str:
+    """SQL for a JSON object of these members, without those that are NULL."""
+    return f"json_patch('{{}}', json_object({members}))"
+
+
+def json_list(rows: str, item: str = "json(item)") -> str:
+    """SQL for a JSON list of what a query finds, in its order: by default of its column `item`, which is JSON."""
+    return f"(SELECT json_group_array({item}) FROM ({rows}))"  # noqa: S608  names of ours
+
+
+def json_time(column: str, format: str = "'iso'") -> str:
+    """SQL for an instant in milliseconds as a text: ISO 8601 in UTC, or what a value of the dialect says."""
+    seconds = f"strftime('%Y-%m-%dT%H:%M:%S', {column} / 1000, 'unixepoch')"
+    return f"""CASE WHEN {format} IN ('epoch-ms', 'epoch-ms-number') THEN CAST({column} AS TEXT)
+        WHEN {format} = 'iso-ms' THEN strftime('%Y-%m-%dT%H:%M:%fZ', {column} / 1000.0, 'unixepoch')
+        WHEN {format} = 'iso-local' THEN {seconds} ELSE {seconds} || 'Z' END"""
 
 
 def encode_ids(ids: Iterable[str]) -> str:
@@ -370,6 +391,7 @@ def _open(path: str) -> sqlite3.Connection:
     except sqlite3.OperationalError as error:
         raise _unusable(path, str(error)) from error
     connection.create_function("casefold", 1, str.casefold, deterministic=True)
+    connection.create_function("nfc", 1, partial(normalize, "NFC"), deterministic=True)
     try:
         # With a write-ahead log, readers never wait for a writer, and a commit needs no flush to the disk.
         connection.executescript("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;")

@@ -12,25 +12,25 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from lmsconf.api.spec import ApiSpec
 from lmsconf.errors import Problem, ProblemsFound, Severity
 from lmsconf.kinds.exported_entries import absent_assignment_entry
-from lmsconf.kinds.kind_functions import match_kind
+from lmsconf.kinds.kind_functions import match_all
 from lmsconf.kinds.kind_table import KINDS
-from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
 from lmsconf.kinds.shared.kind import Kind
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET
 from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.manifest.edit.yaml_text import format_inline
 from lmsconf.model.blockers import is_blocking
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.declarations import DeleteEntry, DesiredResource, Manifests
+from lmsconf.model.declarations import DesiredResource, Manifests
 from lmsconf.model.lint_codes import raise_to_errors
 from lmsconf.model.plan import Change, ChangeOrigin, NoLongerDeclared, Plan, SettingChange
 from lmsconf.model.policy import GUARDS, UNKNOWN, Consent, Policy, diff_settings, limit_to_json
 from lmsconf.model.progress import Report
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.guards import evaluate_guards
-from lmsconf.planner.read.needed_listings import Declarations
+from lmsconf.planner.read.needed_listings import merge_manifests
 from lmsconf.planner.snapshot_redaction import drop_unknown_people, restore_snapshot
 from lmsconf.project.config_file import DEFAULT_KEPT_RUNS
 from lmsconf.project.settings import DEFAULT_MANIFESTS, Settings
@@ -39,13 +39,6 @@ from lmsconf.workspace.reader import WorkspaceReader, reads_needed_by_both
 
 Planned = Callable[[ManifestsVersion], "Sequence[Change] | None"]
 """Plan a version on the snapshot; None if it cannot be planned."""
-
-
-def merge_manifests(manifests: Manifests, others: Manifests) -> Manifests:
-    """The manifests, plus everything that the others declare."""
-    more = Declarations(others.declared, others.absent)
-    both = Declarations(manifests.declared, manifests.absent).merge(more)
-    return replace(manifests, declared=tuple(both.declared), absent=tuple(both.absent))
 
 
 def attach_origins(plan: Plan, base: BaseManifests, planned: Planned) -> Plan:
@@ -104,14 +97,14 @@ def find_orphaned_resources(
     now: ManifestsVersion,
     base: ManifestsVersion,
     snapshot: Snapshot,
-    call_templates: SpecCallTemplates,
+    api_spec: ApiSpec,
 ) -> tuple[NoLongerDeclared, ...]:
     """Resources that are live, were declared by the base, and are now neither declared nor deleted."""
-    current = {row for row, _ in _declared_rows(now, snapshot, call_templates)}
+    current = {row for row, _ in _declared_rows(now, snapshot, api_spec)}
     left = (
         declared
-        for row, declared in _declared_rows(base, snapshot, call_templates)
-        if declared is not None and row not in current and KINDS[declared.address.kind].ownership_schema is not None
+        for row, declared in _declared_rows(base, snapshot, api_spec)
+        if declared is not None and row not in current and not KINDS[declared.address.kind].is_person
     )
     lines = {
         declared.address: _absent_line(KINDS[declared.address.kind], declared, now.policy.workspace)
@@ -129,21 +122,13 @@ def _absent_line(kind: Kind, declared: DesiredResource[Any], workspace: str) -> 
 
 
 def _declared_rows(
-    version: ManifestsVersion, snapshot: Snapshot, call_templates: SpecCallTemplates
+    version: ManifestsVersion, snapshot: Snapshot, api_spec: ApiSpec
 ) -> Iterator[tuple[tuple[str, str], DesiredResource[Any] | None]]:
     """Kind and id of each live row that manifests declare, with its declaration; None for one to be deleted."""
-    manifests, policy = version.manifests, version.policy
-    planning = PlanContext(snapshot, policy, call_templates, lambda _: True)
-    for name, kind in KINDS.items():
-        declared = [resource for resource in manifests.declared if _is_of(resource, name, policy)]
-        absent = [entry for entry in manifests.absent if _is_of(entry, name, policy)]
-        matched = match_kind(planning, kind.name, declared, absent)
+    planning = PlanContext(snapshot, version.policy, api_spec, lambda _: True)
+    for name, matched in match_all(planning, version.manifests.in_workspace(version.policy.workspace)).items():
         yield from (((name, match.row.id), match.declared) for match in matched.matches if match.row is not None)
         yield from (((name, deletion.row.id), None) for deletion in matched.deletions)
-
-
-def _is_of(entry: DesiredResource[Any] | DeleteEntry[Any], kind: str, policy: Policy) -> bool:
-    return entry.address.kind == kind and entry.applies_in(policy.workspace)
 
 
 def _unplannable(name: str) -> Problem:
@@ -207,7 +192,7 @@ def _compared(
     if policy.only or policy.excluded:
         return made
     now = ManifestsVersion(manifests, policy, settings)
-    return replace(made, let_go=find_orphaned_resources(now, base.version, live, reader.call_templates))
+    return replace(made, let_go=find_orphaned_resources(now, base.version, live, reader.connection.spec))
 
 
 def _dropped_tests(manifests: Manifests, base: BaseManifests, workspace: str) -> Iterable[SettingChange]:

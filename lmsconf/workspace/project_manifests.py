@@ -85,7 +85,7 @@ def validate_offline(settings: Settings, expanded: ExpandedEntries | None = None
     alone = find_left_alone([*manifests.declared, *manifests.absent], policy)
     # Of manifests with errors only a part is parsed, and a lint would judge that part.
     broken = any(problem.is_error for problem in manifests.problems)
-    lints = [] if broken else lint_manifests(manifests.declared, policy)
+    lints = [] if broken else lint_manifests(manifests, policy)
     return replace(manifests, problems=(*dialect, *manifests.problems, *alone, *late, *lints))
 
 

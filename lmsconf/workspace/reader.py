@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import UTC, datetime
 from threading import Event
 from typing import TYPE_CHECKING, NamedTuple
@@ -14,7 +14,6 @@ from msgspec.structs import replace
 
 from lmsconf.errors import Problem, ProblemsFound
 from lmsconf.kinds.parsing import dependencies
-from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET
 from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.model.access import ReportHeader
@@ -22,15 +21,15 @@ from lmsconf.model.address import Address
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.drift import DriftReport
 from lmsconf.model.effects import Basis
-from lmsconf.model.plan import Change, Plan, RenameCandidate
+from lmsconf.model.plan import Plan, RenameCandidate
 from lmsconf.model.policy import Policy
 from lmsconf.model.progress import Report
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.model.time_formats import format_utc
 from lmsconf.planner.lints import lint_plan
 from lmsconf.planner.plan import DraftPlan, draft_plan, with_effects
-from lmsconf.planner.read.needed_listings import Declarations, ReadContext, ReadScope
-from lmsconf.planner.read.read_all_kinds import can_reread, read_snapshot, reread
+from lmsconf.planner.read.needed_listings import ReadContext, ReadScope
+from lmsconf.planner.read.read_all_kinds import read_snapshot
 from lmsconf.project.settings import Settings
 from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.project_manifests import add_previous_names, error_free, without_entries
@@ -59,9 +58,9 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
     """One workspace, read through a connection and never changed.
 
     parallelism: concurrent requests. clock: the current time, for reports. on_read: called with each snapshot that was
-    read as a whole. on_seen: the same, also where a part of one was read again. timing: the clock of a run that waits
-    until its writes are visible. patience: seconds in which a write with a response may not be visible yet; default:
-    the `settle` setting, and 0 in the embedded workspace, where writes are visible at once.
+    read. on_seen: the same, for the journal of a run. timing: the clock of a run that waits until its writes are
+    visible. patience: seconds in which a write with a response may not be visible yet; default: the `settle` setting,
+    and 0 in the embedded workspace, where writes are visible at once.
     """
 
     settings: Settings
@@ -73,10 +72,6 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
     timing: WaitClock = field(default_factory=WaitClock)
     patience: float | None = None
 
-    @property
-    def call_templates(self) -> SpecCallTemplates:
-        return SpecCallTemplates(self.connection.spec)
-
     def now(self) -> str:
         """The current time in UTC, as documents show it."""
         return format_utc(self.clock())
@@ -86,14 +81,13 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
 
         Language and applications need a request per person, and are read only where `manifests` declare them.
         """
-        wanted = reads_needed(manifests or Manifests(), self.settings.policy)
-        return self.read(replace(wanted, everything=True), progress)
+        return self.read(ReadScope(manifests or Manifests(), self.settings.policy, everything=True), progress)
 
     def redact_snapshot(self, snapshot: Snapshot, manifests: Manifests | None) -> Snapshot:
         """The snapshot reduced to the people that the manifests name."""
         from lmsconf.planner.snapshot_redaction import redact_snapshot
 
-        planning = PlanContext(snapshot, self.settings.policy, self.call_templates, lambda _: True)
+        planning = PlanContext(snapshot, self.settings.policy, self.connection.spec, lambda _: True)
         return redact_snapshot(planning, manifests or Manifests())
 
     def read(self, wanted: ReadScope, progress: Report | None = None) -> Snapshot:
@@ -102,14 +96,8 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
 
     def plan(self, manifests: Manifests, policy: Policy, progress: Report | None = None) -> Plan:
         """Return what apply would do. Raises ProblemsFound if the manifests or the workspace do not allow a plan."""
-        return self.plan_and_snapshot(manifests, policy, progress)[0]
-
-    def plan_and_snapshot(
-        self, manifests: Manifests, policy: Policy, progress: Report | None = None
-    ) -> tuple[Plan, Snapshot]:
-        """Return what apply would do, and the snapshot that it follows from; raises like `plan`."""
-        reading, snapshot = self.read_on(reads_needed(error_free(manifests), policy), progress)
-        return self.add_effects(self.draft(manifests, snapshot, policy), reading, progress), snapshot
+        reading, snapshot = self.read_on(ReadScope(error_free(manifests), policy), progress)
+        return self.add_effects(self.draft(manifests, snapshot, policy), reading, progress)
 
     def draft(self, manifests: Manifests, snapshot: Snapshot, policy: Policy, taken_at: str | None = None) -> DraftPlan:
         """Plan on a snapshot, without effects on people. taken_at: of a snapshot file; None for what was read just now.
@@ -120,7 +108,7 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
             manifests,
             snapshot,
             policy,
-            self.call_templates,
+            self.connection.spec,
             created_at=taken_at or self.now(),
             offline=taken_at is not None,
         )
@@ -131,7 +119,7 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
         """Read what is wanted; return the snapshot, and the reading, with which the effects of a plan are read."""
         with self.connection.worker_pool(self.parallelism, progress) as pool:
             api = self.connection.reader(pool, everything=wanted.everything)
-            reading = ReadContext(api, wanted, self.call_templates, effects=effects and wanted.policy.effects)
+            reading = ReadContext(api, wanted, self.connection.spec, effects=effects and wanted.policy.effects)
             snapshot = read_snapshot(reading, url=self.connection.url, taken_at=self.now())
         self.on_read(snapshot)
         self.on_seen(snapshot)
@@ -157,16 +145,6 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
         effects = replace(predicted.effects, requests=requests)
         plan = with_effects(draft.plan, replace(predicted, effects=effects), draft.planning.policy)
         return replace(plan, problems=(*plan.problems, *lint_plan(draft, predicted.sizes)))
-
-    def reread(self, kept: Snapshot, changes: Sequence[Change], progress: Report | None = None) -> Snapshot | None:
-        """Read again what changes touch, by id; None if only a whole reading can tell. Raises ApiError."""
-        if not can_reread(kept, changes):
-            return None
-        with self.connection.worker_pool(self.parallelism, progress) as pool:
-            again = reread(self.connection.reader(pool), kept, changes)
-        if again is not None:
-            self.on_seen(again)
-        return again
 
     def drift(
         self,
@@ -196,9 +174,7 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
     ) -> Snapshot:
         """Read what the manifests and those of a base are compared with for drift; with `reads_all`, everything."""
         policy = self.settings.policy
-        wanted = (
-            reads_needed(manifests, policy) if base is None else reads_needed_by_both(manifests, policy, base.version)
-        )
+        wanted = ReadScope(manifests, policy) if base is None else reads_needed_by_both(manifests, policy, base.version)
         return self.read(replace(wanted, everything=reads_all, edits=True), progress)
 
     def drift_from_snapshot(
@@ -226,7 +202,7 @@ class WorkspaceReader(Struct, frozen=True, kw_only=True):
                 break
             # Detecting a rename may enable another: a field identifies smart groups by their conditions.
             renamed |= fresh
-        declared = [resource for resource in manifests.declared if resource.applies_in(policy.workspace)]
+        declared = manifests.in_workspace(policy.workspace).declared
         inputs = DriftInputs(
             applied=None if base is None else self._applied(base, snapshot, compares),
             edits={CONTENT_TARGET: last_edits(snapshot, policy.timezone)},
@@ -309,13 +285,7 @@ def reads_needed_by_both(manifests: Manifests, policy: Policy, base: ManifestsVe
     """What to read for manifests and their base together."""
     ownership = {**base.policy.ownership, **policy.ownership}
     wide = replace(policy, ownership=ownership, guards=policy.guards.stricter(base.policy.guards))
-    beside = Declarations(base.manifests.declared, base.manifests.absent)
-    return replace(reads_needed(manifests, wide), beside=beside)
-
-
-def reads_needed(manifests: Manifests, policy: Policy) -> ReadScope:
-    """What to read for these manifests."""
-    return ReadScope(declared=manifests.declared, absent=manifests.absent, policy=policy)
+    return ReadScope(manifests, wide, beside=base.manifests)
 
 
 class PeopleView(NamedTuple):
@@ -337,7 +307,7 @@ def read_people_view(
     if problems:
         # Manifests that cannot be read own nothing: else all that they would declare is planned for deletion.
         policy = replace(policy, ownership={})
-    reading, snapshot = workspace.read_on(reads_needed(usable, policy), progress)
+    reading, snapshot = workspace.read_on(ReadScope(usable, policy), progress)
     sent = reading.api.requests
     draft, failed = _draft(workspace, usable, snapshot, policy)
     with workspace.connection.worker_pool(workspace.parallelism, progress) as pool:

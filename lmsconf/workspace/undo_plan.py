@@ -17,6 +17,7 @@ from lmsconf.errors import LmsconfError, Problem, ProblemsFound
 from lmsconf.journal.journal_reader import read_runs
 from lmsconf.journal.kept_runs import kept_before, kept_plan
 from lmsconf.kinds.custom_field.types import FieldRow
+from lmsconf.kinds.kind_functions import named_context
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.parsing import parse, parse_absent
 from lmsconf.kinds.shared.kind import Kind, required_keys
@@ -33,11 +34,13 @@ from lmsconf.model.progress import Report
 from lmsconf.model.recorded_run import CallState, RecordedRun
 from lmsconf.planner.plan import DraftPlan
 from lmsconf.planner.plan_as_manifests import replay_entry
+from lmsconf.planner.read.needed_listings import ReadScope
 from lmsconf.planner.undo.answers import answers_taken, archived_instead, lost_answer_entries
-from lmsconf.planner.undo.three_way_merge import Times, named_context
-from lmsconf.planner.undo.undo import CONFLICT, LIMITED, Inverse, Inversion, run_source
+from lmsconf.planner.undo.three_way_merge import Times
+from lmsconf.planner.undo.undo import LIMITED, Inversion, run_source
+from lmsconf.planner.undo.undo_entries import CONFLICT
 from lmsconf.planner.undo.undone_run import RunToUndo
-from lmsconf.workspace.reader import WorkspaceReader, reads_needed
+from lmsconf.workspace.reader import WorkspaceReader
 
 
 def load_run(reader: WorkspaceReader, recorded: RecordedRun) -> RunToUndo:
@@ -78,14 +81,14 @@ def plan_undo(reader: WorkspaceReader, run: RunToUndo, policy: Policy, progress:
     """Return the plan that takes back what a run did. Raises ProblemsFound as any plan."""
     # Nothing is deleted because no manifest declares it; what the run changed is changed back, wherever it stands.
     policy = replace(policy, ownership={}, leave_alone=())
-    wanted = reads_needed(_read_for(reader, run, policy), replace(policy, only=(), excluded=()))
+    wanted = ReadScope(_read_for(reader, run, policy), replace(policy, only=(), excluded=()))
     reading, snapshot = reader.read_on(wanted, progress)
-    times = Times(run, snapshot, policy, reader.call_templates)
+    times = Times(run, snapshot, policy, reader.connection.spec)
     left: dict[Address, str] = {}
     while True:
-        inverse = Inversion(times, left).run()
+        inverse = Inversion(times, left)
         try:
-            draft = reader.draft(inverse.manifests, snapshot, policy)
+            draft = reader.draft(inverse.run(), snapshot, policy)
         except ProblemsFound as found:
             refused = dict(_refused(inverse, found))
             if not refused.keys() - left.keys():
@@ -106,7 +109,7 @@ def plan_undo(reader: WorkspaceReader, run: RunToUndo, policy: Policy, progress:
 
 def _read_for(reader: WorkspaceReader, run: RunToUndo, policy: Policy) -> Manifests:
     """Return declarations with every key that an undo of the run may compare, only to decide what is read."""
-    before = named_context(run.before, policy, reader.call_templates)
+    before = named_context(run.before, policy, reader.connection.spec)
     bodies: dict[tuple[str, str], dict[str, Json]] = {}
     absent: list[DeleteEntry[Any]] = []
     for change in run.plan.changes:
@@ -160,7 +163,7 @@ def _ignore(_: Problem) -> None:
     """Leave out a problem of an entry that only decides what is read."""
 
 
-def _refused(inverse: Inverse, found: ProblemsFound) -> Iterator[tuple[Address, str]]:
+def _refused(inverse: Inversion, found: ProblemsFound) -> Iterator[tuple[Address, str]]:
     """Yield the changes of the run that cannot be planned back, with the reason."""
     for problem in found.problems:
         if problem.is_error and problem.address is not None:
@@ -170,7 +173,7 @@ def _refused(inverse: Inverse, found: ProblemsFound) -> Iterator[tuple[Address, 
                 yield change.address, f"it is left alone, because it cannot be undone: {message}"
 
 
-def _beyond(inverse: Inverse, draft: DraftPlan) -> Iterator[tuple[Address, str]]:
+def _beyond(inverse: Inversion, draft: DraftPlan) -> Iterator[tuple[Address, str]]:
     """Yield the changes of the run whose undo would touch what others have done since, with the reason."""
     for change in draft.plan.changes:
         cause = inverse.origins.get(change.goes_with) if change.goes_with is not None else None

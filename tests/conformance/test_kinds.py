@@ -21,6 +21,8 @@ from lmsconf.api.spec import ApiSpec
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.call_placeholders import fill_refs_in_path
 from lmsconf.kinds.shared.kind import Kind, row_type_of
+from lmsconf.manifest.schema_check import branches_of
+from lmsconf.manifest.whole_schema import declared_section, sections_by_path
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.plan import Action, Plan
 from lmsconf.planner.plan_as_manifests import plan_to_manifests
@@ -118,7 +120,8 @@ def test_every_call_is_one_of_the_description(planned: Planned, kind: Kind) -> N
 @every_kind
 def test_schemas_are_json_schemas(kind: Kind) -> None:
     """The shapes of an entry, declared and absent, are valid JSON Schema, and describe each of their keys."""
-    for schema in (kind.schema, kind.absent_schema):
+    absent = sections_by_path()[("absent", kind.section)].shape.schema
+    for schema in (declared_section(kind).shape.schema, (branches_of(absent) or [absent])[-1]):
         Draft202012Validator.check_schema(schema)
         properties = cast("dict[str, dict[str, object]]", schema["properties"])
         assert [key for key, said in properties.items() if not said.get("description")] == []
@@ -127,11 +130,11 @@ def test_schemas_are_json_schemas(kind: Kind) -> None:
 @every_kind
 def test_samples_fit_the_schemas(kind: Kind) -> None:
     """What the samples say is what the shapes allow, and an unknown key is not."""
-    shape = Draft202012Validator(kind.schema)
+    shape = Draft202012Validator(declared_section(kind).shape.schema)
     for entry in [*samples.NEW[kind.name], *samples.CHANGED[kind.name]]:
         assert list(shape.iter_errors(entry)) == []
         assert list(shape.iter_errors({**entry, "nmae": "x"})) != []
-    gone = Draft202012Validator(kind.absent_schema)
+    gone = Draft202012Validator(sections_by_path()[("absent", kind.section)].shape.schema)
     assert [error for entry in samples.GONE.get(kind.name, []) for error in gone.iter_errors(entry)] == []
 
 

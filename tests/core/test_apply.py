@@ -16,7 +16,6 @@ from lmsconf.api.spec import ApiSpec
 from lmsconf.apply.apply_events import CallCounter
 from lmsconf.apply.scheduler import Learnt, RunResult, run_calls
 from lmsconf.errors import DuplicateResource, LmsconfError, Rejected, Unauthorized, Unreachable
-from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
 from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.calls import Call, CallStatus, Step
@@ -319,7 +318,7 @@ FIELD = Address.of("custom_field", "F")
 def planning() -> PlanContext:
     snapshot = Snapshot(workspace="here", url="sandbox:", taken_at="", people=None)
     policy = Policy(workspace="here", today=date(2026, 6, 1))
-    return PlanContext(snapshot, policy, SpecCallTemplates(ApiSpec.default()), lambda address: True)
+    return PlanContext(snapshot, policy, ApiSpec.default(), lambda address: True)
 
 
 def step(id: str | Ref = "g-1", **more: object) -> Step:

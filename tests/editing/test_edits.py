@@ -149,7 +149,7 @@ def test_what_is_edited_by_hand_can_be_accepted(folder: Path, both: tuple[Random
 
 def commented(stage: SandboxProject, dice: Dice) -> dict[str, str]:
     """The workspace as manifests, on disk, with a comment in every line, and in the line breaks of one system."""
-    found = export_snapshot(stage.workspace.snapshot(), stage.settings.policy, stage.workspace.call_templates)
+    found = export_snapshot(stage.workspace.snapshot(), stage.settings.policy, stage.workspace.connection.spec)
     end, last = dice.pick((("\n", "\n"), ("\r\n", "\r\n"), ("\n", "")))
     files = {}
     for section, text in found.files.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from datetime import date
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import pytest
 import yaml
@@ -18,7 +18,8 @@ from sampling import examples
 from lmsconf.api.spec import ApiSpec
 from lmsconf.kinds.custom_field.types import parse_field_row
 from lmsconf.kinds.exported_entries import field_entry_body, people_lists_body, person_entries
-from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
+from lmsconf.kinds.kind_functions import match_kind
+from lmsconf.kinds.manual_group.types import GroupRow
 from lmsconf.kinds.shared.manifest_entry import EntryBody, LiveNames, UnexportableRow
 from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.kinds.shared.responses import AnswerRow
@@ -223,19 +224,13 @@ def test_only_what_differs_from_the_default_is_declared() -> None:
     assert list(entry.notes) == ["its type DATE is not supported in manifests"]
 
 
-class CatalogEntry(NamedTuple):
-    """What a name is looked up for."""
-
-    id: str
-    name: str
-
-
-def live_names(*people: PersonRow, content: tuple[CatalogEntry, ...] = ()) -> LiveNames:
-    """A workspace with these people and contents."""
+def live_names(*people: PersonRow, groups: tuple[GroupRow, ...] = ()) -> LiveNames:
+    """A workspace with these people and groups."""
     policy = Policy(workspace="w", today=date(2026, 6, 1))
-    listings: dict[str, Listing[Any]] = {"user": Listing(rows=people), "content": Listing(rows=content)}
+    listings: dict[str, Listing[Any]] = {"user": Listing(rows=people), "group": Listing(rows=groups)}
     snapshot = Snapshot(workspace="w", url="u", taken_at="t", people=None, listings=listings)
-    planning = PlanContext(snapshot, policy, SpecCallTemplates(ApiSpec.default()), lambda address: True)
+    planning = PlanContext(snapshot, policy, ApiSpec.default(), lambda address: True)
+    match_kind(planning, "group", (), ())
     return LiveNames(planning, policy)
 
 
@@ -284,10 +279,10 @@ def test_people_who_cannot_be_named_are_left_out_with_the_reason() -> None:
 )
 def test_what_no_manifest_can_name_is_left_out_with_the_reason(name: str, reason: str) -> None:
     """An empty name, one with half of a surrogate pair, and one that the first of two has."""
-    rows = (CatalogEntry("c-1", "A"), CatalogEntry("c-2", name))
-    found = live_names(content=rows).exported_entry("content", rows[1], EntryBody({}))
+    rows = (GroupRow(RemoteId("g-1"), "A"), GroupRow(RemoteId("g-2"), name))
+    found = live_names(groups=rows).exported_entry("group", rows[1], EntryBody({}))
     assert isinstance(found, UnexportableRow)
-    assert (found.id, found.reason) == ("c-2", reason)
+    assert (found.id, found.reason) == ("g-2", reason)
 
 
 # Values become the YAML that the manifests' own reader takes for the same, in quotes only where they must be.

@@ -309,7 +309,7 @@ def test_manifests_alone_are_judged_at_the_beginning_of_the_day(
     """In the time zone of the project, or in UTC; the project's day is June 1, 2026."""
     it = Project(tmp_path, SEED, zone)
     it.write(targets(f'content: GDPR, visible_until: "{until}", assign_to: [everyone]'))
-    found = lint_manifests(load_manifests(it.settings).declared, it.settings.policy)
+    found = lint_manifests(load_manifests(it.settings), it.settings.policy)
     assert [one.code for one in found] == (["lint/closed-window"] if is_over else [])
 
 

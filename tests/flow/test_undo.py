@@ -16,7 +16,6 @@ from msgspec.structs import replace
 from lmsconf.api.spec.value_encoding import PickedChoice, build_answers_body, encode_answer
 from lmsconf.documents.snapshot_file import dumps, loads
 from lmsconf.journal.journal_folder import decode_line, encode_line
-from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
 
 from .project import Project
 from .shell import lmsconf
@@ -270,7 +269,7 @@ def _as_encoded(answer: str | list[str]) -> str | list[PickedChoice]:
 
 def answers_body(project: Project, answers: Mapping[str, tuple[str, str | list[str]]]) -> dict[str, object]:
     """The body that gives a person these answers, in the dialect of the project. answers: field id → type, answer."""
-    behaviour = SpecCallTemplates(project.spec).behaviour
+    behaviour = project.spec.behaviour
     body = build_answers_body(
         behaviour,
         {field: encode_answer(behaviour, type, _as_encoded(answer)) for field, (type, answer) in answers.items()},

@@ -50,7 +50,7 @@ OWNED: Final[tuple[Mapping[str, tuple[str, ...]], ...]] = (
 
 def exported(stage: SandboxProject, snapshot: Snapshot, policy: Policy, **more: object) -> ExportResult:
     """The export of a snapshot, on disk in place of the manifests."""
-    found = export_snapshot(snapshot, policy, stage.workspace.call_templates, **more)
+    found = export_snapshot(snapshot, policy, stage.workspace.connection.spec, **more)
     stage.rewrite({f"{section}.yaml": text for section, text in found.files.items()} or {"none.yaml": "groups: []"})
     return found
 
@@ -167,7 +167,7 @@ def test_what_is_added_to_manifests_changes_no_plan(
     if not before.changes and not stage.manifests().declared:
         return
     snapshot, policy, mine = stage.workspace.snapshot(), stage.settings.policy, stage.manifests()
-    more = export_snapshot(snapshot, policy, stage.workspace.call_templates, existing_manifests=mine)
+    more = export_snapshot(snapshot, policy, stage.workspace.connection.spec, existing_manifests=mine)
     for section, text in more.files.items():
         (stage.settings.manifests / f"exported-{section}.yaml").write_text(text, encoding="utf-8")
     after = stage.plan()

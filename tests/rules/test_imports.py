@@ -26,7 +26,7 @@ MAY_IMPORT = {
     "sandbox": {"errors", "support", "api.spec"},
     "project": {"errors", "support", "model", "planner", "manifest", "kinds.kind_table", "kinds.shared"},
     "journal": {"errors", "support", "model", "documents"},
-    "export": {"errors", "support", "model", "planner", "kinds", "manifest"},
+    "export": {"errors", "support", "model", "api.spec", "planner", "kinds", "manifest"},
     "render": {"errors", "model", "documents", "kinds"},
     "workspace": {
         *("errors", "support", "model", "api", "planner", "kinds", "manifest", "documents", "sandbox", "project"),

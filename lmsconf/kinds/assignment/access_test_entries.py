@@ -1,103 +1,22 @@
-"""The JSON Schema and the parsing of entries under `tests:`."""
+"""The parsing of entries under `tests:`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final, cast
 
-from lmsconf.errors import Problem
 from lmsconf.kinds.assignment.parse import audience_from
 from lmsconf.kinds.assignment.types import AUDIENCES, contents_of
-from lmsconf.kinds.shared.entry_keys import ABOUT, NAME, ONLY_IN, PIN, entry_schema, parse_about, parse_only_in
+from lmsconf.kinds.shared.entry_keys import parse_about, parse_only_in
 from lmsconf.kinds.shared.kind_names import USER
 from lmsconf.kinds.shared.manifest_entry import ManifestEntry
 from lmsconf.model.access import AccessClaim, AccessTest
-from lmsconf.model.address import EVERYBODY, Address
+from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_email
 
+_HINT: Final = "Correct it, or write two tests."
 _USER: Final = next(key for key, kind in AUDIENCES.items() if kind == USER)
-_SHARED: Final[dict[str, Json]] = {
-    "name": {"type": "string", "minLength": 1, "description": "The name of the test in reports."},
-    "only_in": ONLY_IN,
-    "about": ABOUT,
-}
-_AUDIENCE: Final[dict[str, Json]] = {
-    "description": "An audience: a group, a smart group, or everyone.",
-    "oneOf": [
-        {"type": "string", "enum": [EVERYBODY], "description": "All people."},
-        *(entry_schema({key: NAME}, [key], f"A {key}.") for key, kind in AUDIENCES.items() if kind != USER),
-    ],
-}
-_CONTENT: Final[dict[str, Json]] = {
-    "description": "The content by its name, or {name: …, id: …}.",
-    "oneOf": [NAME, entry_schema({"name": NAME, "id": PIN}, ["name"], "A content pinned to an id.")],
-}
-
-
-def _form(properties: Mapping[str, Json], description: str) -> dict[str, Json]:
-    required = [key for key in properties if key != "mandatory"]
-    return entry_schema({**properties, **_SHARED}, required, description)
-
-
-TEST_SCHEMA: Final[dict[str, Json]] = {
-    "description": "An assertion about who has what, checked on the planned state.",
-    "oneOf": [
-        _form(
-            {
-                "all": _AUDIENCE,
-                "has": _CONTENT,
-                "mandatory": {
-                    "const": True,
-                    "description": "true: it must be mandatory for everyone in the audience.",
-                },
-            },
-            "Everyone in an audience has a content.",
-        ),
-        _form({"none": _AUDIENCE, "has": _CONTENT}, "Nobody of an audience has a content."),
-        _form(
-            {
-                "audience": _AUDIENCE,
-                "size": {
-                    "type": "object",
-                    "description": "The number of people: {min: N, max: N}, or one of the two.",
-                    "properties": {
-                        "min": {"type": "integer", "minimum": 0, "description": "Minimum number of people."},
-                        "max": {"type": "integer", "minimum": 0, "description": "Maximum number of people."},
-                    },
-                    "anyOf": [{"required": ["min"]}, {"required": ["max"]}],
-                    "additionalProperties": False,
-                },
-            },
-            "The size of an audience is within limits.",
-        ),
-        _form(
-            {
-                "disjoint": {
-                    "type": "array",
-                    "items": _AUDIENCE,
-                    "minItems": 2,
-                    "maxItems": 2,
-                    "description": "Two audiences without common members.",
-                }
-            },
-            "Two audiences have no common members.",
-        ),
-        {
-            **entry_schema(
-                {
-                    _USER: {**NAME, "x-person": True, "description": "The e-mail of a person."},
-                    "has": _CONTENT,
-                    "has_not": _CONTENT,
-                    **_SHARED,
-                },
-                [_USER],
-                "A person has, or does not have, a content.",
-            ),
-            "anyOf": [{"required": ["has"]}, {"required": ["has_not"]}],
-        },
-    ],
-}
 
 
 def parse_test(entry: ManifestEntry) -> AccessTest | None:
@@ -106,10 +25,11 @@ def parse_test(entry: ManifestEntry) -> AccessTest | None:
     size = cast("Mapping[str, int]", body.get("size", {}))
     least, most = size.get("min"), size.get("max")
     if least is not None and most is not None and least > most:
-        _report(entry, f"size: min is {least:,}, and max is {most:,}", "size", "min")
+        message = f"tests: size: min is {least:,}, and max is {most:,}"
+        entry.problem("manifest/test", message, "size", "min", hint=_HINT)
         return None
     if "has" in body and "has_not" in body:
-        _report(entry, "has and has_not exclude each other", "has_not")
+        entry.problem("manifest/test", "tests: has and has_not exclude each other", "has_not", hint=_HINT)
         return None
     claim, audiences = _claim(body)
     contents = contents_of(body.get("has", body.get("has_not"))) if {"has", "has_not"} & body.keys() else iter(())
@@ -127,17 +47,6 @@ def parse_test(entry: ManifestEntry) -> AccessTest | None:
         name=None if name is None else str(name),
         about=parse_about(body),
         only_in=parse_only_in(body),
-    )
-
-
-def _report(entry: ManifestEntry, message: str, *at: str) -> None:
-    entry.report(
-        Problem(
-            code="manifest/test",
-            message=f"tests: {message}",
-            hint="Correct it, or write two tests.",
-            source=entry.places.at(*at),
-        )
     )
 
 

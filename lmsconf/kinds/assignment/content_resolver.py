@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
-from lmsconf.errors import SourceLocation
 from lmsconf.kinds.assignment.types import AssignmentSpec, ContentRow, TargetRow, unnamed_content
 from lmsconf.kinds.shared.kind_names import CONTENT, EVERYONE
-from lmsconf.kinds.shared.managed_resources import SimilarNames
+from lmsconf.kinds.shared.managed_resources import similar_name
+from lmsconf.kinds.shared.match_by_name import group_names
 from lmsconf.kinds.shared.missing_references import hint_on_missing, suggest_name
 from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, pin_in
-from lmsconf.model.names import normalize_name, quote_name
+from lmsconf.model.names import confusable_skeleton, normalize_name, quote_name
 
 Identity: TypeAlias = tuple[RemoteId | None, Address]
 """Content id, None if unresolved, and audience: the identity of an assignment."""
+
+
+_Entry: TypeAlias = "DesiredResource[AssignmentSpec] | DeleteEntry[Any]"
 
 
 class ContentResolver:
@@ -32,12 +35,10 @@ class ContentResolver:
             self._by_name[normalize_name(row.name)].append(row)
             planning.registry.set_display_name(CONTENT, normalize_name(row.name), row.id)
         self.named: dict[tuple[str, str], RemoteId | None] = {}
-        self._similar_names: dict[str, SimilarNames] = {}
+        self._looks: dict[str, Mapping[str, list[str]]] = {}
         planning.shared_content = frozenset(row.id for rows in self._by_name.values() if len(rows) > 1 for row in rows)
 
-    def find_id(
-        self, entry: DesiredResource[AssignmentSpec] | DeleteEntry[Any], *, must: bool = True
-    ) -> RemoteId | None:
+    def find_id(self, entry: _Entry, *, must: bool = True) -> RemoteId | None:
         """The id of the content that an assignment names, None if unresolved; problems are reported once per content.
 
         must: whether a name that the catalog lacks is a problem.
@@ -46,7 +47,7 @@ class ContentResolver:
         pin = pin_in(spec.content_pins, self._planning.policy.workspace) if spec.content_pins else None
         key = (spec.content, pin or "")
         if key not in self.named:
-            self.named[key] = self._look(entry.places.at("content"), entry.address, spec, pin, must)
+            self.named[key] = self._look(entry, pin, must)
             if (id := self.named[key]) is not None:
                 self._planning.registry.register(CONTENT, spec.content, id)
         return self.named[key]
@@ -67,29 +68,29 @@ class ContentResolver:
         hint = f"{quote_name(name)} has the id {ids}." if live else "Correct the id, or remove it."
         return f'no content with the id "{pin}" is in the catalog', hint
 
-    def identity(self, entry: DesiredResource[AssignmentSpec] | DeleteEntry[Any]) -> Identity:
+    def identity(self, entry: _Entry) -> Identity:
         """The identity of an assignment that was passed to `find_id`."""
         return self.find_id(entry), entry.spec.audience
 
-    def _look(
-        self, at: SourceLocation, address: Address, spec: AssignmentSpec, pin: str | None, must: bool
-    ) -> RemoteId | None:
+    def _look(self, entry: _Entry, pin: str | None, must: bool) -> RemoteId | None:
+        """Return the id of the content that an entry names or pins; None, with a problem, if there is none."""
+        spec = entry.spec
         if pin is not None:
-            if (row := self._by_id.get(RemoteId(pin))) is not None:
-                if self._is_called(row, spec.content):
-                    return row.id
-                self._misnamed(at, address, row, spec.content)
-                return None
-            self._problem(at, address, "content/pin-not-live", *self._wrong_pin(pin, spec.content))
+            row = self._by_id.get(RemoteId(pin))
+            if row is None:
+                self._report(entry, "content/pin-not-live", *self._wrong_pin(pin, spec.content))
+            elif self._is_called(row, spec.content):
+                return row.id
+            else:
+                self._report_other_name(entry, row, spec.content)
             return None
         rows = self._by_name.get(spec.content, [])
         if len(rows) == 1:
             return rows[0].id
         if rows:
             ids = ", ".join(sorted(row.id for row in rows))
-            self._problem(
-                at,
-                address,
+            self._report(
+                entry,
                 "content/twice",
                 f'"{spec.content}" is in the catalog with the ids {ids}',
                 f"Select one with `content: {{name: {quote_name(spec.content)}, id: ...}}`.",
@@ -101,23 +102,22 @@ class ContentResolver:
                 suggest_name(self._planning, spec.content, self._by_name),
                 "Write the name as in the catalog. Content is created in the product, not with lmsconf.",
             )
-            self._problem(at, address, "content/unknown", f'the catalog has no content "{spec.content}"', near)
+            self._report(entry, "content/unknown", f'the catalog has no content "{spec.content}"', near)
         return None
 
     def similar_name(self, entry: DeleteEntry[Any]) -> str | None:
         """The content or audience name that an `absent` entry without a match may have meant."""
         spec = entry.spec
-        if self.find_id(entry, must=False) is None:
-            return self._similar(CONTENT, self._by_name, spec.content)
         to, registry = spec.audience, self._planning.registry
-        if to == EVERYONE or registry.has(to.kind, to.name):
+        if self.find_id(entry, must=False) is None:
+            kind, name, names = CONTENT, spec.content, list(self._by_name)
+        elif to == EVERYONE or registry.has(to.kind, to.name):
             return None
-        return self._similar(to.kind, registry.names(to.kind), to.name)
-
-    def _similar(self, kind: str, names: Iterable[str], name: str) -> str | None:
-        if kind not in self._similar_names:
-            self._similar_names[kind] = SimilarNames(names)
-        return self._similar_names[kind].find(name)
+        else:
+            kind, name, names = to.kind, to.name, registry.names(to.kind)
+        if kind not in self._looks:
+            self._looks[kind] = group_names(confusable_skeleton, names)
+        return similar_name(name, names, self._looks[kind])
 
     def _is_called(self, row: ContentRow, name: str) -> bool:
         """Whether pinned content has the declared name: lmsconf cannot rename content, so another name is an error.
@@ -126,27 +126,25 @@ class ContentResolver:
         """
         return normalize_name(row.name) == name or (name == unnamed_content(row.id) and name not in self._by_name)
 
-    def _misnamed(self, at: SourceLocation, address: Address, row: ContentRow, name: str) -> None:
+    def _report_other_name(self, entry: _Entry, row: ContentRow, name: str) -> None:
         others = ", ".join(sorted(other.id for other in self._by_name.get(name, ())))
         live = f', and "{name}" has the id {others}' if others else ""
-        self._problem(
-            at,
-            address,
+        self._report(
+            entry,
             "content/other-name",
             f'the content with the id "{row.id}" is called "{row.name}" in the catalog{live}',
             f"If this is the right content, write its name: {quote_name(normalize_name(row.name))}. "
             "Otherwise correct the id, or remove it.",
         )
 
-    def _problem(self, at: SourceLocation, address: Address, code: str, text: str, hint: str | None) -> None:
-        self._planning.problem(code, f"{address}: {text}", hint=hint, at=at, address=address)
+    def _report(self, entry: _Entry, code: str, text: str, hint: str | None) -> None:
+        self._planning.report(entry, code, text, hint=hint, at=entry.places.at("content"))
 
 
 def report_live_twice(planning: PlanContext, entry: DesiredResource[AssignmentSpec], rows: Sequence[TargetRow]) -> None:
-    planning.problem(
+    planning.report(
+        entry,
         "identity/live-twice",
-        f"{entry.address}: it is live {len(rows)} times, as " + ", ".join(sorted(row.id for row in rows)),
+        f"it is live {len(rows)} times, as " + ", ".join(sorted(row.id for row in rows)),
         hint="Delete the duplicate in the product, or check the dialect key content-targets.on-existing.",
-        at=entry.source,
-        address=entry.address,
     )

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Container, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any, TypeAlias
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lmsconf.kinds.assignment.content_resolver import ContentResolver, Identity, report_live_twice
+from lmsconf.kinds.assignment.replacement import plan_replacements, report_without_replacement
 from lmsconf.kinds.assignment.steps import parse_live_window
 from lmsconf.kinds.assignment.target_ids import audience_candidates, live_audiences, live_entry, resolve_audience
 from lmsconf.kinds.assignment.types import (
@@ -61,13 +63,8 @@ def match_assignments(
             matching.entry_of.setdefault(key, entry)
     for absent_entry in absent:
         matching.delete(absent_entry)
-    settled: Container[Identity] = matching.entry_of
-    if any(entry.spec.replaces or entry.spec.replaced_by for entry in (*declared, *absent)):
-        # Rare, so not imported for every plan.
-        from lmsconf.kinds.assignment.replacement import plan_replacements, report_without_replacement
-
-        settled = plan_replacements(planning, contents, ready, live, matching.entry_of, out)
-        report_without_replacement(planning, (*declared, *absent), lambda: _existing(planning, live, ready))
+    settled = plan_replacements(planning, contents, ready, live, matching.entry_of, out)
+    report_without_replacement(planning, (*declared, *absent), partial(_existing, planning, live, ready))
     _settle(planning, live, settled, frozenset(map(contents.find_id, declared)), out)
     if listing.incomplete:
         for deletion in out.deletions:
@@ -83,7 +80,7 @@ def _kept_precisely(
     planning: PlanContext, declared: Sequence[DesiredResource[AssignmentSpec]]
 ) -> Sequence[DesiredResource[AssignmentSpec]]:
     """Return the assignments with windows as the service can keep them: `23:59:59` is `23:59` where it cuts seconds."""
-    if planning.call_templates.behaviour("content-targets.time-precision") != "minute":
+    if planning.api_spec.behaviour("content-targets.time-precision") != "minute":
         return declared
     return [
         replace(
@@ -162,23 +159,13 @@ def _is_ready(planning: PlanContext, contents: ContentResolver, entry: DesiredRe
     if to == EVERYONE or planning.registry.has(to.kind, to.name):
         return has_content
     if to.kind == USER and (ids := people_directory(planning).twice.get(to.name)):
-        planning.problem(
-            "person/twice",
-            f"{entry.address}: {to.name} {shared_email_message(ids)}",
-            hint=WHICH_PERSON,
-            at=entry.source,
-            address=entry.address,
-        )
+        planning.report(entry, "person/twice", f"{to.name} {shared_email_message(ids)}", hint=WHICH_PERSON)
         return False
     message, hint = why_name_is_missing(
         planning, to, _meant(planning, to) or suggest_name(planning, to.name, planning.registry.names(to.kind))
     )
-    planning.problem(
-        "person/unknown" if to.kind == USER else "reference/unknown-audience",
-        f"{entry.address}: {message}",
-        hint=hint,
-        at=entry.source,
-        address=entry.address,
+    planning.report(
+        entry, "person/unknown" if to.kind == USER else "reference/unknown-audience", f"{message}", hint=hint
     )
     return False
 
@@ -249,12 +236,11 @@ def _report_same_assignment(
     other: DesiredResource[AssignmentSpec] | DeleteEntry[Any],
 ) -> None:
     """Report two entries for one assignment: pinned content can have two names, and so two addresses."""
-    planning.problem(
+    planning.report(
+        entry,
         "content-target/same",
-        f"{entry.address}: it is the same assignment as {other.address}, with the content under another name",
+        f"it is the same assignment as {other.address}, with the content under another name",
         hint=f"See {other.source}. Keep one of the two.",
-        at=entry.source,
-        address=entry.address,
     )
 
 
@@ -277,13 +263,12 @@ def _report_unclear_audience(
     if len(audiences) == 1:
         names += f", and perhaps that of a group that was not read ({live_audiences(planning).incomplete})"
         hint = "Plan again once the groups can be read."
-    planning.problem(
+    planning.report(
+        entry,
         "content-target/audience",
-        f'{entry.address}: a live assignment is for the id "{row.target}", which is that of {names}, and its '
+        f'a live assignment is for the id "{row.target}", which is that of {names}, and its '
         f'targetType "{row.type}" does not tell which',
         hint=hint,
-        at=entry.source,
-        address=entry.address,
     )
 
 

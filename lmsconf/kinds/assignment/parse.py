@@ -13,19 +13,16 @@ from msgspec.structs import replace
 from lmsconf.errors import Problem
 from lmsconf.kinds.assignment.types import AUDIENCES, AssignmentSpec, Replacement, assignment_address, contents_of
 from lmsconf.kinds.shared.entry_keys import delete_entry, parse_about, parse_only_in, parse_time
-from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, EVERYONE, USER, split_address
+from lmsconf.kinds.shared.kind_names import EVERYONE, USER, split_address
 from lmsconf.kinds.shared.manifest_entry import ManifestEntry
 from lmsconf.kinds.shared.times import format_time
 from lmsconf.model.address import EVERYBODY, Address, unescape
-from lmsconf.model.calls import CallIndex
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, PlacesBelow
 from lmsconf.model.names import normalize_email, normalize_name
-from lmsconf.model.plan import Change
 
-_REPLACED_BY: Final = "(replaced by)"
-_AFTER: Final = "(after)"
-"""Keys of entries that are made from a plan's changes; no schema of a manifest has them."""
+_REPLACES: Final = "content-target/replaces"
+"""The code of what is wrong with `replaces` and `keep`."""
 
 
 def parse_replacements(entry: ManifestEntry) -> tuple[Replacement, ...]:
@@ -33,7 +30,8 @@ def parse_replacements(entry: ManifestEntry) -> tuple[Replacement, ...]:
     value = entry.body.get("replaces")
     if value is None:
         if "keep" in entry.body:
-            _report(entry, ("keep",), "`keep` needs `replaces`", "Name the old content under `replaces`, or remove it.")
+            hint = "Name the old content under `replaces`, or remove it."
+            entry.problem(_REPLACES, "`keep` needs `replaces`", "keep", hint=hint)
         return ()
     if isinstance(value, list):
         parsed = [_replacement(entry, item, ("replaces", at)) for at, item in enumerate(value)]
@@ -41,7 +39,8 @@ def parse_replacements(entry: ManifestEntry) -> tuple[Replacement, ...]:
         parsed = [_replacement(entry, value, ("replaces",))]
     for at, one in enumerate(parsed):
         if any((one.content, one.content_pins) == (other.content, other.content_pins) for other in parsed[:at]):
-            _report(entry, one.path, f"{one.content} is named twice under `replaces`", "Remove one of the two.")
+            message = f"{one.content} is named twice under `replaces`"
+            entry.problem(_REPLACES, message, *one.path, hint="Remove one of the two.")
     until = entry.body.get("keep")
     keep = parse_time(entry, until["until"], ("keep", "until"), end_of_day=True) if isinstance(until, dict) else None
     if keep is not None:
@@ -66,11 +65,12 @@ def _check_keep(entry: ManifestEntry, replaced: Sequence[Replacement], keep: dat
     """Report a `keep` that ends before the content is taken from anybody."""
     if all(old.becomes_optional for old in replaced):
         message = "`keep` has no effect: with `then: optional` nobody loses the content"
-        _report(entry, ("keep",), message, "Remove `keep`, or replace the content by `remove` or `visible_until`.")
+        hint = "Remove `keep`, or replace the content by `remove` or `visible_until`."
+        entry.problem(_REPLACES, message, "keep", hint=hint)
     for old in replaced:
         if old.closes is not None and keep <= old.closes:
             message = f"`keep` has no effect: {old.content} is visible until {format_time(old.closes, entry.timezone)}"
-            _report(entry, ("keep", "until"), message, "Write a later date, or remove `keep`.")
+            entry.problem(_REPLACES, message, "keep", "until", hint="Write a later date, or remove `keep`.")
 
 
 def report_self_replacement(
@@ -79,11 +79,11 @@ def report_self_replacement(
     """Report a content that replaces itself; two contents may share a name if their ids differ."""
     for old in replaced:
         if old.content == content and (old.content_pins == pins or not (old.content_pins and pins)):
-            _report(
-                entry,
-                (*old.path, "content"),
+            entry.problem(
+                _REPLACES,
                 f"{content}: it cannot replace itself",
-                "Name the earlier content, or remove `replaces`.",
+                *(*old.path, "content"),
+                hint="Name the earlier content, or remove `replaces`.",
             )
 
 
@@ -93,43 +93,13 @@ def report_gap(entry: ManifestEntry, spec: AssignmentSpec, replaced: Sequence[Re
         if old.closes is None or spec.visible_from is None or spec.visible_from <= old.closes + timedelta(seconds=1):
             continue
         ends, begins = (format_time(moment, entry.timezone) for moment in (old.closes, spec.visible_from))
-        entry.report(
-            Problem(
-                code="content-target/replacement-gap",
-                message=f"{spec.content} to {spec.audience}: {old.content} is hidden after {ends}, and this one is "
-                f"visible from {begins}: nobody has either in between",
-                hint="Write a later `visible_until` under `then`, or an earlier `visible_from`.",
-                source=entry.places.at(*old.path, "then"),
-            )
+        entry.problem(
+            "content-target/replacement-gap",
+            f"{spec.content} to {spec.audience}: {old.content} is hidden after {ends}, and this one is "
+            f"visible from {begins}: nobody has either in between",
+            *(*old.path, "then"),
+            hint="Write a later `visible_until` under `then`, or an earlier `visible_from`.",
         )
-
-
-def _report(entry: ManifestEntry, at: tuple[str | int, ...], message: str, hint: str) -> None:
-    source = entry.places.at(*at)
-    entry.report(Problem(code="content-target/replaces", message=message, hint=hint, source=source))
-
-
-def replay_keys(change: Change, calls: CallIndex) -> dict[str, Json]:
-    """Return what an entry made from a change needs to have its calls in the same order again."""
-    if not change.replaced_by:
-        return {}
-    before = [one for one in calls.needed_by(change.address) if one.creates and one.address.kind == CONTENT_TARGET]
-    return {
-        _REPLACED_BY: [str(address) for address in change.replaced_by],
-        _AFTER: [str(one.address) for one in before if one.address != change.address],
-    }
-
-
-def with_replay(spec: AssignmentSpec, body: Mapping[str, Json]) -> AssignmentSpec:
-    """Return an assignment with what `replay_keys` put into its entry."""
-    if _REPLACED_BY not in body:
-        return spec
-    replaced_by, after = (_addresses(body.get(key)) for key in (_REPLACED_BY, _AFTER))
-    return replace(spec, replaced_by=replaced_by, after=frozenset(after))
-
-
-def _addresses(value: Json) -> tuple[Address, ...]:
-    return tuple(Address.parse(str(one)) for one in value) if isinstance(value, list) else ()
 
 
 def named_contents(spec: AssignmentSpec) -> frozenset[str]:
@@ -170,19 +140,15 @@ def _assignment(
     finish = _moment(entry, audience, at, "visible_until", end_of_day=True)
     if start is not None and finish is not None and finish <= start:
         key = "visible_until"
-        entry.report(
-            Problem(
-                code="content-target/window",
-                message=f"{content}: the window ends before it begins",
-                hint="`visible_until` must be later than `visible_from`.",
-                source=entry.places.at(*at, key) if key in audience else entry.places.at(key),
-            )
+        entry.problem(
+            "content-target/window",
+            f"{content}: the window ends before it begins",
+            *((*at, key) if key in audience else (key,)),
+            hint="`visible_until` must be later than `visible_from`.",
         )
         return None
     mandatory = audience.get("mandatory", entry.body.get("mandatory", False))
-    return with_replay(
-        AssignmentSpec(content, audience_from(item), bool(mandatory), start, finish, content_pins), entry.body
-    )
+    return AssignmentSpec(content, audience_from(item), bool(mandatory), start, finish, content_pins)
 
 
 def parse_absent_assignments(entry: ManifestEntry) -> Iterator[DeleteEntry[Any]]:
@@ -190,7 +156,7 @@ def parse_absent_assignments(entry: ManifestEntry) -> Iterator[DeleteEntry[Any]]
     for content, content_pins in contents_of(entry.body["content"]):
         for item in cast("list[Json]", entry.body["assign_to"]):
             to = audience_from(item)
-            spec = with_replay(AssignmentSpec(content, to, False, None, None, content_pins), entry.body)
+            spec = AssignmentSpec(content, to, False, None, None, content_pins)
             yield delete_entry(entry, assignment_address(content, to), spec)
 
 

@@ -118,7 +118,7 @@ def report_without_replacement(
 
     existing: returns the assignments that are live or in it.
     """
-    replaced = [one for one in entries if isinstance(one.spec, AssignmentSpec) and one.spec.replaced_by]
+    replaced = [one for one in entries if one.spec.replaced_by]
     there = existing() if replaced else ()
     for entry in replaced:
         for new in entry.spec.replaced_by:

@@ -25,7 +25,7 @@ from lmsconf.model.calls import Step
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DesiredResource, pin_in
 from lmsconf.model.plan import Action
-from lmsconf.model.time_formats import format_request_time, parse_response_time, time_format_of
+from lmsconf.model.time_formats import format_request_time, parse_response_time
 
 ON_EXISTING: Final = (
     "Check the dialect key content-targets.on-existing: with `recreate`, an assignment that changes is deleted and "
@@ -41,12 +41,8 @@ def parse_live_window(
     try:
         start, finish = (None if text is None else parse_response_time(text) for text in (row.start, row.finish))
     except ValueError as wrong:
-        planning.problem(
-            "content-target/time",
-            f"{declared.address}: {wrong}",
-            hint="Check the dialect key content-targets.time-format.",
-            at=declared.source,
-            address=declared.address,
+        planning.report(
+            declared, "content-target/time", f"{wrong}", hint="Check the dialect key content-targets.time-format."
         )
         return None
     return start, finish
@@ -60,13 +56,13 @@ def assignment_steps(planning: PlanContext, match: Match[AssignmentSpec, TargetR
     pin = pin_in(spec.content_pins, planning.policy.workspace)
     content = pin or planning.registry.id_or_ref(CONTENT, spec.content, Ref(at))
     body: dict[str, object] = {"contentId": content, **_audience(planning, to), "mandatory": spec.mandatory}
-    recreates = row is not None and planning.call_templates.behaviour("content-targets.on-existing") == "recreate"
+    recreates = row is not None and planning.api_spec.behaviour("content-targets.on-existing") == "recreate"
     # What is created anew has no limit that was to be cleared.
     body.update(_times(planning, spec, None if recreates else row))
     fresh = frozenset({Ref(at, "(old)")})
     post = Step(
         operation="content-targets.create",
-        body=planning.call_templates.body("content-targets.create", **body),
+        body=planning.api_spec.body_to_wire("content-targets.create", **body),
         makes=frozenset({Ref(Address(CONTENT, str(content)), GRANTED), Ref(at, GRANTED)}),
         uses=(frozenset() if to == EVERYONE else frozenset({Ref(to)})) | fresh | _after(spec),
         revokes=bool(spec.replaced_by),
@@ -87,7 +83,7 @@ def _audience(planning: PlanContext, to: Address) -> dict[str, object]:
     if to.kind == USER:
         return {"userId": planning.registry.id_or_ref(USER, to.name, Ref(to))}
     if to == EVERYONE:
-        return {"targetId": planning.call_templates.behaviour("content-targets.everyone")}
+        return {"targetId": planning.api_spec.behaviour("content-targets.everyone")}
     return {"targetId": planning.registry.id_or_ref(to.kind, to.name, Ref(to))}
 
 
@@ -102,20 +98,16 @@ def _times(planning: PlanContext, spec: AssignmentSpec, row: TargetRow | None) -
         if wanted is not None:
             out[name] = format_request_time(wanted, _form(planning))
         elif live is not None:
-            out.update(encode_cleared_time(planning.call_templates.behaviour, name))
+            out.update(encode_cleared_time(planning.api_spec.behaviour, name))
     return out
 
 
 def _form(planning: PlanContext) -> str:
     """The format of times: that of the dialect; under `auto`, epoch-ms if all live times have it, else ISO 8601."""
-    time_format = planning.call_templates.behaviour("content-targets.time-format")
+    time_format = planning.api_spec.behaviour("content-targets.time-format")
     if time_format != "auto":
         return time_format
-    if planning.time_format is None:
-        rows = planning.snapshot.rows(TargetRow)
-        formats = {time_format_of(text) for row in rows for text in (row.start, row.finish) if text is not None}
-        planning.time_format = "epoch-ms" if formats == {"epoch-ms"} else "iso"
-    return planning.time_format
+    return "epoch-ms" if planning.live_time_formats == {"epoch-ms"} else "iso"
 
 
 def assignment_deletion(planning: PlanContext, deletion: Deletion[TargetRow]) -> list[Step]:
@@ -147,12 +139,12 @@ def _members(planning: PlanContext, row: TargetRow) -> frozenset[str]:
 
 
 def _identity(planning: PlanContext, row: TargetRow) -> dict[str, object]:
-    return planning.call_templates.body(
+    return planning.api_spec.body_to_wire(
         "content-targets.delete", targetId=row.target, targetType=row.type, contentId=row.content
     )
 
 
 def update_action(planning: PlanContext) -> Action:
     """Return how an assignment is changed: a replacement under the dialect `content-targets.on-existing: recreate`."""
-    recreate = planning.call_templates.behaviour("content-targets.on-existing") == "recreate"
+    recreate = planning.api_spec.behaviour("content-targets.on-existing") == "recreate"
     return Action.REPLACE if recreate else Action.UPDATE

@@ -115,7 +115,7 @@ def live_audiences(planning: PlanContext) -> Audiences:
                 if kind != USER or kind in snapshot.listings
             },
             snapshot.rows(TargetRow),
-            planning.call_templates.behaviour("content-targets.everyone"),
+            planning.api_spec.behaviour("content-targets.everyone"),
             incomplete=snapshot.of(GROUP).incomplete or snapshot.of(SMART_GROUP).incomplete,
         )
     return planning.audiences

@@ -144,7 +144,7 @@ def assignment_address(content: str, audience: Address) -> Address:
 
 def people_named(entry: DesiredResource[AssignmentSpec] | DeleteEntry[Any]) -> Iterator[str]:
     """Yield the e-mail of an audience that is a person."""
-    if isinstance(entry.spec, AssignmentSpec) and entry.spec.audience.kind == USER:
+    if entry.spec.audience.kind == USER:
         yield entry.spec.audience.name
 
 

@@ -9,7 +9,8 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from lmsconf.errors import SourceLocation, shorten
-from lmsconf.kinds.custom_field.parse import MIGRATE, has_migration, migration_to_json
+from lmsconf.kinds.custom_field.parse import MIGRATE, migration_to_json
+from lmsconf.kinds.custom_field.planned_migration import deletions_by_migration, plan_migrations
 from lmsconf.kinds.custom_field.types import (
     FLAGS,
     ChoiceRow,
@@ -122,13 +123,12 @@ def report_unrenamed_choices(planning: PlanContext, declared: DesiredResource[An
     for choice in choices if planning.policy.additive else ():
         before, after = planning.choices_before_and_after(choice.address)
         if any(name == choice.part and before.names.get(id, name) != name for id, name in after.names.items()):
-            planning.problem(
+            planning.report(
+                declared,
                 "reference/not-renamed",
-                f'{declared.address}: it names choice "{shorten(str(choice.part))}" of {choice.address}, '
+                f'it names choice "{shorten(str(choice.part))}" of {choice.address}, '
                 "and the plan leaves out the renaming that makes it so",
                 hint=f"First run: lmsconf apply --only {shell_quoted(choice.address)}",
-                at=declared.source,
-                address=declared.address,
             )
 
 
@@ -151,13 +151,7 @@ def references_exist(
         message, hint = why_name_is_missing(
             planning, at, suggest_name(planning, field, planning.registry.names(CUSTOM_FIELD))
         )
-        planning.problem(
-            "reference/unknown-field",
-            f"{declared.address}: {message}",
-            hint=hint,
-            at=find_source(),
-            address=declared.address,
-        )
+        planning.report(declared, "reference/unknown-field", f"{message}", hint=hint, at=find_source())
         return False
     missing = [name for name in sorted(choices) if not planning.registry.has(scope, name)]
     doubtful = {name for name in choices if (at, name) in planning.doubtful_choices}
@@ -175,12 +169,12 @@ def _report_unknown_choice(
     new = next((after.names[id] for id, old in before.names.items() if old == name and id in after.names), None)
     near = suggest_name(planning, name, known) if new is None else f'This plan renames it: write "{new}".'
     has = f"It has {list_names(sorted(known))}." if known else "It has no choices."
-    planning.problem(
+    planning.report(
+        declared,
         "reference/unknown-choice",
-        f'{declared.address}: {field} has no choice "{shorten(name)}"',
+        f'{field} has no choice "{shorten(name)}"',
         hint=" ".join(filter(None, [has, near])),
         at=source,
-        address=declared.address,
     )
 
 
@@ -199,16 +193,10 @@ def match_fields(
     planning: PlanContext, declared: Sequence[DesiredResource[CustomFieldSpec]], absent: Sequence[DeleteEntry[Any]]
 ) -> MatchResult[CustomFieldSpec, FieldRow]:
     """Match fields by name, then the choices of each field by name, then the answers that migrations copy."""
-    if has_migration(declared, absent):
-        from lmsconf.kinds.custom_field.planned_migration import deletions_by_migration
-
-        absent = [*absent, *deletions_by_migration(planning, declared, absent)]
+    absent = [*absent, *deletions_by_migration(planning, declared, absent)]
     matched = match_named(planning, FieldRow, "custom field", declared, absent)
     register_choices(planning, matched)
-    if has_migration((), absent):
-        from lmsconf.kinds.custom_field.planned_migration import plan_migrations
-
-        plan_migrations(planning, matched)
+    plan_migrations(planning, matched)
     return matched
 
 
@@ -219,13 +207,13 @@ def diff_field(planning: PlanContext, match: Match[CustomFieldSpec, FieldRow]) -
         report_missing_key(planning, declared, "type" if spec.type is None else "choices")
         return None
     if row is not None and spec.type not in (None, row.type):
-        planning.problem(
+        planning.report(
+            declared,
             "custom-field/type",
-            f"{declared.address}: its type is {row.type} and cannot become {spec.type}",
+            f"its type is {row.type} and cannot become {spec.type}",
             hint="In place of this one, declare a field under another name, with "
             f"`migrate: {{from: {quote_name(declared.address.name)}}}`: `lmsconf help migration` explains it.",
             at=declared.places.at("type"),
-            address=declared.address,
         )
         return None
     keys = [key for key in ("type", "choices", "description", *FLAGS) if getattr(spec, key) is not None]

@@ -14,7 +14,7 @@ from lmsconf.kinds.custom_field.types import (
     DeclaredChoices,
     Migration,
 )
-from lmsconf.kinds.shared.entry_keys import delete_entry_by_name, parse_names, parse_pins
+from lmsconf.kinds.shared.entry_keys import delete_entry_by_name, desired_resource_by_name, parse_names, parse_pins
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD
 from lmsconf.kinds.shared.manifest_entry import ManifestEntry
 from lmsconf.model.address import Address
@@ -59,14 +59,13 @@ def _parse(entry: ManifestEntry, body: Mapping[str, Json], target: str, *, is_re
 
 def migration_to_json(migration: Migration) -> dict[str, Json]:
     """Return a migration as the deletion of its old field shows it: as in manifests, without `from` and defaults."""
-    body: dict[str, Json] = {"to": migration.target}
-    if migration.choices:
-        body["choices"] = dict(migration.choices)
-    if migration.deletes_rest:
-        body["not_copied"] = "delete"
-    if migration.all_groups:
-        body["conditions"] = "all"
-    return body
+    body: dict[str, Json] = {
+        "to": migration.target,
+        "choices": dict(migration.choices),
+        "not_copied": "delete" if migration.deletes_rest else None,
+        "conditions": "all" if migration.all_groups else None,
+    }
+    return {key: value for key, value in body.items() if value}
 
 
 def parse_replayed_deletion(entry: ManifestEntry) -> DeleteEntry[Any]:
@@ -185,22 +184,19 @@ def is_migrated(change: Change) -> bool:
     return isinstance(change.before, dict) and MIGRATE in change.before
 
 
-def parse_field(entry: ManifestEntry) -> CustomFieldSpec:
+def parse_field(entry: ManifestEntry) -> DesiredResource[CustomFieldSpec]:
     """Parse the entry; bad choices are reported."""
     body = entry.body
     choices = _choices(body.get("choices"))
-    for problem in _bad_choice_lists(entry, choices):
-        entry.report(problem)
+    _check_choices(entry, choices)
     if body.get("type") == "TEXT" and choices is not None:
-        entry.report(
-            Problem(
-                code="manifest/text-choices",
-                message=f"{body['name']}: a TEXT field has no choices",
-                hint="Remove `choices`, or change the type to CHOICE or MULTI_SELECT.",
-                source=entry.places.at("choices"),
-            )
+        entry.problem(
+            "manifest/text-choices",
+            f"{body['name']}: a TEXT field has no choices",
+            "choices",
+            hint="Remove `choices`, or change the type to CHOICE or MULTI_SELECT.",
         )
-    return CustomFieldSpec(
+    spec = CustomFieldSpec(
         type=cast("str | None", body.get("type")),
         choices=choices,
         description=("" if body["description"] is None else str(body["description"]))
@@ -209,6 +205,7 @@ def parse_field(entry: ManifestEntry) -> CustomFieldSpec:
         **{key: cast("bool | None", body.get(key)) for key in FLAGS},
         migrate=parse_migration(entry, normalize_name(str(body["name"]))),
     )
+    return desired_resource_by_name(CUSTOM_FIELD, entry, spec)
 
 
 def _choices(value: Json) -> DeclaredChoices | None:
@@ -231,27 +228,26 @@ def _choice(item: Json, at: tuple[str | int, ...]) -> DeclaredChoice:
     )
 
 
-def _bad_choice_lists(entry: ManifestEntry, choices: DeclaredChoices | None) -> Iterator[Problem]:
+def _check_choices(entry: ManifestEntry, choices: DeclaredChoices | None) -> None:
+    """Report choices that are listed twice, or both included and excluded."""
     if choices is None:
         return
     by_name: dict[str, DeclaredChoice] = {}
     for choice in choices.include:
-        if choice.name in by_name:
-            yield Problem(
-                code="manifest/choice-twice",
-                message=f'{entry.body["name"]}: the choice "{choice.name}" is listed twice',
-                hint=f"See {entry.places.at(*by_name[choice.name].at)}. Delete one of the two.",
-                source=entry.places.at(*choice.at),
+        if (other := by_name.setdefault(choice.name, choice)) is not choice:
+            entry.problem(
+                "manifest/choice-twice",
+                f'{entry.body["name"]}: the choice "{choice.name}" is listed twice',
+                *choice.at,
+                hint=f"See {entry.places.at(*other.at)}. Delete one of the two.",
             )
-        by_name.setdefault(choice.name, choice)
-    for name in choices.exclude:
-        if name in by_name:
-            yield Problem(
-                code="manifest/choice-both",
-                message=f'{entry.body["name"]}: the choice "{shorten(name)}" is both included and excluded',
-                hint="Keep it in one of the two lists.",
-                source=entry.places.find(name, "choices", "exclude"),
-            )
+    for name in filter(by_name.get, choices.exclude):
+        entry.problem(
+            "manifest/choice-both",
+            f'{entry.body["name"]}: the choice "{shorten(name)}" is both included and excluded',
+            hint="Keep it in one of the two lists.",
+            source=entry.places.find(name, "choices", "exclude"),
+        )
 
 
 def find_too_many_fields(declared: Sequence[DesiredResource[CustomFieldSpec]]) -> Iterator[Problem]:

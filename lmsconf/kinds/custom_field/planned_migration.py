@@ -53,13 +53,13 @@ def deletions_by_migration(
         if migration.source not in rows:
             _warn_of_unknown_source(planning, resource, migration, rows)
         elif entry.address in listed:
-            planning.problem(
+            planning.report(
+                resource,
                 "migrate/absent",
-                f"{resource.address}: migrate: {entry.address} is listed under `absent` too",
+                f"migrate: {entry.address} is listed under `absent` too",
                 hint=f"Remove it there ({listed[entry.address].source}): the migration deletes it once every answer is "
                 "copied.",
                 at=migration.places.at("from"),
-                address=resource.address,
             )
         elif left := [address for address in (entry.address, resource.address) if not planning.chosen(address)]:
             planning.problem(
@@ -81,13 +81,12 @@ def _warn_of_unknown_source(
     near = did_you_mean(migration.source, live)
     if one.address.name in live or near is None or planning.policy.verifying:
         return
-    planning.problem(
+    planning.report(
+        one,
         "migrate/unknown-field",
-        f"{one.address}: migrate: no field called {quote_name(shorten(migration.source))} is live, so that no answer "
-        "is copied",
+        f"migrate: no field called {quote_name(shorten(migration.source))} is live, so that no answer is copied",
         hint=near,
         at=migration.places.at("from"),
-        address=one.address,
         severity=Severity.WARNING,
     )
 
@@ -325,8 +324,8 @@ class ActiveMigration(Struct):
                 f"{reason.format(target=self.target.name)} ({who})",
                 hint=_HINTS[reason],
                 at=self.migration.places.at("from"),
-                address=self.deletion.address,
                 severity=Severity.ERROR if replayed else Severity.WARNING,
+                address=self.deletion.address,
             )
 
     def _note_copies(self) -> None:

@@ -128,9 +128,9 @@ def field_steps(planning: PlanContext, match: Match[CustomFieldSpec, FieldRow], 
     taken = frozenset(Ref(at, name) for name in dropped.values())
     renamed = normalize_name(row.name) != after["name"]
     # If no smart group keeps referencing the field, change it after groups drop it and before others reference it.
-    is_awaited = planning.call_templates.behaviour(
-        "custom-fields.in-use"
-    ) == "condition" and not planning.kept_refs.get(Ref(at))
+    is_awaited = planning.api_spec.behaviour("custom-fields.in-use") == "condition" and not planning.kept_refs.get(
+        Ref(at)
+    )
     whole = frozenset({Ref(at)}) if is_awaited else frozenset()
     steps: list[Step] = []
     if renamed and at in planning.temporary_names:
@@ -169,7 +169,7 @@ def field_deletion(planning: PlanContext, deletion: Deletion[FieldRow]) -> list[
     if migration is not None:
         _report_unreplaced(planning, at, migration, groups)
         return [step]
-    if not groups or planning.call_templates.behaviour("custom-fields.in-use") == "never":
+    if not groups or planning.api_spec.behaviour("custom-fields.in-use") == "never":
         return [step]
     _warn_of_refusal(planning, deletion.absent.source if deletion.absent else None, at, groups, "deleted")
     return [replace(step, may_be_refused=True)]
@@ -208,18 +208,15 @@ def _way_to_replace(planning: PlanContext, migration: ActiveMigration, groups: S
 
 
 def _creation(planning: PlanContext, at: Address, after: Form) -> Step:
-    body: dict[str, object] = {"name": at.name, "type": after["type"]}
     choices = after.get("choices")
     names = list(choices.names.values()) if isinstance(choices, KeyedNames) else []
-    if names:
-        body["choices"] = [{"name": name} for name in names]
-    if after.get("description"):
-        body["description"] = after["description"]
-    body.update({wire_name: after[key] for key, wire_name in FLAGS.items() if key in after})
+    values = {"choices": [{"name": name} for name in names], "description": after.get("description")}
+    body = {"name": at.name, "type": after["type"], **{key: value for key, value in values.items() if value}}
+    body |= {wire_name: after[key] for key, wire_name in FLAGS.items() if key in after}
     freeing = planning.freed_slots.get(at)
     return Step(
         operation="custom-fields.create",
-        body=planning.call_templates.body("custom-fields.create", **body),
+        body=planning.api_spec.body_to_wire("custom-fields.create", **body),
         makes=frozenset({Ref(at), *(Ref(at, name) for name in names)}),
         uses=free_name_ref(at) | ({Ref(freeing, SLOT)} if freeing else frozenset()),
     )
@@ -258,12 +255,12 @@ def _body(
     if description is not None:
         body["description"] = description
     elif row.description is not None:
-        body["description"] = encode_cleared_description(planning.call_templates.behaviour)
+        body["description"] = encode_cleared_description(planning.api_spec.behaviour)
     for key, wire_name in FLAGS.items():
         flag = after.get(key, getattr(row, key))
         if flag is not None:
             body[wire_name] = flag
-    return planning.call_templates.body("custom-fields.replace", **body)
+    return planning.api_spec.body_to_wire("custom-fields.replace", **body)
 
 
 def _as_read(live: str, wanted: str) -> str:
@@ -285,7 +282,7 @@ def _keyed(form: Form | None, row: FieldRow) -> dict[str, str]:
 
 def _blocking_groups(planning: PlanContext, at: Address, taken: frozenset[Ref]) -> list[Address]:
     """The smart groups whose references may make the service refuse to change the field."""
-    match planning.call_templates.behaviour("custom-fields.in-use"):
+    match planning.api_spec.behaviour("custom-fields.in-use"):
         case "condition":
             return planning.kept_refs.get(Ref(at), [])
         case "removed-choice":

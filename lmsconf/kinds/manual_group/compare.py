@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 from msgspec.structs import replace
 
 from lmsconf.kinds.manual_group.types import FEWEST_MEMBERS, GroupRow, ManualGroupSpec
-from lmsconf.kinds.shared.entry_keys import LISTS, PeopleList, declared_lists, report_unread_list
+from lmsconf.kinds.shared.entry_keys import LISTS, PeopleList, report_unread_list
 from lmsconf.kinds.shared.kind_names import GROUP
 from lmsconf.kinds.shared.managed_resources import match_named
 from lmsconf.kinds.shared.plan_context import BeforeAfter, Deletion, Match, MatchResult, PlanContext, Similarity
-from lmsconf.kinds.shared.steps import free_name_ref, freed_name_ref, joined_group_ref, people_list_steps, rename_steps
+from lmsconf.kinds.shared.steps import free_name_ref, freed_name_ref, joined_group_ref, list_steps, rename_steps
 from lmsconf.kinds.user.people_directory import (
     PeopleSides,
     add_live_list,
-    compare_people_list,
+    compare_lists,
     people_directory,
     people_display_names,
+    sides_by_name,
 )
-from lmsconf.model.address import Ref
+from lmsconf.model.address import Address, Ref
 from lmsconf.model.calls import Step
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.forms import Form
@@ -36,12 +37,8 @@ def match_groups(
 
 def diff_group(planning: PlanContext, match: Match[ManualGroupSpec, GroupRow]) -> BeforeAfter | None:
     """Compare name, and members and managers where declared; record people who leave a group."""
-    declared, row = match.declared, match.row
-    sides = PeopleSides({} if row is None else {"name": normalize_name(row.name)}, {"name": declared.address.name})
-    for key, people in declared_lists(declared.spec):
-        if not compare_people_list(planning, declared, key, people, row, sides):
-            return None
-    return sides.compared(row, LISTS)
+    sides = sides_by_name(match)
+    return compare_lists(planning, match, LISTS, sides)
 
 
 def with_listed_people(planning: PlanContext, row: GroupRow) -> GroupRow:
@@ -78,38 +75,24 @@ def similar_members(planning: PlanContext, form: Form) -> Similarity:
     return Similarity(of="members", key=active if active and len(members) >= FEWEST_MEMBERS else None, items=active)
 
 
-LIST_OPERATIONS: Final = (
-    ("managers", "manual-groups.add-managers", "manual-groups.remove-manager"),
-    ("members", "manual-groups.add-members", "manual-groups.remove-member"),
-)
-"""List → the operations that add people to it and remove them."""
-
-
 def group_steps(planning: PlanContext, match: Match[ManualGroupSpec, GroupRow], sides: BeforeAfter) -> list[Step]:
     """Create or rename; then, for managers and for members, add people before removing any."""
     at, row = match.address, match.row
-    me = Ref(at)
-    id = me if row is None else row.id
-    steps: list[Step] = []
-    if row is None:
-        steps.append(
-            Step(
-                operation="manual-groups.create",
-                body=planning.call_templates.body("manual-groups.create", name=at.name),
-                makes=frozenset({me}),
-                uses=free_name_ref(at),
-            )
-        )
-    else:
-        steps.extend(rename_steps(planning, "manual-groups.rename", {"groupId": row.id}, match, sides))
-    for key, adds, removes in LIST_OPERATIONS:
-        after = (sides.after or {}).get(key)
-        if isinstance(after, PeopleList):
-            held = (sides.before or {}).get(key)
-            before = held if isinstance(held, PeopleList) else None
-            live = (getattr(row, key) if row else None) or ()
-            steps.extend(people_list_steps(planning, at, {"groupId": id}, adds, removes, before, after, live))
-    return steps
+    path = {"groupId": Ref(at) if row is None else row.id}
+    return [
+        *([_creation(planning, at)] if row is None else ()),
+        *rename_steps(planning, "manual-groups.rename", path, match, sides),
+        *list_steps(planning, match, path, sides),
+    ]
+
+
+def _creation(planning: PlanContext, at: Address) -> Step:
+    return Step(
+        operation="manual-groups.create",
+        body=planning.api_spec.body_to_wire("manual-groups.create", name=at.name),
+        makes=frozenset({Ref(at)}),
+        uses=free_name_ref(at),
+    )
 
 
 def group_deletion(planning: PlanContext, deletion: Deletion[GroupRow]) -> list[Step]:

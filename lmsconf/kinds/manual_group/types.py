@@ -7,13 +7,13 @@ from typing import Final
 
 from msgspec import Struct
 
-from lmsconf.errors import Problem
-from lmsconf.kinds.shared.entry_keys import PeopleList, parse_people_list
+from lmsconf.kinds.shared.entry_keys import PeopleList, desired_resource_by_name, parse_people_list
 from lmsconf.kinds.shared.kind_names import GROUP
 from lmsconf.kinds.shared.manifest_entry import ManifestEntry
 from lmsconf.kinds.shared.responses import optional_text, require_text
 from lmsconf.model.address import RemoteId
 from lmsconf.model.canonical_json import Json
+from lmsconf.model.declarations import DesiredResource
 from lmsconf.model.names import LOCK_PREFIX
 from lmsconf.model.snapshot import SnapshotRow
 
@@ -49,15 +49,14 @@ def has_members_to_compare(spec: ManualGroupSpec) -> bool:
     return spec.members is not None and len(spec.members.include) >= FEWEST_MEMBERS
 
 
-def parse_group(entry: ManifestEntry) -> ManualGroupSpec:
+def parse_group(entry: ManifestEntry) -> DesiredResource[ManualGroupSpec]:
     """Parse the members and managers of an entry; report a reserved name."""
     if str(entry.body["name"]).startswith(LOCK_PREFIX):
-        entry.report(
-            Problem(
-                code="manifest/reserved",
-                message=f'a group cannot be called "{entry.body["name"]}"',
-                hint=f'Names that begin with "{LOCK_PREFIX}" are for the lock that `lock:` asks for. Choose another.',
-                source=entry.places.at("name"),
-            )
+        entry.problem(
+            "manifest/reserved",
+            f'a group cannot be called "{entry.body["name"]}"',
+            "name",
+            hint=f'Names that begin with "{LOCK_PREFIX}" are for the lock that `lock:` asks for. Choose another.',
         )
-    return ManualGroupSpec(members=parse_people_list(entry, "members"), managers=parse_people_list(entry, "managers"))
+    spec = ManualGroupSpec(members=parse_people_list(entry, "members"), managers=parse_people_list(entry, "managers"))
+    return desired_resource_by_name(GROUP, entry, spec)

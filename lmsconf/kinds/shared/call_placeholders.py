@@ -1,14 +1,13 @@
-"""The API description as kinds need it: bodies with the dialect's names, paths with ids that may not be known yet."""
+"""Calls whose ids may not be known yet: paths and bodies with a Ref in place of each, filled in while applying."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final
 from urllib.parse import quote, unquote
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.api.spec.dialect_keys import assumed_keys_of_call
 from lmsconf.api.spec.operations import encode_path_segment
 from lmsconf.model.address import Address, Ref
 
@@ -16,35 +15,10 @@ _PLACE: Final = re.compile(r"\{(\w+)\}")
 _TO_COME: Final = re.compile(r"\{([^{}]*)\}")
 
 
-class SpecCallTemplates:
-    """The API's field names, paths and behaviours that kinds need to build calls."""
-
-    def __init__(self, spec: ApiSpec) -> None:
-        self.spec = spec
-
-    def body(self, operation: str, **values: object) -> dict[str, object]:
-        """Return a request body, canonical names replaced by those on the wire."""
-        return self.spec.body_to_wire(operation, **values)
-
-    def behaviour(self, key: str) -> str:
-        """Return the dialect's value for a behaviour that the API specification leaves open."""
-        return self.spec.behaviour(key)
-
-    def is_known(self, key: str) -> bool:
-        """Return whether the project's dialect states the value of a key."""
-        return self.spec.is_known(key)
-
-    def assumed_keys(self, operation: str, path: str, body: object, *, finds_nothing: bool) -> Iterable[str]:
-        """Return the dialect keys that a call relies on.
-
-        finds_nothing: the list or the assignment that it is for does not exist before it.
-        """
-        return assumed_keys_of_call(self.spec, operation, path, body, finds_nothing=finds_nothing)
-
-    def request(self, operation: str, path: Mapping[str, str | Ref]) -> tuple[str, str]:
-        """Return method and path; a Ref is written `{group/New name}`, with braces and percent signs encoded."""
-        described = self.spec[operation]
-        return described.method, _PLACE.sub(lambda place: _segment(path[place[1]]), described.path)
+def request_target(spec: ApiSpec, operation: str, path: Mapping[str, str | Ref]) -> tuple[str, str]:
+    """Return method and path of a call; a Ref is written `{group/New name}`, with braces and percent signs encoded."""
+    described = spec[operation]
+    return described.method, _PLACE.sub(lambda place: _segment(path[place[1]]), described.path)
 
 
 def _segment(value: str | Ref) -> str:

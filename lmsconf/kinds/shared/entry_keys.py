@@ -21,54 +21,6 @@ from lmsconf.model.plan import Undo, UndoLevel
 Entry = TypeVar("Entry", DesiredResource[Any], DeleteEntry[Any])
 Report: TypeAlias = "Callable[[Problem], None]"
 
-NAME: dict[str, Json] = {"type": "string", "minLength": 1, "description": "The name in the workspace."}
-PIN: dict[str, Json] = {
-    "description": "Pins the entry to an id of the service: one text, or a map from workspace name to id.",
-    "oneOf": [
-        {"type": "string", "minLength": 1},
-        {"type": "object", "additionalProperties": {"type": "string", "minLength": 1}, "minProperties": 1},
-    ],
-}
-PREVIOUSLY: dict[str, Json] = {
-    "type": "array",
-    "items": {"type": "string", "minLength": 1},
-    "description": "Earlier names: a live resource with such a name is renamed, not created again.",
-}
-ONLY_IN: dict[str, Json] = {
-    "type": "array",
-    "items": {"type": "string", "minLength": 1},
-    "minItems": 1,
-    "description": "Workspace names; in other workspaces the entry is ignored.",
-}
-ABOUT: dict[str, Json] = {
-    "type": "object",
-    "description": "The reason, for readers of the plan; never sent to the service.",
-}
-UNTIL: dict[str, Json] = {
-    "type": "string",
-    "pattern": "^\\d{4}-\\d{2}-\\d{2}$",
-    "description": "A date after which the entry is an error.",
-}
-
-NAMED: dict[str, Json] = {"name": NAME, "id": PIN, "previously": PREVIOUSLY, "only_in": ONLY_IN, "about": ABOUT}
-"""The shared keys of kinds whose resources are identified by `name`."""
-
-
-def entry_schema(properties: Mapping[str, Json], required: list[str], description: str) -> dict[str, Json]:
-    """Return the JSON Schema of one entry; unknown keys are rejected."""
-    return {
-        "type": "object",
-        "description": description,
-        "properties": dict(properties),
-        "required": [*required],
-        "additionalProperties": False,
-    }
-
-
-ABSENT_NAMED: dict[str, Json] = entry_schema(
-    {"name": NAME, "id": PIN, "until": UNTIL, "only_in": ONLY_IN}, ["name"], "A resource to delete if it exists."
-)
-
 
 def parse_pins(value: Json) -> dict[str, str]:
     """Return the pins of an entry: workspace name → id; the key "" applies to every workspace."""
@@ -103,9 +55,7 @@ def parse_time(entry: ManifestEntry, value: Json, at: tuple[str | int, ...], *, 
     try:
         return parse_manifest_time(str(value), entry.timezone, end_of_day=end_of_day)
     except BadTime as wrong:
-        entry.report(
-            Problem(code="manifest/time", message=f"{at[-1]}: {wrong}", hint=wrong.hint, source=entry.places.at(*at))
-        )
+        entry.problem("manifest/time", f"{at[-1]}: {wrong}", *at, hint=wrong.hint)
         return None
 
 
@@ -147,25 +97,18 @@ def _date(entry: ManifestEntry) -> date | None:
     try:
         return date.fromisoformat(str(text))
     except ValueError:
-        entry.report(
-            Problem(
-                code="manifest/date",
-                message=f"until: {shorten(str(text))} is not a calendar date",
-                hint="Write a date such as 2027-03-31.",
-                source=entry.places.at("until"),
-            )
-        )
+        message = f"until: {shorten(str(text))} is not a calendar date"
+        entry.problem("manifest/date", message, "until", hint="Write a date such as 2027-03-31.")
         return None
 
 
 def report_missing_key(planning: PlanContext, declared: DesiredResource[Any], key: str) -> None:
     """Report that a resource to be created lacks a key that the service requires."""
-    planning.problem(
+    planning.report(
+        declared,
         f"{declared.address.kind.replace('_', '-')}/{key}-needed",
-        f"{declared.address}: it is not live, and without `{key}` it cannot be created",
+        f"it is not live, and without `{key}` it cannot be created",
         hint=f"Set its `{key}`, or correct the name.",
-        at=declared.source,
-        address=declared.address,
     )
 
 
@@ -183,57 +126,6 @@ def report_unread_list(planning: PlanContext, address: Address, key: str, at: So
 def partial_undo(reason: str) -> Undo:
     """Return the Undo of a change that can be reverted only in part."""
     return Undo(level=UndoLevel.PARTIAL, reason=reason)
-
-
-EMAILS: dict[str, Json] = {
-    "type": "array",
-    "items": {"type": "string", "pattern": "^[^@\\s]+@[^@\\s]+$", "description": "The person's e-mail."},
-}
-FILE: dict[str, Json] = {
-    "type": "object",
-    "description": "People from a CSV file or a workbook with a header line.",
-    "properties": {
-        "file": {
-            "type": "string",
-            "minLength": 1,
-            "description": "The CSV, .xlsx or .ods file, relative to this manifest.",
-        },
-        "sheet": {
-            "type": "string",
-            "minLength": 1,
-            "description": "The sheet of a workbook. Default: the first that is not hidden.",
-        },
-        "column": {"type": "string", "minLength": 1, "description": "The column with the e-mails."},
-        "where": {
-            "type": "object",
-            "description": "Only rows with exactly these values in these columns.",
-            "additionalProperties": {"type": "string"},
-        },
-        "allow_empty": {"type": "boolean", "description": "true: a file without an e-mail means nobody."},
-    },
-    "required": ["file", "column"],
-    "additionalProperties": False,
-}
-
-
-def people_list_schema(description: str) -> dict[str, Json]:
-    """Return the JSON Schema of a list of people: e-mails, a CSV file, or include and exclude."""
-    part: Json = {"x-people": True, "oneOf": [EMAILS, FILE]}
-    return {
-        "x-people": True,
-        "description": description,
-        "oneOf": [
-            EMAILS,
-            FILE,
-            {
-                "type": "object",
-                "description": "Manages only the people listed here.",
-                "properties": {"include": part, "exclude": part},
-                "minProperties": 1,
-                "additionalProperties": False,
-            },
-        ],
-    }
 
 
 class PeopleList(Struct, frozen=True):
@@ -284,13 +176,11 @@ def parse_people_list(entry: ManifestEntry, key: str) -> PeopleList | None:
     """Return the list of people under `key`, or None without the key. Reports people both included and excluded."""
     people = parse_list(entry.body.get(key), normalize_email)
     for both in sorted(people.include & people.exclude) if people is not None else ():
-        entry.report(
-            Problem(
-                code="people/both",
-                message=f"{key}: {both} is both included and excluded",
-                hint="Keep the person in one of the two lists.",
-                source=entry.places.find(both, key, "exclude"),
-            )
+        entry.problem(
+            "people/both",
+            f"{key}: {both} is both included and excluded",
+            hint="Keep the person in one of the two lists.",
+            source=entry.places.find(both, key, "exclude"),
         )
     return people
 

@@ -21,11 +21,10 @@ class Kind(Struct, frozen=True, kw_only=True, eq=False):
 
     name: the first part of its addresses. section: the manifest key of its entries. noun, plural: its display names.
     is_relation: it only links other resources, so that deleting one counts as a removal, not a deletion.
-    schema, absent_schema: the JSON Schema of an entry in its section, and under `absent`.
     row_types: those that snapshot files hold for this kind, one per listing, in their order there.
     list_operation: the operation that lists its resources; None if there is no listing of them all.
-    ownership_schema: the JSON Schema of its section under `ownership`; None: they are never deleted, so never owned.
-    is_person: its resources are people: their names are e-mails, and their values personal data.
+    is_person: its resources are people: their names are e-mails, their values personal data; they are never deleted,
+    so never owned.
     listing_nouns: further listings that it reads → their display names, singular and plural.
     example: an address that hints show; a name without a kind is taken for one of the first kind that has an example.
     reports_people: its job reports the people in the rows that it compares, so that not all people need to be listed.
@@ -43,9 +42,6 @@ class Kind(Struct, frozen=True, kw_only=True, eq=False):
     section: str
     noun: str
     plural: str
-    schema: Mapping[str, Json]
-    absent_schema: Mapping[str, Json]
-    ownership_schema: Mapping[str, Json] | None
     row_types: tuple[type[Any], ...]
     operations: Sequence[str]
     is_relation: bool = False
@@ -82,8 +78,8 @@ def listed_name(kind: Kind, row: Mapping[str, Json]) -> str:
 
 def required_keys(kind: Kind) -> frozenset[str]:
     """Return the keys that every entry has: they identify its resource."""
-    required = kind.schema["required"]
-    return frozenset(map(str, required)) if isinstance(required, list) else frozenset()
+    items = kind.entry_items
+    return frozenset([kind.name_key] if items is None else [items.subject, items.key])
 
 
 def is_named(kind: Kind) -> bool:

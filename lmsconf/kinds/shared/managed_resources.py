@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
 from typing import Any, TypeVar
 
 from lmsconf.errors import Severity
-from lmsconf.kinds.shared.match_by_name import Claim, ClaimMatches, match_claims
+from lmsconf.kinds.shared.match_by_name import Claim, ClaimMatches, group_names, match_claims
 from lmsconf.kinds.shared.plan_context import Deletion, Match, MatchResult, PlanContext, Row, Spec, UndeclaredResource
 from lmsconf.model.address import Address
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
@@ -26,13 +25,14 @@ def match_absent(
     claimed: set[str],
 ) -> list[Row]:
     """Record a deletion for each row that `absent` lists; return the other free rows."""
+    if not absent:
+        return list(free)
     by_name: defaultdict[str, list[Row]] = defaultdict(list)
     by_id = {row.id: row for row in rows}
     for row in by_id.values():
         by_name[normalize_name(row.name)].append(row)
-    similar = SimilarNames(
-        (name for name, of_name in by_name.items() if not claimed.issuperset(row.id for row in of_name))
-    )
+    known = [name for name, of_name in by_name.items() if not claimed.issuperset(row.id for row in of_name)]
+    looks = group_names(confusable_skeleton, known)
     deleted_ids: set[str] = set()
     for entry in absent:
         same_name = by_name.get(entry.address.name, [])
@@ -48,10 +48,10 @@ def match_absent(
         named = [row for row in same_name if pin is None or row.id == pin]
         match named:
             case []:
-                report_absent_not_live(planning, entry, similar.find(entry.address.name))
+                report_absent_not_live(planning, entry, similar_name(entry.address.name, known, looks))
             case [row] if row.id in claimed:
                 message = "it is listed under `absent`, and another entry renames it by `previously` or `id`"
-                _report(planning, entry, "absent/claimed", message, "Keep one of the two.")
+                planning.report(entry, "absent/claimed", message, "Keep one of the two.")
             case [row]:
                 if row.id not in deleted_ids:
                     deleted_ids.add(row.id)
@@ -59,7 +59,7 @@ def match_absent(
             case _:
                 ids = ", ".join(sorted(row.id for row in named))
                 message = f'"{entry.address.name}" is live more than once, with the ids {ids}'
-                _report(planning, entry, "identity/live-twice", message, "Select one with `id:`.")
+                planning.report(entry, "identity/live-twice", message, "Select one with `id:`.")
     return [row for row in free if row.id not in deleted_ids]
 
 
@@ -68,8 +68,7 @@ def _other_name(planning: PlanContext, entry: DeleteEntry[Any], pinned: HasName,
     name = entry.address.name
     message = f'the id "{pinned.id}" is that of "{pinned.name}", {_live_as(name, named)}'
     otherwise = f"To delete {quote_name(name)}, correct the id." if named else "Or remove the entry."
-    _report(
-        planning,
+    planning.report(
         entry,
         "absent/other-name",
         message,
@@ -79,8 +78,7 @@ def _other_name(planning: PlanContext, entry: DeleteEntry[Any], pinned: HasName,
 
 def _other_id(planning: PlanContext, entry: DeleteEntry[Any], pin: str, named: Sequence[HasName]) -> None:
     """Warn of an id that is not live. Not an error: the entry of a duplicate that was deleted by id looks like this."""
-    _report(
-        planning,
+    planning.report(
         entry,
         "absent/other-id",
         f'nothing with the id "{pin}" is live, {_live_as(entry.address.name, named)}',
@@ -94,29 +92,15 @@ def _live_as(name: str, named: Sequence[HasName]) -> str:
     return f'and "{name}" is live with the id {ids}' if named else f'and nothing called "{name}" is live'
 
 
-class SimilarNames:
-    """Live names, to find the one that an entry without a match may mean. They are indexed when one is looked for."""
+def similar_name(name: str, known: Iterable[str], looks: Mapping[str, Sequence[str]]) -> str | None:
+    """Return another name that may be meant: the first that is drawn alike, or that `name` matches as a pattern.
 
-    def __init__(self, names: Iterable[str]) -> None:
-        self._names = names
-
-    @cached_property
-    def _known(self) -> Sequence[str]:
-        return list(self._names)
-
-    @cached_property
-    def _by_look(self) -> Mapping[str, Sequence[str]]:
-        by_look: defaultdict[str, list[str]] = defaultdict(list)
-        for name in self._known:
-            by_look[confusable_skeleton(name)].append(name)
-        return by_look
-
-    def find(self, name: str) -> str | None:
-        """Return another name that may be meant: the first that is drawn alike, or that `name` matches as a pattern."""
-        alike = self._by_look.get(confusable_skeleton(name), ())
-        if frozenset("*?[").isdisjoint(name):
-            return next((one for one in alike if one != name), None)
-        return next((one for one in self._known if one != name and (one in alike or matches_pattern(one, name))), None)
+    looks: the known names by how they are drawn.
+    """
+    alike = looks.get(confusable_skeleton(name), ())
+    if frozenset("*?[").isdisjoint(name):
+        return next((one for one in alike if one != name), None)
+    return next((one for one in known if one != name and (one in alike or matches_pattern(one, name))), None)
 
 
 def report_absent_not_live(planning: PlanContext, entry: DeleteEntry[Any], stays: str | None = None) -> None:
@@ -127,27 +111,14 @@ def report_absent_not_live(planning: PlanContext, entry: DeleteEntry[Any], stays
     why = planning.snapshot.of(entry.address.kind).incomplete
     if why is not None:
         message = f"it is not known whether it is deleted, because the listing was not read completely: {why}"
-        _report(planning, entry, "read/incomplete", message, "Try again.")
+        planning.report(entry, "read/incomplete", message, "Try again.")
     elif stays is not None:
         message = f"nothing with exactly this name is live, but {quote_name(stays)} is, and is kept"
         hint = "Under `absent`, names are literal; patterns are for `ownership:`."
-        _report(planning, entry, "absent/look-alike", message, hint, Severity.WARNING)
+        planning.report(entry, "absent/look-alike", message, hint, Severity.WARNING)
     else:
         message, hint = "nothing with this name is live", "Remove the entry under `absent`."
-        _report(planning, entry, "absent/nothing-to-do", message, hint, Severity.NOTE)
-
-
-def _report(
-    planning: PlanContext,
-    entry: DeleteEntry[Any],
-    code: str,
-    message: str,
-    hint: str,
-    severity: Severity = Severity.ERROR,
-) -> None:
-    """Report a problem of an entry under `absent`."""
-    address = entry.address
-    planning.problem(code, f"{address}: {message}", hint=hint, at=entry.source, address=address, severity=severity)
+        planning.report(entry, "absent/nothing-to-do", message, hint, Severity.NOTE)
 
 
 Listed = TypeVar("Listed", bound=NamedRow)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from datetime import tzinfo
 from typing import Final, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
-from lmsconf.errors import Problem
+from lmsconf.errors import Problem, SourceLocation
 from lmsconf.kinds.shared.plan_context import PlanContext
-from lmsconf.model.address import Address
+from lmsconf.model.address import Address, Ref
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import SourceMap
 from lmsconf.model.names import casefold_name, is_valid_name, normalize_name
@@ -36,6 +36,26 @@ class ManifestEntry(Struct, frozen=True, kw_only=True):
     places: SourceMap
     timezone: tzinfo | None
     report: Callable[[Problem], None]
+
+    def problem(
+        self,
+        code: str,
+        message: str,
+        *path: str | int,
+        hint: str | None,
+        source: SourceLocation | None = None,
+        address: Address | None = None,
+    ) -> None:
+        """Report a problem, located at `source` or at `path` below the entry."""
+        self.report(
+            Problem(
+                code=code,
+                message=message,
+                hint=hint,
+                source=source or self.places.at(*path),
+                address=None if address is None else str(address),
+            )
+        )
 
 
 class ExportedEntry(Struct, frozen=True, kw_only=True):
@@ -85,20 +105,6 @@ class PartReferences(NamedTuple):
     parts: tuple[Trail, ...]
 
 
-class NameCounts:
-    """The names of one listing: how often each is there, exactly and to a reader, and the first row that has it."""
-
-    def __init__(self, rows: Iterable[HasName]) -> None:
-        self.looks: Counter[str] = Counter()
-        self.names: Counter[str] = Counter()
-        self.first: dict[str, str] = {}
-        for row in rows:
-            name = normalize_name(row.name)
-            self.looks[casefold_name(name)] += 1
-            self.names[name] += 1
-            self.first.setdefault(name, row.id)
-
-
 class LiveNames:
     """The names of a live workspace. policy: that of the export.
 
@@ -108,24 +114,18 @@ class LiveNames:
     def __init__(self, planning: PlanContext, policy: Policy) -> None:
         self.planning, self.policy = planning, policy
         self.snapshot, self.timezone = planning.snapshot, policy.timezone
-        self._listings: dict[str, NameCounts] = {}
+        self._looks: dict[str, Counter[str]] = {}
 
-    def _of(self, listing: str) -> NameCounts:
-        if listing not in self._listings:
-            self._listings[listing] = NameCounts(self.snapshot.of(listing).rows)
-        return self._listings[listing]
-
-    def is_resolved_by_name(self, listing: str, row: HasName) -> bool:
+    def is_resolved_by_name(self, kind: str, row: HasName) -> bool:
         """Whether the name of a row resolves to it: of several rows with one name, only to the first."""
-        return self._of(listing).first[normalize_name(row.name)] == row.id
+        name = normalize_name(row.name)
+        return self.planning.registry.id_or_ref(kind, name, Ref(Address.of(kind, name))) == row.id
 
-    def needs_id(self, listing: str, row: HasName) -> bool:
-        """Whether another row of the listing has the same name, or one that looks the same to a reader."""
-        return self._of(listing).looks[casefold_name(row.name)] > 1
-
-    def is_duplicate(self, listing: str, row: HasName) -> bool:
-        """Whether another row of the listing has exactly the same name."""
-        return self._of(listing).names[normalize_name(row.name)] > 1
+    def needs_id(self, kind: str, row: HasName) -> bool:
+        """Whether another row of the kind has the same name, or one that looks the same to a reader."""
+        if kind not in self._looks:
+            self._looks[kind] = Counter(casefold_name(one.name) for one in self.snapshot.of(kind).rows)
+        return self._looks[kind][casefold_name(row.name)] > 1
 
     def exported_entry(self, kind: str, row: HasName, body: EntryBody) -> ExportedEntry | UnexportableRow:
         """Return the entry of a named row, with its id where the name is ambiguous."""

@@ -148,11 +148,14 @@ class ClaimMatches(Generic[L]):
 
     def _circles(self) -> None:
         """Reject cycles of earlier names: swapped names look the same before and after, so only ids tell them apart."""
-        done: set[int] = set()
-        for start in sorted(self.match):
-            path = self._circle_from(start, done)
-            done.update(path)
-            ids = ", ".join(f"{self.claims[i].label} `id: {quote_name(self._other(path, i).id)}`" for i in path)
+        following = {index: other for index in self.match if (other := self._following(index)) is not None}
+        for start in sorted(following):
+            path = [start]
+            while (at := following.get(path[-1])) is not None and at not in path:
+                path.append(at)
+            if at != start or start != min(path):
+                continue
+            ids = ", ".join(f"{self.claims[i].label} `id: {quote_name(self.match[following[i]].id)}`" for i in path)
             for index in path:
                 self._problem(
                     index,
@@ -161,24 +164,12 @@ class ClaimMatches(Generic[L]):
                     f"To swap them, pin the ids instead: {ids}. If they are swapped already, remove `previously`.",
                 )
 
-    def _circle_from(self, start: int, done: set[int]) -> list[int]:
-        path, at = [], start
-        while at not in done and at not in path:
-            path.append(at)
-            following = [
-                self.by_claim_name[old]
-                for old in self.claims[at].previously
-                if old in self.by_claim_name and self.by_claim_name[old] in self.match
-            ]
-            following = [i for i in following if i != at and self.claims[i].pin is None and self.claims[at].pin is None]
-            if not following:
-                return []
-            at = following[0]
-        return path[path.index(at) :] if at in path else []
-
-    def _other(self, path: list[int], index: int) -> L:
-        """Return the live row that claim `index` of the cycle would take over: the one under its earlier name."""
-        return self.match[path[(path.index(index) + 1) % len(path)]]
+    def _following(self, index: int) -> int | None:
+        """Return the claim that holds the row of an earlier name of a claim; None if ids say which row is whose."""
+        if self.claims[index].pin is not None:
+            return None
+        others = (self.by_claim_name.get(old) for old in self.claims[index].previously)
+        return next((i for i in others if i in self.match and i != index and self.claims[i].pin is None), None)
 
     def _moved(self) -> None:
         # A listing that may lack the new name does not show that a resource still has its earlier one.
@@ -248,7 +239,7 @@ class ClaimMatches(Generic[L]):
             return
         names = [live.name for live in self.lives if live.id not in self.taken]
         names.extend(claim.name for claim in self.claims)
-        looks, skeletons = _by(casefold_name, names), _by(confusable_skeleton, names)
+        looks, skeletons = group_names(casefold_name, names), group_names(confusable_skeleton, names)
         for index in new:
             claim = self.claims[index]
             if claim.previously and self.incomplete is None:
@@ -302,7 +293,7 @@ class ClaimMatches(Generic[L]):
         )
 
 
-def _by(key: Callable[[str], str], names: Iterable[str]) -> dict[str, list[str]]:
+def group_names(key: Callable[[str], str], names: Iterable[str]) -> dict[str, list[str]]:
     """Group names by key."""
     groups: defaultdict[str, list[str]] = defaultdict(list)
     for name in names:

@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from datetime import datetime
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
 from msgspec import Struct, field
 
+from lmsconf.api.spec import ApiSpec
 from lmsconf.errors import Problem, Severity, SourceLocation
-from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
+from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, USER
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, Spec_co
 from lmsconf.model.forms import Form, KeyedNames
 from lmsconf.model.plan import GuardCount
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import HasName, Row_co, Snapshot
+from lmsconf.model.time_formats import time_format_of
 
 Spec = TypeVar("Spec")
 Row = TypeVar("Row", bound=HasName)
@@ -217,7 +220,6 @@ class PlanContext:
     lost_answers    fields whose answers were read → of how many people they are; None if some could not be read
     freed_slots     field to be created → the deletion that frees its slot
     people          the directory as it will be after the plan; None until it is asked for
-    archived_ids    ids of people who are archived before the plan; None until they are asked for
     planned_people  e-mail → the match of people that the plan may change
     planned_conditions
                     id of a live smart group → its conditions after the plan
@@ -225,7 +227,6 @@ class PlanContext:
                     name of a field that smart groups cease to ask for → what they ask for instead
     shared_content  ids of contents that share a name
     audiences       whose the ids of live targets may be; None until it is asked for
-    time_format     of live windows: iso or epoch-ms; None until it is asked for
     closing         live assignments that are deleted or hidden because they are replaced
     kept_until      content → the moments at which the windows end of those who keep it, each with what says so
     """
@@ -234,13 +235,13 @@ class PlanContext:
         self,
         snapshot: Snapshot,
         policy: Policy,
-        call_templates: SpecCallTemplates,
+        api_spec: ApiSpec,
         chosen: Callable[[Address], bool],
         declared: Sequence[DesiredResource[Any]] = (),
         excludes: Callable[[Address], bool] | None = None,
     ) -> None:
         """Begin a run. chosen: whether the selection has an address. excludes: whether `--except` names it."""
-        self.snapshot, self.policy, self.call_templates = snapshot, policy, call_templates
+        self.snapshot, self.policy, self.api_spec = snapshot, policy, api_spec
         self.declared = declared
         self._selected, self._excludes = chosen, excludes
         self.included: set[Address] = set()
@@ -266,15 +267,24 @@ class PlanContext:
         self.lost_answers: dict[Address, int | None] = {}
         self.freed_slots: Mapping[Address, Address] = {}
         self.people: PeopleDirectory | None = None
-        self.archived_ids: frozenset[RemoteId] | None = None
         self.planned_people: Mapping[str, Match[PersonSpec, PersonRow]] = {}
         self.planned_conditions: dict[str, Sequence[DeclaredCondition]] = {}
         self.moved_conditions: dict[str, frozenset[Ref]] = {}
         self.shared_content: frozenset[str] = frozenset()
         self.audiences: Audiences | None = None
-        self.time_format: str | None = None
         self.closing: list[TargetRow] = []
         self.kept_until: defaultdict[RemoteId, KeptUntil] = defaultdict(dict)
+
+    @cached_property
+    def archived_ids(self) -> frozenset[RemoteId]:
+        """The ids of people who are archived before the plan."""
+        return frozenset(row.id for row in self.snapshot.of(USER).rows if row.archived)
+
+    @cached_property
+    def live_time_formats(self) -> set[str]:
+        """The formats of the times of live windows: iso, epoch-ms."""
+        rows = self.snapshot.of(CONTENT_TARGET).rows
+        return {time_format_of(text) for row in rows for text in (row.start, row.finish) if text is not None}
 
     def choices_before_and_after(self, field: Address) -> tuple[KeyedNames, KeyedNames]:
         """Return the choices of a field before and after the plan; both empty where no choices are declared."""
@@ -292,6 +302,21 @@ class PlanContext:
         if self.policy.only and self._excludes is not None and not self._excludes(address):
             self.included.add(address)
         return self.chosen(address)
+
+    def report(
+        self,
+        entry: DesiredResource[Any] | DeleteEntry[Any],
+        code: str,
+        text: str,
+        hint: str | None = None,
+        severity: Severity = Severity.ERROR,
+        *,
+        at: SourceLocation | None = None,
+    ) -> None:
+        """Record a problem of what an entry declares or deletes; its message begins with the address. at: the place."""
+        self.problem(
+            code, f"{entry.address}: {text}", hint=hint, at=at or entry.source, address=entry.address, severity=severity
+        )
 
     def problem(
         self,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from lmsconf.api.spec.dialect_keys import ADD_MODE
 from lmsconf.kinds.shared.entry_keys import PeopleList
-from lmsconf.kinds.shared.kind_names import USER
+from lmsconf.kinds.shared.kind_names import GROUP, SMART_GROUP, USER
 from lmsconf.kinds.shared.plan_context import GRANTED, VACANT, BeforeAfter, Match, MatchResult, PlanContext
 from lmsconf.kinds.user.people_directory import people_directory
 from lmsconf.model.address import Address, Ref, RemoteId
@@ -52,7 +52,7 @@ def find_rename_cycles(planning: PlanContext, matched: MatchResult[Any, Any]) ->
 
 
 def rename_steps(
-    planning: PlanContext, operation: str, path: Mapping[str, str], match: Match[Any, Any], sides: BeforeAfter
+    planning: PlanContext, operation: str, path: Mapping[str, str | Ref], match: Match[Any, Any], sides: BeforeAfter
 ) -> Iterator[Step]:
     """Yield one rename, or two via a temporary name; none if the name is unchanged."""
     row, at = match.row, match.address
@@ -60,14 +60,37 @@ def rename_steps(
         return
     old = freed_name_ref(at.kind, row)
     if at in planning.temporary_names:
-        body = planning.call_templates.body(operation, name=temporary_name(row.id))
+        body = planning.api_spec.body_to_wire(operation, name=temporary_name(row.id))
         yield Step(operation=operation, path=path, body=body, makes=old)
         old = frozenset()
-    body = planning.call_templates.body(operation, name=at.name)
+    body = planning.api_spec.body_to_wire(operation, name=at.name)
     yield Step(operation=operation, path=path, body=body, makes=old, uses=free_name_ref(at))
 
 
-def people_list_steps(
+_LISTS: Final = {
+    GROUP: (
+        ("managers", "manual-groups.add-managers", "manual-groups.remove-manager"),
+        ("members", "manual-groups.add-members", "manual-groups.remove-member"),
+    ),
+    SMART_GROUP: (("managers", "smart-groups.add-managers", "smart-groups.remove-manager"),),
+}
+"""Kind → its lists of people, in the order in which they are changed, with the operations that add and remove."""
+
+
+def list_steps(
+    planning: PlanContext, match: Match[Any, Any], path: Mapping[str, str | Ref], sides: BeforeAfter
+) -> Iterator[Step]:
+    """Yield the calls that change the declared lists of a group or a smart group."""
+    before, after = sides.before or {}, sides.after or {}
+    for key, adds, removes in _LISTS[match.address.kind]:
+        wanted, held = after.get(key), before.get(key)
+        if isinstance(wanted, PeopleList):
+            old = held if isinstance(held, PeopleList) else None
+            live = getattr(match.row, key, None) or ()
+            yield from _people_list_steps(planning, match.address, path, adds, removes, old, wanted, live)
+
+
+def _people_list_steps(
     planning: PlanContext,
     at: Address,
     path: Mapping[str, str | Ref],
@@ -86,11 +109,11 @@ def people_list_steps(
     """
     old = before.include if before else frozenset()
     added, removed = sorted(after.include - old), sorted(old - after.include)
-    me = [Ref(at)] if path["groupId" if "groupId" in path else "smartGroupId"] == Ref(at) else []
+    me = [id for id in path.values() if isinstance(id, Ref)]
     additions = Ref(at, f"{GRANTED} {adds}")
     known = people_directory(planning)
     is_membership = adds.endswith("members")
-    behaviour = planning.call_templates.behaviour
+    behaviour = planning.api_spec.behaviour
     replaces = behaviour(ADD_MODE) == "replace"
     named: list[RemoteId | Ref] = sorted(live) if replaces else []
     earlier: frozenset[Ref] = frozenset()
@@ -100,7 +123,7 @@ def people_list_steps(
         yield Step(
             operation=adds,
             path=path,
-            body=planning.call_templates.body(adds, userIds=named),
+            body=planning.api_spec.body_to_wire(adds, userIds=named),
             makes=frozenset({additions, done := Ref(at, f"{GRANTED} {adds} {number}"), *arrived}),
             uses=people_dependencies(planning, batch, manages=not is_membership) | earlier | frozenset(me),
             people=tuple(batch),

@@ -5,19 +5,15 @@ from __future__ import annotations
 from datetime import UTC, date, datetime, time, tzinfo
 from typing import Final
 
-from lmsconf.errors import shorten
+from lmsconf.errors import LmsconfError, shorten
 from lmsconf.model.time_formats import ISO, date_in_other_order, local_to_utc
 
 LAST_SECOND: Final = time(23, 59, 59)
 _WRITE = "Write a time such as 2026-01-05T08:00+01:00, or a date."
 
 
-class BadTime(ValueError):
+class BadTime(LmsconfError):
     """A text is not a valid, unambiguous time; `hint` suggests what to write instead."""
-
-    def __init__(self, message: str, hint: str = _WRITE) -> None:
-        super().__init__(message)
-        self.hint = hint
 
 
 def parse_manifest_time(text: str, zone: tzinfo | None, *, end_of_day: bool) -> datetime:
@@ -32,26 +28,25 @@ def parse_manifest_time(text: str, zone: tzinfo | None, *, end_of_day: bool) -> 
         examples = "2026-01-05 or 2026-01-05T08:00+01:00"
         meant = date_in_other_order(text)
         hint = f"Write {meant}." if meant else _WRITE
-        raise BadTime(f'"{shorten(text)}" is not a date or an ISO 8601 time such as {examples}', hint)
+        raise BadTime(f'"{shorten(text)}" is not a date or an ISO 8601 time such as {examples}', hint=hint)
     try:
         day = date.fromisoformat(parts["date"])
         clock = time.fromisoformat(parts["time"]) if parts["time"] else LAST_SECOND if end_of_day else time()
     except ValueError as wrong:
-        raise BadTime(f'"{shorten(text)}" is not on the calendar: {wrong}') from None
+        raise BadTime(f'"{shorten(text)}" is not on the calendar: {wrong}', hint=_WRITE) from None
     if not parts["offset"] and zone is None:
         hint = "Write 2026-01-05T08:00:00+01:00, or set `timezone: Europe/Stockholm` in the project file."
-        raise BadTime(f'"{shorten(text)}" has no offset, and the project file has no `timezone`', hint)
+        raise BadTime(f'"{shorten(text)}" has no offset, and the project file has no `timezone`', hint=hint)
     try:
         if zone is None or parts["offset"]:
             return local_to_utc(day, clock, parts["offset"])
         return _in_zone(datetime.combine(day, clock), zone, text)
-    except BadTime:
-        raise
     except ValueError:
-        raise BadTime(f'"{shorten(text)}" has an offset of a day or more, and there is none') from None
+        message = f'"{shorten(text)}" has an offset of a day or more, and there is none'
+        raise BadTime(message, hint=_WRITE) from None
     except OverflowError:
         # Near year 1 or 9999 the instant in UTC may fall outside the years that datetime supports.
-        raise BadTime(f'"{shorten(text)}" is outside the years 1 to 9999', "Remove it for no limit.") from None
+        raise BadTime(f'"{shorten(text)}" is outside the years 1 to 9999', hint="Remove it for no limit.") from None
 
 
 def _in_zone(local: datetime, zone: tzinfo, text: str) -> datetime:
@@ -60,8 +55,8 @@ def _in_zone(local: datetime, zone: tzinfo, text: str) -> datetime:
         return first
     either = " or ".join(format_time(moment, zone) for moment in sorted((first, second)))
     if first.astimezone(zone).replace(tzinfo=None) != local:
-        raise BadTime(f'"{shorten(text)}" does not exist in {zone}: the clocks skip it', f"Write {either}.")
-    raise BadTime(f'"{shorten(text)}" occurs twice in {zone}: the clocks are set back', f"Write {either}.")
+        raise BadTime(f'"{shorten(text)}" does not exist in {zone}: the clocks skip it', hint=f"Write {either}.")
+    raise BadTime(f'"{shorten(text)}" occurs twice in {zone}: the clocks are set back', hint=f"Write {either}.")
 
 
 def format_time(moment: datetime, zone: tzinfo | None) -> str:

@@ -6,15 +6,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from lmsconf.kinds.custom_field.compare import answered_ref, report_unrenamed_choices
-from lmsconf.kinds.shared.entry_keys import PeopleList, declared_lists, report_missing_key, report_unread_list
+from lmsconf.kinds.custom_field.migrated_references import add_replaced_conditions
+from lmsconf.kinds.shared.entry_keys import PeopleList, report_missing_key, report_unread_list
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, SMART_GROUP
 from lmsconf.kinds.shared.managed_resources import match_named
 from lmsconf.kinds.shared.plan_context import BeforeAfter, Deletion, Match, MatchResult, PlanContext, Similarity
 from lmsconf.kinds.shared.steps import (
     free_name_ref,
     freed_name_ref,
+    list_steps,
     people_dependencies,
-    people_list_steps,
     rename_steps,
 )
 from lmsconf.kinds.smart_group.conditions import (
@@ -32,7 +33,13 @@ from lmsconf.kinds.smart_group.conditions import (
     systems_by_content,
 )
 from lmsconf.kinds.smart_group.types import DeclaredCondition, SmartGroupRow, SmartGroupSpec
-from lmsconf.kinds.user.people_directory import PeopleSides, add_live_list, compare_people_list, people_directory
+from lmsconf.kinds.user.people_directory import (
+    PeopleSides,
+    add_live_list,
+    compare_lists,
+    people_directory,
+    sides_by_name,
+)
 from lmsconf.model.address import Address, Ref
 from lmsconf.model.calls import Step
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
@@ -44,10 +51,7 @@ def match_smart_groups(
     planning: PlanContext, declared: Sequence[DesiredResource[SmartGroupSpec]], absent: Sequence[DeleteEntry[Any]]
 ) -> MatchResult[SmartGroupSpec, SmartGroupRow]:
     """Match smart groups by name, with the conditions that migrations of fields replace."""
-    if planning.migrations:
-        from lmsconf.kinds.custom_field.migrated_references import add_replaced_conditions
-
-        declared = add_replaced_conditions(planning, declared, absent)
+    declared = add_replaced_conditions(planning, declared, absent)
     return match_named(planning, SmartGroupRow, "smart group", declared, absent)
 
 
@@ -56,34 +60,41 @@ def diff_smart_group(planning: PlanContext, match: Match[SmartGroupSpec, SmartGr
 
     Conditions of a live group as they will be go to `planning.planned_conditions`.
     """
-    declared, row = match.declared, match.row
-    spec = declared.spec
-    if row is None and spec.conditions is None:
+    declared, row, conditions = match.declared, match.row, match.declared.spec.conditions
+    sides = sides_by_name(match)
+    if row is None and conditions is None:
         report_missing_key(planning, declared, "conditions")
         return None
-    sides = PeopleSides({} if row is None else {"name": normalize_name(row.name)}, {"name": declared.address.name})
-    if spec.conditions is not None:
-        if not check_references(planning, declared, spec.conditions):
-            return None
-        if row is None:
-            report_unrenamed_choices(planning, declared, condition_refs(spec.conditions))
-        live = None if row is None else row.conditions
-        if row is not None and live is None:
-            report_unread_list(planning, declared.address, "conditions", declared.places.at("conditions"))
-            return None
-        live_conditions = conditions_by_name(planning, live or ())
-        wanted = keep_system_conditions(spec.conditions, live_conditions)
-        record_possible_renames(planning, wanted, live_conditions)
-        sides.after["conditions"] = sorted_conditions(wanted)
-        if row is not None:
-            sides.before["conditions"] = sorted_conditions(live_conditions)
-            sides.sizes["conditions"] = len(live_conditions)
-            if not planning.policy.additive:
-                planning.planned_conditions[row.id] = wanted
-    for key, people in declared_lists(spec):
-        if not compare_people_list(planning, declared, key, people, row, sides):
-            return None
-    return sides.compared(row, ("managers",))
+    if conditions is not None and not _compare_conditions(planning, declared, conditions, row, sides):
+        return None
+    return compare_lists(planning, match, ("managers",), sides)
+
+
+def _compare_conditions(
+    planning: PlanContext,
+    declared: DesiredResource[SmartGroupSpec],
+    conditions: Sequence[DeclaredCondition],
+    row: SmartGroupRow | None,
+    sides: PeopleSides,
+) -> bool:
+    """Add declared and live conditions to the sides; False, reported, if one refers to nothing or was not read."""
+    if not check_references(planning, declared, conditions):
+        return False
+    if row is None:
+        report_unrenamed_choices(planning, declared, condition_refs(conditions))
+    elif row.conditions is None:
+        report_unread_list(planning, declared.address, "conditions", declared.places.at("conditions"))
+        return False
+    live = conditions_by_name(planning, (row and row.conditions) or ())
+    wanted = keep_system_conditions(conditions, live)
+    record_possible_renames(planning, wanted, live)
+    sides.after["conditions"] = sorted_conditions(wanted)
+    if row is not None:
+        sides.before["conditions"] = sorted_conditions(live)
+        sides.sizes["conditions"] = len(live)
+        if not planning.policy.additive:
+            planning.planned_conditions[row.id] = wanted
+    return True
 
 
 def smart_group_before_deletion(planning: PlanContext, deletion: Deletion[SmartGroupRow]) -> BeforeAfter:
@@ -146,13 +157,7 @@ def smart_group_steps(
     steps = list(rename_steps(planning, "smart-groups.rename", path, match, sides))
     if "conditions" in after and after["conditions"] != before["conditions"]:
         steps.append(_replacement(planning, path, before, after))
-    managers = after.get("managers")
-    if isinstance(managers, PeopleList):
-        adds, removes = "smart-groups.add-managers", "smart-groups.remove-manager"
-        held = before["managers"]
-        old = held if isinstance(held, PeopleList) else None
-        steps.extend(people_list_steps(planning, at, path, adds, removes, old, managers, row.managers or ()))
-    return steps
+    return [*steps, *list_steps(planning, match, path, sides)]
 
 
 def _creation(planning: PlanContext, at: Address, after: Form) -> Step:
@@ -164,7 +169,7 @@ def _creation(planning: PlanContext, at: Address, after: Form) -> Step:
         body["managers"] = [people_directory(planning).id(email) for email in sorted(emails)]
     return Step(
         operation="smart-groups.create",
-        body=planning.call_templates.body("smart-groups.create", **body),
+        body=planning.api_spec.body_to_wire("smart-groups.create", **body),
         makes=frozenset({Ref(at)}),
         uses=free_name_ref(at) | condition_refs(conditions) | people_dependencies(planning, emails, manages=True),
         people=tuple(sorted(emails)),
@@ -174,7 +179,7 @@ def _creation(planning: PlanContext, at: Address, after: Form) -> Step:
 def _replacement(planning: PlanContext, path: Mapping[str, str], before: Form, after: Form) -> Step:
     # The service discards all previous conditions, so all of them are sent each time.
     conditions = sorted_for_request(after)
-    body = planning.call_templates.body(
+    body = planning.api_spec.body_to_wire(
         "smart-groups.replace-conditions", conditions=conditions_by_id(planning, conditions)
     )
     refs_after, conditions_before = condition_refs(conditions), sorted_for_request(before)

@@ -188,7 +188,7 @@ def plan_condition_losses(
     """
     losses = {loss.field.id: loss for loss in planning.losses}
     # The service rewrites conditions only if it never refuses to delete a field in use.
-    if not losses or planning.call_templates.behaviour("custom-fields.in-use") != "never":
+    if not losses or planning.api_spec.behaviour("custom-fields.in-use") != "never":
         return
     listing = planning.snapshot.of(SMART_GROUP)
     if listing.incomplete is not None:
@@ -215,14 +215,13 @@ def _remaining_conditions(
     conditions: Sequence[ConditionRow], losses: Mapping[RemoteId, FieldOrChoiceDeletion]
 ) -> tuple[ConditionRow, ...]:
     """Return the conditions without the deleted fields and choices."""
-    out = []
-    for condition in conditions:
-        loss = losses.get(condition.field)
-        if loss is None:
-            out.append(condition)
-        elif loss.choices is not None:
-            out.append(replace(condition, choices=condition.choices - loss.choices))
-    return tuple(out)
+    left = (_without(one, losses[one.field]) if one.field in losses else one for one in conditions)
+    return tuple(one for one in left if one is not None)
+
+
+def _without(condition: ConditionRow, loss: FieldOrChoiceDeletion) -> ConditionRow | None:
+    """Return a condition without the deleted choices of its field; None without the field."""
+    return None if loss.choices is None else replace(condition, choices=condition.choices - loss.choices)
 
 
 def _add_side_effect(

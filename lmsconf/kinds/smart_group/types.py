@@ -12,6 +12,7 @@ from lmsconf.errors import InvalidResponse, Problem, shorten
 from lmsconf.kinds.custom_field.types import CustomFieldSpec
 from lmsconf.kinds.shared.entry_keys import (
     PeopleList,
+    desired_resource_by_name,
     parse_names,
     parse_people_list,
 )
@@ -110,15 +111,16 @@ def parse_detail_row(listed: SmartGroupRow, response: Json) -> SmartGroupRow:
     )
 
 
-def parse_smart_group(entry: ManifestEntry) -> SmartGroupSpec:
+def parse_smart_group(entry: ManifestEntry) -> DesiredResource[SmartGroupSpec]:
     """Parse the conditions and managers of an entry."""
     conditions = entry.body.get("conditions")
-    return SmartGroupSpec(
+    spec = SmartGroupSpec(
         conditions=tuple(_condition(condition) for condition in cast("list[Mapping[str, Json]]", conditions))
         if conditions is not None
         else None,
         managers=parse_people_list(entry, "managers"),
     )
+    return desired_resource_by_name(SMART_GROUP, entry, spec)
 
 
 def _condition(body: Mapping[str, Json]) -> DeclaredCondition:

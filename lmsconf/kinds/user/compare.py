@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final, cast
+from typing import Any, cast
 
 from lmsconf.api.spec.value_encoding import NEVER_CLEARED, clear_answer_key
 from lmsconf.errors import Severity
 from lmsconf.kinds.custom_field.compare import report_unrenamed_choices
+from lmsconf.kinds.custom_field.migrated_references import add_copied_answers, complete_copies
 from lmsconf.kinds.shared.entry_keys import report_missing_key, report_unread_list
 from lmsconf.kinds.shared.kind_names import ADMIN, USER
 from lmsconf.kinds.shared.managed_resources import match_declared, report_taken_names
@@ -22,8 +23,9 @@ from lmsconf.kinds.user.field_answers import (
     resolve_declared_answers,
 )
 from lmsconf.kinds.user.people_directory import people_directory, register_planned_people
-from lmsconf.kinds.user.schema import PROPERTIES
 from lmsconf.kinds.user.types import (
+    ARCHIVE_DATE,
+    KEYS,
     RIGHTS,
     TEXTS,
     AdminRow,
@@ -37,27 +39,18 @@ from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.forms import Form
 from lmsconf.model.names import did_you_mean_email, normalize_name
 
-_DATE: Final = "custom_archive_date"
-
 
 def match_people(
     planning: PlanContext, declared: Sequence[DesiredResource[PersonSpec]], absent: Sequence[DeleteEntry[Any]]
 ) -> MatchResult[PersonSpec, PersonRow]:
     """Match by e-mail, ignoring case. Undeclared people are the usual case, so they are not listed as unmanaged."""
-    migrates = bool(planning.migrations)
-    if migrates:
-        from lmsconf.kinds.custom_field.migrated_references import add_copied_answers
-
-        declared = add_copied_answers(planning, declared)
+    declared = add_copied_answers(planning, declared)
     if not declared:
         return MatchResult()
     rows = _nameable(planning, declared)
     matched, _ = match_declared(planning, USER, "person", declared, rows)
     matched.live = sum(not row.archived for row in rows)
-    if migrates:
-        from lmsconf.kinds.custom_field.migrated_references import complete_copies
-
-        complete_copies(planning, matched)
+    complete_copies(planning, matched)
     report_taken_names(planning, matched, rows)
     register_planned_people(planning, matched)
     return matched
@@ -123,12 +116,11 @@ def _may_come(planning: PlanContext, declared: DesiredResource[PersonSpec], spec
         way = "Creating people must be allowed in the project file: `people: {create: true}`."
         if planning.policy.create_people:
             way = "There is nobody to archive: remove the entry."
-        planning.problem(
+        planning.report(
+            declared,
             "person/unknown",
-            f"{declared.address}: {declared.address.name} is not a person of this workspace",
+            f"{declared.address.name} is not a person of this workspace",
             hint=" ".join(filter(None, [near, way])),
-            at=declared.source,
-            address=declared.address,
         )
         return False
     missing = [key for key in TEXTS if key not in spec.texts]
@@ -139,16 +131,16 @@ def _may_come(planning: PlanContext, declared: DesiredResource[PersonSpec], spec
 
 def _report_merge(planning: PlanContext, declared: DesiredResource[PersonSpec], row: PersonRow) -> None:
     """Report declared removals of metadata keys if the service merges metadata, and so cannot remove any."""
-    if planning.call_templates.behaviour("users.update-metadata.mode") != "merge":
+    if planning.api_spec.behaviour("users.update-metadata.mode") != "merge":
         return
     metadata = declared.spec.metadata
     for key in sorted(key for key, _ in row.metadata or () if key in metadata and metadata[key] is None):
-        planning.problem(
+        planning.report(
+            declared,
             "refusal/metadata-merged",
-            f'{declared.address}: the metadata "{key}" cannot be removed, because the service merges metadata',
+            f'the metadata "{key}" cannot be removed, because the service merges metadata',
             hint="Set an empty text instead, or check the dialect key users.update-metadata.mode.",
             at=declared.places.at("metadata", key),
-            address=declared.address,
         )
 
 
@@ -163,13 +155,13 @@ def _report_clearing(
         return
     for field in sorted(field for field, answer in wanted.items() if held.get(field) and not answer):
         key = clear_answer_key(planning.field_types.get(field, "MULTI_SELECT"))
-        if planning.call_templates.behaviour(key) == NEVER_CLEARED:
-            planning.problem(
+        if planning.api_spec.behaviour(key) == NEVER_CLEARED:
+            planning.report(
+                declared,
                 "refusal/answer-not-cleared",
-                f'{declared.address}: the answer to "{field}" cannot be cleared, because the service refuses it',
+                f'the answer to "{field}" cannot be cleared, because the service refuses it',
                 hint=f"Give another answer, or remove the entry to keep this one. The dialect key is {key}.",
                 at=declared.places.at("answers", field),
-                address=declared.address,
             )
 
 
@@ -179,8 +171,8 @@ def _taken(before: Form, after: Form) -> frozenset[str]:
     if after.get("archived") and not before["archived"]:
         lost.add("archived")
     # Access ends at that date, which may be past; a changed date may be earlier than the old one.
-    if after.get(_DATE) is not None and after[_DATE] != before.get(_DATE):
-        lost.add(_DATE)
+    if after.get(ARCHIVE_DATE) is not None and after[ARCHIVE_DATE] != before.get(ARCHIVE_DATE):
+        lost.add(ARCHIVE_DATE)
     return frozenset(lost)
 
 
@@ -193,9 +185,9 @@ def declared_form(planning: PlanContext, declared: DesiredResource[PersonSpec], 
         "applications": spec.applications,
         "metadata": dict(spec.metadata),
         "answers": dict(answers),
-        _DATE: _shown(planning, spec.archive_date),
+        ARCHIVE_DATE: _shown(planning, spec.archive_date),
     }
-    return {"email": declared.address.name, **{key: values[key] for key in PROPERTIES if key in spec.declared_keys}}
+    return {"email": declared.address.name, **{key: values[key] for key in KEYS if key in spec.declared_keys}}
 
 
 def live_form(planning: PlanContext, row: PersonRow, spec: PersonSpec, answers: Mapping[str, Answer]) -> Form:
@@ -208,9 +200,9 @@ def live_form(planning: PlanContext, row: PersonRow, spec: PersonSpec, answers: 
         "metadata": {key: held.get(key) for key in spec.metadata},
         "answers": dict(answers),
         "archived": row.archived,
-        _DATE: _shown(planning, row.archives_at),
+        ARCHIVE_DATE: _shown(planning, row.archives_at),
     }
-    return {"email": row.name, **{key: values[key] for key in PROPERTIES if key in spec.declared_keys}}
+    return {"email": row.name, **{key: values[key] for key in KEYS if key in spec.declared_keys}}
 
 
 def _shown(planning: PlanContext, moment: datetime | None) -> str | None:

@@ -37,12 +37,7 @@ def resolve_declared_answers(planning: PlanContext, declared: DesiredResource[Pe
     for field, answer in declared.spec.answers.items():
         type, find = _type(planning, field), partial(declared.places.at, "answers", field)
         if wrong := _misfit(type, answer):
-            planning.problem(
-                "user/answer",
-                f"{declared.address}: {Address.of(CUSTOM_FIELD, field)} {wrong}",
-                at=find(),
-                address=declared.address,
-            )
+            planning.report(declared, "user/answer", f"{Address.of(CUSTOM_FIELD, field)} {wrong}", at=find())
             whole = False
         choices = frozenset[str]() if type == "TEXT" else picked_choices(answer)
         whole = references_exist(planning, declared, field, choices, find) and whole
@@ -144,7 +139,7 @@ def _answers_step(
 ) -> Step:
     """Return one call with the changed answers, or with all if the dialect says that omitted ones are cleared."""
     changed = {field: answer for field, answer in after.items() if (before.get(field) or None) != (answer or None)}
-    behaviour = planning.call_templates.behaviour
+    behaviour = planning.api_spec.behaviour
     sent: dict[RemoteId | Ref, tuple[str, _Value]] = {}
     if row is not None and behaviour(f"{ANSWERS}.omitted") == "clear":
         sent.update(_kept(planning, row))
@@ -201,7 +196,7 @@ def _to_come(planning: PlanContext, answers: Mapping[str, Answer]) -> frozenset[
 
 def _named(planning: PlanContext, sent: Iterable[tuple[str, _Value]]) -> frozenset[Ref]:
     """Return Refs to the choices that a call names being renamed so, which the plan may do."""
-    behaviour = planning.call_templates.behaviour
+    behaviour = planning.api_spec.behaviour
     return frozenset(
         named_ref(Address.of(CUSTOM_FIELD, field), choice.name)
         for field, value in sent

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Final, cast
+from typing import Any, cast
 
-from lmsconf.errors import Problem, SourceLocation
 from lmsconf.kinds.shared.entry_keys import (
     delete_entry,
     parse_about,
@@ -18,22 +17,18 @@ from lmsconf.kinds.shared.entry_keys import (
 )
 from lmsconf.kinds.shared.kind_names import USER
 from lmsconf.kinds.shared.manifest_entry import ManifestEntry
-from lmsconf.kinds.user.schema import PROPERTIES
-from lmsconf.kinds.user.types import RIGHTS, TEXTS, Answer, PersonSpec
+from lmsconf.kinds.user.types import ARCHIVE_DATE, KEYS, RIGHTS, TEXTS, Answer, PersonSpec
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
 from lmsconf.model.names import normalize_email, normalize_name
-
-_DATE: Final = "custom_archive_date"
 
 
 def parse_person(entry: ManifestEntry) -> DesiredResource[PersonSpec]:
     """Return the person of one manifest entry, and report contradictions in it."""
     address = Address.of(USER, normalize_email(str(entry.body["email"])))
     spec = _spec(entry)
-    for problem in _contradictions(entry, address, spec):
-        entry.report(problem)
+    _report_contradictions(entry, address, spec)
     return DesiredResource(
         address=address,
         spec=spec,
@@ -48,15 +43,8 @@ def parse_person(entry: ManifestEntry) -> DesiredResource[PersonSpec]:
 def parse_absent_person(entry: ManifestEntry) -> DeleteEntry[Any]:
     """Report an error: deleting an account would destroy certificates and results, so manifests cannot do it."""
     address = Address.of(USER, normalize_email(str(entry.body["email"])))
-    entry.report(
-        Problem(
-            code="user/never-deleted",
-            message=f"{address}: people are never deleted",
-            hint="Declare the person under `users:` with `archived: true`.",
-            source=entry.places.at(),
-            address=str(address),
-        )
-    )
+    hint = "Declare the person under `users:` with `archived: true`."
+    entry.problem("user/never-deleted", f"{address}: people are never deleted", hint=hint, address=address)
     return delete_entry(entry, address, None)
 
 
@@ -64,7 +52,7 @@ def _spec(entry: ManifestEntry) -> PersonSpec:
     """Parse what an entry declares; an invalid date is reported and becomes None."""
     body = entry.body
     return PersonSpec(
-        declared_keys=frozenset(body.keys() & PROPERTIES.keys()),
+        declared_keys=frozenset(body.keys() & set(KEYS)),
         texts={key: normalize_name(str(body[key])) for key in TEXTS if key in body},
         flags={key: bool(body[key]) for key in (*RIGHTS, "archived") if key in body},
         applications=parse_list(body.get("applications"), str),
@@ -84,29 +72,44 @@ def _answer(value: Json) -> Answer:
 
 
 def _moment(entry: ManifestEntry) -> datetime | None:
-    value = entry.body.get(_DATE)
-    return None if value is None else parse_time(entry, value, (_DATE,), end_of_day=False)
+    value = entry.body.get(ARCHIVE_DATE)
+    return None if value is None else parse_time(entry, value, (ARCHIVE_DATE,), end_of_day=False)
 
 
-def _contradictions(entry: ManifestEntry, address: Address, spec: PersonSpec) -> Iterator[Problem]:
-    """Yield contradictions within the entry, and metadata keys that are not allowed."""
+def _report_contradictions(entry: ManifestEntry, address: Address, spec: PersonSpec) -> None:
+    """Report contradictions within the entry, and metadata keys that are not allowed."""
     both = spec.applications.include & spec.applications.exclude if spec.applications else frozenset()
     for application in sorted(both):
-        source = entry.places.find(application, "applications", "exclude")
-        hint = "Keep it in one of the two lists."
-        yield _problem("user/both", address, f"{application} is both included and excluded", hint, source)
+        entry.problem(
+            "user/both",
+            f"{address}: {application} is both included and excluded",
+            hint="Keep it in one of the two lists.",
+            source=entry.places.find(application, "applications", "exclude"),
+            address=address,
+        )
     if spec.flag("archived") and spec.flag("admin"):
-        hint = "Set `admin: false` or `archived: false`."
-        yield _problem("user/archived-admin", address, "an admin cannot be archived", hint, entry.places.at("archived"))
+        entry.problem(
+            "user/archived-admin",
+            f"{address}: an admin cannot be archived",
+            "archived",
+            hint="Set `admin: false` or `archived: false`.",
+            address=address,
+        )
     for right in RIGHTS:
         if spec.archive_date is not None and spec.flag(right):
-            message = f"{'an admin' if right == 'admin' else 'a manager'} cannot have a custom archive date"
-            hint = f"Set `{right}: false`, or remove the date."
-            yield _problem("user/archive-date", address, message, hint, entry.places.at(_DATE))
+            who = "an admin" if right == "admin" else "a manager"
+            entry.problem(
+                "user/archive-date",
+                f"{address}: {who} cannot have a custom archive date",
+                ARCHIVE_DATE,
+                hint=f"Set `{right}: false`, or remove the date.",
+                address=address,
+            )
     if "$ref" in spec.metadata:
-        message, hint = 'metadata cannot have the key "$ref", which stands for an id in plans', "Choose another key."
-        yield _problem("user/metadata-key", address, message, hint, entry.places.at("metadata"))
-
-
-def _problem(code: str, address: Address, message: str, hint: str, source: SourceLocation) -> Problem:
-    return Problem(code=code, message=f"{address}: {message}", hint=hint, source=source, address=str(address))
+        entry.problem(
+            "user/metadata-key",
+            f'{address}: metadata cannot have the key "$ref", which stands for an id in plans',
+            "metadata",
+            hint="Choose another key.",
+            address=address,
+        )

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from lmsconf.api.spec.dialect_keys import MANAGED_GROUPS, WHO_CAN_MANAGE
 from lmsconf.errors import Severity
-from lmsconf.kinds.shared.entry_keys import NOBODY, PeopleList, report_unread_list
+from lmsconf.kinds.shared.entry_keys import NOBODY, PeopleList, declared_lists, report_unread_list
 from lmsconf.kinds.shared.kind_names import USER
 from lmsconf.kinds.shared.missing_references import hint_on_missing, suggest_name
 from lmsconf.kinds.shared.plan_context import BeforeAfter, Match, MatchResult, PlanContext
@@ -18,7 +18,7 @@ from lmsconf.kinds.user.types import RIGHTS, PersonRow, PersonSpec, loses_manage
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.declarations import DesiredResource
 from lmsconf.model.forms import Form
-from lmsconf.model.names import did_you_mean_email, normalize_email
+from lmsconf.model.names import did_you_mean_email, normalize_email, normalize_name
 from lmsconf.model.policy import SMALL
 
 
@@ -92,13 +92,6 @@ def people_directory(planning: PlanContext) -> PeopleDirectory:
     return planning.people
 
 
-def archived_among(planning: PlanContext, ids: frozenset[RemoteId]) -> frozenset[RemoteId]:
-    """Return those of a live list who are archived before the plan: all people in lists are read with the lists."""
-    if planning.archived_ids is None:
-        planning.archived_ids = frozenset(row.id for row in planning.snapshot.rows(PersonRow) if row.archived)
-    return planning.archived_ids & ids
-
-
 def count_for_share(planning: PlanContext, ids: frozenset[RemoteId]) -> int:
     """Return the size of a live list for the guards' shares: how many people in it are active.
 
@@ -106,7 +99,7 @@ def count_for_share(planning: PlanContext, ids: frozenset[RemoteId]) -> int:
     long enough for a share to be judged, so that a share is never taken for smaller than it may be.
     """
     unknown = len(people_directory(planning).unknown(ids))
-    active = len(ids) - len(archived_among(planning, ids)) - unknown
+    active = len(ids) - len(planning.archived_ids & ids) - unknown
     return max(active, min(SMALL, active + unknown))
 
 
@@ -118,7 +111,7 @@ def check_managers(
     People cannot be made manager because they will lack the right that the service requires, are given it along, or
     lose the group with it. live: who manages already.
     """
-    behaviour = planning.call_templates.behaviour
+    behaviour = planning.api_spec.behaviour
     rule, may_lose = behaviour(WHO_CAN_MANAGE), behaviour(MANAGED_GROUPS) == "lose"
     if rule == "anybody" and not may_lose:
         return
@@ -223,12 +216,12 @@ def report_unknown_people(
         near = hint_on_missing(planning, USER, similar, "Correct the e-mail, or create the account first.")
         _person(planning, declared, key, person, "person/unknown", "is not a person of this workspace", near, severity)
     if not skip and planning.policy.skip_unknown:
-        planning.problem(
+        planning.report(
+            declared,
             "person/too-many-unknown",
-            f"{declared.address}: {len(missing)} of {counted} in {key} are unknown, more than a tenth",
+            f"{len(missing)} of {counted} in {key} are unknown, more than a tenth",
             hint="`people: {unknown: skip}` does not apply to so many: check whether this is the right list.",
             at=declared.places.at(key),
-            address=declared.address,
         )
     unknown = frozenset(missing)
     return PeopleList(listed.include - unknown, listed.exclude - unknown, listed.whole)
@@ -244,24 +237,19 @@ def _person(
     hint: str | None,
     severity: Severity = Severity.ERROR,
 ) -> None:
-    planning.problem(
-        code,
-        f"{declared.address}: {person} {text}",
-        hint=hint,
-        at=declared.places.find(person, key),
-        address=declared.address,
-        severity=severity,
+    planning.report(
+        declared, code, f"{person} {text}", hint=hint, at=declared.places.find(person, key), severity=severity
     )
 
 
 def note_unlisted_ids(planning: PlanContext, declared: DesiredResource[Any], key: str, ids: Iterable[str]) -> None:
     """Note live ids that are not in the listing of people; they are never removed."""
     for id in people_directory(planning).unknown(ids):
-        planning.problem(
+        planning.report(
+            declared,
             "person/unexplained",
-            f"{declared.address}: {key} hold user id {id}, which is in no list of people; it is not changed",
+            f"{key} hold user id {id}, which is in no list of people; it is not changed",
             at=declared.places.at(key),
-            address=declared.address,
             severity=Severity.NOTE,
         )
 
@@ -285,6 +273,25 @@ class PeopleSides(Struct):
         )
 
 
+def sides_by_name(match: Match[Any, Any]) -> PeopleSides:
+    """Return the sides of a declared group or smart group with its name alone."""
+    row, name = match.row, match.address.name
+    return PeopleSides({} if row is None else {"name": normalize_name(row.name)}, {"name": name})
+
+
+def compare_lists(
+    planning: PlanContext, match: Match[Any, Any], keys: Iterable[str], sides: PeopleSides
+) -> BeforeAfter | None:
+    """Return both sides with the declared lists of people, `keys` being all; None, with a problem, if one was not read.
+
+    Records the people who leave a group.
+    """
+    for key, people in declared_lists(match.declared.spec):
+        if not compare_people_list(planning, match.declared, key, people, match.row, sides):
+            return None
+    return sides.compared(match.row, keys)
+
+
 def compare_people_list(
     planning: PlanContext, declared: DesiredResource[Any], key: str, people: PeopleList, row: object, sides: PeopleSides
 ) -> bool:
@@ -297,7 +304,7 @@ def compare_people_list(
             report_unread_list(planning, declared.address, key, declared.places.at(key))
             return False
         note_unlisted_ids(planning, declared, key, ids)
-        directory, left = people_directory(planning), archived_among(planning, ids)
+        directory, left = people_directory(planning), planning.archived_ids & ids
         sides.before[key] = live = directory.live_to_compare(ids, wanted)
         sides.sizes[key] = count_for_share(planning, ids)
         sides.archived[key] = directory.live_to_compare(left, wanted).include
@@ -312,7 +319,7 @@ def add_live_list(planning: PlanContext, key: str, ids: frozenset[RemoteId], sid
     """Add a list of a resource that is deleted, whose members leave."""
     names = people_display_names(planning, ids)
     sides.before[key] = PeopleList(names)
-    sides.archived[key] = people_display_names(planning, archived_among(planning, ids))
+    sides.archived[key] = people_display_names(planning, planning.archived_ids & ids)
     sides.sizes[key] = len(ids) - len(sides.archived[key])
     if key == "members":
         planning.removed_emails.update(names)

@@ -24,6 +24,12 @@ from lmsconf.model.forms import Form
 
 _ADMINS: Final = Ref(Address(USER, ""), "(all admins)")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_PROFILE: Final = {
+    "users.update-email": ("email",),
+    "users.update-fullname": ("first_name", "last_name"),
+    "users.update-language": ("language",),
+}
+"""Operation → the keys of entries that it sets."""
 Path = Mapping[str, "str | Ref"]
 
 
@@ -72,7 +78,7 @@ def _creation(planning: PlanContext, at: Address, after: Form) -> Step:
     texts = {wire_name: after[key] for key, wire_name in TEXTS.items()}
     return Step(
         operation="users.create",
-        body=planning.call_templates.body("users.create", email=at.name, **texts, sendWelcomeEmail=False),
+        body=planning.api_spec.body_to_wire("users.create", email=at.name, **texts, sendWelcomeEmail=False),
         makes=frozenset({Ref(at)}),
         uses=free_name_ref(at),
     )
@@ -82,17 +88,17 @@ def _profile(
     planning: PlanContext, at: Address, row: PersonRow, path: Path, ready: frozenset[Ref], before: Form, after: Form
 ) -> Iterator[Step]:
     """Yield the changes of e-mail, names and language of an existing account."""
-    if before["email"] != after["email"]:
-        body = planning.call_templates.body("users.update-email", email=at.name)
-        makes, uses = freed_name_ref(USER, row), free_name_ref(at) | ready
-        yield Step(operation="users.update-email", path=path, body=body, makes=makes, uses=uses)
-    names = {TEXTS[key]: after[key] for key in ("first_name", "last_name") if _differs(before, after, key)}
-    if names:
-        body = planning.call_templates.body("users.update-fullname", **names)
-        yield Step(operation="users.update-fullname", path=path, body=body, uses=ready)
-    if _differs(before, after, "language"):
-        body = planning.call_templates.body("users.update-language", language=after["language"])
-        yield Step(operation="users.update-language", path=path, body=body, uses=ready)
+    for operation, keys in _PROFILE.items():
+        values = {TEXTS.get(key, key): after[key] for key in keys if _differs(before, after, key)}
+        if values:
+            is_renamed = "email" in values
+            yield Step(
+                operation=operation,
+                path=path,
+                body=planning.api_spec.body_to_wire(operation, **values),
+                makes=freed_name_ref(USER, row) if is_renamed else frozenset(),
+                uses=ready | (free_name_ref(at) if is_renamed else frozenset()),
+            )
 
 
 def _metadata(
@@ -108,7 +114,7 @@ def _metadata(
         yield Step(
             operation="users.update-metadata",
             path=path,
-            body=planning.call_templates.body("users.update-metadata", metadata=whole),
+            body=planning.api_spec.body_to_wire("users.update-metadata", metadata=whole),
             uses=ready,
         )
 
@@ -149,7 +155,7 @@ def _applications(
             yield Step(
                 operation="user-access.set",
                 path={**path, "action": action},
-                body=planning.call_templates.body("user-access.set", applicationId=application),
+                body=planning.api_spec.body_to_wire("user-access.set", applicationId=application),
                 makes=_revoked(at) if taken else frozenset(),
                 uses=ready,
                 revokes=taken,
@@ -162,7 +168,7 @@ def _archive_date(
     operation = "users.set-custom-archived-date"
     moment = None if date is None else (date - _EPOCH) // timedelta(milliseconds=1)
     makes = frozenset({_cleared(cleared)}) if cleared else frozenset()
-    body = planning.call_templates.body(operation, date=moment)
+    body = planning.api_spec.body_to_wire(operation, date=moment)
     # A date revokes access when it is reached; clearing it does not restore access already lost.
     return Step(operation=operation, path=path, body=body, makes=makes, uses=uses, revokes=date is not None)
 

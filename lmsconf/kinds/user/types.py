@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 from msgspec import Struct, field
@@ -29,6 +30,9 @@ from lmsconf.model.snapshot import SnapshotRow
 APPLICATIONS: Final = ("achievements", "analyse", "create", "learn", "follow-up")
 TEXTS: Final = {"first_name": "firstName", "last_name": "lastName", "language": "language"}
 RIGHTS: Final = ("admin", "manager")
+ARCHIVE_DATE: Final = "custom_archive_date"
+KEYS: Final = (*TEXTS, *RIGHTS, "applications", "metadata", "answers", "archived", ARCHIVE_DATE)
+"""Keys of a declared person without those common to all kinds."""
 _ATTRIBUTES: Final = {
     **{key: key for key in (*TEXTS, *RIGHTS, "applications", "metadata", "answers")},
     "custom_archive_date": "archive_date",
@@ -156,7 +160,7 @@ class PersonSpec(Struct, frozen=True, kw_only=True):
 
 def needs_single_read(spec: PersonSpec) -> bool:
     """Return whether a key is declared that only GET /users/{userId} has."""
-    return not spec.declared_keys.isdisjoint(("language", "applications"))
+    return not spec.declared_keys.isdisjoint(SINGLE_KEYS)
 
 
 def planned_flag(spec: PersonSpec, row: PersonRow | None, key: str) -> bool:
@@ -185,36 +189,42 @@ def parse_person_row(data: Mapping[str, Json]) -> PersonRow:
     return PersonRow(RemoteId(require_text(data, "userId")), optional_text(data, "email"), bool(data.get("archivedAt")))
 
 
-def parse_listed_values(data: Mapping[str, Json], keys: frozenset[str]) -> dict[str, object]:
-    """Parse the values of these manifest keys from an entry of GET /users, which has no language and no rights."""
-    details: dict[str, object] = {
-        key: optional_text(data, TEXTS[key]) for key in ("first_name", "last_name") if key in keys
-    }
-    if "metadata" in keys:
-        held = require_object(data.get("metadata") or {}, "the metadata of a user")
-        details["metadata"] = tuple(sorted((key, optional_text(held, key)) for key in held))
-    if "answers" in keys:
-        details["answers"] = parse_answers(data)
-    if "custom_archive_date" in keys and (date := data.get("customArchiveDate")) is not None:
-        details["archive_date"] = int(require_text(data, "customArchiveDate")) if date else None
-    return details
+def _metadata(data: Mapping[str, Json]) -> tuple[tuple[str, str], ...]:
+    held = require_object(data.get("metadata") or {}, "the metadata of a user")
+    return tuple(sorted((key, optional_text(held, key)) for key in held))
 
 
-def parse_detail_values(data: Mapping[str, Json], keys: frozenset[str]) -> dict[str, object]:
-    """Parse language and applications, if among `keys`, from GET /users/{userId}.
+def _applications(data: Mapping[str, Json]) -> frozenset[str]:
+    """Return the applications. Raises InvalidResponse without a list of applicationIds."""
+    held = data.get("applicationIds")
+    if not isinstance(held, list):
+        # Read as empty, it would plan a grant of every application, or hide removals.
+        raise InvalidResponse("an answer about a user is missing its list of applicationIds")
+    return frozenset(map(str, held))
 
-    Raises InvalidResponse without a list of applicationIds.
+
+def _archive_date(data: Mapping[str, Json]) -> int | None:
+    return int(require_text(data, "customArchiveDate")) if data.get("customArchiveDate") else None
+
+
+_PARSERS: Final[Mapping[str, Callable[[Mapping[str, Json]], object]]] = {
+    **{key: partial(optional_text, key=name) for key, name in TEXTS.items()},
+    "metadata": _metadata,
+    "answers": parse_answers,
+    ARCHIVE_DATE: _archive_date,
+    "applications": _applications,
+}
+"""Key of an entry → how its value is parsed from a user of a response."""
+SINGLE_KEYS: Final = frozenset({"language", "applications"})
+"""The keys that only GET /users/{userId} has. The listing of GET /users has the others, but no rights."""
+
+
+def parse_values(data: Mapping[str, Json], keys: frozenset[str]) -> dict[str, object]:
+    """Parse the values of these manifest keys, without rights, from a user of a response: attribute of a row → value.
+
+    Raises InvalidResponse where one has another shape.
     """
-    details: dict[str, object] = {}
-    if "language" in keys:
-        details["language"] = optional_text(data, "language")
-    if "applications" in keys:
-        held = data.get("applicationIds")
-        if not isinstance(held, list):
-            # Read as empty, it would plan a grant of every application, or hide removals.
-            raise InvalidResponse("an answer about a user is missing its list of applicationIds")
-        details["applications"] = frozenset(map(str, held))
-    return details
+    return {_ATTRIBUTES[key]: parse(data) for key, parse in _PARSERS.items() if key in keys}
 
 
 def parse_managed_groups(data: Mapping[str, Json]) -> dict[str, object]:

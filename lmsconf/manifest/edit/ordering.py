@@ -17,10 +17,9 @@ from typing import Any, Final, NamedTuple, cast
 from lmsconf.errors import Problem, ProblemsFound, Severity, SourceLocation
 from lmsconf.manifest.edit.text_edits import TextBuffer, UnsafeEdit
 from lmsconf.manifest.edit.tree_builder import Node, parse_documents, part_span
-from lmsconf.manifest.keys import CHOICES, FOR_EACH, SET_SECTIONS
+from lmsconf.manifest.keys import FOR_EACH
 from lmsconf.manifest.nodes import EntrySourceMap
-from lmsconf.manifest.schema_check import Schema, branches_of, properties, property_schema, required_keys
-from lmsconf.manifest.whole_schema import ABSENT, TESTS
+from lmsconf.manifest.schema_check import Schema, branches_of, properties
 from lmsconf.manifest.yaml_reader import read_yaml
 from lmsconf.model.canonical_json import Json, canonical_json
 from lmsconf.model.names import casefold_name
@@ -175,7 +174,7 @@ def order_manifest(name: str, text: str, schema: Schema) -> str:
         _refuse_other(document, schema)
     buffer = TextBuffer(text)
     try:
-        permutations = [one for root in parse_documents(buffer.text) for one in _document(buffer, root, schema)]
+        permutations = [one for root in parse_documents(buffer.text) for one in _ordered(buffer, root, schema)]
     except UnsafeEdit as unsafe:
         node, why = unsafe.args
         raise _refused(why, SourceLocation(name, node.line, node.column)) from unsafe
@@ -215,52 +214,25 @@ def _unordered(value: Json) -> Json:
     return sorted(map(_unordered, value), key=canonical_json) if isinstance(value, list) else value
 
 
-def _document(buffer: TextBuffer, root: Node, schema: Schema) -> Iterator[Permutation]:
-    yield from _ordered(buffer, root, schema)
-    for section, node in _sections(root, schema):
-        entry = cast(Schema, section.get("items", {}))
-        # The first key that an entry needs names it.
-        key = next((key for form in (entry, *branches_of(entry)) for key in required_keys(form)), None)
-        if node.kind == "list" and key is not None:
-            yield from _sorted(buffer, node, [_sort_key(_name(item, key)) for item in node.items])
-        elif node.kind == "mapping":
-            yield from _sorted(buffer, node, [_sort_key(key.text) for key, _ in node.parts])
-
-
-def _sections(root: Node, schema: Schema) -> Iterator[tuple[Schema, Node]]:
-    """Yield the sections of a document, those under `absent` and those of sets too, with their schemas."""
-    for key, value in root.parts if root.kind == "mapping" else ():
-        part = property_schema(schema, key.text)
-        if key.text == ABSENT:
-            yield from _sections(value, part)
-        elif key.text != TESTS and ("items" in part or key.text in SET_SECTIONS):
-            yield part, value
-
-
 def _ordered(buffer: TextBuffer, node: Node, schema: Schema) -> Iterator[Permutation]:
-    """Yield the permutations of a node and all below it, but for those that sort a section."""
+    """Yield the permutations of a node and all below it. `x-sorted-by` marks lists and sets without a meaning to their
+    order, and names the key that items are sorted by.
+    """
     if node.kind == "mapping":
         schema = _form(schema, node)
         if properties(schema):
             yield from _sorted(buffer, node, _by_schema(node, schema))
+        elif "x-sorted-by" in schema:
+            yield from _sorted(buffer, node, [_sort_key(key.text) for key, _ in node.parts])
         for key, value in node.parts:
             yield from _ordered(buffer, value, _below(schema, key.text))
     elif node.kind == "list":
-        if schema.get("x-people") or schema.get("x-choice-names"):
-            yield from _sorted(buffer, node, [_sort_key(_name(item, "set")) for item in node.items])
-        items = _items(schema)
+        schema = next((form for form in (schema, *branches_of(schema)) if "items" in form), {})
+        if "x-sorted-by" in schema:
+            by = str(schema["x-sorted-by"])
+            yield from _sorted(buffer, node, [_sort_key(_name(item, by)) for item in node.items])
         for item in node.items:
-            yield from _ordered(buffer, item, items)
-
-
-def _items(schema: Schema) -> Schema:
-    """Return the schema of the items of a list; in a condition the choices are marked: their order has no meaning."""
-    form = next((one for one in (schema, *branches_of(schema)) if "items" in one), {})
-    items = cast(Schema, form.get("items", {}))
-    if not schema.get("x-conditions"):
-        return items
-    marked: Json = {**property_schema(items, CHOICES), "x-choice-names": True}
-    return {**items, "properties": {**properties(items), CHOICES: marked}}
+            yield from _ordered(buffer, item, cast(Schema, schema.get("items", {})))
 
 
 def _below(schema: Schema, key: str) -> Schema:

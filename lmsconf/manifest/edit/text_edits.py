@@ -14,7 +14,10 @@ from lmsconf.model.canonical_json import Json
 
 
 class UnsafeEdit(Exception):
-    """Raised if the pending edits of a node would affect other text too. Arguments: the node, and the reason."""
+    """Raised if the pending edits of a node would affect other text too. Arguments: the node, and the reason.
+
+    Whatever else an edit might do wrong, the edited text is parsed again, and must mean what was wanted.
+    """
 
 
 class TextEdit(NamedTuple):
@@ -132,8 +135,6 @@ def _bracket_edits(buffer: TextBuffer, node: Node) -> list[TextEdit]:
     """Return the edits that remove parts within brackets and append new ones, in the layout of the others."""
     added = [render_inline({key: value}, in_brackets=True)[1:-1] for key, value in node.added_keys.items()]
     added += [render_inline(item, in_brackets=True) for item in node.added]
-    if buffer.text[node.start : node.start + 1] not in ("[", "{"):
-        raise UnsafeEdit(node, "it has no brackets of its own")
     parts = []
     for start, end in map(part_span, node.parts):
         after = buffer.skip_blanks(end)
@@ -211,7 +212,7 @@ class _Row(Struct, frozen=True):
 
 
 def _block_list_edits(buffer: TextBuffer, node: Node) -> list[TextEdit]:
-    """Return the edits that remove items of a list, and add new ones below the last that remains. Raises UnsafeEdit."""
+    """Return the edits that remove items of a list, and add new ones below the last that remains."""
     rows = list(_rows(buffer, node))
     kept = [row for at, row in enumerate(rows) if at not in node.removed]
     splices = [_removal(buffer, node, rows, at) for at in sorted(node.removed)]
@@ -226,8 +227,6 @@ def _rows(buffer: TextBuffer, node: Node) -> Iterator[_Row]:
     at = node.start
     for item in node.items:
         dash = buffer.skip_blanks(at)
-        if buffer.text[dash : dash + 1] != "-" or not buffer.begins_line(dash):
-            raise UnsafeEdit(item, "its dash is not at the start of a line")
         start = buffer.line_start(dash)
         yield _Row(dash, _comment_above(buffer, start, dash - start), start, buffer.next_line(item.end))
         at = item.end
@@ -264,22 +263,12 @@ def _removal(buffer: TextBuffer, node: Node, rows: Sequence[_Row], at: int) -> T
 
 
 def _emptied(buffer: TextBuffer, node: Node) -> TextEdit:
-    """Write `[]` after the key of a list that has no items left. Raises UnsafeEdit."""
-    key = _key_of(node)
-    colon = buffer.skip_blanks(key.end, lines=False)
-    if buffer.text[colon : colon + 1] != ":":
-        raise UnsafeEdit(node, "its key spans several lines")
-    at = colon + 1
+    """Write `[]` after the key of a list that has no items left."""
+    key = next(key for key, value in cast(Node, node.parent).parts if value is node)
+    at = buffer.skip_blanks(key.end, lines=False) + 1
     if node.outer < node.start:
         at = node.outer + len(buffer.text[node.outer :].split(None, 1)[0])
     return TextEdit(at, at, " []")
-
-
-def _key_of(node: Node) -> Node:
-    """Return the key of a value of a mapping. Raises UnsafeEdit for an item of a list."""
-    if node.parent is None or node.parent.kind == "list":
-        raise UnsafeEdit(node, "it is in a list of lists")
-    return next(key for key, value in node.parent.parts if value is node)
 
 
 def _new_items(buffer: TextBuffer, node: Node, beside: _Row) -> Iterator[str]:

@@ -242,8 +242,6 @@ def set_key(editor: YamlEditor, entry: Node, key: str, raw: Json) -> None:
         replace_value(editor, require_literal(editor, node, entry), raw)
         return
     editor.refuse_shared(entry)
-    if not entry.parts:
-        raise refused_edit("this mapping is empty", editor.location_of(entry))
     entry.added_keys[key] = raw
 
 

@@ -4,10 +4,21 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import Final, TypeAlias, cast
+
+from msgspec import Struct, field
 
 from lmsconf.errors import Problem, SourceLocation
-from lmsconf.manifest.expand.sets import NamedSets, PeopleExpander, UndeclaredNames, put_windows, referenced_names
+from lmsconf.kinds.shared.entry_keys import LISTS
+from lmsconf.kinds.shared.manifest_entry import ANY
+from lmsconf.manifest.expand.sets import (
+    WINDOW,
+    NamedSets,
+    PeopleExpander,
+    UndeclaredNames,
+    put_windows,
+    referenced_names,
+)
 from lmsconf.manifest.expand.table_files import TableFiles, matching_keys
 from lmsconf.manifest.expand.variables import Reporter, Variables
 from lmsconf.manifest.file_set import ManifestFileReader
@@ -17,23 +28,17 @@ from lmsconf.manifest.schema_check import SchemaValidator
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import did_you_mean, list_names, normalize_name, quote_name
 
-if TYPE_CHECKING:
-    from lmsconf.manifest.whole_schema import Section
-
-
 _ChoiceNames: TypeAlias = "tuple[str, ...] | None"
 
 
-class ConditionExpander:
+class ConditionExpander(Struct):
     """Expand `use` and `except` in the conditions of an entry, once all fields and sets are gathered.
 
     `only_in` allows one field to be declared differently per workspace.
     """
 
-    def __init__(self, sets: NamedSets) -> None:
-        self._sets = sets
-        self._reporter = sets.reporter
-        self._choices: defaultdict[str, set[_ChoiceNames]] = defaultdict(set)
+    _sets: NamedSets
+    _choices: dict[str, set[_ChoiceNames]] = field(default_factory=lambda: defaultdict(set))
 
     def add_field(self, body: Map) -> None:
         """Add the choices of one field declaration."""
@@ -86,14 +91,14 @@ class ConditionExpander:
         known = self._choices_of_field(name)
         if CHOICES in condition:
             message = "choices and except exclude each other"
-            self._reporter.refuse("manifest/together", message, places.key(*path, EXCEPT), "Keep one of them.")
+            self._sets.reporter.refuse("manifest/together", message, places.key(*path, EXCEPT), "Keep one of them.")
         elif isinstance(known, tuple):
             return self._but(condition, known, places, (*path, EXCEPT))
         elif self._sets.undeclared.may_have_field(name):
-            self._reporter.refused += 1  # an error of its declaration says so already
+            self._sets.reporter.refused += 1  # an error of its declaration says so already
         else:
             hint = "List all its choices where it is declared, or write the choices here."
-            self._reporter.refuse("reference/except", f"{at} {known}", places.at(*path, "field"), hint)
+            self._sets.reporter.refuse("reference/except", f"{at} {known}", places.at(*path, "field"), hint)
         return condition
 
     def _but(self, condition: Map, known: tuple[str, ...], places: EntrySourceMap, path: KeyPath) -> Map:
@@ -104,11 +109,13 @@ class ConditionExpander:
             if item not in known:
                 hint = " ".join(filter(None, [f"It has {list_names(known)}.", did_you_mean(item, known)]))
                 message = f"except: the field {name} has no choice {quote_name(item)}"
-                self._reporter.refuse("reference/unknown-choice", message, places.at(*path, number), hint)
+                self._sets.reporter.refuse("reference/unknown-choice", message, places.at(*path, number), hint)
         left = [one for one in known if one not in excluded]
         if not left:
             message = f"except: no choice of the field {name} is left"
-            self._reporter.refuse("reference/except", message, places.key(*path), "Keep one, or remove the condition.")
+            self._sets.reporter.refuse(
+                "reference/except", message, places.key(*path), "Keep one, or remove the condition."
+            )
         where = places.at(*path)
         return _replaced(condition, EXCEPT, CHOICES, combine_items((one, where) for one in left))
 
@@ -141,6 +148,12 @@ def _with(body: Map, conditions: Seq) -> Map:
     return plain
 
 
+_PEOPLE: Final = tuple((key, *part) for key in LISTS for part in ((), ("include",), ("exclude",)))
+"""The paths of all lists of people in an entry, which may name sets and files."""
+_WINDOWS: Final = ((WINDOW,), ("assign_to", ANY, WINDOW))
+"""The paths of all references to windows."""
+
+
 class EntryExpander:
     """Expand entries, given the sets of all files. conditions: knows all declared fields before any `expand`."""
 
@@ -164,13 +177,13 @@ class EntryExpander:
                 for sets in self._sets.values():
                     sets.collect_sets(document, layer, variables)
 
-    def expand(self, body: Map, section: Section, places: EntrySourceMap, *, has_conditions: bool) -> Map | None:
-        """Return the expanded entry of a section; None after reporting a problem."""
-        lists = [found for trail in section.people for found in matching_keys(body, trail, ())]
+    def expand(self, body: Map, places: EntrySourceMap) -> Map | None:
+        """Return the expanded entry; None after reporting a problem."""
+        lists = [found for trail in _PEOPLE for found in matching_keys(body, trail, ())]
         before = self._reporter.refused
         self._people.expand(lists, places)
-        whole = self.conditions.expand(body, places) if has_conditions else body
-        windows = [found for trail in section.windows for found in matching_keys(body, trail, ())]
+        whole = self.conditions.expand(body, places)
+        windows = [found for trail in _WINDOWS for found in matching_keys(body, trail, ())]
         put_windows(self._sets[WINDOWS], windows, places)
         return whole if self._reporter.refused == before else None
 

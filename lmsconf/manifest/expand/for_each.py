@@ -6,22 +6,20 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping
+from functools import cache
 from itertools import product
-from typing import TYPE_CHECKING, Final, cast
+from typing import Final, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.errors import Severity
 from lmsconf.manifest.expand.variables import Variables, referenced_variables
-from lmsconf.manifest.keys import FOR_EACH, FOR_EACH_SCHEMA
+from lmsconf.manifest.keys import FOR_EACH
 from lmsconf.manifest.nodes import EntrySourceMap, Map, Mark, Seq, Source
 from lmsconf.manifest.schema_check import SchemaValidator
+from lmsconf.manifest.whole_schema import Section, for_each_schema
 from lmsconf.model.canonical_json import Json
-
-if TYPE_CHECKING:
-    from lmsconf.manifest.whole_schema import Section
-
 
 COPIES: Final = 10_000
 """Maximum number of entries that `for_each` may expand to, in all files together."""
@@ -51,7 +49,9 @@ class Entry(Struct, frozen=True):
         return replace(self, body=body, places=self.places.of(body))
 
 
-_SHAPE: Final = SchemaValidator({"type": "object", "properties": {FOR_EACH: FOR_EACH_SCHEMA}})
+@cache
+def _shape() -> SchemaValidator:
+    return SchemaValidator({"type": "object", "properties": {FOR_EACH: dict(for_each_schema())}})
 
 
 class ForEachExpander:
@@ -107,7 +107,7 @@ class ForEachExpander:
         before = self._reporter.refused
         expanded = self._variables.substitute(item[FOR_EACH], item.source, cast(Mark, item.mark(FOR_EACH)))
         places = places.of(item.changed({**item, FOR_EACH: expanded}))
-        findings = _SHAPE.validate({FOR_EACH: expanded}) if self._reporter.refused == before else []
+        findings = _shape().validate({FOR_EACH: expanded}) if self._reporter.refused == before else []
         for finding in findings:
             from lmsconf.manifest.schema_messages import problems_of
 

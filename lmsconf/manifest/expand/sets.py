@@ -160,13 +160,12 @@ class NamedSets(Struct):
         return "window" if self.section == WINDOWS else "set"
 
 
-class PeopleExpander:
+class PeopleExpander(Struct):
     """Replace `{set: NAME}` and `{file, column}` by the people that they stand for."""
 
-    def __init__(self, sets: NamedSets, tables: TableFiles) -> None:
-        self._sets = sets
-        self._tables = tables
-        self._people: dict[str, Seq | None] = {}
+    _sets: NamedSets
+    _tables: TableFiles
+    _people: dict[str, Seq | None] = field(default_factory=dict)
 
     def expand(self, lists: Iterable[KeyMatch], places: EntrySourceMap) -> None:
         """Replace every reference in an entry, in place; refuse one that is unknown, invalid or empty."""

@@ -15,7 +15,7 @@ from lmsconf.manifest.expand.table import Table, TableSource, column_name, known
 from lmsconf.manifest.expand.table_files import FILE, TableFiles, selection_text
 from lmsconf.manifest.keys import ALLOW_EMPTY
 from lmsconf.manifest.nodes import EntrySourceMap, Map, Seq, pack_mark
-from lmsconf.manifest.whole_schema import SHEET_PROPERTIES, item_keys
+from lmsconf.manifest.whole_schema import item_keys, sheet_keys
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import did_you_mean, normalize_name
 
@@ -30,6 +30,7 @@ class SheetEntries:
     def __init__(self, kind: Kind, tables: TableFiles) -> None:
         self._items = cast(EntryItems, kind.entry_items)
         self._keys = item_keys(kind)
+        self._sheet_keys = sheet_keys(kind)
         self._tables = tables
 
     def expand(self, reference: Json, places: EntrySourceMap) -> Iterator[Map]:
@@ -47,7 +48,7 @@ class SheetEntries:
             for problem in wrong.problems:
                 self._tables.problems.append(replace(problem, code=problem.code.replace("people/", "sheet/")))
             return
-        defaults = {key: value for key, value in reference.items() if key not in SHEET_PROPERTIES}
+        defaults = {key: value for key, value in reference.items() if key not in self._sheet_keys}
         locations = [place for key in defaults for place in (places.key(key), places.at(key))]
         source = TableSource(table.sheet, locations)
         for line, cells in rows:

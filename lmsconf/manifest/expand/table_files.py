@@ -13,6 +13,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lmsconf.errors import Problem, ProblemsFound, Severity, SourceLocation, problem_found, shorten
+from lmsconf.kinds.shared.manifest_entry import ANY
 from lmsconf.manifest.expand.table import (
     CSV,
     WORKBOOK_ENDINGS,
@@ -191,7 +192,6 @@ def selection_text(reference: Map) -> str:
     return f" with {columns}" if filters else ""
 
 
-ANY_ITEM: Final = "*"
 KeyMatch: TypeAlias = tuple[Map, str, KeyPath]
 """A mapping in an entry, one of its keys, and the path of that key in the entry."""
 
@@ -199,7 +199,7 @@ KeyMatch: TypeAlias = tuple[Map, str, KeyPath]
 def matching_keys(node: Json, trail: KeyPath, path: KeyPath) -> Iterable[KeyMatch]:
     """Return each mapping, key and full path that `trail` matches in an entry."""
     step, rest = trail[0], trail[1:]
-    if step == ANY_ITEM:
+    if step == ANY:
         items = enumerate(node) if isinstance(node, list) else ()
         return chain.from_iterable(matching_keys(item, rest, (*path, number)) for number, item in items)
     if not isinstance(node, Map) or not isinstance(step, str) or step not in node:

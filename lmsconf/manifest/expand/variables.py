@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Final, cast
+from typing import Final, cast
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -19,9 +19,6 @@ from lmsconf.manifest.nodes import VARIABLE_START, EscapedText, Map, Mark, Seq, 
 from lmsconf.manifest.yaml_reader import too_long_text
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import LONGEST, did_you_mean
-
-if TYPE_CHECKING:
-    pass
 
 WRITTEN_OUT: Final = 50 * 1024 * 1024
 """Maximum total length of texts with variables after substitution, in characters, in all files together."""

@@ -199,7 +199,7 @@ def read_access_facts(
         members={},
         conditions={},
         targets=targets,
-        everyone=reading.call_templates.behaviour("content-targets.everyone"),
+        everyone=reading.api_spec.behaviour("content-targets.everyone"),
         planned=planning.snapshot.rows(TargetRow),
         groups_incomplete=groups.incomplete or smart.incomplete,
         incomplete=tuple(

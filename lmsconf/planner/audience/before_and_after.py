@@ -32,26 +32,26 @@ def predict_effects_of_plan(draft: DraftPlan, reading: ReadContext | None) -> Pr
     scope = access_scope(planning, draft.items, now)
     if not policy.effects:
         measures = unknown_measures(can_take=scope.takes, can_require=False)
-        skipped = tuple(not_judged_problems(draft.tests))
+        skipped = tuple(not_judged_problems(draft.manifests.tests))
         return PredictedEffects(effects=EFFECTS_OFF, measures=measures, problems=skipped)
     unchanged = PredictedEffects(effects=replace(NO_EFFECTS, rows=() if policy.people else None), measures=())
-    if scope.is_empty and not draft.tests:
+    if scope.is_empty and not draft.manifests.tests:
         return unchanged
-    query = query_of(draft.tests)
+    query = query_of(draft.manifests.tests)
     try:
         facts = facts_for_plan(draft, reading, scope, query)
     except (Rejected, InvalidResponse) as error:
-        if draft.tests:
+        if draft.manifests.tests:
             raise
         # The plan itself rests on none of this; its guards stop it where somebody may lose access.
         return unknown_effects((f"who has what was not read: {error.message}",), scope)
     predicted = unchanged if scope.is_empty else predict_access(facts.of_plan(), scope, now, rows=policy.people)
     if reading is not None:
         predicted = replace(predicted, effects=with_progress(reading.api, predicted, now))
-    if not draft.tests:
+    if not draft.manifests.tests:
         return predicted
     state = access_state(facts, scope, query, planning, now)
-    failed = failed_problems(judge_tests(state, draft.tests, policy.workspace))
+    failed = failed_problems(judge_tests(state, draft.manifests.tests, policy.workspace))
     return replace(predicted, problems=(*predicted.problems, *failed))
 
 

@@ -46,7 +46,7 @@ def facts_for_plan(
     planning = draft.planning
     if reading is not None:
         return read_access_facts(reading, planning, scope, query)
-    everyone = planning.call_templates.behaviour("content-targets.everyone")
+    everyone = planning.api_spec.behaviour("content-targets.everyone")
     return facts_from_snapshot(planning.snapshot, scope, everyone)
 
 

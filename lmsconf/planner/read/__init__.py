@@ -1,6 +1,6 @@
 """Read a workspace: the listings that a plan needs, of each kind, concurrently, into a snapshot.
 
-read_all_kinds                  all kinds at once, or again what a plan changes
+read_all_kinds                  all kinds at once
 needed_listings                 which listings are needed, and what the jobs that read them share
 custom_fields, people, manual_groups, smart_groups, assignments
                                 one job each

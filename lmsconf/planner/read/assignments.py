@@ -7,7 +7,7 @@ assignment is created because it is missing, a second response must list the sam
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from lmsconf.api.spec.operations import CATALOG
@@ -20,7 +20,6 @@ from lmsconf.kinds.assignment.types import (
     kind_from_target_type,
     may_be_for,
     parse_content_row,
-    unnamed_content,
 )
 from lmsconf.kinds.kind_functions import diff, match_kind
 from lmsconf.kinds.shared.kind_names import (
@@ -34,21 +33,17 @@ from lmsconf.kinds.shared.kind_names import (
     SMART_GROUP,
     UNNAMED_TARGETS,
     USER,
-    split_address,
 )
 from lmsconf.model.address import RemoteId
-from lmsconf.model.api_protocol import Api
+from lmsconf.model.declarations import Manifests
 from lmsconf.model.names import normalize_email, normalize_name
-from lmsconf.model.plan import Change
 from lmsconf.model.policy import SMALL
 from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.planner.audience.learner_progress import read_in_progress
 from lmsconf.planner.guards import has_share, least_live_within_share, may_exceed_share
 from lmsconf.planner.read.needed_listings import (
-    Declarations,
     Matched,
     ReadContext,
-    changes_of,
     has_difference,
     keep_keys,
     sorted_listing,
@@ -126,7 +121,7 @@ def _read_in_progress(
 
 
 def _matched(
-    reading: ReadContext, listings: Mapping[str, Listing[Any]], before: Iterable[str], version: Declarations
+    reading: ReadContext, listings: Mapping[str, Listing[Any]], before: Iterable[str], version: Manifests
 ) -> Matched:
     """Match one version of the manifests on listings: the kinds `before`, then assignments."""
     planning = reading.plan_context(listings)
@@ -158,7 +153,7 @@ def _targets_of_people(
 def _people_of(reading: ReadContext, answers: AnswersById) -> frozenset[RemoteId] | None:
     """Return the ids of targets that may be people, None if a type does not tell whose an id is; note the editors."""
     groups = {row.id for name in (GROUP, SMART_GROUP) for row in reading.wait_for_listing(name).rows}
-    everyone = reading.call_templates.behaviour("content-targets.everyone")
+    everyone = reading.api_spec.behaviour("content-targets.everyone")
     people: set[RemoteId] = set()
     for content, (answer, rows) in answers.items():
         for row in rows:
@@ -206,7 +201,7 @@ def _lacking(reading: ReadContext, contents: list[ContentRow], answers: AnswersB
     wanted = [resource.spec for resource in reading.declared_of(CONTENT_TARGET) if reading.chosen(resource.address)]
     if not wanted:
         return set()
-    ids = {(EVERYONE.kind, EVERYONE.name): reading.call_templates.behaviour("content-targets.everyone")}
+    ids = {(EVERYONE.kind, EVERYONE.name): reading.api_spec.behaviour("content-targets.everyone")}
     for kind in (GROUP, SMART_GROUP, USER):
         named_so = normalize_email if kind == USER else normalize_name
         ids |= {(kind, named_so(row.name)): row.id for row in reading.wait_for_listing(kind).rows}
@@ -234,7 +229,7 @@ def _count_others(
     """
     others = [row for row in contents.rows if row.id not in named]
     guards, live = reading.policy.guards.limits, len(listing.rows)
-    recreates = reading.call_templates.behaviour("content-targets.on-existing") == "recreate"
+    recreates = reading.api_spec.behaviour("content-targets.on-existing") == "recreate"
     owned = reading.policy.ownership.get(CONTENT_TARGET)
     replaces = any(resource.spec.replaces for resource in reading.declared_of(CONTENT_TARGET))
     may_go = bool(reading.absent_of(CONTENT_TARGET)) or recreates or replaces or bool(owned)
@@ -256,7 +251,7 @@ def _count_others(
 def _changing(
     reading: ReadContext,
     listings: Mapping[str, Listing[Any]],
-    version: Declarations,
+    version: Manifests,
     recreates: bool,
 ) -> tuple[int, int]:
     """Return how many live assignments would be deleted and how many updated in place, according to listings."""
@@ -279,15 +274,3 @@ def find_empty_group_listings(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
             named = next((row for row in snapshot.rows(TargetRow) if kind_from_target_type(row.type) == kind), None)
             if named:
                 yield kind, f"none returned, but content {named.content} is assigned to id {named.target} of them"
-
-
-def reread_assignments(api: Api, kept: Snapshot, changes: Sequence[Change]) -> Listing[TargetRow]:
-    """Return the targets, with those of each content whose assignments change as they are now."""
-    listing = kept.of(CONTENT_TARGET)
-    own = changes_of(CONTENT_TARGET, changes)
-    addresses = [address for change in own for address in (change.address, *change.replaced_by)]
-    named = {parts[0] for address in addresses if (parts := split_address(address))}
-    contents = [row for row in kept.rows(ContentRow) if named & {normalize_name(row.name), unnamed_content(row.id)}]
-    now = read_targets(api, contents)
-    others = (row for row in listing.rows if row.content not in now)
-    return sorted_listing((*others, *(row for _, rows in now.values() for row in rows)), listing.incomplete)

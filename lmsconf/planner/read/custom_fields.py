@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from msgspec.structs import replace
 
 from lmsconf.api.spec.operations import CUSTOM_FIELDS
 from lmsconf.kinds.custom_field.lost_answers import record_deletions
 from lmsconf.kinds.custom_field.parse import has_migration
 from lmsconf.kinds.custom_field.types import FieldRow, Migration, parse_field_row
-from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, SMART_GROUP, USER
-from lmsconf.model.api_protocol import Api, ListedRows
-from lmsconf.model.plan import Change
-from lmsconf.model.snapshot import Listing, Snapshot
-from lmsconf.planner.read.needed_listings import ReadContext, changed_keys, sorted_listing
+from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD
+from lmsconf.model.api_protocol import ListedRows
+from lmsconf.model.snapshot import Listing
+from lmsconf.planner.read.needed_listings import ReadContext, sorted_listing
 
 
 def read_fields(reading: ReadContext) -> Listing[FieldRow] | None:
@@ -66,14 +63,6 @@ def _creates(reading: ReadContext, rows: ListedRows) -> bool:
     versions = (reading.match(CUSTOM_FIELD, listing, version)[1] for version in reading.versions)
     matches = (match for matched in versions for match in matched.matches)
     return any(match.row is None and reading.chosen(match.address) for match in matches)
-
-
-def reread_fields(api: Api, kept: Snapshot, changes: Sequence[Change]) -> Listing[FieldRow]:
-    """Return the fields as they are listed now, if a change touches or names one; otherwise as they were read."""
-    named = {SMART_GROUP: "conditions", USER: "answers"}
-    if any(one.address.kind == CUSTOM_FIELD or named.get(one.address.kind) in changed_keys(one) for one in changes):
-        return _parsed(api.rows(CUSTOM_FIELDS))
-    return kept.of(CUSTOM_FIELD)
 
 
 def _parsed(rows: ListedRows) -> Listing[FieldRow]:

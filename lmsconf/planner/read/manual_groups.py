@@ -8,8 +8,7 @@ of people.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final, TypeAlias, cast
 
 from lmsconf.api.spec.dialect_keys import ADD_MODE
@@ -24,17 +23,11 @@ from lmsconf.model.address import RemoteId
 from lmsconf.model.api_protocol import Api, ReadArguments
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import LOCK_PREFIX
-from lmsconf.model.plan import Change
-from lmsconf.model.snapshot import Listing, Snapshot
+from lmsconf.model.snapshot import Listing
 from lmsconf.planner.read.needed_listings import (
     ReadContext,
-    changes_of,
-    gives_name,
-    keep_details,
     keep_keys,
-    replace_rows,
     sorted_listing,
-    touched_ids,
 )
 from lmsconf.planner.read.people_listings import MANAGER_OF, MEMBER_OF, ExtendedInfoListing
 
@@ -71,15 +64,14 @@ def _details(
     reading: ReadContext, wanted: Sequence[GroupRow], compared: Sequence[GroupRow]
 ) -> dict[RemoteId, GroupRow]:
     """The wanted groups with members and managers, and the compared groups with members, by group id."""
-    queued = partial(reading.end_requests, GROUP)
     total, page = reading.first_page.result()
     # A list that calls replace must be known as a whole, and the extended listing may lack archived people.
-    replaces = reading.call_templates.behaviour(ADD_MODE) == "replace"
+    replaces = reading.api_spec.behaviour(ADD_MODE) == "replace"
     if not replaces and total and page and -(-total // page) < 2 * len(wanted) + len(compared):
         # The listing of people is compared with this one, so all of it is read.
         reading.report_people(GROUP, None)
-        return _from_people(reading, [*wanted, *compared]) or _from_groups(reading.api, wanted, compared, queued)
-    details = _from_groups(reading.api, wanted, compared, queued)
+        return _from_people(reading, [*wanted, *compared]) or _from_groups(reading.api, wanted, compared)
+    details = _from_groups(reading.api, wanted, compared)
     lists = [ids or frozenset() for row in details.values() for ids in (row.members, row.managers)]
     reading.report_people(GROUP, frozenset[RemoteId]().union(*lists))
     return details
@@ -102,21 +94,12 @@ def read_group_members(
     return known | {row.id: parse_user_ids(answer) for row, answer in zip(rest, answers, strict=True)}
 
 
-def _from_groups(
-    api: Api, wanted: Sequence[GroupRow], compared: Sequence[GroupRow], on_queued: Callable[[], None] = lambda: None
-) -> dict[RemoteId, GroupRow]:
+def _from_groups(api: Api, wanted: Sequence[GroupRow], compared: Sequence[GroupRow]) -> dict[RemoteId, GroupRow]:
     requests: list[ReadArguments] = [({"groupId": row.id}, {}) for row in (*wanted, *compared)]
-    not_queued = ["members", "managers"]
-
-    def queued() -> None:
-        not_queued.pop()
-        if not not_queued:
-            on_queued()
-
     answers = api.together(
         {
-            "members": lambda: api.each("manual-groups.members", requests, on_queued=queued),
-            "managers": lambda: api.each("manual-groups.managers", requests[: len(wanted)], on_queued=queued),
+            "members": lambda: api.each("manual-groups.members", requests),
+            "managers": lambda: api.each("manual-groups.managers", requests[: len(wanted)]),
         }
     )
     members, managers = cast("list[Json]", answers["members"]), cast("list[Json]", answers["managers"])
@@ -184,18 +167,6 @@ def _turned_round(
                 held[id].add(person)
                 called[id].add(str(group.get("name") or ""))
     return members, managers, called
-
-
-def reread_groups(api: Api, kept: Snapshot, changes: Sequence[Change]) -> Listing[GroupRow]:
-    """Return the groups with the lists of changed and created ones as they are now; with all names if one is given."""
-    listing, own_changes = kept.of(GROUP), changes_of(GROUP, changes)
-    before = {row.id for row in listing.rows}
-    if any(map(gives_name, own_changes)):
-        listing = keep_details(_listed(api), listing)
-    touched = touched_ids(own_changes, listing.rows)
-    # The lists of a changed group were read if its declaration has any; a created one was not there.
-    wanted = [row for row in listing.rows if row.id in touched and (row.id not in before or row.members is not None)]
-    return replace_rows(listing, _from_groups(api, wanted, []))
 
 
 def _listed(api: Api) -> Listing[GroupRow]:

@@ -4,80 +4,59 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
-from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from lmsconf.api.spec import ApiSpec
 from lmsconf.kinds.assignment.types import AUDIENCES, TargetRow
 from lmsconf.kinds.kind_functions import diff, match_kind
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.parsing import named_emails
-from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
 from lmsconf.kinds.shared.entry_keys import declared_lists
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
 from lmsconf.kinds.shared.plan_context import BeforeAfter, Match, MatchResult, PlanContext
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.api_protocol import Api
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.declarations import DeleteEntry, DesiredResource
-from lmsconf.model.names import normalize_name
-from lmsconf.model.plan import Action, Change
+from lmsconf.model.declarations import DeleteEntry, DesiredResource, Manifests
 from lmsconf.model.policy import Policy
-from lmsconf.model.snapshot import HasName, Listed, Listing, Row, Snapshot
+from lmsconf.model.snapshot import Listed, Listing, Row, Snapshot
 from lmsconf.planner.rename_detection import rename_candidates
 from lmsconf.planner.selection import Selection
 
 
-class Declarations(NamedTuple):
-    """What manifests say: declared resources, and resources to delete."""
+def merge_manifests(manifests: Manifests, others: Manifests) -> Manifests:
+    """Return the manifests, plus everything that the others declare; of a person, only what these do.
 
-    declared: Sequence[DesiredResource[Any]]
-    absent: Sequence[DeleteEntry[Any]]
-
-    def of_kind(self, kind: str) -> tuple[list[DesiredResource[Any]], list[DeleteEntry[Any]]]:
-        """Return the entries of one kind."""
-        declared = [resource for resource in self.declared if resource.address.kind == kind]
-        return declared, [entry for entry in self.absent if entry.address.kind == kind]
-
-    def merge(self, other: Declarations) -> Declarations:
-        """Return the entries of both; of a person, only this one's where both have an address.
-
-        An earlier name is an address too: otherwise the other's entry would match the resource that this one renames.
-        """
-        declared_once = {
-            address
-            for one in self.declared
-            if KINDS[one.address.kind].is_person
-            for address in (one.address, *(Address.of(one.address.kind, name) for name in one.previously))
-        }
-        more = [resource for resource in other.declared if resource.address not in declared_once]
-        return Declarations([*self.declared, *more], [*self.absent, *other.absent])
-
-    def in_workspace(self, workspace: str) -> Declarations:
-        """Return the entries that apply in a workspace (`only_in`)."""
-        return Declarations(
-            [resource for resource in self.declared if resource.applies_in(workspace)],
-            [entry for entry in self.absent if entry.applies_in(workspace)],
-        )
+    An earlier name is an address too: otherwise the others' entry would match the resource that this one renames.
+    """
+    declared_once = {
+        address
+        for one in manifests.declared
+        if KINDS[one.address.kind].is_person
+        for address in (one.address, *(Address.of(one.address.kind, name) for name in one.previously))
+    }
+    more = (resource for resource in others.declared if resource.address not in declared_once)
+    return replace(manifests, declared=(*manifests.declared, *more), absent=(*manifests.absent, *others.absent))
 
 
-class ReadScope(Struct, frozen=True, kw_only=True):
+class ReadScope(Struct, frozen=True):
     """What to read of a workspace.
 
     everything: also what is neither declared nor owned. edits: also the last editor of each resource, where the service
-    returns it. beside: the declarations of a base, which are planned separately on the same snapshot. people: ids that
+    returns it. beside: the manifests of a base, which are planned separately on the same snapshot. people: ids that
     people in the declarations had when a plan was made, to look them up instead of all people.
     """
 
-    declared: tuple[DesiredResource[Any], ...] = ()
-    absent: tuple[DeleteEntry[Any], ...] = ()
+    manifests: Manifests
     policy: Policy
     everything: bool = False
     edits: bool = False
-    beside: Declarations | None = None
+    beside: Manifests | None = None
     people: frozenset[RemoteId] = frozenset()
 
 
@@ -109,7 +88,7 @@ Matched: TypeAlias = tuple[PlanContext, MatchResult[Any, Any]]
 class ReadContext:
     """One reading of a workspace, shared by the jobs of all kinds.
 
-    declarations: what the manifests and those of a base say, for this workspace. versions: the same, each by itself,
+    manifests: what these and those of a base say, for this workspace. versions: the same, each by itself,
     since a resource that one declares and the other deletes must be read for both.
     chosen: whether an address is planned. people: the number of people in the workspace, None until it is read.
     first_page: that number, None if not counted, and of rows on the first page, 0 if people are not listed; the job of
@@ -123,19 +102,19 @@ class ReadContext:
         self,
         api: Api,
         wanted: ReadScope,
-        call_templates: SpecCallTemplates,
+        api_spec: ApiSpec,
         *,
         effects: bool = False,
     ) -> None:
-        self.api, self.call_templates = api, call_templates
+        self.api, self.api_spec = api, api_spec
         policy = wanted.policy
         self.policy, self.everything, self.edits = policy, wanted.everything, wanted.edits
         self.effects = effects
-        now = Declarations(wanted.declared, wanted.absent).in_workspace(policy.workspace)
+        now = wanted.manifests.in_workspace(policy.workspace)
         beside = None if wanted.beside is None else wanted.beside.in_workspace(policy.workspace)
         self.versions = [now] if beside is None else [now, beside]
-        self.declarations = now if beside is None else now.merge(beside)
-        self.declared, self.absent = self.declarations
+        self.manifests = now if beside is None else merge_manifests(now, beside)
+        self.declared, self.absent = self.manifests.declared, self.manifests.absent
         self.chosen = Selection(self.declared, policy, absent=self.absent)
         self.sought = self.chosen.sought_kinds()
         self.people: int | None = None
@@ -148,7 +127,6 @@ class ReadContext:
         self._further: dict[str, Listing[Any]] = {}
         self._matches: dict[str, list[Matched]] = {}
         self._futures: defaultdict[str, list[Future[Any]]] = defaultdict(list)
-        self._may_request = set(KINDS)
         for name in KINDS:
             self._listings[name] = Future()
             self._futures[name].append(self._listings[name])
@@ -184,11 +162,11 @@ class ReadContext:
 
     def declared_of(self, kind: str) -> list[DesiredResource[Any]]:
         """Return the declarations of a kind."""
-        return self.declarations.of_kind(kind)[0]
+        return self.manifests.of_kind(kind)[0]
 
     def absent_of(self, kind: str) -> list[DeleteEntry[Any]]:
         """Return the entries under `absent` of a kind."""
-        return self.declarations.of_kind(kind)[1]
+        return self.manifests.of_kind(kind)[1]
 
     def publish_listing(self, kind: str, listing: Listing[Row]) -> Listing[Row]:
         """Release the jobs that wait for the listing of a kind; details may be read afterwards."""
@@ -236,23 +214,15 @@ class ReadContext:
         if not self.first_page.done():
             self.first_page.set_result((total, rows))
 
-    def end_requests(self, kind: str) -> None:
-        """Tell that the job of a kind requests nothing further, so that the total of all requests is known in time."""
-        with self._lock:
-            is_last = self._may_request == {kind}
-            self._may_request.discard(kind)
-        if is_last:
-            self.api.end_total()
-
     def plan_context(self, listings: Mapping[str, Listing[Any]]) -> PlanContext:
         """Return a PlanContext on listings, to match and compare with them before there is a snapshot."""
         snapshot = Snapshot(workspace="", url="", taken_at="", people=None, listings=listings)
-        return PlanContext(snapshot, self.policy, self.call_templates, self.chosen)
+        return PlanContext(snapshot, self.policy, self.api_spec, self.chosen)
 
-    def match(self, kind: str, listing: Listing[Any], declarations: Declarations) -> Matched:
+    def match(self, kind: str, listing: Listing[Any], manifests: Manifests) -> Matched:
         """Match declarations with the rows of a listing. Problems are dropped: the planner reports them."""
         planning = self.plan_context({kind: listing})
-        return planning, match_kind(planning, kind, *declarations.of_kind(kind))
+        return planning, match_kind(planning, kind, *manifests.of_kind(kind))
 
     def matches(self, kind: str) -> list[Matched]:
         """Match each version of the manifests with the published listing of a kind, once."""
@@ -318,7 +288,6 @@ class ReadContext:
 
     def end_job(self, kind: str, error: BaseException) -> None:
         """Fail the futures that the job of a kind has left open."""
-        self.end_requests(kind)
         for future in self._futures[kind]:
             if not future.done():
                 future.set_exception(error)
@@ -347,55 +316,3 @@ def keep_keys(*keys: str) -> Callable[[dict[str, Json]], dict[str, Json]]:
 def sorted_listing(rows: Iterable[Listed], incomplete: str | None) -> Listing[Listed]:
     """Return rows sorted by id, so that the snapshot does not depend on the order of reading."""
     return Listing(rows=tuple(sorted(rows, key=lambda row: row.id)), incomplete=incomplete)
-
-
-_FEW: Final = 10
-"""So many requests by id are never more than the listings of a whole reading come to, each with an empty last page."""
-_PAGE: Final = 100
-"""How many rows the service returns on a page at most (API specification)."""
-
-
-def changes_of(kind: str, changes: Sequence[Change]) -> list[Change]:
-    """Return the changes to resources of one kind."""
-    return [change for change in changes if change.address.kind == kind]
-
-
-def gives_name(change: Change) -> bool:
-    """Return whether a change creates a resource or renames one."""
-    return "name" in changed_keys(change)
-
-
-def touched_ids(changes: Sequence[Change], rows: Sequence[HasName]) -> frozenset[RemoteId]:
-    """Return the ids of the live rows that changes touch: those with their ids, and those that they create."""
-    created = {change.address.name for change in changes if change.id is None}
-    ids = {change.id for change in changes if change.id is not None}
-    return frozenset(row.id for row in rows if row.id in ids or normalize_name(row.name) in created)
-
-
-def keep_details(names: Listing[Any], kept: Listing[Any]) -> Listing[Any]:
-    """Return a listing of names with what was read of its rows before, beside their names."""
-    before = {row.id: row for row in kept.rows}
-    known = (row for row in names.rows if row.id in before)
-    return replace_rows(names, {row.id: replace(before[row.id], name=row.name) for row in known})
-
-
-def is_cheaper_by_id(requests: int, listed: int | None) -> bool:
-    """Return whether so many requests by id are fewer than the pages of a listing with so many rows, or few anyway."""
-    return requests <= (_FEW if listed is None else max(_FEW, listed // _PAGE))
-
-
-def replace_rows(listing: Listing[Any], rows: Mapping[RemoteId, Any]) -> Listing[Any]:
-    """Return a listing with some of its rows replaced, by id."""
-    return replace(listing, rows=tuple(rows.get(row.id, row) for row in listing.rows))
-
-
-def changed_keys(change: Change) -> frozenset[str]:
-    """Return the keys that a change sets: all of a creation, those that differ of an update."""
-    if change.action is Action.CREATE:
-        return declared_keys(change)
-    return frozenset(field.path.partition(".")[0] for field in change.fields)
-
-
-def declared_keys(change: Change) -> frozenset[str]:
-    """Return the keys that the declaration of a changed resource has."""
-    return frozenset(change.after if isinstance(change.after, dict) else ())

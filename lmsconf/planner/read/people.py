@@ -20,32 +20,28 @@ from lmsconf.kinds.shared.responses import require_object
 from lmsconf.kinds.smart_group.types import SmartGroupSpec
 from lmsconf.kinds.user.compare import has_enough_declared_admins
 from lmsconf.kinds.user.types import (
+    SINGLE_KEYS,
     AdminRow,
     HolderRow,
     PersonRow,
     PersonSpec,
     loses_manager_right,
     needs_single_read,
-    parse_detail_values,
-    parse_listed_values,
     parse_managed_groups,
     parse_person_row,
     parse_rights,
+    parse_values,
 )
 from lmsconf.model.address import RemoteId
-from lmsconf.model.api_protocol import Api, ListedRows
+from lmsconf.model.api_protocol import ListedRows
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_email
-from lmsconf.model.plan import Change
-from lmsconf.model.snapshot import Listing, Snapshot
+from lmsconf.model.snapshot import Listing
 from lmsconf.planner.read.answer_index import PeopleWithAnswers
 from lmsconf.planner.read.custom_fields import copies_answers, may_delete_fields, may_lose_answers
 from lmsconf.planner.read.needed_listings import (
     ReadContext,
-    changes_of,
-    declared_keys,
     keep_keys,
-    replace_rows,
     sorted_listing,
 )
 from lmsconf.planner.read.people_listings import ExtendedInfoListing, read_needed_people
@@ -80,11 +76,11 @@ def read_people(reading: ReadContext) -> Listing[PersonRow] | None:
     if not needed or may_lose_answers(reading):
         kept = (index.answers_of(RemoteId(str(row["userId"]))) for row in rows.rows)
         reading.add_listing(ANSWERS, sorted_listing(kept, rows.incomplete))
-    if reading.call_templates.behaviour(WHO_CAN_MANAGE) != "anybody":
+    if reading.api_spec.behaviour(WHO_CAN_MANAGE) != "anybody":
         listing = read_manager_rights(reading, listing)
     if not reading.covers(USER):
         return listing if needed else None
-    matched = reading.match(USER, listing, reading.declarations)
+    matched = reading.match(USER, listing, reading.manifests)
     listing = read_attributes(reading, *matched, listing, rows)
     if reading.everything:
         held = Counter(choice for one in listing.rows for answer in one.answers or () for choice in answer.choices)
@@ -98,7 +94,7 @@ def _only_in_lists(reading: ReadContext) -> bool:
     if (
         reading.everything
         or (reading.covers(USER) and not _all_known(reading))
-        or reading.call_templates.behaviour(WHO_CAN_MANAGE) != "anybody"
+        or reading.api_spec.behaviour(WHO_CAN_MANAGE) != "anybody"
     ):
         return False
     return not may_lose_answers(reading)
@@ -115,7 +111,7 @@ def _kept(reading: ReadContext) -> Callable[[dict[str, Json]], dict[str, Json]]:
     """Return the filter of user rows: whole rows only for declared people, to bound memory with 200,000 people."""
     if reading.everything:
         return keep_keys("userId", "email", "archivedAt", "firstName", "lastName", "metadata", "customArchiveDate")
-    people = reading.declarations.of_kind(USER)[0]
+    people = reading.declared_of(USER)
     emails = {name for one in people for name in (one.address.name, *one.previously)}
     pinned = {one.pin(reading.policy.workspace) for one in people}
     few = keep_keys("userId", "email", "archivedAt")
@@ -155,7 +151,7 @@ def read_attributes(
     asked = sorted([*single, *([] if reading.everything else rights)])
     for id, answer in zip(asked, reading.api.each("users.get", [({"userId": id}, {}) for id in asked]), strict=True):
         data, spec = require_object(answer, "a user"), specs[id]
-        details[id] |= parse_detail_values(data, spec.declared_keys)
+        details[id] |= parse_values(data, spec.declared_keys & SINGLE_KEYS)
         details[id] |= parse_rights(data) if spec.needs_live_rights else {}
     whole = replace(listing, rows=tuple(_with(row, details.get(row.id, {})) for row in listing.rows))
     if everybody is None and not has_enough_declared_admins(planning, _again(matched, whole)):
@@ -168,9 +164,9 @@ def read_attributes(
 def _listed_values(reading: ReadContext, row: Data, spec: PersonSpec | None) -> dict[str, object]:
     """Return the declared values that a row of the listing has; all of them if everything is read."""
     if not reading.everything:
-        return {} if spec is None else parse_listed_values(row, spec.declared_keys & _LISTED)
+        return {} if spec is None else parse_values(row, spec.declared_keys & _LISTED)
     answers = reading.shared_state(PeopleWithAnswers).answers_of(RemoteId(str(row["userId"]))).all_answers
-    return {**parse_listed_values(row, _LISTED - {"answers"}), "answers": answers}
+    return {**parse_values(row, _LISTED - {"answers"}), "answers": answers}
 
 
 def read_manager_rights(reading: ReadContext, listing: Listing[PersonRow]) -> Listing[PersonRow]:
@@ -194,7 +190,7 @@ def read_managed_groups(
     reading: ReadContext, matched: MatchResult[PersonSpec, PersonRow], listing: Listing[PersonRow]
 ) -> Listing[PersonRow]:
     """Return the listing with the groups that people manage who lose the manager right, where these go with it."""
-    if reading.policy.additive or reading.call_templates.behaviour(MANAGED_GROUPS) != "lose":
+    if reading.policy.additive or reading.api_spec.behaviour(MANAGED_GROUPS) != "lose":
         return listing
     matches = [match for match in _again(matched, listing).matches if reading.chosen(match.address)]
     losing = sorted(one.row.id for one in matches if one.row and loses_manager_right(one.declared.spec, one.row))
@@ -224,26 +220,6 @@ def _again(
 def _with(row: PersonRow, details: Mapping[str, Any]) -> PersonRow:
     """Return a row with the attributes that were read for it."""
     return replace(row, **details) if details else row
-
-
-def reread_people(api: Api, kept: Snapshot, changes: Sequence[Change]) -> Listing[PersonRow]:
-    """Return the people, with the declared attributes of changed ones as they are now."""
-    declared = {change.id: declared_keys(change) for change in changes_of(USER, changes)}
-    rows = [row for row in kept.rows(PersonRow) if row.id in declared]
-    answers = api.each("users.get", [({"userId": row.id}, {}) for row in rows])
-    now = (
-        _reread(row, require_object(answer, "a user"), declared[row.id])
-        for row, answer in zip(rows, answers, strict=True)
-    )
-    return replace_rows(kept.of(USER), {row.id: row for row in now})
-
-
-def _reread(row: PersonRow, data: Data, keys: frozenset[str]) -> PersonRow:
-    """Return a person from a single response, with the attributes that were read of its row before."""
-    details = parse_listed_values(data, keys & _LISTED) | parse_detail_values(data, keys)
-    rights = {} if row.admin is row.manager is None else parse_rights(data)
-    managed = {} if row.manages is None else parse_managed_groups(data)
-    return _with(parse_person_row(data), details | rights | managed)
 
 
 def _parsed(rows: ListedRows) -> Listing[PersonRow]:

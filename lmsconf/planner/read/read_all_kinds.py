@@ -1,33 +1,23 @@
-"""Read the five kinds concurrently into a snapshot, or again, by id, what a plan touches.
-
-What no call touches stays as it was read before: the names of people, content and groups that the calls refer to by
-id, the conditions and answers that guards count, and all that the plan leaves alone. A change by hand to these in the
-meantime is not seen before the calls are sent: they go to the ids that were reviewed, the service refuses what it no
-longer allows, and the verification after the run finds the rest.
-"""
+"""Read the five kinds concurrently into a snapshot."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
 from msgspec.structs import replace
 
-from lmsconf.errors import InvalidResponse, Rejected
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
-from lmsconf.model.api_protocol import Api
-from lmsconf.model.plan import Action, Change
 from lmsconf.model.snapshot import Listing, Snapshot
-from lmsconf.planner.read.assignments import find_empty_group_listings, read_assignments, reread_assignments
-from lmsconf.planner.read.custom_fields import read_fields, reread_fields
-from lmsconf.planner.read.manual_groups import read_groups, reread_groups
-from lmsconf.planner.read.needed_listings import ReadContext, changed_keys, changes_of, is_cheaper_by_id
-from lmsconf.planner.read.people import read_people, reread_people
+from lmsconf.planner.read.assignments import find_empty_group_listings, read_assignments
+from lmsconf.planner.read.custom_fields import read_fields
+from lmsconf.planner.read.manual_groups import read_groups
+from lmsconf.planner.read.needed_listings import ReadContext
+from lmsconf.planner.read.people import read_people
 from lmsconf.planner.read.smart_groups import (
     find_unlisted_fields,
     read_smart_groups,
-    reread_smart_groups,
 )
 
 _READ: Final[Mapping[str, Callable[[ReadContext], Listing[Any] | None]]] = {
@@ -38,17 +28,6 @@ _READ: Final[Mapping[str, Callable[[ReadContext], Listing[Any] | None]]] = {
     CONTENT_TARGET: read_assignments,
 }
 """Kind → its job, which returns what it read, or None if that is not needed. People are the most pages, so first."""
-_REREAD: Final[Mapping[str, Callable[[Api, Snapshot, Sequence[Change]], Listing[Any]]]] = {
-    CUSTOM_FIELD: reread_fields,
-    USER: reread_people,
-    GROUP: reread_groups,
-    SMART_GROUP: reread_smart_groups,
-    CONTENT_TARGET: reread_assignments,
-}
-"""Kind → its kept listing with the rows that changes, of any kind, touch as they are now. Raises Rejected."""
-
-
-_ABOUT_OTHERS: Final = frozenset({"email", "admin", "archived", "custom_archive_date"})
 
 
 def read_snapshot(reading: ReadContext, *, url: str, taken_at: str) -> Snapshot:
@@ -83,41 +62,3 @@ def _run(reading: ReadContext, kind: str, read: Callable[[ReadContext], Listing[
         raise
     reading.publish_rest(kind, listing)
     return listing
-
-
-def can_reread(kept: Snapshot, changes: Sequence[Change]) -> bool:
-    """Return whether few reads by id show all that a plan with these changes touches, and are as fast.
-
-    Otherwise all that they are compared with is read as for a plan: so for a deletion that takes along, or whose guards
-    count, what the resource itself does not show.
-    """
-    of = partial(changes_of, changes=changes)
-    fields, people, groups, smart_groups = map(of, (CUSTOM_FIELD, USER, GROUP, SMART_GROUP))
-    return (
-        # Answers go with a field or a choice, and assignments of any content with a group.
-        not any(one.action is Action.DELETE for one in (*fields, *groups, *smart_groups))
-        and not any(part.removed for one in fields for part in one.fields)
-        # Which smart groups lose a condition with a deleted field shows only in all of them.
-        and not any(one.is_effect for one in smart_groups)
-        # Any account may have a new e-mail already, and the others decide whether the right of an admin may go.
-        and all(one.action is Action.UPDATE and not changed_keys(one) & _ABOUT_OTHERS for one in people)
-        and is_cheaper_by_id(len(people), kept.people)
-        and is_cheaper_by_id(2 * len(groups), kept.people)
-    )
-
-
-def reread(api: Api, kept: Snapshot, changes: Sequence[Change]) -> Snapshot | None:
-    """Return the snapshot with all that the changes touch as it is now; None if only a whole reading can tell.
-
-    Raises ApiError.
-    """
-    jobs: dict[str, Callable[[], object]] = {
-        kind: partial(read, api, kept, changes) for kind, read in _REREAD.items() if kind in kept.listings
-    }
-    try:
-        results = api.together(jobs)
-    except (Rejected, InvalidResponse):
-        # A row is gone, or a single row lacks what its listing has: the listings decide, and word what is wrong.
-        return None
-    listings = {name: listing for name, listing in results.items() if isinstance(listing, Listing)}
-    return mark_contradicted(replace(kept, listings={**kept.listings, **listings}))

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
-
-from msgspec.structs import replace
 
 from lmsconf.api.spec.operations import SMART_GROUPS, USERS
 from lmsconf.errors import Problem, Severity
@@ -18,17 +16,12 @@ from lmsconf.model.api_protocol import Api
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.effects import GroupEffects, members_digest
 from lmsconf.model.names import normalize_name
-from lmsconf.model.plan import Action, Change, Plan
+from lmsconf.model.plan import Action, Plan
 from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.planner.read.needed_listings import (
     ReadContext,
-    changes_of,
-    gives_name,
-    keep_details,
     keep_keys,
-    replace_rows,
     sorted_listing,
-    touched_ids,
 )
 
 
@@ -38,7 +31,7 @@ def read_smart_groups(reading: ReadContext) -> Listing[SmartGroupRow] | None:
         return None
     listing = reading.publish_listing(SMART_GROUP, _listed(reading.api))
     wanted = _wanted(reading, listing)
-    answers = _details(reading.api, wanted, lambda: reading.end_requests(SMART_GROUP))
+    answers = _details(reading.api, wanted)
     details = {row.id: parse_detail_row(row, answer) for row, answer in zip(wanted, answers, strict=True)}
     reading.report_people(SMART_GROUP, {id for row in details.values() for id in row.managers or ()})
     return sorted_listing((details.get(row.id, row) for row in listing.rows), listing.incomplete)
@@ -64,31 +57,13 @@ def find_unlisted_fields(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
                 return
 
 
-def reread_smart_groups(api: Api, kept: Snapshot, changes: Sequence[Change]) -> Listing[SmartGroupRow]:
-    """Return the smart groups with changed and created ones as they are now; with all names if one is given."""
-    listing, own_changes = kept.of(SMART_GROUP), changes_of(SMART_GROUP, changes)
-    if any(map(gives_name, own_changes)):
-        listing = keep_details(_listed(api), listing)
-    touched = touched_ids(own_changes, listing.rows)
-    wanted = [row for row in listing.rows if row.id in touched]
-    answers = _details(api, wanted)
-    now = (parse_detail_row(_named(row, answer), answer) for row, answer in zip(wanted, answers, strict=True))
-    return replace_rows(listing, {row.id: row for row in now})
-
-
-def _named(row: SmartGroupRow, answer: Json) -> SmartGroupRow:
-    """Return a row under the name in its detail response, as far as it has one."""
-    name = answer.get("name") if isinstance(answer, dict) else None
-    return row if name is None else replace(row, name=str(name))
-
-
 def _listed(api: Api) -> Listing[SmartGroupRow]:
     rows = api.rows(SMART_GROUPS, keep=keep_keys("smartGroupId", "name"))
     return sorted_listing(map(parse_listed_row, rows.rows), rows.incomplete)
 
 
-def _details(api: Api, rows: Sequence[SmartGroupRow], on_queued: Callable[[], None] | None = None) -> list[Json]:
-    return api.each("smart-groups.get", [({"smartGroupId": row.id}, {}) for row in rows], on_queued=on_queued)
+def _details(api: Api, rows: Sequence[SmartGroupRow]) -> list[Json]:
+    return api.each("smart-groups.get", [({"smartGroupId": row.id}, {}) for row in rows])
 
 
 CODE: Final = "effects/not-as-predicted"

@@ -144,7 +144,7 @@ def archived_instead(change: Change) -> Mapping[str, Json]:
 
 def why_not_emptied(planning: PlanContext, key: str, part: str | None, field: FieldRow | None) -> str | None:
     """Return why the service removes no such value, in the words of a draft; None if it does."""
-    behaviour = planning.call_templates.behaviour
+    behaviour = planning.api_spec.behaviour
     if key in TEXTS:
         return "the service takes no empty text"
     if key == "metadata" and part is not None and behaviour(METADATA_MODE) == "merge":

@@ -2,33 +2,39 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from msgspec.structs import replace
 
 from lmsconf.kinds.custom_field.lost_answers import MOST_KEPT
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind import Kind, is_named, row_type_of
-from lmsconf.kinds.shared.manifest_entry import NameCounts
 from lmsconf.model.address import Address
-from lmsconf.model.names import casefold_name
+from lmsconf.model.names import casefold_name, normalize_name
 from lmsconf.model.plan import Action, Change, Plan, Undo, UndoLevel
 from lmsconf.model.snapshot import Listing, Snapshot, row_to_json
 from lmsconf.planner.undo.answers import people_losing_answers
 from lmsconf.planner.undo.references import references, renamed_to
 
+Names: TypeAlias = "Counter[tuple[str, str]]"
+"""How many live resources of a kind have a name."""
+
 
 def with_undo_limits(snapshot: Snapshot, changes: Sequence[Change]) -> tuple[Change, ...]:
     """Return the changes of a plan with what their names, and what they refer to, keep from being undone."""
-    names = {name: NameCounts(snapshot.of(name).rows) for name in {change.address.kind for change in changes}}
-    limited = [_limited_by_name(KINDS[change.address.kind], names[change.address.kind], change) for change in changes]
+    rows = [(kind, row.name) for kind in {change.address.kind for change in changes} for row in snapshot.of(kind).rows]
+    names = Counter((kind, normalize_name(name)) for kind, name in rows)
+    looks = Counter((kind, casefold_name(name)) for kind, name in rows)
+    limited = [_limited_by_name(KINDS[change.address.kind], names, looks, change) for change in changes]
     lost = {_address_before(one) for one in limited if one.undo.level is UndoLevel.NONE and one.id is not None}
     lost = {address for address in lost if is_named(KINDS[address.kind])}
     return tuple(_limited_by_references(change, lost) if lost else change for change in limited)
 
 
-def _limited_by_name(kind: Kind, names: NameCounts, change: Change) -> Change:
+def _limited_by_name(kind: Kind, names: Names, looks: Names, change: Change) -> Change:
+    """Return a change with what other live names keep from being undone: equal ones, and those that look the same."""
     if not is_named(kind) or change.id is None:
         return change
     name = _address_before(change).name
@@ -37,12 +43,12 @@ def _limited_by_name(kind: Kind, names: NameCounts, change: Change) -> Change:
             level=UndoLevel.NONE,
             reason=f"two of its {kind.parts_key} look the same, so that it cannot be created again",
         )
-    elif change.action is Action.DELETE and names.looks[casefold_name(name)] > 1:
+    elif change.action is Action.DELETE and looks[kind.name, casefold_name(name)] > 1:
         undo = Undo(
             level=UndoLevel.NONE,
             reason="another resource has its name, or one that looks the same, so that it cannot be created again",
         )
-    elif renamed_to(kind, change) is not None and names.names[name] > 1:
+    elif renamed_to(kind, change) is not None and names[kind.name, name] > 1:
         undo = Undo(
             level=UndoLevel.PARTIAL, reason="another resource has its earlier name, so that it keeps the new one"
         )

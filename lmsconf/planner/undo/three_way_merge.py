@@ -9,11 +9,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from lmsconf.api.spec import ApiSpec
 from lmsconf.kinds.custom_field.types import FieldRow, parts_of
 from lmsconf.kinds.exported_entries import person_form
-from lmsconf.kinds.kind_functions import match_kind, state_before_deletion
+from lmsconf.kinds.kind_functions import named_context, state_before_deletion
 from lmsconf.kinds.kind_table import KINDS
-from lmsconf.kinds.shared.call_placeholders import SpecCallTemplates
 from lmsconf.kinds.shared.kind import Kind, row_type_of
 from lmsconf.kinds.shared.kind_names import USER
 from lmsconf.kinds.shared.plan_context import Deletion, PlanContext
@@ -44,11 +44,11 @@ class Times:
         run: RunToUndo,
         snapshot: Snapshot,
         policy: Policy,
-        templates: SpecCallTemplates,
+        api_spec: ApiSpec,
     ) -> None:
         self.run = run
-        self.before = named_context(run.before, policy, templates)
-        self.live = named_context(snapshot, policy, templates)
+        self.before = named_context(run.before, policy, api_spec)
+        self.live = named_context(snapshot, policy, api_spec)
         self._rows: dict[tuple[str, bool], dict[str, Any]] = {}
         self._names: dict[tuple[str, str], str] = {}
         self._parts: dict[str, str] = {}
@@ -196,15 +196,6 @@ class Times:
 def _entries(kind: Kind, name: str, after: str, parts: Mapping[str, str]) -> Names:
     name = kind.normalize_name(name)
     return {(kind.name, name): after, **{(kind.name, name, part): new for part, new in parts.items()}}
-
-
-def named_context(snapshot: Snapshot, policy: Policy, call_templates: SpecCallTemplates) -> PlanContext:
-    """Return a snapshot in which every kind has registered the names of its live resources."""
-    scratch = Policy(workspace=policy.workspace, today=policy.today, timezone=policy.timezone)
-    planning = PlanContext(snapshot, scratch, call_templates, lambda _: True)
-    for kind in KINDS.values():
-        match_kind(planning, kind.name, [], [])
-    return planning
 
 
 def _body(kind: Kind, planning: PlanContext, row: Any) -> Body:

@@ -7,11 +7,8 @@ conflict: it is shown, and left alone. The planner plans these declarations as a
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
-
-from msgspec import Struct
 
 from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.kinds.kind_table import KINDS
@@ -28,35 +25,25 @@ from lmsconf.planner.undo.references import MARK, NameClaim, granted, references
 from lmsconf.planner.undo.three_way_merge import Body, Times, alike
 from lmsconf.planner.undo.undo_entries import ALL, Draft, Drafter, LeftAlone
 
-CONFLICT: Final = "undo/conflict"
 LIMITED: Final = "undo/limited"
-_SHOWN: Final = 200
-"""The number of characters of a value that a conflict quotes."""
-
-
-class Inverse(Struct, frozen=True, kw_only=True):
-    """The declarations that undo a run, with what is left alone as their problems.
-
-    origins: the address of each → the change of the run that it undoes.
-    """
-
-    manifests: Manifests
-    origins: Mapping[Address, Change]
 
 
 class Inversion:
-    """The undo of a run. left: the addresses, in the plan of the run, of changes that are left alone, and why."""
+    """The undo of a run. left: the addresses, in the plan of the run, of changes that are left alone, and why.
+
+    origins: the address of each declaration that undoes the run → the change of the run that it undoes.
+    """
 
     def __init__(self, times: Times, left: Mapping[Address, str]) -> None:
         self.times, self.left = times, left
         self.drafter = Drafter(times)
-        self.problems: list[LeftAlone] = []
+        self.left_alone = LeftAlone()
         self.declared: list[DesiredResource[Any]] = []
         self.absent: list[DeleteEntry[Any]] = []
         self.origins: dict[Address, Change] = {}
 
-    def run(self) -> Inverse:
-        """Return the declarations that undo the run."""
+    def run(self) -> Manifests:
+        """Return the declarations that undo the run, with what is left alone as their problems."""
         changes = [change for change in self.times.run.plan.changes if self._is_undone(change)]
         self.times.rename(changes, ())
         deleted = {str(draft.id) for draft in self._deletions(changes) if draft.absent and draft.id}
@@ -70,17 +57,11 @@ class Inversion:
         drafts = [*deletions, *self._earlier_states(changes, claims)]
         for draft in self._with_values_beside(drafts, claims):
             self._write(draft)
-        self.problems.extend(self.drafter.left)
-        problems = [*self._limits(changes), *(_problem(problem) for problem in self.problems)]
-        run = self.times.run
-        return Inverse(
-            manifests=Manifests(
-                declared=tuple(self.declared),
-                absent=tuple(self.absent),
-                problems=tuple(problems),
-                digest=sha256({"undo": run.name}),
-            ),
-            origins=self.origins,
+        return Manifests(
+            declared=tuple(self.declared),
+            absent=tuple(self.absent),
+            problems=(*self._limits(changes), *self.left_alone.problems, *self.drafter.left.problems),
+            digest=sha256({"undo": self.times.run.name}),
         )
 
     def _deletions(self, changes: Iterable[Change]) -> list[Draft]:
@@ -92,7 +73,7 @@ class Inversion:
             return False
         reason = self.left.get(change.address)
         if reason is not None:
-            self.problems.append(LeftAlone(change=change, key=ALL, reason=reason))
+            self.left_alone.add(change, ALL, reason)
         return reason is None
 
     def _claims(self, changes: Sequence[Change], deleted: set[str]) -> list[NameClaim]:
@@ -105,7 +86,7 @@ class Inversion:
                     (ALL, "is not created again") if claim.id is None else (claim.kind.name_key, "keeps its name")
                 )
                 reason = f'it {what}: another live resource has the name "{claim.name}"'
-                self.problems.append(LeftAlone(change=claim.change, key=key, reason=reason))
+                self.left_alone.add(claim.change, key, reason)
         return allowed
 
     def _claim(self, change: Change) -> NameClaim | None:
@@ -125,8 +106,7 @@ class Inversion:
         if now == given or (now != name and run.has_sent(change, now)):
             return NameClaim(change=change, kind=kind, name=name, id=row.id)
         if now != name:
-            key = kind.name_key
-            self.problems.append(LeftAlone(change=change, key=key, before=name, made=given, live=now))
+            self.left_alone.add_changed(change, kind.name_key, name, given, now)
         return None
 
     def _earlier_states(self, changes: Sequence[Change], claims: Sequence[NameClaim]) -> Iterator[Draft]:
@@ -190,7 +170,7 @@ class Inversion:
             if isinstance(value, list) and isinstance(given, list):
                 value = [*given, *(item for item in value if item not in given)]
             elif given and not alike(value, given):
-                self.problems.append(LeftAlone(change=change, key="answers", before=value, made=None, live=given))
+                self.left_alone.add_changed(change, "answers", value, None, given)
                 continue
             if not alike(value, given):
                 out[part] = value
@@ -205,11 +185,11 @@ class Inversion:
                 body |= piece
             elif kind.is_relation or draft.id is None:
                 what = "is left as it is" if kind.is_relation else "is not created again"
-                self._refuse(draft, ALL, f"it {what}: {missing} is not there")
+                self.left_alone.add(draft.change, ALL, f"it {what}: {missing} is not there")
                 return
             else:
                 [key] = piece
-                self._refuse(draft, key, f"{key} is left as it is: {missing} is not there")
+                self.left_alone.add(draft.change, key, f"{key} is left as it is: {missing} is not there")
         if not kind.is_relation:
             if not body and draft.name is None and not draft.absent:
                 return
@@ -221,18 +201,15 @@ class Inversion:
         absent = list(parse_absent(kind.name, entry)) if draft.absent else []
         if wrong:
             what = "is not created again" if draft.id is None else "is left as it is"
-            self._refuse(draft, ALL, f"it {what}: no manifest can declare it: {wrong[0].message}")
+            self.left_alone.add(draft.change, ALL, f"it {what}: no manifest can declare it: {wrong[0].message}")
             return
         self.declared.extend(declared)
         self.absent.extend(absent)
         self.origins.update((made.address, draft.change) for made in (*declared, *absent))
 
-    def _refuse(self, draft: Draft, key: str, reason: str) -> None:
-        self.problems.append(LeftAlone(change=draft.change, key=key, reason=reason))
-
     def _limits(self, changes: Sequence[Change]) -> Iterator[Problem]:
         """Yield what cannot come back of what is undone."""
-        untouched = {one.change.address for one in self.problems if one.key == ALL} | self.drafter.there_again
+        untouched = self.left_alone.whole | self.drafter.left.whole | self.drafter.there_again
         for change in changes:
             if change.undo.level is not UndoLevel.FULL and change.address not in untouched:
                 message = f"{change.address}: {change.undo.reason}"
@@ -246,23 +223,3 @@ def run_source(run: str) -> FixedSource:
 
 def _mapping(value: Json) -> Mapping[str, Json]:
     return value if isinstance(value, dict) else {}
-
-
-def _problem(left: LeftAlone) -> Problem:
-    """Return the warning about what is left alone: what was there, what the run made, what is live now."""
-    address = left.change.address
-    message, hint = f"{address}: {left.reason}", None
-    if left.reason is None:
-        was, made, live = (_shown(value) for value in (left.before, left.made, left.live))
-        message = f"{address}: {left.key or 'it'} has changed since the run, and is left alone"
-        hint = f"Before the run: {was}. The run made: {made}. Live now: {live}."
-    return Problem(code=CONFLICT, message=message, hint=hint, severity=Severity.WARNING, address=str(address))
-
-
-def _shown(value: Json) -> str:
-    """Return a value for people to read, also of what is not there."""
-    if value is None or value == []:
-        return "nothing"
-    whole = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False).replace(r"\u0000", MARK)
-    whole = whole.replace(MARK, "")
-    return whole if len(whole) <= _SHOWN else f"{whole[:_SHOWN]}…"

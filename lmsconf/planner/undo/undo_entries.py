@@ -10,6 +10,7 @@ from typing import Any, Final
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from lmsconf.errors import Problem, Severity
 from lmsconf.kinds.custom_field.types import parts_of
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind import Kind, required_keys
@@ -19,7 +20,7 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_name
 from lmsconf.model.plan import Change
 from lmsconf.planner.undo.answers import answered_since, archived_instead, why_not_emptied
-from lmsconf.planner.undo.references import renamed_parts
+from lmsconf.planner.undo.references import MARK, renamed_parts
 from lmsconf.planner.undo.three_way_merge import (
     EXCLUDE,
     INCLUDE,
@@ -37,22 +38,44 @@ _PEOPLE: Final = ("members", "managers")
 """The keys that hold lists of people."""
 _LISTS: Final = (*_PEOPLE, "applications")
 """The keys that hold a list that may be given in part, with `include` and `exclude`, but for that of parts."""
+CONFLICT: Final = "undo/conflict"
+_SHOWN: Final = 200
+"""The number of characters of a value that a conflict quotes."""
 ALL: Final = ""
 """The key of a conflict about a whole resource."""
 
 
-class LeftAlone(Struct, frozen=True, kw_only=True):
-    """What an undo leaves alone, with the reason; without one, others have changed the value since the run.
+class LeftAlone:
+    """What an undo leaves alone: the warnings about it, and the changes of which nothing is undone."""
 
-    key: ALL for the whole resource. before, made, live: the value before the run, as the run made it, and now.
-    """
+    def __init__(self) -> None:
+        self.problems: list[Problem] = []
+        self.whole: set[Address] = set()
 
-    change: Change
-    key: str
-    reason: str | None = None
-    before: Json = None
-    made: Json = None
-    live: Json = None
+    def add(self, change: Change, key: str, reason: str, hint: str | None = None) -> None:
+        """Leave a key of a change alone, or all of it, for a reason. key: ALL for the whole resource."""
+        if key == ALL:
+            self.whole.add(change.address)
+        address = str(change.address)
+        warning = Problem(
+            code=CONFLICT, message=f"{address}: {reason}", hint=hint, severity=Severity.WARNING, address=address
+        )
+        self.problems.append(warning)
+
+    def add_changed(self, change: Change, key: str, before: Json, made: Json, live: Json) -> None:
+        """Leave alone what others have changed since: the value before the run, as the run made it, and now."""
+        was, run, now = map(_shown, (before, made, live))
+        hint = f"Before the run: {was}. The run made: {run}. Live now: {now}."
+        self.add(change, key, f"{key or 'it'} has changed since the run, and is left alone", hint)
+
+
+def _shown(value: Json) -> str:
+    """Return a value for people to read, also of what is not there."""
+    if value is None or value == []:
+        return "nothing"
+    whole = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False).replace(r"\u0000", MARK)
+    whole = whole.replace(MARK, "")
+    return whole if len(whole) <= _SHOWN else f"{whole[:_SHOWN]}…"
 
 
 class Draft(Struct, kw_only=True):
@@ -79,7 +102,7 @@ class Drafter:
     def __init__(self, times: Times) -> None:
         self._times = times
         self.there_again: set[Address] = set()
-        self.left: list[LeftAlone] = []
+        self.left = LeftAlone()
         self.deleted_fields: frozenset[str] = frozenset()
         self._related: dict[str, Mapping[str, list[tuple[Any, Body]]]] = {}
 
@@ -94,13 +117,13 @@ class Drafter:
         other = archived_instead(change) if kind.is_person else None
         for key, value in made.items():
             if not self._is_as_made(change, key, value, live.get(key), other):
-                self._conflict(change, key, None, value, live.get(key))
+                self.left.add_changed(change, key, None, value, live.get(key))
                 return None
         reason = _filled_since(made, live)
         if reason is None and kind.name == CUSTOM_FIELD:
             reason = answered_since(times.live, row, times.run.plan)
         if reason is not None:
-            self._tell(change, ALL, f"it is not deleted: {reason}")
+            self.left.add(change, ALL, f"it is not deleted: {reason}")
             return None
         if other is not None:
             return Draft(change=change, kind=kind, id=row.id, body=dict(other))
@@ -150,7 +173,7 @@ class Drafter:
         times, kind = self._times, KINDS[change.address.kind]
         row = times.row_before(kind, change.id)
         if row is None:
-            self._tell(change, ALL, "it is not created again: what it was is not recorded")
+            self.left.add(change, ALL, "it is not created again: what it was is not recorded")
             return None
         if not times.run.is_whole(change) and times.row_now(kind, change.id) is not None:
             return None
@@ -168,7 +191,7 @@ class Drafter:
 
     def _relation_again(self, change: Change, kind: Kind, body: Body) -> Draft | None:
         if _is_unresolved(kind, body):
-            self._tell(change, ALL, "it is not created again: what it was for is not recorded")
+            self.left.add(change, ALL, "it is not created again: what it was for is not recorded")
             return None
         row = self._related_row(kind, body)
         if row is None:
@@ -177,7 +200,7 @@ class Drafter:
         if all(alike(value, live.get(key)) for key, value in body.items()):
             self.there_again.add(change.address)
         else:
-            self._conflict(change, ALL, body, None, live)
+            self.left.add_changed(change, ALL, body, None, live)
         return None
 
     def undo_update(self, change: Change, name: str | None) -> Draft | None:
@@ -187,13 +210,13 @@ class Drafter:
         if row is None and then is not None and kind.is_relation and times.run.has_only_deleted(change):
             return self._relation_again(change, kind, _without_nulls(times.body_before(kind, then)))
         if row is None or then is None or change.id is None:
-            self._tell(change, ALL, "it is not changed back: it is not live any more")
+            self.left.add(change, ALL, "it is not changed back: it is not live any more")
             return None
         before, live = times.body_before(kind, then), times.body_now(kind, row)
         draft = Draft(change=change, kind=kind, id=change.id, name=name)
         if kind.is_relation:
             if _is_unresolved(kind, before):
-                self._tell(change, ALL, "it is not changed back: what it was for is not recorded")
+                self.left.add(change, ALL, "it is not changed back: what it was for is not recorded")
                 return None
             made = times.body_made(change, change.after)
             return replace(draft, body=before) if self._is_restored(draft, ALL, before, made, live) else None
@@ -240,13 +263,13 @@ class Drafter:
         is_restored = restores(before, made, live)
         if is_restored is None:
             values = (before, made, live) if part is None else ({part: value} for value in (before, made, live))
-            self._conflict(draft.change, key, *values)
+            self.left.add_changed(draft.change, key, *values)
         if not is_restored:
             return False
         reason = self._not_restorable(draft, key, before, part)
         if reason is not None:
             what = key if part is None else f"a part of {key}"
-            self._tell(draft.change, key, f"{what} is left as it is: {reason}")
+            self.left.add(draft.change, key, f"{what} is left as it is: {reason}")
         return reason is None
 
     def _not_restorable(self, draft: Draft, key: str, value: Json, part: str | None) -> str | None:
@@ -290,7 +313,7 @@ class Drafter:
             if was is None and now in added:
                 continue
             if was in renames and now not in (was, renames[was]):
-                self._conflict(change, key, was, renames[was], now)
+                self.left.add_changed(change, key, was, renames[was], now)
             names[part.id] = self._times.part_after(part.id)
         free = removed.difference(names.values())
         again = [name for id, name in before.items() if id not in names and name in free]
@@ -313,14 +336,8 @@ class Drafter:
                 if len(there) < len(value):
                     missing = len(value) - len(there)
                     people = "1 person who is" if missing == 1 else f"{missing:,} people who are"
-                    self._tell(change, key, f"{key} lack {people} not live any more")
+                    self.left.add(change, key, f"{key} lack {people} not live any more")
         return out
-
-    def _conflict(self, change: Change, key: str, before: Json, made: Json, live: Json) -> None:
-        self.left.append(LeftAlone(change=change, key=key, before=before, made=made, live=live))
-
-    def _tell(self, change: Change, key: str, reason: str) -> None:
-        self.left.append(LeftAlone(change=change, key=key, reason=reason))
 
     def _relations(self, kind: Kind) -> Mapping[str, list[tuple[Any, Body]]]:
         """Return the live relations of a kind, by what they relate."""

@@ -60,7 +60,7 @@ def _person_undo(planning: PlanContext, sides: BeforeAfter, row: PersonRow | Non
         return partial_undo(f"the service refuses to clear the answer to {answers} again")
     held, given = (cast("dict[str, str | None]", side.get("metadata", {})) for side in (sides.before, after))
     new = any(value is not None and held.get(key) is None for key, value in given.items())
-    if new and planning.call_templates.behaviour(METADATA_MODE) == "merge":
+    if new and planning.api_spec.behaviour(METADATA_MODE) == "merge":
         return partial_undo("the service merges metadata, so that no key can be removed")
     return FULL_UNDO
 
@@ -71,5 +71,5 @@ def _set_for_good(planning: PlanContext, before: Form, after: Form) -> list[str]
     if not isinstance(held, dict) or not isinstance(given, dict):
         return []
     new = (field for field, answer in given.items() if answer and not held.get(field))
-    types, behaviour = planning.field_types, planning.call_templates.behaviour
+    types, behaviour = planning.field_types, planning.api_spec.behaviour
     return sorted(field for field in new if behaviour(clear_answer_key(types.get(field, "TEXT"))) == NEVER_CLEARED)

@@ -62,6 +62,8 @@ CHOICES: Final[Mapping[str, str]] = {
 }
 """Name → choice. Each has a test that demonstrates it."""
 
+DELETED_TWICE: Final = "smart-groups.delete"
+"""The operation whose path may name something that does not exist (API specification, Smart Groups)."""
 _MODULES: Final[Mapping[str, tuple[str, ...]]] = {
     "analytics": ("analytics",),
     "auth": ("access",),

@@ -10,48 +10,33 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache, partial
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import compress
-from typing import Final, NamedTuple, TypeAlias, cast
+from typing import Final, TypeAlias, cast
+
+from msgspec.structs import replace
 
 from lmsconf.sandbox.request_context import (
-    GROUP,
-    SMART_GROUP,
+    PAGE,
     Entry,
     Handler,
-    Request,
     RequestContext,
+    Sql,
     bad_request,
+    unknown_people,
 )
-from lmsconf.sandbox.store import Json, Repository, Value, encode_ids
-
-
-class _Kind(NamedTuple):
-    """A kind of groups: its name in responses, the keys of its listing and of an id, and the prefix of new ids."""
-
-    name: str
-    rows: str
-    id: str
-    prefix: str
-
-    def existing(self, context: RequestContext, request: Request) -> str:
-        """Return the id in the path. Raises Refusal (404) if there is no such group."""
-        context.require_group(request.path[self.id], self.name)
-        return request.path[self.id]
-
-
-_MANUAL: Final = _Kind(GROUP, "groups", "groupId", "g")
-_SMART: Final = _Kind(SMART_GROUP, "smartGroups", "smartGroupId", "sg")
+from lmsconf.sandbox.store import Repository, Value, encode_ids, json_known, json_list
 
 _Answer: TypeAlias = "tuple[Value, Value]"
 """A field and a choice; an empty choice represents any answer to the field."""
 
 _CHOICES, _ANY_ANSWER, _ALWAYS = "choices", "any-answer", "always"
-_READINGS: Final = """
+_DIALECT: Final = ("smart-groups.system-condition.with-choices", "smart-groups.system-condition.alone")
+"""What a system condition means beside choices, and alone."""
+_READINGS: Final = f"""
     SELECT c.grp, c.position, c.field, CASE WHEN c.system_condition IS NULL THEN 'choices' WHEN EXISTS (
         SELECT 1 FROM condition_choices p WHERE p.grp = c.grp AND p.position = c.position
-    ) THEN ? ELSE ? END FROM conditions c JOIN groups g ON g.id = c.grp
+    ) THEN $dialect({_DIALECT[0]}) ELSE $dialect({_DIALECT[1]}) END FROM conditions c JOIN groups g ON g.id = c.grp
 """
 """Group, position, field and reading of each condition."""
 # A person is in a group if the number of its conditions that they meet is the number of its conditions. CROSS JOIN
@@ -72,179 +57,162 @@ _OF_GROUP: Final = """
 _EVERYBODY: Final = "SELECT id FROM people WHERE archived_at IS NULL ORDER BY seq"
 _CHOSEN: Final = "SELECT grp, position, field, choice FROM condition_choices"
 _BITS: Final = bytes.maketrans(b"01", b"\0\1")
-_SHOWN: Final = """
-    SELECT json_object('customFieldId', field, 'choiceIds', json((SELECT json_group_array(choice) FROM (
-        SELECT choice FROM condition_choices p WHERE p.grp = c.grp AND p.position = c.position ORDER BY place
-    ))), 'systemCondition', system_condition) FROM conditions c WHERE grp = ? ORDER BY position
-"""
 _ANSWERS: Final = """
     SELECT p.id, a.field, a.choice FROM people p LEFT JOIN answers a ON a.person = p.id
     WHERE p.id IN (SELECT value FROM json_each(?)) AND p.archived_at IS NULL
 """
 
 
-def list_groups(of: _Kind, context: RequestContext, request: Request) -> Entry:
-    """A page of the ids and names of the groups whose name contains the filter, in creation order."""
-    page = context.page(request.query)
-    rows = context.repository.rows(
-        "SELECT id, name FROM groups WHERE kind = ? AND (? = '' OR instr(casefold(name), ?)) "
-        "ORDER BY seq LIMIT ? OFFSET ?",
-        *(of.name, request.name_filter, request.name_filter.casefold(), page.limit, page.skip),
-    )
-    return {of.rows: [{of.id: id, "name": name} for id, name in rows]}
+def _people(table: str, id: str) -> str:
+    """SQL for the user ids in one of a group's lists, `members` or `managers`. id: the name of the group's id."""
+    return json_list(f"SELECT person FROM {table} WHERE grp = :{id} ORDER BY person", "person")
 
 
-def rename(of: _Kind, context: RequestContext, request: Request) -> None:
-    """Rename a group. Names need not be unique."""
-    id = of.existing(context, request)
-    context.repository.execute("UPDATE groups SET name = ? WHERE id = ?", request.body_text("name"), id)
+_PICKED: Final = json_list(
+    "SELECT choice FROM condition_choices p WHERE p.grp = c.grp AND p.position = c.position ORDER BY place", "choice"
+)
+_CONDITION: Final = json_known(f"'customFieldId', field, 'choiceIds', {_PICKED}, 'systemCondition', system_condition")
+_CONDITIONS_OF: Final = json_list(
+    f"SELECT {_CONDITION} AS item FROM conditions c WHERE grp = :smartGroupId ORDER BY position"
+)
+_GET: Final = f"""
+    SELECT json_object('smartGroupId', id, 'name', name, 'conditions', {_CONDITIONS_OF},
+        'managers', {_people("managers", "smartGroupId")}) FROM groups WHERE id = :smartGroupId
+"""
 
 
-def delete_manual(context: RequestContext, request: Request) -> None:
-    """Delete a manual group. Raises Refusal (404) for a missing one."""
-    _delete(context, _MANUAL.existing(context, request), GROUP)
-
-
-def delete_smart(context: RequestContext, request: Request) -> None:
-    """Delete a smart group; a missing one is no error."""
-    _delete(context, request.path["smartGroupId"], SMART_GROUP)
-
-
-def list_people(of: _Kind, table: str, context: RequestContext, request: Request) -> Entry:
-    """The user ids in one of a group's lists, `members` or `managers`."""
-    return {"userIds": _listed(context, table, of.existing(context, request))}
-
-
-def add_people(of: _Kind, table: str, context: RequestContext, request: Request) -> None:
-    """Add people to one of a group's lists. Raises Refusal (400) for more than the dialect's batch size.
-
-    Where a call replaces the list, those who are in it already do not count.
-    """
-    id, named = of.existing(context, request), cast("list[str]", request.body["userIds"])
-    replaces = context.behaviour("manual-groups.add.mode") == "replace"
-    stay = set(_listed(context, table, id)) if replaces else set()
-    limit, count = int(context.behaviour("manual-groups.add.batch")), sum(one not in stay for one in named)
-    if count > limit:
-        raise bad_request(f"one call adds at most {limit} users, not {count}")
-    _add(context, table, id, request.body_texts("userIds"))
-
-
-def remove_person(of: _Kind, table: str, context: RequestContext, request: Request) -> None:
-    """Remove one person from one of a group's lists; a person who is not in it is not an error."""
-    id, person = of.existing(context, request), context.require_path_person(request)
-    context.repository.execute(f"DELETE FROM {table} WHERE grp = ? AND person = ?", id, person)  # noqa: S608  the names are ours
-
-
-def create_manual(context: RequestContext, request: Request) -> Entry:
-    """Create a group, with any initial members and managers."""
-    id = _create(_MANUAL, context, request)
-    _add(context, "members", id, request.body_texts("memberIds"))
-    _add(context, "managers", id, request.body_texts("managerIds"))
-    return {"groupId": id}
-
-
-def create_smart(context: RequestContext, request: Request) -> Entry:
-    """Create a group with its conditions and any managers."""
-    id = _create(_SMART, context, request)
-    write_conditions(context, id, request.body_objects("conditions"))
-    _add(context, "managers", id, request.body_texts("managers"))
-    return {"smartGroupId": id}
-
-
-def get_smart(context: RequestContext, request: Request) -> Entry:
+def get_smart(context: RequestContext) -> Entry:
     """One group with conditions and managers, and its members on request."""
-    id = request.path["smartGroupId"]
-    entry: Entry = {"smartGroupId": id, "name": context.require_group(id, SMART_GROUP)}
-    entry |= {"conditions": context.repository.objects(_SHOWN, id), "managers": _listed(context, "managers", id)}
-    if request.query_flag("includeMembers"):
-        entry["members"] = compute_members(context, id)
+    entry = cast(Entry, context.repository.json(_GET))
+    if context.query.get("includeMembers") is True:
+        entry["members"] = compute_members(context, context.path["smartGroupId"])
     return entry
 
 
-def replace_conditions(context: RequestContext, request: Request) -> None:
-    """Replace all conditions."""
-    write_conditions(context, _SMART.existing(context, request), request.body_objects("conditions"))
+def _list(kind: str, rows: str, id: str) -> Sql:
+    """A page of the ids and names of the groups whose name contains the filter, in creation order."""
+    found = f"""
+        SELECT id, name FROM groups WHERE kind = '{kind}'
+            AND (coalesce(:filter, '') = '' OR instr(casefold(name), casefold(:filter))) ORDER BY seq {PAGE}
+    """
+    groups = json_list(found, f"json_object('{id}', id, 'name', name)")
+    return Sql(answer=f"SELECT json_object('{rows}', {groups})")
 
 
-def _create(of: _Kind, context: RequestContext, request: Request) -> str:
-    """Create a group; return its id."""
-    id, name = context.repository.new_id(of.prefix), request.body_text("name")
-    context.repository.execute("INSERT INTO groups (id, kind, name) VALUES (?, ?, ?)", id, of.name, name)
-    return id
-
-
-def _delete(context: RequestContext, id: str, kind: str) -> None:
-    """Delete a group with its members, managers, conditions and targets. A missing one is no error."""
-    if not context.repository.execute("DELETE FROM groups WHERE id = ? AND kind = ?", id, kind):
-        return
-    for table in ("members", "managers", "conditions", "condition_choices"):
-        context.repository.execute(f"DELETE FROM {table} WHERE grp = ?", id)  # noqa: S608  the names stand above
-    context.repository.execute("DELETE FROM targets WHERE audience = ? AND kind = ?", id, kind)
-
-
-def _listed(context: RequestContext, table: str, id: str) -> list[str]:
-    return context.repository.column(f"SELECT person FROM {table} WHERE grp = ? ORDER BY person", id)  # noqa: S608  ours
-
-
-def _add(context: RequestContext, table: str, id: str, people: list[str]) -> None:
-    """Add people to one of a group's lists. The dialect decides who stays in it, and who can be a manager."""
-    known, rule = context.require_people(people), context.behaviour("manual-groups.who-can-manage")
-    if table == "managers" and rule == "with-right":
-        _check_rights(context, known)
-    if table == "managers" and rule == "given":
-        given = "UPDATE people SET manager = TRUE, custom_archive_at = NULL WHERE NOT (admin OR manager) AND id = ?"
-        context.repository.execute_many(given, [(id,) for id in known])
-    if context.behaviour("manual-groups.add.mode") == "replace":
-        context.repository.execute(f"DELETE FROM {table} WHERE grp = ?", id)  # noqa: S608  the names are ours
-    rows = [(id, person) for person in known]
-    context.repository.execute_many(f"INSERT OR IGNORE INTO {table} VALUES (?, ?)", rows)  # noqa: S608  the names are ours
-
-
-def _check_rights(context: RequestContext, people: list[str]) -> None:
-    listed = "SELECT id FROM people WHERE (admin OR manager) AND id IN (SELECT value FROM json_each(?))"
-    able = set(context.repository.column(listed, encode_ids(people)))
-    if unable := [id for id in people if id not in able]:
-        raise bad_request(f"user {', '.join(map(repr, unable[:5]))} cannot manage a group without the manager right")
-
-
-def write_conditions(context: RequestContext, group: str, entries: Sequence[Mapping[str, Json]]) -> None:
-    """Replace all conditions of a group, after checking each against its field."""
-    if not entries:
-        raise bad_request("a smart group needs at least one condition")
-    context.repository.execute("DELETE FROM conditions WHERE grp = ?", group)
-    context.repository.execute("DELETE FROM condition_choices WHERE grp = ?", group)
-    for position, entry in enumerate(entries):
-        field = cast(str, entry["customFieldId"])
-        choices = list(dict.fromkeys(cast("list[str]", entry.get("choiceIds", []))))
-        system = cast("str | None", entry.get("systemCondition"))
-        _check(context, f"conditions[{position}]", field, choices, system)
-        context.repository.execute("INSERT INTO conditions VALUES (?, ?, ?, ?)", group, position, field, system)
-        context.repository.execute_many(
-            "INSERT INTO condition_choices VALUES (?, ?, ?, ?, ?)",
-            [(group, position, place, field, choice) for place, choice in enumerate(choices)],
-        )
-
-
-def _check(context: RequestContext, at: str, field: str, choices: list[str], system: str | None) -> None:
-    """Raise Refusal (400) for a condition that does not match the custom fields."""
-    if not context.repository.number("SELECT count(*) FROM fields WHERE id = ?", field):
-        raise bad_request(f"{at}: there is no custom field {field!r}")
-    if not choices and not system:
-        raise bad_request(f"{at}: a condition needs choiceIds or a systemCondition")
-    known = context.repository.column(
-        "SELECT id FROM choices WHERE field = ? AND id IN (SELECT value FROM json_each(?))",
-        field,
-        encode_ids(choices),
+def _create(kind: str, id: str, prefix: str, *parts: Sql) -> Sql:
+    """Create a group with its parts. Names need not be unique."""
+    insert = f"INSERT INTO groups (id, kind, name) VALUES (:{id}, '{kind}', :name)"
+    return Sql(
+        new_ids={id: prefix},
+        refusals=dict.fromkeys((query for part in parts for query in part.refusals), bad_request),
+        changes=[insert, *(change for part in parts for change in part.changes)],
+        answer=f"SELECT json_object('{id}', :{id})",
     )
-    unknown = [choice for choice in choices if choice not in known]
-    if unknown:
-        raise bad_request(f"{at}: custom field {field!r} has no choice {', '.join(map(repr, unknown))}")
+
+
+def _rename(id: str) -> Sql:
+    return Sql(changes=[f"UPDATE groups SET name = :name WHERE id = :{id}"])
+
+
+def _delete(kind: str, id: str) -> Sql:
+    """Delete a group with its members, managers, conditions and targets. A missing one is no error."""
+    group = f"(SELECT id FROM groups WHERE id = :{id} AND kind = '{kind}')"
+    tables = ("members", "managers", "conditions", "condition_choices")
+    return Sql(
+        changes=[
+            *(f"DELETE FROM {table} WHERE grp = {group}" for table in tables),
+            f"DELETE FROM targets WHERE audience = :{id} AND kind = '{kind}'",
+            f"DELETE FROM groups WHERE id = {group}",
+        ]
+    )
+
+
+_REPLACES: Final = "$dialect(manual-groups.add.mode) = 'replace'"
+_RIGHT: Final = """
+    SELECT 'user ' || group_concat(quote(value), ', ') || ' cannot manage a group without the manager right' FROM (
+        SELECT value FROM json_each(:{people}) WHERE $dialect(manual-groups.who-can-manage) = 'with-right'
+            AND value NOT IN (SELECT id FROM people WHERE admin OR manager) LIMIT 5
+    )
+"""
+_GIVE_RIGHT: Final = """
+    UPDATE people SET manager = TRUE, custom_archive_at = NULL WHERE NOT (admin OR manager)
+        AND $dialect(manual-groups.who-can-manage) = 'given' AND id IN (SELECT value FROM json_each(:{people}))
+"""
+_TOO_MANY: Final = """
+    SELECT printf('one call adds at most %d users, not %d', most, added) FROM (
+        SELECT CAST($dialect(manual-groups.add.batch) AS INTEGER) AS most, (
+            SELECT count(*) FROM json_each(:userIds) WHERE NOT ({replaces} AND value IN (
+                SELECT person FROM {table} WHERE grp = :{id}
+            ))
+        ) AS added
+    ) WHERE added > most
+"""
+"""Where a call replaces the list, those who are in it already do not count."""
+
+
+def _add(table: str, id: str, people: str) -> Sql:
+    """Add people to one of a group's lists. The dialect decides who stays in it, and who can be a manager."""
+    rights = [_RIGHT.format(people=people)] if table == "managers" else []
+    return Sql(
+        refusals=dict.fromkeys([unknown_people(people), *rights], bad_request),
+        changes=[
+            *([_GIVE_RIGHT.format(people=people)] if rights else []),
+            f"DELETE FROM {table} WHERE grp = :{id} AND {_REPLACES}",
+            f"INSERT OR IGNORE INTO {table} SELECT :{id}, value FROM json_each(:{people})",
+        ],
+    )
+
+
+def _people_handlers(operations: str, table: str, id: str) -> dict[str, Handler]:
+    """The handlers of one of a group's lists, whose operations begin so. Removing nobody is no error."""
+    adding = _add(table, id, "userIds")
+    too_many = _TOO_MANY.format(table=table, id=id, replaces=_REPLACES)
+    remove = f"DELETE FROM {table} WHERE grp = :{id} AND person = :userId"
+    return {
+        f"{operations}.{table}": Sql(answer=f"SELECT json_object('userIds', {_people(table, id)})"),
+        f"{operations}.add-{table}": replace(adding, refusals={too_many: bad_request, **adding.refusals}),
+        f"{operations}.remove-{table.removesuffix('s')}": Sql(changes=[remove]),
+    }
+
+
+_FAULTY_CONDITION: Final = """
+    SELECT printf('conditions[%d]: ', c.key) || CASE
+        WHEN NOT EXISTS (SELECT 1 FROM fields WHERE id = json_extract(c.value, '$.customFieldId'))
+            THEN 'there is no custom field ' || quote(json_extract(c.value, '$.customFieldId'))
+        WHEN coalesce(json_array_length(c.value, '$.choiceIds'), 0) = 0
+            AND coalesce(json_extract(c.value, '$.systemCondition'), '') = ''
+            THEN 'a condition needs choiceIds or a systemCondition'
+        ELSE 'custom field ' || quote(json_extract(c.value, '$.customFieldId')) || ' has no choice ' || (
+            SELECT group_concat(quote(picked.value), ', ') FROM json_each(c.value, '$.choiceIds') picked
+            WHERE picked.value NOT IN (
+                SELECT id FROM choices WHERE field = json_extract(c.value, '$.customFieldId')
+            )
+        ) END AS message
+    FROM json_each(:conditions) c WHERE message IS NOT NULL ORDER BY c.key LIMIT 1
+"""
+_NO_CONDITION: Final = """
+    SELECT 'a smart group needs at least one condition' WHERE json_array_length(:conditions) = 0
+"""
+WRITE_CONDITIONS: Final = Sql(
+    refusals={_NO_CONDITION: bad_request, _FAULTY_CONDITION: bad_request},
+    changes=[
+        "DELETE FROM conditions WHERE grp = :smartGroupId",
+        "DELETE FROM condition_choices WHERE grp = :smartGroupId",
+        "INSERT INTO conditions SELECT :smartGroupId, key, json_extract(value, '$.customFieldId'), "
+        "json_extract(value, '$.systemCondition') FROM json_each(:conditions)",
+        "INSERT OR IGNORE INTO condition_choices SELECT :smartGroupId, c.key, picked.key, "
+        "json_extract(c.value, '$.customFieldId'), picked.value "
+        "FROM json_each(:conditions) c, json_each(c.value, '$.choiceIds') picked",
+    ],
+)
+"""Replace all conditions of a group, after checking each against its field."""
 
 
 def compute_members(context: RequestContext, group: str) -> list[str]:
     """The ids of the people in a smart group."""
     positions: defaultdict[Value, list[Value]] = defaultdict(list)
-    for _, position, _, reading in context.repository.rows(f"{_READINGS} WHERE c.grp = ?", *_dialect(context), group):
+    context.values["group"] = group
+    for _, position, _, reading in context.repository.rows(f"{_READINGS} WHERE c.grp = :group"):
         positions[reading].append(position)
     if positions.keys() == {_ALWAYS}:
         return context.repository.column(_EVERYBODY)
@@ -256,25 +224,11 @@ def compute_members(context: RequestContext, group: str) -> list[str]:
 
 def compute_memberships(context: RequestContext, people: Iterable[str]) -> dict[Value, list[Value]]:
     """Person → their smart groups in creation order, for those of `people` who are active."""
-    conditions = context.repository.cache_until_write(_reader(*_dialect(context)))
+    conditions = context.repository.cache_until_write(_Conditions, *map(context.behaviour, _DIALECT))
     given: defaultdict[Value, list[_Answer]] = defaultdict(list)
     for person, field, choice in context.repository.rows(_ANSWERS, encode_ids(people)):
         given[person].append((field, choice))
     return {person: list(conditions.met_by(answers)) for person, answers in given.items()}
-
-
-def _dialect(context: RequestContext) -> tuple[str, str]:
-    """What a system condition means beside choices, and alone."""
-    return (
-        context.behaviour("smart-groups.system-condition.with-choices"),
-        context.behaviour("smart-groups.system-condition.alone"),
-    )
-
-
-@cache
-def _reader(with_choices: str, alone: str) -> Callable[[Repository], _Conditions]:
-    """What reads the conditions in a dialect; the same function each time, so that its result can be cached."""
-    return lambda repository: _Conditions(repository, with_choices, alone)
 
 
 class _Conditions:
@@ -284,8 +238,8 @@ class _Conditions:
     time of counting met conditions one by one.
     """
 
-    def __init__(self, repository: Repository, with_choices: str, alone: str) -> None:
-        conditions = repository.rows(f"{_READINGS} ORDER BY g.seq", with_choices, alone)
+    def __init__(self, repository: Repository) -> None:
+        conditions = repository.rows(f"{_READINGS} ORDER BY g.seq")
         counts = Counter(group for group, *_ in conditions)
         self._groups = list(counts)
         number = {group: place for place, group in enumerate(self._groups)}
@@ -322,25 +276,22 @@ class _Conditions:
         return compress(self._groups, f"{left:b}".encode()[::-1].translate(_BITS))
 
 
-def _people_handlers(of: _Kind, operations: str, table: str) -> dict[str, Handler]:
-    """Return the handlers of one of a group's lists, whose operations begin so."""
-    one = f"{operations}.remove-{table.removesuffix('s')}"
-    handlers = {f"{operations}.{table}": list_people, f"{operations}.add-{table}": add_people, one: remove_person}
-    return {operation: partial(handler, of, table) for operation, handler in handlers.items()}
-
-
 HANDLERS: Final[Mapping[str, Handler]] = {
-    "manual-groups.list": partial(list_groups, _MANUAL),
-    "manual-groups.create": create_manual,
-    "manual-groups.delete": delete_manual,
-    "manual-groups.rename": partial(rename, _MANUAL),
-    **_people_handlers(_MANUAL, "manual-groups", "members"),
-    **_people_handlers(_MANUAL, "manual-groups", "managers"),
-    "smart-groups.list": partial(list_groups, _SMART),
-    "smart-groups.create": create_smart,
+    "manual-groups.list": _list("GROUP", "groups", "groupId"),
+    "manual-groups.create": _create(
+        "GROUP", "groupId", "g", _add("members", "groupId", "memberIds"), _add("managers", "groupId", "managerIds")
+    ),
+    "manual-groups.delete": _delete("GROUP", "groupId"),
+    "manual-groups.rename": _rename("groupId"),
+    **_people_handlers("manual-groups", "members", "groupId"),
+    **_people_handlers("manual-groups", "managers", "groupId"),
+    "smart-groups.list": _list("SMART_GROUP", "smartGroups", "smartGroupId"),
+    "smart-groups.create": _create(
+        "SMART_GROUP", "smartGroupId", "sg", WRITE_CONDITIONS, _add("managers", "smartGroupId", "managers")
+    ),
     "smart-groups.get": get_smart,
-    "smart-groups.delete": delete_smart,
-    "smart-groups.rename": partial(rename, _SMART),
-    "smart-groups.replace-conditions": replace_conditions,
-    **_people_handlers(_SMART, "smart-groups", "managers"),
+    "smart-groups.delete": _delete("SMART_GROUP", "smartGroupId"),
+    "smart-groups.rename": _rename("smartGroupId"),
+    "smart-groups.replace-conditions": WRITE_CONDITIONS,
+    **_people_handlers("smart-groups", "managers", "smartGroupId"),
 }

@@ -7,233 +7,159 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final, cast
 
-from lmsconf.sandbox.handlers.content import USER
 from lmsconf.sandbox.handlers.groups import compute_memberships
 from lmsconf.sandbox.request_context import (
     LEARNER,
+    PAGE,
+    PAGE_SIZE,
     Entry,
     Handler,
-    PageRange,
-    Request,
     RequestContext,
+    Sql,
     bad_request,
     conflict,
     encode_applications,
-    format_time,
 )
-from lmsconf.sandbox.store import Json, Repository, Value, encode_ids, json_flag
+from lmsconf.sandbox.store import Json, Repository, Value, json_flag, json_known, json_list, json_time
 
+_GROUPS: Final = json_list(
+    "SELECT g.id, g.kind, g.name FROM {table} JOIN groups g ON g.id = grp WHERE person = people.id ORDER BY g.seq",
+    "json_object('groupId', id, 'groupType', kind, 'name', name)",
+)
+_CHOICES: Final = json_list(
+    "SELECT choice, c.name FROM answers LEFT JOIN choices c ON c.id = choice "
+    "WHERE person = people.id AND answers.field = f.id ORDER BY c.position",
+    "json_object('choiceId', choice, 'name', name)",
+)
+_ANSWERS: Final = f"""(SELECT json_group_object(name, json(CASE type WHEN 'TEXT' THEN json_object('text', text)
+    ELSE json_object('choices', {_CHOICES}) END)) FROM (
+        SELECT f.id, f.name, f.type, a.text, max(f.seq) AS seq FROM answers a JOIN fields f ON f.id = a.field
+        WHERE a.person = people.id GROUP BY f.name ORDER BY seq
+    ) f)"""
+"""Field name → answer. Of two fields with one name the newer one's: with max(), SQLite takes a row's other columns."""
 _NAMES: Final = "'userId', id, 'email', email, 'firstName', first_name, 'lastName', last_name"
 _FLAGS: Final = f"'admin', {json_flag('admin')}, 'manager', {json_flag('manager')}"
 _DATES: Final = "'archivedAt', archived_at, 'customArchiveDate', custom_archive_at"
-_METADATA: Final = "'metadata', json(metadata)"
+_METADATA: Final = f"'metadata', json(metadata), 'customFields', {_ANSWERS}"
 _AVAILABLE: Final = "'availableApplications', json(applications)"
-_MATCHES: Final = "instr(casefold(first_name || ' ' || last_name || char(10) || email), casefold(?))"
-_HOLDS: Final = (
-    "(SELECT count(*) FROM json_each(?) wanted JOIN json_each(people.metadata) held "
-    "ON held.key = wanted.key AND held.value = wanted.value) = ?"
+_MEMBER_OF: Final = (
+    f"'memberOfGroups', {_GROUPS.format(table='members')}, 'managerOfGroups', {_GROUPS.format(table='managers')}"
 )
-_IN_LISTS: Final = """
-    SELECT person, grp FROM {table} JOIN groups g ON g.id = grp
-    WHERE person IN (SELECT value FROM json_each(?)) ORDER BY g.seq
+_MATCHES: Final = "instr(casefold(first_name || ' ' || last_name || char(10) || email), casefold({text}))"
+_HOLDS: Final = """
+    (SELECT count(*) FROM json_each(:metadata)) = (SELECT count(*) FROM json_each(:metadata) wanted
+        JOIN json_each(people.metadata) held ON held.key = wanted.key AND held.value = wanted.value)
 """
-_NAMED_GROUPS: Final = "SELECT id, kind, name FROM groups"
-
-
-def list_users(context: RequestContext, request: Request) -> Entry:
-    """A page of people with their answers; an archived one has `archivedAt`."""
-    page = context.page(request.query)
-    people, count = _people(context, page, f"{_NAMES}, {_METADATA}, {_DATES}", *_named(request.name_filter))
-    return _listing(_with_answers(context, people), page, request, count)
-
-
-def list_users_with_groups(context: RequestContext, request: Request) -> Entry:
-    """A page of people with their groups, the groups they manage, and their rights."""
-    page = context.page(request.query)
-    people, count = _people(context, page, f"{_NAMES}, {_FLAGS}, {_AVAILABLE}", *_named(request.name_filter))
-    return _listing(_with_groups(context, people), page, request, count)
-
-
-def search_users(context: RequestContext, request: Request) -> Entry:
-    """A page of people by name or e-mail and by metadata, with groups and applications on request."""
-    shown, has_groups = f"{_NAMES}, {_METADATA}, {_FLAGS}", request.body.get("includeGroups") is True
-    shown = f"{shown}, {_AVAILABLE}" if has_groups else shown
-    found, count = _people(context, context.page(request.body), shown, *_sought(request))
-    people = _with_answers(context, found)
-    return {"users": _with_groups(context, people) if has_groups else people, "matchCount": count}
-
-
-def get_user(context: RequestContext, request: Request) -> Entry:
-    """One person with all fields."""
-    id, more = context.require_path_person(request), "'language', language, 'createdAt', created_at"
-    shown = f"{_NAMES}, {_METADATA}, {more}, {_FLAGS}, 'applicationIds', json(applications), {_DATES}"
-    person = context.repository.objects(f"SELECT json_object({shown}) FROM people WHERE id = ?", id)  # noqa: S608  ours
-    return _with_groups(context, _with_answers(context, person))[0] | {"integrationIds": {}}
-
-
-def _named(filter: str) -> tuple[str, list[Value]]:
-    """SQL condition and values for a search in name and e-mail."""
-    return (_MATCHES, [filter]) if filter else ("", [])
-
-
-def _sought(request: Request) -> tuple[str, list[Value]]:
-    """SQL condition and values for a search by text and by every pair of the metadata."""
-    rule, values = _named(cast(str, request.body.get("text", "")))
-    if metadata := cast("Mapping[str, str]", request.body.get("metadata", {})):
-        return " AND ".join(filter(None, (rule, _HOLDS))), [*values, json.dumps(metadata), len(metadata)]
-    return rule, values
-
-
-def _people(
-    context: RequestContext, page: PageRange, shown: str, rule: str, values: list[Value]
-) -> tuple[list[Entry], int]:
-    """A page of the people that match an SQL condition, in creation order, and the number of all matches.
-
-    shown: the members of the JSON object of each.
-    """
-    where = f"WHERE {rule}" if rule else ""  # SQLite counts a whole table fast, but not with a condition
-    # The page is selected first, so that skipping does not read whole rows.
-    people = context.repository.objects(
-        f"SELECT json_object({shown}) FROM people "  # noqa: S608  names of ours, values apart
-        f"WHERE seq IN (SELECT seq FROM people {where} ORDER BY seq LIMIT ? OFFSET ?) ORDER BY seq",
-        *(*values, page.limit, page.skip),
+_NO_FILTER: Final = "coalesce(:filter, '') = ''"
+_FILTERED: Final = f"({_NO_FILTER} OR {_MATCHES.format(text=':filter')})"
+_SOUGHT: Final = (
+    f"""(coalesce(:text, '') = '' OR {_MATCHES.format(text=":text")}) AND (:metadata IS NULL OR {_HOLDS})"""
+)
+_GET: Final = f"""
+    SELECT {
+    json_known(
+        f"{_NAMES}, {_METADATA}, {_FLAGS}, {_DATES}, {_MEMBER_OF}, 'language', language, "
+        "'createdAt', created_at, 'applicationIds', json(applications), 'integrationIds', json('{}')"
     )
-    return people, context.repository.number(f"SELECT count(*) FROM people {where}", *values)  # noqa: S608  names of ours
+}
+    FROM people WHERE id = :userId
+"""
 
 
-def _listing(entries: list[Entry], page: PageRange, request: Request, count: int) -> Entry:
-    return {
-        "users": entries,
-        "skip": page.skip,
-        "limit": page.limit,
-        "filter": request.name_filter,
-        "matchCount": count,
-    }
+def _people(shown: str, rule: str) -> str:
+    """SQL for a page of the people that a rule fits, in creation order. shown: the members of each."""
+    # The page is selected first, so that skipping does not read whole rows.
+    return json_list(
+        f"SELECT {json_known(shown)} AS item FROM people "
+        f"WHERE seq IN (SELECT seq FROM people WHERE {rule} ORDER BY seq {PAGE}) ORDER BY seq"
+    )
 
 
-def _ids(people: Iterable[Entry]) -> list[str]:
-    return [str(person["userId"]) for person in people]
+def _listing(shown: str) -> str:
+    # SQLite counts a whole table fast, but not with a condition.
+    return f"""
+        SELECT json_object('users', {_people(shown, _FILTERED)},
+            'skip', coalesce(:skip, 0), 'limit', {PAGE_SIZE}, 'filter', coalesce(:filter, ''),
+            'matchCount', CASE WHEN {_NO_FILTER} THEN (SELECT count(*) FROM people)
+                ELSE (SELECT count(*) FROM people WHERE {_FILTERED}) END)
+    """
 
 
-def _with_answers(context: RequestContext, people: list[Entry]) -> list[Entry]:
-    answers = _answers(context, _ids(people))
-    return [person | {"customFields": answers.get(cast(str, person["userId"]), {})} for person in people]
+def _search(shown: str) -> str:
+    return f"""
+        SELECT json_object('users', {_people(f"{_NAMES}, {_METADATA}, {_FLAGS}{shown}", _SOUGHT)},
+            'matchCount', (SELECT count(*) FROM people WHERE {_SOUGHT}))
+    """
 
 
-def _answers(context: RequestContext, people: list[str]) -> dict[Value, Entry]:
-    """Person → field name → answer. Of two fields with one name, the newer one's: a map has one value per name."""
-    answers: dict[Value, Entry] = {}
-    last: tuple[Value, Value] | None = None
-    for person, id, field, type, choice, name, text in context.repository.rows(
-        "SELECT a.person, f.id, f.name, f.type, a.choice, c.name, a.text FROM answers a "
-        "JOIN fields f ON f.id = a.field LEFT JOIN choices c ON c.id = a.choice "
-        "WHERE a.person IN (SELECT value FROM json_each(?)) ORDER BY a.person, f.seq, c.position",
-        encode_ids(people),
-    ):
-        by_field = answers.setdefault(person, {})
-        if last != (person, id):
-            by_field[str(field)] = {"text": text} if type == "TEXT" else {"choices": []}
-            last = (person, id)
-        if type != "TEXT":
-            cast("dict[str, list[Json]]", by_field[str(field)])["choices"].append({"choiceId": choice, "name": name})
-    return answers
+_WITH_GROUPS: Final = _listing(f"{_NAMES}, {_FLAGS}, {_AVAILABLE}, {_MEMBER_OF}")
+_FOUND, _FOUND_WITH_GROUPS = _search(""), _search(f", {_AVAILABLE}, {_MEMBER_OF}")
 
 
-def _with_groups(context: RequestContext, people: list[Entry]) -> list[Entry]:
-    """People with their groups, manual ones first, and those they manage."""
-    ids = encode_ids(_ids(people))
-    computed = compute_memberships(context, _ids(people))
-    member_of = _group_refs(context, context.repository.rows(_IN_LISTS.format(table="members"), ids), computed)
-    manager_of = _group_refs(context, context.repository.rows(_IN_LISTS.format(table="managers"), ids), {})
-    return [
-        person | {"memberOfGroups": member_of.get(id, []), "managerOfGroups": manager_of.get(id, [])}
-        for id, person in zip(_ids(people), people, strict=True)
-    ]
+def list_users_with_groups(context: RequestContext) -> Entry:
+    """A page of people with their groups, the groups they manage, and their rights."""
+    answer = cast("dict[str, list[Entry]]", context.repository.json(_WITH_GROUPS))
+    _add_smart_groups(context, answer["users"])
+    return cast(Entry, answer)
 
 
-def _group_refs(
-    context: RequestContext, pairs: Iterable[tuple[Value, ...]], computed: Mapping[Value, Sequence[Value]]
-) -> dict[Value, list[Json]]:
-    """Pairs of person and group, then more groups by person → the API's group references, in that order."""
-    groups: dict[Value, list[Value]] = {}
-    for person, group in pairs:
-        groups.setdefault(person, []).append(group)
-    for person, more in computed.items():
-        groups.setdefault(person, []).extend(more)
+def search_users(context: RequestContext) -> Entry:
+    """A page of people by name or e-mail and by metadata, with groups and applications on request."""
+    if context.body.get("includeGroups") is not True:
+        return cast(Entry, context.repository.json(_FOUND))
+    answer = cast("dict[str, list[Entry]]", context.repository.json(_FOUND_WITH_GROUPS))
+    _add_smart_groups(context, answer["users"])
+    return cast(Entry, answer)
+
+
+def get_user(context: RequestContext) -> Entry:
+    """One person with all fields."""
+    person = cast(Entry, context.repository.json(_GET))
+    _add_smart_groups(context, [person])
+    return person
+
+
+def _add_smart_groups(context: RequestContext, people: list[Entry]) -> None:
+    """Add the smart groups of people to their groups: manual ones come first."""
+    computed = compute_memberships(context, [str(person["userId"]) for person in people])
     refs = context.repository.cache_until_write(_every_group)
-    return {person: [refs[id] for id in ids] for person, ids in groups.items()}
+    for person in people:
+        groups = cast("list[Json]", person["memberOfGroups"])
+        groups.extend(refs[id] for id in computed.get(cast(str, person["userId"]), ()))
 
 
 def _every_group(repository: Repository) -> dict[Value, Json]:
     """The groups of both kinds by id, as the API's group references."""
-    return {id: {"groupId": id, "groupType": kind, "name": name} for id, kind, name in repository.rows(_NAMED_GROUPS)}
+    groups = repository.rows("SELECT id, kind, name FROM groups")
+    return {id: {"groupId": id, "groupType": kind, "name": name} for id, kind, name in groups}
 
 
 FIRST_LANGUAGE: Final = "en"
 _EMAIL: Final = re.compile(r"[^@\s]+@[^@\s.]+(\.[^@\s.]+)+")
 _LANGUAGE: Final = re.compile(r"[a-z]{2,3}(-[a-z]{2,4})?")
+_CREATE: Final = f"""
+    INSERT INTO people (id, email, first_name, last_name, admin, manager, created_at, language, applications)
+    VALUES (:id, :email, coalesce(:firstName, ''), coalesce(:lastName, ''), FALSE, FALSE, :now, :language,
+        '{encode_applications(LEARNER)}')
+"""
 # Rows that belong to one person only are deleted with the account.
-_OF_A_PERSON: Final = ("answers", "members", "managers", "links", "orders", "certificates", "generations")
+_OF_A_PERSON: Final = (
+    *("answers", "members", "managers", "links", "orders", "certificates", "generations", "participations"),
+)
 
 
-def create(context: RequestContext, request: Request) -> Entry:
+def create(context: RequestContext) -> Entry:
     """Create an account; for an e-mail in use, return the existing account unchanged."""
-    email = validate_email(request.body_text("email"))
-    language = cast(str, request.body.get("language", FIRST_LANGUAGE))
+    email = validate_email(str(context.body["email"]))
     for known in find_by_email(context.repository, email):
         return {"userId": known, "newUser": False}
-    id = context.repository.new_id("u")
-    names = [cast(str, request.body.get(name, "")) for name in ("firstName", "lastName")]
-    context.repository.execute(
-        "INSERT INTO people (id, email, first_name, last_name, admin, manager, created_at, language, applications) "
-        "VALUES (?, ?, ?, ?, FALSE, FALSE, ?, ?, ?)",
-        *(id, email, *names),
-        *(context.repository.now(), language, encode_applications(LEARNER)),
-    )
+    id, language = context.repository.new_id("u"), cast(str, context.body.get("language", FIRST_LANGUAGE))
+    context.values.update(id=id, language=language)
+    context.repository.execute(_CREATE)
     return {"userId": id, "newUser": True}
-
-
-def delete(context: RequestContext, request: Request) -> None:
-    """Delete an account and everything that belongs to it."""
-    id = context.require_path_person(request)
-    context.repository.execute(
-        "DELETE FROM events WHERE participation IN (SELECT id FROM participations WHERE person = ?)", id
-    )
-    for table in (*_OF_A_PERSON, "participations"):
-        context.repository.execute(f"DELETE FROM {table} WHERE person = ?", id)  # noqa: S608  the names stand above
-    context.repository.execute("DELETE FROM targets WHERE audience = ? AND kind = ?", id, USER)
-    context.repository.execute("DELETE FROM people WHERE id = ?", id)
-
-
-def archive(context: RequestContext, request: Request) -> None:
-    """Archive an account now; no change if it is archived. Raises Refusal (400) for an admin."""
-    id = context.require_path_person(request)
-    if context.repository.number("SELECT admin FROM people WHERE id = ?", id):
-        raise bad_request("an admin cannot be archived: revoke administrator rights first")
-    context.repository.execute(
-        "UPDATE people SET archived_at = ? WHERE id = ? AND archived_at IS NULL", context.repository.now(), id
-    )
-
-
-def unarchive(context: RequestContext, request: Request) -> None:
-    """Unarchive an account. Clears a custom archive date in the past, which would archive it again at once."""
-    context.repository.execute(
-        "UPDATE people SET archived_at = NULL, custom_archive_at = CASE WHEN custom_archive_at > ? "
-        "THEN custom_archive_at END WHERE id = ?",
-        context.repository.now(),
-        context.require_path_person(request),
-    )
-
-
-def set_archive_date(context: RequestContext, request: Request) -> None:
-    """Set the custom archive date, or clear it with null. Raises Refusal (400) for a date of an admin or manager."""
-    id, date = context.require_path_person(request), request.body_instant("date")
-    if date is not None and context.repository.number("SELECT admin OR manager FROM people WHERE id = ?", id):
-        raise bad_request("an admin or manager cannot have a custom archive date")
-    context.repository.execute("UPDATE people SET custom_archive_at = ? WHERE id = ?", date, id)
 
 
 def is_archiving_due(repository: Repository) -> bool:
@@ -250,40 +176,12 @@ def archive_due_accounts(repository: Repository) -> None:
     )
 
 
-def update_email(context: RequestContext, request: Request) -> None:
+def update_email(context: RequestContext) -> None:
     """Change the e-mail. Raises Refusal: 400 for an invalid one, 409 for one that another account has."""
-    id, email = context.require_path_person(request), validate_email(request.body_text("email"))
+    id, email = context.path["userId"], validate_email(str(context.body["email"]))
     if set(find_by_email(context.repository, email)) - {id}:
         raise conflict(f"another user has the e-mail {email!r}")
-    context.repository.execute("UPDATE people SET email = ? WHERE id = ?", email, id)
-
-
-def update_fullname(context: RequestContext, request: Request) -> None:
-    """Change first name, last name, or both; a missing one is kept."""
-    id = context.require_path_person(request)
-    context.repository.execute(
-        "UPDATE people SET first_name = coalesce(?, first_name), last_name = coalesce(?, last_name) WHERE id = ?",
-        *(cast("str | None", request.body.get(name)) for name in ("firstName", "lastName")),
-        id,
-    )
-
-
-def update_language(context: RequestContext, request: Request) -> None:
-    """Change the language."""
-    context.repository.execute(
-        "UPDATE people SET language = ? WHERE id = ?",
-        request.body_text("language"),
-        context.require_path_person(request),
-    )
-
-
-def update_metadata(context: RequestContext, request: Request) -> None:
-    """Replace the metadata, or merge into it, according to the dialect."""
-    id = context.require_path_person(request)
-    metadata = cast("Mapping[str, str]", request.body["metadata"])
-    if context.behaviour("users.update-metadata.mode") == "merge":
-        metadata = json.loads(context.repository.column("SELECT metadata FROM people WHERE id = ?", id)[0]) | metadata
-    context.repository.execute("UPDATE people SET metadata = ? WHERE id = ?", json.dumps(metadata), id)
+    context.repository.execute("UPDATE people SET email = :email WHERE id = :userId")
 
 
 def find_by_email(repository: Repository, email: str) -> list[str]:
@@ -310,69 +208,76 @@ KEYS: Final = (
     *("address", "companyPayment", "note"),
 )
 ADDRESS_KEYS: Final = ("street", "city", "country", "phone", "zip")
-_SWITCH: Final = "disablePayment"
-_ORDER_TIMES: Final = (
-    "SELECT json_object('createdAt', created_at, 'updatedAt', updated_at) FROM orders WHERE person = ?"
-)
-
-
-def get_details(context: RequestContext, request: Request) -> Entry:
-    """The details; only that payment is not disabled if nothing is stored."""
-    return _show(context, context.require_path_person(request))
-
-
-def replace_details(context: RequestContext, request: Request) -> Entry:
-    """Replace the details; the flag is kept."""
-    id = context.require_path_person(request)
-    switch = {key: value for key, value in _stored(context, id).items() if key == _SWITCH}
-    store_details(context.repository, id, dict(request.body) | switch)
-    return _show(context, id)
-
-
-def disable_payment(context: RequestContext, request: Request) -> Entry:
-    """Set the flag; the details are kept."""
-    id = context.require_path_person(request)
-    store_details(context.repository, id, _stored(context, id) | {_SWITCH: request.body[_SWITCH]})
-    return _show(context, id)
+_TIMES: Final = f"'createdAt', {json_time('o.created_at')}, 'updatedAt', {json_time('o.updated_at')}"
+_SHOW_ORDER: Final = f"""
+    SELECT json_patch(json_patch('{{"disablePayment": false}}', coalesce(o.details, '{{}}')), json_object({_TIMES}))
+    FROM people p LEFT JOIN orders o ON o.person = p.id WHERE p.id = :userId
+"""
+_STORED: Final = "(SELECT details FROM orders WHERE person = :userId)"
+_STORE: Final = """
+    INSERT INTO orders VALUES ({person}, {details}, {now}, {now})
+    ON CONFLICT (person) DO UPDATE SET details = excluded.details, updated_at = excluded.updated_at
+"""
+_SWITCH: Final = f"(SELECT json_extract({_STORED}, '$.disablePayment'))"
+_REPLACED: Final = f"json_patch(:body, json_object('disablePayment', {json_flag(_SWITCH)}))"
+_SWITCHED: Final = f"json_patch(coalesce({_STORED}, '{{}}'), :body)"
 
 
 def store_details(repository: Repository, person: str, details: Mapping[str, Json]) -> None:
-    """Store the details, with the time of the first and of the last change."""
+    """Store the order details of a person who has none."""
     now = repository.now()
-    repository.execute(
-        "INSERT INTO orders VALUES (?, ?, ?, ?) "
-        "ON CONFLICT (person) DO UPDATE SET details = excluded.details, updated_at = excluded.updated_at",
-        *(person, json.dumps(details), now, now),
-    )
+    repository.execute("INSERT INTO orders VALUES (?, ?, ?, ?)", person, json.dumps(details), now, now)
 
 
-def _stored(context: RequestContext, person: str) -> Entry:
-    rows = context.repository.column("SELECT details FROM orders WHERE person = ?", person)
-    details: Entry = json.loads(rows[0]) if rows else {}
-    return details
+def _set_details(details: str) -> Sql:
+    """Store order details, with the time of the first and of the last change, and answer them."""
+    return Sql(changes=[_STORE.format(person=":userId", details=details, now=":now")], answer=_SHOW_ORDER)
 
 
-def _show(context: RequestContext, person: str) -> Entry:
-    times = context.repository.objects(_ORDER_TIMES, person)
-    shown = {key: format_time(cast(int, time), "iso") for one in times for key, time in one.items()}
-    return {_SWITCH: False} | _stored(context, person) | shown
+def _update(change: str) -> Sql:
+    return Sql(changes=[f"UPDATE people SET {change} WHERE id = :userId"])
 
 
 HANDLERS: Final[Mapping[str, Handler]] = {
-    "users.list": list_users,
+    "users.list": Sql(answer=_listing(f"{_NAMES}, {_METADATA}, {_DATES}")),
     "users.extended-info": list_users_with_groups,
     "users.get": get_user,
     "users.search": search_users,
     "users.create": create,
-    "users.delete": delete,
-    "users.archive": archive,
-    "users.unarchive": unarchive,
-    "users.set-custom-archived-date": set_archive_date,
+    "users.delete": Sql(
+        changes=[
+            "DELETE FROM events WHERE participation IN (SELECT id FROM participations WHERE person = :userId)",
+            *(f"DELETE FROM {table} WHERE person = :userId" for table in _OF_A_PERSON),
+            "DELETE FROM targets WHERE audience = :userId AND kind = 'USER'",
+            "DELETE FROM people WHERE id = :userId",
+        ]
+    ),
+    "users.archive": Sql(
+        refusals={
+            "SELECT 'an admin cannot be archived: revoke administrator rights first' FROM people "
+            "WHERE id = :userId AND admin": bad_request
+        },
+        changes=["UPDATE people SET archived_at = :now WHERE id = :userId AND archived_at IS NULL"],
+    ),
+    # A custom archive date in the past would archive the account again at once.
+    "users.unarchive": _update("archived_at = NULL, custom_archive_at = nullif(max(custom_archive_at, :now), :now)"),
+    "users.set-custom-archived-date": Sql(
+        refusals={
+            "SELECT 'an admin or manager cannot have a custom archive date' FROM people "
+            "WHERE id = :userId AND :date IS NOT NULL AND (admin OR manager)": bad_request
+        },
+        changes=["UPDATE people SET custom_archive_at = :date WHERE id = :userId"],
+    ),
     "users.update-email": update_email,
-    "users.update-fullname": update_fullname,
-    "users.update-language": update_language,
-    "users.update-metadata": update_metadata,
-    "users.order-details": get_details,
-    "users.set-order-details": replace_details,
-    "users.disable-payment": disable_payment,
+    "users.update-fullname": _update(
+        "first_name = coalesce(:firstName, first_name), last_name = coalesce(:lastName, last_name)"
+    ),
+    "users.update-language": _update("language = :language"),
+    "users.update-metadata": _update(
+        "metadata = CASE $dialect(users.update-metadata.mode) WHEN 'merge' THEN json_patch(metadata, :metadata) "
+        "ELSE :metadata END"
+    ),
+    "users.order-details": Sql(answer=_SHOW_ORDER),
+    "users.set-order-details": _set_details(_REPLACED),
+    "users.disable-payment": _set_details(_SWITCHED),
 }
