@@ -262,8 +262,7 @@ class Memberships(Struct):
         old = None if live is None else _live_conditions(live)
         new = old if change is None else change.conditions
         address = self._address(SMART_GROUP, id, None if live is None else live.row.name)
-        causes = [] if change is None else [change.address]
-        causes.extend(self._lost_fields((*(old or ()), *(new or ()))))
+        own = () if change is None else (change.address,)
         fact, listed = None, Basis.EXACT
         if live is not None and live.members is not None:
             members, listed = self._members(live.members, address)
@@ -273,7 +272,7 @@ class Memberships(Struct):
         return Audience(
             before=before,
             after=after,
-            causes=tuple(causes),
+            causes=(*own, *self._lost_fields((*(old or ()), *(new or ())))),
             basis=Basis.UNKNOWN if before is None else weakest_basis((listed, doubt, basis)),
             address=address,
             is_live=not isinstance(id, Ref),
@@ -341,9 +340,7 @@ class Memberships(Struct):
     def _lost_fields(self, conditions: Iterable[Condition]) -> Iterator[Address]:
         """Yield the fields of conditions of which the plan deletes choices, or that it deletes."""
         fields = {condition.field for condition in conditions}
-        for loss in self.scope.losses:
-            if loss.field.id in fields:
-                yield loss.address
+        yield from (loss.address for loss in self.scope.losses if loss.field.id in fields)
 
     def _why_not_derived(
         self, conditions: Sequence[Condition], answers: Mapping[RemoteId | Ref, FieldHolders]
