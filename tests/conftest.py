@@ -114,7 +114,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
                     if name == SIMULATED and isinstance(counts, dict):
                         total.update(counts)
     if total:
-        gate = " (a twelfth of those with one mishap; SIMULATION=all plays all)" if GATE is not None else ""
+        gate = " (a 24th of those with one mishap; SIMULATION=all plays all)" if GATE is not None else ""
         which = gate if PART is None else f" (part {PART} of 0 to {PARTS - 1}; TESTS=all plays all)"
         terminalreporter.write_line(
             f"simulation: {total['converged']:,} schedules converged, {total['lost']} lost, "

@@ -1,8 +1,7 @@
 """How much is tried in a run: every day a twentieth of the cases and of the examples, with TESTS=all all.
 
 Which one it is follows from the number of commits, so that twenty commits in a row play all; of schedules of one call
-it is a part of 240, and with the number of a commit in SIMULATION, as .ci/run sets it, a twelfth. SIMULATION=all plays
-all.
+it is a part of 240, and with the number of a commit in SIMULATION, as .ci/run sets it, of 24. SIMULATION=all plays all.
 TESTS=0 to TESTS=19 chooses one twentieth.
 """
 
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 PARTS: Final = 20
-GATES: Final = 12
+GATES: Final = 24
 """So many runs of .ci/run in a row play all schedules."""
 _CHOSEN: Final = os.environ.get("TESTS", "")
 _SIMULATION: Final = os.environ.get("SIMULATION", "")
@@ -68,13 +67,13 @@ def of_today(cases: Iterable[T], parts: int = PARTS, name: str = "") -> list[T]:
 
 
 def schedules_of_today(cases: Sequence[T], name: str, parts: int = GATES) -> list[T]:
-    """The same of schedules: every day a twentieth of what .ci/run plays of them.
+    """The same of schedules: every day a tenth of what .ci/run plays of them.
 
     parts: how many commits in a row play all of them in .ci/run.
     """
     if GATE is not None:
         return _turn(cases, GATE, parts, name)
-    return of_today(cases, parts * PARTS, name)
+    return of_today(cases, parts * PARTS // 2, name)
 
 
 def is_of_today(position: int, name: str, day: int = PARTS, gate: int = 1) -> bool:

@@ -8,6 +8,7 @@ from threading import Event
 
 import pytest
 from msgspec.structs import replace
+from views.document_samples import EMPTY
 
 from lmsconf.apply.ambiguous_writes import LIVE_TWICE, AmbiguousWriteResolver, IssuedRequest
 from lmsconf.errors import (
@@ -26,24 +27,6 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.model.plan import Action, Change, Plan
 from lmsconf.workspace.reader import WaitClock
 
-EMPTY = Plan(
-    workspace="here",
-    url="sandbox:",
-    people=None,
-    created_at="",
-    expires_at="2026-03-08T08:00:00Z",
-    policy={},
-    manifests_digest="",
-    manifests_files=(),
-    offline=False,
-    timezone=None,
-    changes=(),
-    calls=(),
-    guards=(),
-    unmanaged=(),
-    fingerprints={},
-    problems=(),
-)
 A = Address.of("group", "A")
 CREATE = Call(
     id="c1", address=A, operation="manual-groups.create", method="POST", path="/groups", query={}, body={"name": "A"}

@@ -16,7 +16,7 @@ from lmsconf.model.progress import RunProgress
 LEFT = re.compile(r"([\d,]+) left, about (?:(\d+) hours?)? ?(?:(\d+) minutes?)? ?(?:(\d+) seconds?)?")
 
 
-@pytest.mark.sampled(gate=3)
+@pytest.mark.sampled(gate=6)
 @pytest.mark.parametrize("resources", [2_000, pytest.param(10_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("rate", "burst"), [(10.0, 10.0), (2_000 / 3_600, 100.0)], ids=["10 a second", "2,000 an hour"]

@@ -18,6 +18,7 @@ from .test_workflows import CI, REPOSITORY
 
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.sampled(gate=3),
     pytest.mark.skipif(not shutil.which("bash"), reason="the jobs of GitLab need bash"),
 ]
 SELECT = "region=us,!closed"

@@ -14,6 +14,7 @@ from .test_workflows import CI, REPOSITORY
 
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.sampled(gate=2),
     pytest.mark.skipif(not (shutil.which("jq") and shutil.which("git")), reason="the stand-in for gh needs jq and git"),
 ]
 WORKFLOW = "lmsconf-fleet.yml"

@@ -8,55 +8,20 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from views.document_samples import COMPLETE, EMPTY
 
 from lmsconf.cli import app
 from lmsconf.cli.run_command import run_command_line
 from lmsconf.documents import apply_report_file, plan_file
 from lmsconf.documents.document import render_json
 from lmsconf.errors import ExitCode
-from lmsconf.model.outcomes import ApplyReport, VerifiedScope, VerifyMode
-from lmsconf.model.plan import Plan
-from lmsconf.render.report_texts import apply_text
+from lmsconf.render import APPLY_VIEWS
 from lmsconf.render.text import plan_text
-
-PLAN = Plan(
-    workspace="sandbox",
-    url="sandbox:",
-    people=3,
-    created_at="2026-03-01T08:00:00Z",
-    expires_at="2026-03-08T08:00:00Z",
-    policy={},
-    manifests_digest="ab",
-    manifests_files=(),
-    offline=False,
-    timezone=None,
-    changes=(),
-    calls=(),
-    guards=(),
-    unmanaged=(),
-    fingerprints={},
-    problems=(),
-)
-REPORT = ApplyReport(
-    plan_digest="ab" * 32,
-    workspace="sandbox",
-    url="sandbox:",
-    people=None,
-    started_at="2026-03-01T08:00:00Z",
-    finished_at="2026-03-01T08:00:01Z",
-    outcomes=(),
-    verified=VerifiedScope(scope=VerifyMode.ALL),
-    converged=True,
-    residue=(),
-    problems=(),
-    meta={},
-    exit=0,
-)
 
 
 @pytest.mark.parametrize(
     ("saved", "shown"),
-    [(plan_file.dumps(PLAN), plan_text(PLAN)), (apply_report_file.dumps(REPORT), apply_text(REPORT))],
+    [(plan_file.dumps(EMPTY), plan_text(EMPTY)), (apply_report_file.dumps(COMPLETE), APPLY_VIEWS["text"](COMPLETE))],
     ids=["plan", "apply"],
 )
 def test_shows_what_was_saved(saved: str, shown: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -73,7 +38,7 @@ def test_shows_what_was_saved(saved: str, shown: str, tmp_path: Path, capsys: py
 def test_refuses_what_was_changed(format: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A plan that was edited is stale in every format: exit 3."""
     path = tmp_path / "plan.json"
-    path.write_bytes(render_json({**json.loads(plan_file.dumps(PLAN)), "people": 4}).encode())
+    path.write_bytes(render_json({**json.loads(plan_file.dumps(EMPTY)), "people": 4}).encode())
     assert run_command_line(app, ["show", str(path), "--format", format]) == ExitCode.STALE
     assert "was changed after lmsconf wrote it" in capsys.readouterr().err
 
@@ -81,7 +46,7 @@ def test_refuses_what_was_changed(format: str, tmp_path: Path, capsys: pytest.Ca
 @pytest.mark.parametrize(
     ("name", "text", "code", "message"),
     [
-        ("plan.yaml", plan_file.dumps(PLAN), ExitCode.OK, ""),
+        ("plan.yaml", plan_file.dumps(EMPTY), ExitCode.OK, ""),
         ("plan.yaml", "groups: []\n", ExitCode.USAGE, "plan.yaml is a manifest; show takes"),
         ("lmsconf.yaml", "workspaces: {}\n", ExitCode.USAGE, "lmsconf.yaml is the project file; show takes"),
         ("plan.json", "groups: []\n", ExitCode.STALE, "plan.json is not a JSON document of lmsconf; show takes"),

@@ -10,6 +10,8 @@ from datetime import date
 from threading import Event, Timer, get_ident
 
 import pytest
+from msgspec.structs import replace
+from views.document_samples import EMPTY
 from waiting import HANGS
 
 from lmsconf.api.spec import ApiSpec
@@ -42,24 +44,7 @@ def call(id: str, *needs: str, may_be_refused: bool = False) -> Call:
 
 
 def plan(*calls: Call) -> Plan:
-    return Plan(
-        workspace="here",
-        url="sandbox:",
-        people=None,
-        created_at="2026-06-01T08:00:00Z",
-        expires_at="2026-03-08T08:00:00Z",
-        policy={},
-        manifests_digest="",
-        manifests_files=(),
-        offline=False,
-        timezone=None,
-        changes=(),
-        calls=calls,
-        guards=(),
-        unmanaged=(),
-        fingerprints={},
-        problems=(),
-    )
+    return replace(EMPTY, calls=calls)
 
 
 @dataclass

@@ -12,6 +12,7 @@ import pytest
 from fleet.fleet_project import FLEETS
 from jsonschema import Draft202012Validator
 from msgspec.structs import replace
+from views.document_samples import REPORTS
 
 from lmsconf.documents import access_documents, apply_report_file, fleet_file, snapshot_file
 from lmsconf.documents.document import add_seal, render_json
@@ -19,15 +20,15 @@ from lmsconf.errors import InvalidResponse, LmsconfError, Problem, SourceLocatio
 from lmsconf.kinds.manual_group.types import GroupRow
 from lmsconf.kinds.shared.responses import object_list
 from lmsconf.model.access import AccessRoute, ConditionResult, HeldContent, PersonContent, RouteSide
-from lmsconf.model.address import Address, RemoteId
+from lmsconf.model.address import RemoteId
 from lmsconf.model.blockers import Blocker
-from lmsconf.model.calls import Call, CallStatus
+from lmsconf.model.calls import Call
 from lmsconf.model.canonical_json import Json, sha256
 from lmsconf.model.drift import FieldDrift, ManagedShare
 from lmsconf.model.effects import AccessCounts, ContentEffects, Effects, GroupEffects
 from lmsconf.model.fleet import FleetEntry
 from lmsconf.model.forms import ExplainedKey
-from lmsconf.model.outcomes import ApplyReport, CallOutcome, VerifiedScope, VerifyMode
+from lmsconf.model.outcomes import CallOutcome
 from lmsconf.model.plan import (
     Change,
     FieldChange,
@@ -110,37 +111,7 @@ def test_a_damaged_row_is_not_left_out() -> None:
 # An apply report survives the way through a file, and an edited one is refused.
 
 
-REPORT = ApplyReport(
-    plan_digest="ab" * 32,
-    workspace="sandbox",
-    url="sandbox:",
-    people=None,
-    started_at="2026-03-01T08:00:00Z",
-    finished_at="2026-03-01T08:00:01Z",
-    outcomes=(
-        CallOutcome(
-            call="c1",
-            address=Address.of("group", "A"),
-            operation="manual-groups.create",
-            status=CallStatus.DONE,
-            id="g",
-        ),
-        CallOutcome(
-            call="c2",
-            address=Address.of("group", "B"),
-            operation="manual-groups.create",
-            status=CallStatus.FAILED,
-            reason="400",
-            hint="Look.",
-        ),
-    ),
-    verified=VerifiedScope(scope=VerifyMode.TOUCHED, resources=2, reason="So it was asked."),
-    converged=None,
-    residue=(),
-    problems=(Problem(code="x", message="y"),),
-    meta={"commit": "9f3c"},
-    exit=5,
-)
+REPORT = REPORTS["lost"]
 TEXT = apply_report_file.dumps(REPORT)
 
 

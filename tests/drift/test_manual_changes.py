@@ -378,6 +378,7 @@ def test_what_goes_along_is_told(project: Project, shell: Shell) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.sampled(gate=3)
 def test_every_sort_of_difference_of_a_company_can_be_kept(tmp_path: Path, shell: Shell) -> None:
     """Of each sort that the example of 400 people has, the last by its address; with `--unmanaged`, of that, too."""
     root = tmp_path / "acme"

@@ -368,7 +368,7 @@ def innocent(seed: int) -> tuple[str, str, str]:
     return seed_file, manifests, options
 
 
-@pytest.mark.parametrize("number", schedules_of_today(range(INNOCENT), "innocent", parts=4))
+@pytest.mark.parametrize("number", schedules_of_today(range(INNOCENT), "innocent", parts=8))
 def test_an_innocent_creation_does_not_stop(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody in it, one person, other content, declared or left alone: it is created, whatever it looks like."""
     seed, manifests, options = innocent(number)

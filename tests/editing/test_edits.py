@@ -14,6 +14,7 @@ from integrity.served_project import ServedProject
 from laws.random_manifests import RandomManifests
 from laws.random_workspaces import Dice, RandomWorkspace, worlds
 from laws.sandbox_project import SandboxProject, open_stage, tried
+from manifest.cases import Case, cases
 from msgspec.structs import replace
 
 from lmsconf.errors import LmsconfError
@@ -244,105 +245,14 @@ def window(dice: Dice) -> dict[str, str | None]:
 
 
 MANAGED: Final = "groups:\n  - name: Team\n    members: [anna@x.se, bo@x.se]\n"
-REFUSED: Final = {
-    "an alias that says a list": (
-        "x-all: &all [anna@x.se]\ngroups:\n  - {name: Team, members: *all}\n",
-        "group/Team",
-        "all.yaml:3:27: error: group/Team: this comes from an alias",
-        "Replace the alias",
-    ),
-    "a list that an alias repeats": (
-        "groups:\n  - {name: Team, members: &all [anna@x.se]}\n  - {name: Crew, members: *all}\n",
-        "group/Team",
-        "all.yaml:2:27: error: group/Team: &all is repeated by an alias elsewhere",
-        "Replace each alias",
-    ),
-    "a variable": (
-        'groups:\n  - name: Team\n    managers: ["$(boss)"]\n',
-        "group/Team",
-        "all.yaml:3:15: error: group/Team: dag@x.se is not in this list itself",
-        "a variable",
-    ),
-    "a copy of for_each": (
-        "groups:\n  - {name: $(team), for_each: {team: $(teams)}, members: []}\n",
-        "group/Team",
-        "all.yaml:2:5 (team=Team): error: group/Team: for_each writes out this entry",
-        "a separate entry",
-    ),
-    "a set": (
-        "people_sets: {all: [anna@x.se, dag@x.se]}\ngroups:\n  - {name: Team, members: {set: all}}\n",
-        "group/Team",
-        "group/Team: members are defined elsewhere",
-        "Change it there by hand",
-    ),
-    "somebody in a set beside others": (
-        "people_sets: {all: [dag@x.se]}\ngroups:\n  - {name: Team, members: [anna@x.se, bo@x.se, {set: all}]}\n",
-        "group/Team",
-        "group/Team: dag@x.se is not in this list itself",
-        "a set or a file",
-    ),
-    "a CSV file": (
-        "groups:\n  - {name: Team, members: {file: ../people.csv, column: Mail}}\n",
-        "group/Team",
-        "all.yaml:2:27: error: group/Team: members are defined elsewhere",
-        "Change it there by hand",
-    ),
-    "one of several contents": (
-        "content_targets:\n  - content: [Basics, Intro]\n    assign_to: [{user: bo@x.se}]\n",
-        "content_target/Basics -> user/bo@x.se",
-        "all.yaml:3:17: error: content_target/Basics -> user/bo@x.se: this line declares several assignments",
-        "a separate entry",
-    ),
-    "the window of an audience": (
-        "windows: {H2: {visible_from: 2026-07-01T00:00Z}}\n"
-        "content_targets: [{content: Intro, assign_to: [{user: bo@x.se, window: H2}]}]\n",
-        "content_target/Intro*",
-        "all.yaml:2:72: error: content_target/Intro -> user/bo@x.se: visible_from comes from a window",
-        "Change the window, or write visible_from and visible_until here",
-    ),
-    "a row of a sheet": (
-        "content_targets: [{file: ../assignments.csv}]\n",
-        "content_target/Intro*",
-        "assignments.csv:2:7: error: content_target/Intro -> user/bo@x.se: it is a row of a sheet",
-        "Change the sheet by hand",
-    ),
-    "what nothing declares": (
-        "groups: []\n",
-        "group/Crew",
-        "group/Crew: no manifest declares it",
-        "lmsconf export --into",
-    ),
-    "what another leans on that cannot be edited": (
-        "x-new: &new [{field: New, choices: [A]}]\n"
-        "custom_fields: [{name: New, type: CHOICE, choices: [A]}]\n"
-        "smart_groups: [{name: Nordics, conditions: *new}]\n",
-        "custom_field/New",
-        "all.yaml:3:44: error: smart_group/Nordics: this comes from an alias",
-        "Replace the alias",
-    ),
-    "what is needed elsewhere, with its place on the disk": (
-        "custom_fields:\n  - name: Dept\n    type: CHOICE\n    choices:\n      - Sales\n      - Tech\n      - More\n"
-        "      - 'NO'\n      - 'a: b'\nsmart_groups:\n"
-        "  - {name: More, conditions: [{field: Dept, choices: [More]}], only_in: [elsewhere]}\n",
-        "custom_field/Dept",
-        'all.yaml:11:55: error: smart_group/More: custom_field/Dept has no choice "More"',
-        "",
-    ),
-    "what is to go and is owned, too": (
-        "absent: {groups: [Crew]}\n",
-        "group/Crew",
-        "group/Crew: with the edit it would still be undeclared",
-        "remove it from `absent` by hand, then `lmsconf export --into`",
-    ),
-    "what fits nothing": (MANAGED, "group/Taem", "--accept group/Taem: no difference has this address", ""),
-}
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("name", REFUSED)
-def test_what_cannot_be_edited_is_refused(stage: ServedProject, name: str) -> None:
+@pytest.mark.parametrize("case", cases(Path(__file__).parent / "refused.txt"), ids=lambda case: case.title)
+def test_what_cannot_be_edited_is_refused(stage: ServedProject, case: Case) -> None:
     """It is exit 1 with place and way out, nothing is shown as done, and every file is as it was."""
-    manifest, address, message, hint = REFUSED[name]
+    accept, _, manifest = case.text.partition("\n")
+    message, hint = case.told.splitlines()
     other = "workspaces: {elsewhere: {url: 'https://lms.example', token: {env: LMSCONF_TOKEN}}}"
     stage.options('vars: {boss: dag@x.se, teams: [Team, Crew]}\nownership: {groups: ["Crew"]}\n')
     options = stage.root / "lmsconf.yaml"
@@ -351,10 +261,10 @@ def test_what_cannot_be_edited_is_refused(stage: ServedProject, name: str) -> No
     (stage.root / "people.csv").write_text("Mail\nanna@x.se\n")
     (stage.root / "assignments.csv").write_text("content,audience,mandatory\nIntro,user: bo@x.se,true\n")
     stage.write(manifest)
-    ran = stage("drift", f"--accept={address}")
+    ran = stage("drift", f"--accept={accept.removeprefix('accept: ')}")
     assert (ran.code, ran.out, ran.writes) == (1, "", [])
     assert message in ran.err
-    assert hint in ran.err
+    assert hint.strip() in ran.err
     assert (stage.root / "manifests" / "all.yaml").read_text() == manifest
 
 

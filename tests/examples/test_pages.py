@@ -72,6 +72,7 @@ followed_pages = pytest.mark.parametrize("page", FOLLOWED, ids=lambda page: str(
 
 
 @pytest.mark.slow
+@pytest.mark.sampled(gate=2)
 @followed_pages
 def test_pages_print_what_they_show(page: Path, tmp_path: Path, updating: bool) -> None:
     """Each command of a page, run from top to bottom, prints what the page shows and exits as it says."""

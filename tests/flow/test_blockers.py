@@ -147,10 +147,11 @@ def test_guards_that_are_all_off_are_one_line(tmp_path: Path) -> None:
     assert "  guards: off\n" in lmsconf(tmp_path, "plan").out
 
 
-def test_a_consent_is_told_with_what_it_lets_pass(tmp_path: Path) -> None:
-    """The guard keeps its reason, and says who allowed it."""
-    Project(tmp_path, SEED, "allow: [{removals: 20, reason: Leavers, until: 2999-01-01}]\n").write(EMPTIED)
-    line = "Guard removals: 20 of 20 in group/A members, and the limit is 10%. Allowed by Leavers."
+@pytest.mark.parametrize(("reason", "by"), [(" reason: Leavers,", "Leavers."), ("", "lmsconf.yaml:")])
+def test_a_consent_is_told_with_what_it_lets_pass(tmp_path: Path, reason: str, by: str) -> None:
+    """The guard keeps its reason, and says who allowed it, or where that is written."""
+    Project(tmp_path, SEED, f"allow: [{{removals: 20,{reason} until: 2999-01-01}}]\n").write(EMPTIED)
+    line = f"Guard removals: 20 of 20 in group/A members, and the limit is 10%. Allowed by {by}"
     for format in ("text", "markdown", "html"):
         assert line in lmsconf(tmp_path, "plan", "--format", format).out.replace("\\", "")
 

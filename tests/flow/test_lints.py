@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from html import unescape
 from pathlib import Path
 from typing import Any
 
 import pytest
 from json_schemas import schema_validator
+from manifest.cases import Case, cases
 from sarif_pydantic import Sarif
 
 from lmsconf.errors import ExitCode
@@ -40,16 +40,7 @@ smart_groups:
   - {name: Odd, conditions: [{field: Country, choices: [DE], system_condition: IS_ODD}]}
 content: [{name: GDPR}, {name: Coaching}]
 """
-FIELDS = """
-custom_fields:
-  - {name: Country, type: CHOICE, choices: [SE, FI, DE]}
-  - {name: Skills, type: MULTI_SELECT, choices: [SQL, Go]}
-"""
 OVER = "2020-01-01T00:00:00Z"
-
-
-def smart(*conditions: str, name: str = "Nordics", more: str = "") -> str:
-    return f"smart_groups:\n  - {{name: {name}, conditions: [{', '.join(conditions)}]{more}}}\n"
 
 
 def targets(*entries: str) -> str:
@@ -76,222 +67,19 @@ def codes(root: Path, command: str, *arguments: str) -> list[str]:
     return [str(one["code"]).removeprefix("lint/") for one in found(ran)]
 
 
-SE, FI = "{field: Country, choices: [SE]}", "{field: Country, choices: [FI]}"
-OFFLINE = {
-    "two choices of one answer": (FIELDS + smart(SE, FI), ["impossible-conditions"]),
-    "no choice in all three": (
-        FIELDS + smart(*(f"{{field: Country, choices: [{two}]}}" for two in ("SE, FI", "FI, DE", "SE, DE"))),
-        ["impossible-conditions"],
-    ),
-    "one choice in both": (FIELDS + smart("{field: Country, choices: [SE, FI]}", SE), []),
-    "two answers to one field": (
-        FIELDS + smart("{field: Skills, choices: [SQL]}", "{field: Skills, choices: [Go]}"),
-        [],
-    ),
-    "a system condition": (FIELDS + smart(SE, "{field: Country, choices: [FI], system_condition: IS_NONE_OF}"), []),
-    "nobody manages": ("groups: [{name: Coaches, managers: []}]", ["no-active-manager"]),
-    "nobody manages a smart group": (FIELDS + smart(SE, more=", managers: []"), ["no-active-manager"]),
-    "managers are left out": ("groups: [{name: Coaches}]", []),
-    "an archived manager": (
-        "users: [{email: bo@acme.example, archived: true}]\ngroups: [{name: Coaches, managers: [Bo@acme.example]}]",
-        ["no-active-manager"],
-    ),
-    "one of two is archived": (
-        "users: [{email: bo@acme.example, archived: true}]\n"
-        "groups: [{name: Coaches, managers: [bo@acme.example, ann@acme.example]}]",
-        [],
-    ),
-    "some managers are named": ("groups: [{name: Coaches, managers: {exclude: [cy@acme.example]}}]", []),
-    "mandatory for an empty group": (
-        "groups: [{name: Emptied, members: []}]\n"
-        + targets("content: GDPR, mandatory: true, assign_to: [{group: Emptied}]"),
-        ["empty-mandatory"],
-    ),
-    "mandatory for members who are archived": (
-        "users: [{email: bo@acme.example, archived: true}]\n"
-        "groups: [{name: Emptied, members: [bo@acme.example]}]\n"
-        + targets("content: GDPR, mandatory: true, assign_to: [{group: Emptied}]"),
-        ["empty-mandatory"],
-    ),
-    "mandatory for one who is not": (
-        "users: [{email: bo@acme.example, archived: true}]\n"
-        "groups: [{name: Emptied, members: [bo@acme.example, ann@acme.example]}]\n"
-        + targets("content: GDPR, mandatory: true, assign_to: [{group: Emptied}]"),
-        [],
-    ),
-    "optional for an empty group": (
-        "groups: [{name: Emptied, members: []}]\n" + targets("content: GDPR, assign_to: [{group: Emptied}]"),
-        [],
-    ),
-    "members are left out": (
-        "groups: [{name: Emptied}]\n" + targets("content: GDPR, mandatory: true, assign_to: [{group: Emptied}]"),
-        [],
-    ),
-    "a window that is over": (
-        targets(f'content: GDPR, visible_until: "{OVER}", assign_to: [everyone]'),
-        ["closed-window"],
-    ),
-    "a window that is open": (
-        targets('content: GDPR, visible_until: "2999-01-01T00:00:00Z", assign_to: [everyone]'),
-        [],
-    ),
-    "optional within mandatory": (
-        targets("content: GDPR, mandatory: true, assign_to: [everyone, {group: Coaches, mandatory: false}]"),
-        ["contradicting-assignments"],
-    ),
-    "mandatory within optional": (
-        targets("content: GDPR, assign_to: [everyone, {group: Coaches, mandatory: true}]"),
-        [],
-    ),
-    "the same of both": (targets("content: GDPR, mandatory: true, assign_to: [everyone, {group: Coaches}]"), []),
-    "of two contents": (
-        targets(
-            "content: GDPR, mandatory: true, assign_to: [everyone]", "content: Coaching, assign_to: [{group: Coaches}]"
-        ),
-        [],
-    ),
-    "a shorter window within": (
-        targets('content: GDPR, assign_to: [everyone, {group: Coaches, visible_until: "2998-01-01T00:00:00Z"}]'),
-        ["contradicting-assignments"],
-    ),
-    "a longer window": (
-        targets(
-            'content: GDPR, assign_to: [{everyone: true, visible_until: "2998-01-01T00:00:00Z"}, {group: Coaches}]'
-        ),
-        [],
-    ),
-    "optional after mandatory": (
-        targets(
-            'content: GDPR, assign_to: [{everyone: true, mandatory: true, visible_until: "2998-01-01T00:00:00Z"}, '
-            '{group: Coaches, visible_from: "2998-01-01T00:00:01Z"}]'
-        ),
-        [],
-    ),
-    "a member within their group": (
-        "groups: [{name: Coaches, members: [ann@acme.example]}]\n"
-        + targets("content: GDPR, assign_to: [{group: Coaches, mandatory: true}, {user: ann@acme.example}]"),
-        ["contradicting-assignments"],
-    ),
-    "somebody else than the members": (
-        "groups: [{name: Coaches, members: [ann@acme.example]}]\n"
-        + targets("content: GDPR, assign_to: [{group: Coaches, mandatory: true}, {user: bo@acme.example}]"),
-        [],
-    ),
-    "a narrower smart group": (
-        FIELDS
-        + smart("{field: Country, choices: [SE, FI]}")
-        + f"  - {{name: Swedes, conditions: [{SE}, {{field: Skills, choices: [Go]}}]}}\n"
-        + targets("content: GDPR, assign_to: [{smart_group: Nordics, mandatory: true}, {smart_group: Swedes}]"),
-        ["contradicting-assignments"],
-    ),
-    "another smart group": (
-        FIELDS
-        + smart("{field: Country, choices: [SE, FI]}")
-        + "  - {name: Swedes, conditions: [{field: Country, choices: [SE, DE]}]}\n"
-        + targets("content: GDPR, assign_to: [{smart_group: Nordics, mandatory: true}, {smart_group: Swedes}]"),
-        [],
-    ),
-    "equal conditions": (
-        FIELDS
-        + smart("{field: Country, choices: [SE, FI]}")
-        + "  - {name: Norden, conditions: [{field: Country, choices: [FI, SE]}]}\n",
-        ["duplicate-audience"],
-    ),
-    "unequal conditions": (FIELDS + smart(SE) + f"  - {{name: Finns, conditions: [{FI}]}}\n", []),
-    "the same two members": (
-        "groups:\n  - {name: A, members: [ann@acme.example, bo@acme.example]}\n"
-        "  - {name: B, members: [BO@acme.example, ann@acme.example]}\n",
-        ["duplicate-audience"],
-    ),
-    "the same member": (
-        "groups:\n  - {name: A, members: [ann@acme.example]}\n  - {name: B, members: [ann@acme.example]}\n",
-        [],
-    ),
-    "the same two are added": (
-        "groups:\n  - {name: A, members: {include: [ann@acme.example, bo@acme.example]}}\n"
-        "  - {name: B, members: {include: [ann@acme.example, bo@acme.example]}}\n",
-        [],
-    ),
-    "for somebody who is archived": (
-        "users: [{email: bo@acme.example, archived: true}]\n"
-        + targets("content: GDPR, assign_to: [{user: bo@acme.example}]"),
-        ["archived-assignee"],
-    ),
-    "for somebody who is not": (targets("content: GDPR, assign_to: [{user: bo@acme.example}]"), []),
-    "a name in curly quotation marks": ("groups: [{name: \u201cCoaches\u201d}]", ["suspicious-name"]),
-    "a name in quotation marks": ("groups: [{name: '\"Coaches\"'}]", ["suspicious-name"]),
-    "a quotation mark that is left over": ("groups: [{name: Coaches\u201d}]", ["suspicious-name"]),
-    "a no-break space": ('groups: [{name: "Team\\u00a0A"}]', ["suspicious-name"]),
-    "an invisible character": ('groups: [{name: "Team\\u200b A"}]', ["suspicious-name"]),
-    "a Cyrillic letter among Latin ones": ("groups: [{name: C\u043eaches}]", ["suspicious-name"]),
-    "a choice in quotation marks": (
-        "custom_fields: [{name: Region, type: CHOICE, choices: [\u201eNord\u201c, S\u00fcd]}]",
-        ["suspicious-name"],
-    ),
-    "names as people write them": (
-        "groups: [{name: The \u201cA\u201d team}, {name: Students\u2019},"
-        " {name: \u041a\u043e\u043c\u0430\u043d\u0434\u0430 A},"
-        ' {name: "\U0001f468\\u200d\U0001f692 Fire"}, {name: 19" racks}, {name: \'"A" and "B"\'}]',
-        [],
-    ),
-}
+HERE = Path(__file__).parent
+OFFLINE, PLANNED = cases(HERE / "lints.txt"), cases(HERE / "planned_lints.txt")
 
 
-@pytest.mark.parametrize(("manifests", "expected"), OFFLINE.values(), ids=OFFLINE)
-def test_what_manifests_show_is_told_by_validate_and_plan(
-    manifests: str, expected: Sequence[str], tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("case", OFFLINE, ids=lambda case: case.title)
+def test_what_manifests_show_is_told_by_validate_and_plan(case: Case, tmp_path: Path) -> None:
     """Each fires, and does not beside its edge; a plan may know more, and these it knows too."""
-    made(tmp_path, manifests)
+    made(tmp_path, case.text)
+    expected = case.told.splitlines()
     assert codes(tmp_path, "validate") == expected
     planned = codes(tmp_path, "plan")
     beyond = {"matches-nobody", "matches-everybody"}
     assert [code for code in planned if code not in beyond] == expected
-
-
-PLANNED = {
-    "the field is live only": (smart(SE, FI), ["impossible-conditions"]),
-    "nobody has the answer": (smart("{field: Country, choices: [DE]}"), ["matches-nobody"]),
-    "somebody has the answer": (smart(FI), []),
-    "all who are active": (smart("{field: Country, choices: [SE, FI]}"), ["matches-everybody"]),
-    "nobody can have answered yet": (
-        "custom_fields: [{name: Track, type: CHOICE, choices: [Office]}]\n"
-        + smart("{field: Track, choices: [Office]}"),
-        [],
-    ),
-    "the effect of the system condition is not known": (
-        smart("{field: Country, choices: [DE], system_condition: IS_NONE_OF}"),
-        [],
-    ),
-    "members do not follow from the conditions": (
-        targets("content: GDPR, mandatory: true, assign_to: [{smart_group: Odd}]"),
-        [],
-    ),
-    "a manager who is archived": ("groups: [{name: Coaches, managers: [old@acme.example]}]", ["no-active-manager"]),
-    "the last manager is taken out": (
-        "groups: [{name: Coaches, managers: {exclude: [bo@acme.example]}}]",
-        ["no-active-manager"],
-    ),
-    "another manager stays": ("groups: [{name: Coaches, managers: {exclude: [ann@acme.example]}}]", []),
-    "mandatory for the archived": (
-        "groups: [{name: Emptied, members: [old@acme.example]}]\n"
-        + targets("content: GDPR, mandatory: true, assign_to: [{group: Emptied}]"),
-        ["empty-mandatory"],
-    ),
-    "mandatory for a smart group without members": (
-        smart("{field: Country, choices: [DE]}")
-        + targets("content: GDPR, mandatory: true, assign_to: [{smart_group: Nordics}]"),
-        ["matches-nobody", "empty-mandatory"],
-    ),
-    "mandatory for a new group": (
-        "groups: [{name: Later}]\n" + targets("content: GDPR, mandatory: true, assign_to: [{group: Later}]"),
-        [],
-    ),
-    "for somebody who is archived": (
-        targets("content: GDPR, assign_to: [{user: old@acme.example}]"),
-        ["archived-assignee"],
-    ),
-}
 
 
 @pytest.mark.parametrize(
@@ -313,24 +101,22 @@ def test_manifests_alone_are_judged_at_the_beginning_of_the_day(
     assert [one.code for one in found] == (["lint/closed-window"] if is_over else [])
 
 
-@pytest.mark.parametrize(("manifests", "expected"), PLANNED.values(), ids=PLANNED)
-def test_what_needs_the_workspace_is_told_by_plan_alone(
-    manifests: str, expected: Sequence[str], tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("case", PLANNED, ids=lambda case: case.title)
+def test_what_needs_the_workspace_is_told_by_plan_alone(case: Case, tmp_path: Path) -> None:
     """Sizes are those after the plan; what it does not know it does not tell."""
-    made(tmp_path, manifests)
+    made(tmp_path, case.text)
     assert codes(tmp_path, "validate") == []
-    assert sorted(codes(tmp_path, "plan")) == sorted(expected)
+    assert sorted(codes(tmp_path, "plan")) == sorted(case.told.splitlines())
 
 
-@pytest.mark.parametrize("manifests", [one for one, _ in PLANNED.values()], ids=PLANNED)
-def test_lints_request_nothing(manifests: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("case", PLANNED, ids=lambda case: case.title)
+def test_lints_request_nothing(case: Case, tmp_path: Path) -> None:
     """A plan sends the same requests with all of them on and with all of them off."""
     off = ", ".join(f"{code}: {{level: off, reason: Not here}}" for code in RULES)
     asked = []
     for options in ("", f"lint: {{{off}}}\n"):
         project = Project(tmp_path, SEED, options)
-        project.plan(manifests)
+        project.plan(case.text)
         asked.append(sorted((one.method, one.path) for one in project.calls))
     assert asked[0] == asked[1]
     assert codes(tmp_path, "plan") == []

@@ -19,7 +19,7 @@ from lmsconf.model.effects import Basis
 from lmsconf.planner.audience.access_reports import audience_report, person_access
 from lmsconf.planner.audience.access_tests import judge_tests
 from lmsconf.planner.audience.question import AccessQuery
-from lmsconf.render.people_reports import access_text
+from lmsconf.render import ACCESS_VIEWS
 from lmsconf.sandbox.faults import Fault, FaultScript
 from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.project_manifests import load_manifests
@@ -490,66 +490,7 @@ smart_groups:
 content: [{name: GDPR}]
 content_targets: [{content: GDPR, assign_to: [{smart_group: Nordics}, everyone, {user: bo@acme.example}]}]
 """
-NOT_KNOWN = """\
-Workspace sandbox (sandbox:workspace.db), 2 people.
-
-ann@acme.example and GDPR:
-
-    GDPR: now not known, after the plan not known
-      assignment of GDPR to TEAM id t-9
-        now and after the plan: in the audience or not is not known; its window cannot be read
-      assignment of GDPR to everyone
-        now and after the plan: in the audience or not is not known; its window cannot be read
-      assignment of GDPR to group id x-9
-        now and after the plan: not in the audience; optional
-      assignment of GDPR to smart_group id x-9
-        now and after the plan: not in the audience; optional
-      assignment of GDPR to smart_group/Nordics
-        now and after the plan: in the audience; optional
-          met: Country is SE (answer: SE)
-          met: Country IS_ANY SE (answer: SE)
-          not known: field id cf-9 is choice id ch-9 (answer: not known)
-      assignment of GDPR to user id x-9
-        now and after the plan: not in the audience; optional
-      assignment of GDPR to user/bo@acme.example
-        now and after the plan: not in the audience; optional
-
-Access through programs or purchases is not counted.
-
-Not everything is known:
-  smart_group/Nordics: answers of people have an unknown format
-  a window of an assignment cannot be read: "soon" cannot be read as a time
-  an assignment is for TEAM id t-9, which is in no list
-Workspace sandbox (sandbox:workspace.db), 2 people.
-
-bo@acme.example and GDPR:
-
-    GDPR: now not known, after the plan not known
-      assignment of GDPR to TEAM id t-9
-        now and after the plan: in the audience or not is not known; its window cannot be read
-      assignment of GDPR to everyone
-        now and after the plan: in the audience or not is not known; its window cannot be read
-      assignment of GDPR to group id x-9
-        now and after the plan: not in the audience; optional
-      assignment of GDPR to smart_group id x-9
-        now and after the plan: not in the audience; optional
-      assignment of GDPR to smart_group/Nordics
-        now and after the plan: in the audience; optional
-          not known: Country is SE (answer: not known)
-          not known: Country IS_ANY SE (answer: not known)
-          not known: field id cf-9 is choice id ch-9 (answer: not known)
-      assignment of GDPR to user id x-9
-        now and after the plan: not in the audience; optional
-      assignment of GDPR to user/bo@acme.example
-        now and after the plan: in the audience; optional
-
-Access through programs or purchases is not counted.
-
-Not everything is known:
-  smart_group/Nordics: answers of people have an unknown format
-  a window of an assignment cannot be read: "soon" cannot be read as a time
-  an assignment is for TEAM id t-9, which is in no list
-"""
+NOT_KNOWN = Path(__file__).with_name("access_not_known.txt").read_text(encoding="utf-8")
 
 
 def _odd_people(said: dict[str, Any]) -> None:
@@ -579,7 +520,7 @@ def test_what_is_not_known_of_an_assignment(tmp_path: Path) -> None:
         reader = WorkspaceReader(settings=it.settings, connection=connection)
         view = read_people_view(reader, load_manifests(it.settings), query)
     people = ("ann@acme.example", "bo@acme.example")
-    shown = "".join(access_text(person_access(view.state, view.header, email, "GDPR")) for email in people)
+    shown = "".join(ACCESS_VIEWS["text"](person_access(view.state, view.header, email, "GDPR")) for email in people)
     assert shown == NOT_KNOWN
 
 

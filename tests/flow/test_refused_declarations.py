@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from manifest.cases import Case, cases, shown
 
 from lmsconf.errors import Problem, ProblemsFound
 from lmsconf.project.settings import load_settings
@@ -23,6 +24,7 @@ groups: [{name: G, id: g-1}, {name: D, id: g-2}]
 content: [{name: Intro, id: c-1}, {name: Twin, id: c-2}, {name: Other, id: c-3}]
 content_targets: [{content: Intro, assign_to: [{group: G}], visible_from: 2026-01-05T10:00:00Z}]
 """
+CASES = cases(Path(__file__).with_name("refused_declarations.txt"))
 EVERYONE = "assign_to: [everyone]"
 ANNA = "assign_to: [{user: anna@acme.example}]"
 
@@ -42,100 +44,13 @@ def window(start: str, finish: str) -> str:
 
 @pytest.mark.sampled
 @pytest.mark.parametrize(
-    ("manifests", "code", "message", "hint"),
-    [
-        (
-            "custom_fields: [{name: Note, type: TEXT, choices: [A]}]",
-            "manifest/text-choices",
-            "Note: a TEXT field has no choices",
-            "change the type to CHOICE or MULTI_SELECT",
-        ),
-        (
-            "custom_fields: [{name: Dept, choices: {include: [A], exclude: [B, A]}}]",
-            "manifest/choice-both",
-            'Dept: the choice "A" is both included and excluded',
-            "one of the two lists",
-        ),
-        (
-            "custom_fields: [{name: Dept, choices: [A, B, A]}]",
-            "manifest/choice-twice",
-            'Dept: the choice "A" is listed twice',
-            "Delete one of the two",
-        ),
-        (
-            window("2026-02-01T00:00:00Z", "2026-01-01T00:00:00Z"),
-            "content-target/window",
-            "Intro: the window ends before it begins",
-            "must be later than",
-        ),
-        (
-            window("2026-02-01T00:00:00Z", "2026-02-01T00:00:00Z"),
-            "content-target/window",
-            "Intro: the window ends before it begins",
-            "must be later than",
-        ),
-        (
-            f"content_targets: [{{content: {{name: Intro, id: c-9}}, {EVERYONE}}}]",
-            "content/pin-not-live",
-            'content_target/Intro -> everyone: no content with the id "c-9" is in the catalog',
-            '"Intro" has the id c-1.',
-        ),
-        (
-            f"content_targets: [{{content: {{name: Outro, id: c-9}}, {EVERYONE}}}]",
-            "content/pin-not-live",
-            'content_target/Outro -> everyone: no content with the id "c-9" is in the catalog',
-            "Correct the id, or remove it.",
-        ),
-        (
-            "groups: [{name: G, id: g-9}]",
-            "identity/pin-not-live",
-            'group/G: no group with the id "g-9" is live',
-            '"G" is live with the id g-1.',
-        ),
-        (
-            "custom_fields: [{name: Note, choices: [A]}]",
-            "custom-field/type-needed",
-            "custom_field/Note: it is not live, and without `type` it cannot be created",
-            "Set its `type`, or correct the name.",
-        ),
-        (
-            "custom_fields: [{name: Note, type: CHOICE}]",
-            "custom-field/choices-needed",
-            "custom_field/Note: it is not live, and without `choices` it cannot be created",
-            "Set its `choices`, or correct the name.",
-        ),
-        (
-            "custom_fields: [{name: Note, type: CHOICE, choices: {exclude: [A]}}]",
-            "custom-field/choices-needed",
-            "custom_field/Note: it is not live, and without `choices` it cannot be created",
-            "Set its `choices`, or correct the name.",
-        ),
-        (
-            "groups: [{name: H, id: g-9}]",
-            "identity/pin-not-live",
-            'group/H: no group with the id "g-9" is live',
-            "Correct the id, or remove it.",
-        ),
-        (
-            f"content_targets: [{{content: Intro, {EVERYONE},"
-            " replaces: {content: {name: content c-1, id: c-1}, then: remove}}]",
-            "content-target/replaces",
-            "content_target/Intro -> everyone: content c-1 is the same content under another name, and cannot replace "
-            "itself",
-            "Name the earlier content, or remove `replaces`.",
-        ),
-    ],
+    "case", cases(Path(__file__).with_name("refused_declarations.txt")), ids=lambda case: case.title
 )
-def test_what_contradicts_itself_or_the_workspace_is_an_error(
-    tmp_path: Path, manifests: str, code: str, message: str, hint: str
-) -> None:
+def test_what_contradicts_itself_or_the_workspace_is_an_error(tmp_path: Path, case: Case) -> None:
     """One error, at its place in the manifest."""
     it = Project(tmp_path, SEED)
-    it.write(manifests)
-    found = list(load_manifests(it.settings).problems) or errors(it.plan)
-    assert [(one.code, one.message) for one in found] == [(code, message)]
-    assert hint in str(found[0].hint)
-    assert found[0].source is not None
+    it.write(case.text)
+    assert shown(list(load_manifests(it.settings).problems) or errors(it.plan)) == case.told
 
 
 def test_a_window_of_a_second_is_one(tmp_path: Path) -> None:

@@ -306,59 +306,26 @@ def deletes(taken: int, size: int = 0, of: str = "all groups") -> GuardCount:
 
 
 @pytest.mark.parametrize(
-    ("taken", "size", "reason"),
+    ("taken", "size", "limit", "reason"),
     [
-        (5, 0, None),
-        (6, 0, "6 deletes, and the limit is 5"),
-        (2, 20, None),
-        (3, 20, "3 of 20 in all groups, and the limit is 10%"),
-        (3, 19, None),
+        (5, 0, None, None),
+        (6, 0, None, "6 deletes, and the limit is 5"),
+        (2, 20, None, None),
+        (3, 20, None, "3 of 20 in all groups, and the limit is 10%"),
+        (3, 19, None, None),
+        (29, 100, GuardLimit(count=None, share=0.29), None),
+        (90, 100, GuardLimit(count=None, share=0.125), "90 of 100 in all groups, and the limit is 12.5%"),
+        (99, 100, GuardLimit(count=99), None),
     ],
 )
-def test_a_limit_may_be_reached_and_not_passed(taken: int, size: int, reason: str | None) -> None:
+def test_a_limit_may_be_reached_and_not_passed(
+    taken: int, size: int, limit: GuardLimit | None, reason: str | None
+) -> None:
     """By the total, or by the share of a list of twenty and more; the reason says which."""
-    guard = judged(deletes(taken, size))
+    guard = judged(deletes(taken, size), limit=limit)
     assert (guard.reason, guard.tripped, guard.total) == (reason, reason is not None, taken)
     assert guard.allow == (None if reason is None else f"deletes={taken}")
     assert guard.allowed_by is None
-
-
-def test_totals_add_up_and_shares_do_not() -> None:
-    """Every measure of its own guard counts, and none of another's."""
-    other = GuardCount(guard="removals", of="group/A members", taken=40, size=400)
-    assert judged(deletes(3), deletes(3), other).reason == "6 deletes, and the limit is 5"
-    assert judged(deletes(2, 20), deletes(2, 20, "all fields"), other).reason is None
-    found = judged(deletes(2, 20), deletes(3, 20, "all fields"))
-    assert found.reason == "3 of 20 in all fields, and the limit is 10%"
-
-
-def test_half_a_limit_can_be_off() -> None:
-    """Without a count only shares stop, without a share only the total does; the limit shows what is on."""
-    assert judged(deletes(99), limit=GuardLimit(count=None, share=0.5)).reason is None
-    assert judged(deletes(11, 20), limit=GuardLimit(count=None, share=0.5)).tripped
-    assert judged(deletes(99, 100), limit=GuardLimit(count=99)).reason is None
-    assert dict(judged(limit=GuardLimit(count=99)).limit) == {"count": 99}
-    assert dict(judged(limit=GuardLimit(count=None, share=0.125)).limit) == {"count": None, "share": 0.125}
-    assert judged(deletes(90, 100), limit=GuardLimit(count=None, share=0.125)).reason == (
-        "90 of 100 in all groups, and the limit is 12.5%"
-    )
-
-
-@pytest.mark.parametrize(
-    ("consent", "passes"),
-    [
-        (Consent(guard="deletes", number=6), "--allow"),
-        (Consent(guard="deletes", number=6, reason="Spring cleaning"), "Spring cleaning"),
-        (Consent(guard="deletes", number=7), None),
-        (Consent(guard="deletes", number=5), None),
-        (Consent(guard="removals", number=6), None),
-    ],
-)
-def test_consent_lifts_exactly_what_it_names(consent: Consent, passes: str | None) -> None:
-    """Its guard and its number; the guard keeps its reason, and says who allowed it."""
-    guard = judged(deletes(6), consents=(Consent(guard="refusals", number=6), consent))
-    assert (guard.tripped, guard.allowed_by) == (passes is None, passes)
-    assert guard.reason == "6 deletes, and the limit is 5"
 
 
 def test_consent_that_nothing_needs_allows_nothing() -> None:

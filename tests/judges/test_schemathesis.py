@@ -17,7 +17,7 @@ from lmsconf.sandbox.faults import ALWAYS, Fault, FaultScript
 pytest.importorskip("schemathesis", reason="the extra `judges` is not installed")
 from .schemathesis_runner import examine, workspace
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.sampled(gate=2)]
 SEED: Final = int(os.environ.get("JUDGES", "1"))
 TIMES: Final = 10 if "JUDGES" in os.environ else 1
 OPERATIONS: Final = 60

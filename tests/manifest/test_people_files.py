@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from manifest.cases import shown
+from manifest.cases import Case, cases, shown
 
 from lmsconf.errors import Severity, SourceLocation
 from lmsconf.kinds.manual_group.types import ManualGroupSpec
@@ -93,131 +93,25 @@ def test_row_without_an_address(tmp_path: Path) -> None:
     assert members(found.declared[0]) == ALL
 
 
+@pytest.mark.parametrize("case", cases(Path(__file__).parent / "malformed_people.txt"), ids=lambda case: case.title)
+def test_what_is_wrong(tmp_path: Path, case: Case) -> None:
+    """A list that cannot be read is told about where the mistake is: in the manifest, or at a line of the CSV file."""
+    asked, _, people = case.text.partition("\n")
+    assert shown(loaded(tmp_path, asked, people).problems) == case.told
+
+
 @pytest.mark.parametrize(
-    ("asked", "people", "told"),
+    ("people", "told"),
     [
-        (
-            "{file: hr/leader.csv, column: email}",
-            LEADERS,
-            "manifests/a.yaml:1:42: there is no file manifests/hr/leader.csv [people/no-file]\n"
-            "  The path is relative to this manifest.\n",
-        ),
-        (
-            "{file: hr/leaders.csv, column: e-mail}",
-            LEADERS,
-            'manifests/hr/leaders.csv:1:1: there is no column "e-mail" [people/column]\n'
-            '  Did you mean "email"? manifests/a.yaml:1:66 uses it.\n',
-        ),
-        (
-            "{file: hr/leaders.csv, column: email, where: {group: SE}}",
-            LEADERS,
-            'manifests/hr/leaders.csv:1:1: there is no column "group" [people/column]\n'
-            '  Did you mean "Group"? manifests/a.yaml:1:81 uses it.\n',
-        ),
-        (
-            "{file: hr/leaders.csv, column: email, where: {Group: DK}}",
-            LEADERS,
-            "manifests/hr/leaders.csv:1: there is no e-mail with Group = DK, "
-            "so manifests/a.yaml:1:35 would mean nobody [people/nobody]\n"
-            "  Set `allow_empty: true` to allow this.\n",
-        ),
-        (
-            "{file: hr/leaders.csv, column: email, where: {Site: Malmo}}",
-            "email,Site\nanna@acme.example,Malmö\nbo@acme.example,Oslo\n",
-            "manifests/hr/leaders.csv:1: there is no e-mail with Site = Malmo, "
-            "so manifests/a.yaml:1:35 would mean nobody [people/nobody]\n"
-            '  Did you mean "Malmö"? To mean nobody, set `allow_empty: true`.\n',
-        ),
-        (
-            "{file: hr/leaders.csv, column: email}",
-            "email\nanna@acme.example\nbo at acme\n",
-            'manifests/hr/leaders.csv:3:1: "bo at acme" is not an e-mail address [people/address]\n'
-            "  Write one address in the cell, such as anna.berg@acme.example, or skip the row with `where`.\n",
-        ),
-        (
-            "{file: hr/leaders.csv, column: email}",
-            "email,email\na@b,c@d\n",
-            'manifests/hr/leaders.csv:1:7: there are several columns "email" [people/column]\n'
-            "  Give each column its own name. manifests/a.yaml:1:66 uses it.\n",
-        ),
-        (
-            "{file: hr/leaders.csv, column: email, where: {g: L}}",
-            "email,name,g\na@x.example,Ann,L\nb@x.example,Berg, Bo,L\nc@x.example,,Dahl, Cy\n",
-            "manifests/hr/leaders.csv:3:22: this row has 4 cells, and the header names 3 columns [people/csv]\n"
-            "  Put a cell that contains the separator in quotes, or give the last columns a name.\n"
-            "manifests/hr/leaders.csv:4:20: this row has 4 cells, and the header names 3 columns [people/csv]\n"
-            "  Put a cell that contains the separator in quotes, or give the last columns a name.\n",
-        ),
-        (
-            "{file: hr/leaders.csv, column: email}",
-            "version:v1.0\nemail;name\na@x.example;Ann\n",
-            'manifests/hr/leaders.csv:1:1: the first line, "version:v1.0", does not name the columns; line 2 seems to '
-            "[people/csv]\n  Delete line 1: the first line of a CSV file must name the columns.\n",
-        ),
-        (
-            "{file: hr/leaders.csv, column: email}",
-            "# exported by hr\n\nname,email\nAnn,a@x.example\n",
-            'manifests/hr/leaders.csv:1:1: the first line, "# exported by hr", does not name the columns; line 3 seems '
-            "to [people/csv]\n  Delete line 1: the first line of a CSV file must name the columns.\n",
-        ),
-        (
-            "{file: hr/leaders.csv, column: email}",
-            "email,name\n=HYPERLINK(mailto:a@x.example),Ann\nb@x.example,=LEFT(A1)\n",
-            'manifests/hr/leaders.csv:2:1: this cell holds a formula, "=HYPERLINK(mailto:a@x.example)" [people/csv]\n'
-            "  Export the values of the cells, not their formulas.\n",
-        ),
-        (
-            "{file: hr/leaders.csv, column: email}",
-            "email;g;;\na@x.example;L;;\nb@x.example;x;L;\n",
-            "manifests/hr/leaders.csv:3:15: this row has 3 cells, and the header names 2 columns [people/csv]\n"
-            "  Put a cell that contains the separator in quotes, or give the last columns a name.\n",
-        ),
-        (
-            "{file: hr/leaders.csv, column: email}",
-            "",
-            "manifests/hr/leaders.csv:1:1: this CSV file is empty [people/csv]\n"
-            "  Its first line must name the columns.\n",
-        ),
-        (
-            "{file: hr/leaders.csv, column: email}",
-            b"email\nanna@acme.example\nbj\xf6rn@acme.example\n",
-            "manifests/hr/leaders.csv:3:3: this is not UTF-8 text [manifest/encoding]\n"
-            "  Save the file as UTF-8; in Excel, as CSV UTF-8.\n",
-        ),
-        (
-            "{file: hr/leaders.csv, column: email}",
-            'name,email\n"Anna,anna@acme.example\n',
-            "manifests/hr/leaders.csv:2:1: this row cannot be read: unexpected end of data [people/csv]\n"
-            '  Close each quote that opens a cell, and write a quote inside one twice: "".\n',
-        ),
-        (
-            "{file: hr/leaders.csv, column: email}",
-            "email\nanna@acme.example\u202e\n",
-            "manifests/hr/leaders.csv:2:18: the character U+202E is not allowed here [people/csv]\n  Remove it.\n",
-        ),
-        (
-            "{file: ../../leaders.csv, column: email}",
-            LEADERS,
-            "manifests/a.yaml:1:42: ../../leaders.csv is outside the project [people/outside]\n"
-            "  Name a file inside the project, relative to this manifest.\n",
-        ),
-        (
-            "{file: /etc/passwd, column: email}",
-            LEADERS,
-            "manifests/a.yaml:1:42: /etc/passwd is outside the project [people/outside]\n"
-            "  Name a file inside the project, relative to this manifest.\n",
-        ),
-        (
-            "{file: 7, column: email}",
-            LEADERS,
-            "manifests/a.yaml:1:42: group/Leaders: members.file must be text, and 7 is a number [manifest/type]\n"
-            '  Write "7" with the quotes.\n',
-        ),
+        (b"email\nanna@acme.example\nbj\xf6rn@acme.example\n", "3:3: this is not UTF-8 text [manifest/encoding]"),
+        ("email\nanna@acme.example\u202e\n".encode(), "2:18: the character U+202E is not allowed here [people/csv]"),
     ],
 )
-def test_what_is_wrong(tmp_path: Path, asked: str, people: str | bytes, told: str) -> None:
-    """A list that cannot be read is told about where the mistake is: in the manifest, or at a line of the CSV file."""
-    assert shown(loaded(tmp_path, asked, people).problems) == told
+def test_what_no_text_may_hold(tmp_path: Path, people: bytes, told: str) -> None:
+    """Another encoding than UTF-8, and marks that turn the direction of reading."""
+    (problem,) = loaded(tmp_path, "{file: hr/leaders.csv, column: email}", people).problems
+    assert shown([problem]).splitlines()[0] == f"manifests/hr/leaders.csv:{told}"
+    assert problem.hint
 
 
 def test_places_of_cells(tmp_path: Path) -> None:

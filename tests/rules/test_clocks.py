@@ -196,12 +196,12 @@ def test_parts_have_nothing_in_common_and_are_all() -> None:
     assert sorted(chain(*taken)) == list(range(54))
 
 
-def test_twelve_runs_of_ci_play_all_schedules() -> None:
-    """Whatever the number of the commit, its run has a twelfth of them, and the next eleven the others."""
+def test_so_many_runs_of_ci_play_all_schedules() -> None:
+    """Whatever the number of the commit, its run has a part of them, and the next ones the others."""
     runs = [{"TESTS": "all", "SIMULATION": str(number)} for number in range(782, 782 + GATES)]
-    taken = taken_by("schedules_of_today(range(132), 'two twins')", runs)
+    taken = taken_by("schedules_of_today(range(264), 'two twins')", runs)
     assert [len(cases) for cases in taken] == [11] * GATES
-    assert sorted(chain(*taken)) == list(range(132))
+    assert sorted(chain(*taken)) == list(range(264))
 
 
 def collected(file: str, part: str) -> set[str]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import yaml
+from manifest.cases import cases
 
 from lmsconf.errors import ProblemsFound
 from lmsconf.sandbox.seed import fill_workspace, load_seed
@@ -161,133 +164,12 @@ def test_what_people_did_is_planted(lived_in):
 
 
 PERSON = {"email": "anna@acme.example"}
-DONE = {"people": [PERSON, {"email": "bo@x.example"}], "content": [{"name": "x"}]}
-HAS = {"user": "anna@acme.example", "content": "x"}
-DID = HAS | {"state": "FAILED"}
-FIELD = {"name": "Country", "type": "CHOICE", "choices": ["SE"]}
 
 
-@pytest.mark.parametrize(
-    ("values", "messages"),
-    [
-        (
-            {"persons": []},
-            [
-                "unknown section 'persons'; there are people, custom_fields, groups, smart_groups, content, "
-                "content_targets, participations, certificates"
-            ],
-        ),
-        ({"groups": {"name": "x"}}, ["groups: it is not a list"]),
-        ({"groups": ["x"]}, ["groups[0]: it is not a mapping"]),
-        (
-            {"groups": [{"name": "x", "membres": []}]},
-            ["groups[0]: unknown key 'membres'; there are id, managers, members, name"],
-        ),
-        ({"people": [{"first_name": "Anna"}]}, ["people[0]: email is missing"]),
-        ({"people": [PERSON, {"email": "ANNA@acme.example"}]}, ["people[1]: ANNA@acme.example is a duplicate"]),
-        (
-            {"people": [PERSON | {"id": "u"}, {"email": "bo@acme.example", "id": "u"}]},
-            ["people[1]: id 'u' is a duplicate"],
-        ),
-        ({"people": [PERSON | {"admin": "perhaps"}]}, ["people[0]: admin is neither true nor false"]),
-        ({"people": [PERSON | {"answers": {"Town": "Oslo"}}]}, ["people[0]: there is no custom field 'Town'"]),
-        (
-            {"custom_fields": [FIELD], "people": [PERSON | {"answers": {"Country": "Oslo"}}]},
-            ["people[0]: custom field 'Country' has no choice 'Oslo'"],
-        ),
-        (
-            {"custom_fields": [FIELD | {"type": "NUMBER"}]},
-            ["custom_fields[0]: type 'NUMBER' is none of CHOICE, MULTI_SELECT, TEXT"],
-        ),
-        ({"custom_fields": [{"name": "x", "type": "CHOICE"}]}, ["custom_fields[0]: choices are required for CHOICE"]),
-        (
-            {"groups": [{"name": "x", "id": "a"}, {"name": "y", "id": ""}], "smart_groups": [{"name": "z", "id": "a"}]},
-            [
-                "groups[1]: id is empty",
-                "smart_groups[0]: id 'a' is a duplicate",
-                "smart_groups[0]: a smart group needs at least one condition",
-            ],
-        ),
-        (
-            {"custom_fields": [FIELD] * 11},
-            ["custom_fields[10]: a workspace can have at most 10 custom fields, and it has 10"],
-        ),
-        (
-            {"groups": [{"name": "x", "members": ["no@acme.example"]}]},
-            ["groups[0]: there is no person with the e-mail no@acme.example"],
-        ),
-        ({"groups": [{"name": "x", "members": "all"}]}, ["groups[0]: members is not a list"]),
-        ({"smart_groups": [{"name": "x"}]}, ["smart_groups[0]: a smart group needs at least one condition"]),
-        (
-            {"smart_groups": [{"name": "x", "conditions": [{"field": "Town"}]}]},
-            ["smart_groups[0]: there is no custom field 'Town'"],
-        ),
-        ({"content": [{"name": "x", "price": "much"}]}, ["content[0]: price is not a whole number"]),
-        ({"people": [PERSON | {"language": "EN"}]}, ["people[0]: 'EN' is not a lowercase language code"]),
-        ({"people": [PERSON | {"metadata": {"a": ["b"]}}]}, ["people[0]: a is not text"]),
-        (
-            {"people": [PERSON | {"applications": ["teach"]}]},
-            ["people[0]: application 'teach' is none of achievements, analyse, create, learn, follow-up"],
-        ),
-        (
-            {"people": [PERSON | {"manager": "true", "custom_archive_date": "2030-01-01T00:00:00Z"}]},
-            ["people[0]: an admin or manager cannot have a custom archive date"],
-        ),
-        (
-            {"people": [PERSON | {"order_details": {"address": {"town": "Oslo"}}}]},
-            ["people[0]: address: unknown key 'town'; there are street, city, country, phone, zip"],
-        ),
-        ({"content": [{"name": "x", "programs": ["y"]}]}, ["content[0]: there is no content 'y'"]),
-        ({"content": [{"name": "x", "occasions": [{}]}]}, ["content[0]: occasions: starts is missing"]),
-        (
-            {"people": [PERSON], "participations": [{"user": "no@x.example", "content": "x", "state": "FAILED"}]},
-            ["participations[0]: there is no person with the e-mail no@x.example"],
-        ),
-        (
-            DONE | {"participations": [DID, DID, DID | {"user": "bo@x.example", "state": "LATE"}]},
-            [
-                "participations[1]: anna@acme.example with x is a duplicate",
-                "participations[2]: state 'LATE' is none of APPROVED, IN_PROGRESS, NOT_STARTED, EXPIRED, FAILED",
-            ],
-        ),
-        (
-            DONE | {"participations": [DID | {"events": [{"status": "FAILED", "when": "x"}]}]},
-            ["participations[0]: events: unknown key 'when'; there are at, mandatory, manually, revision, status"],
-        ),
-        (
-            DONE | {"certificates": [HAS | {"expires": "2025-01-01T00:00:00Z", "issued": "2025-01-01T00:00:00Z"}]},
-            ["certificates[0]: expires is not after issued"],
-        ),
-        (
-            DONE | {"certificates": [HAS | {"attachments": [{"uri": "x"}]}]},
-            ["certificates[0]: attachments: unknown key 'uri'; there are created, name, url"],
-        ),
-        ({"content_targets": [{"content": "x"}]}, ["content_targets[0]: there is no content 'x'"]),
-        (
-            {"content": [{"name": "x"}, {"name": "x"}], "content_targets": [{"content": "x"}]},
-            ["content_targets[0]: there are 2 of content 'x'"],
-        ),
-        (
-            {"content": [{"name": "x"}], "content_targets": [{"content": "x", "assign_to": [{"group": "y"}]}]},
-            ["content_targets[0]: there is no group 'y'"],
-        ),
-        (
-            {"content": [{"name": "x"}], "content_targets": [{"content": "x", "assign_to": ["all"]}]},
-            ["content_targets[0]: 'all' is none of everyone, {group: …}, {smart_group: …}, {user: …}"],
-        ),
-        (
-            {"content": [{"name": "x"}], "content_targets": [{"content": "x", "assign_to": ["everyone", "everyone"]}]},
-            ["content_targets[0]: the content is assigned to this audience already: delete the target first"],
-        ),
-        (
-            {"content": [{"name": "x"}], "content_targets": [{"content": "x", "visible_from": "2026-01-05"}]},
-            ["content_targets[0]: visible_from: '2026-01-05' is not a time in the form iso"],
-        ),
-    ],
-)
-def test_a_wrong_seed_is_refused_whole(values, messages):
+@pytest.mark.parametrize("case", cases(Path(__file__).parent / "wrong_seeds.txt"), ids=lambda case: case.title)
+def test_a_wrong_seed_is_refused_whole(case):
     """What is wrong is said with the file and the entry, and nothing is planted."""
-    assert problems(values) == messages
+    assert problems(yaml.safe_load(case.text)) == case.told.splitlines()
 
 
 def test_all_problems_are_told_together():

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 from flow.project import Project
 from flow.shell import lmsconf
+from manifest.cases import Case, cases
 
+HERE = Path(__file__).parent
 SEED = """
 custom_fields:
   - {name: Team, type: CHOICE, choices: [Sales, Tech], description: Where, hidden: true}
@@ -20,55 +22,7 @@ smart_groups:
   - {name: Sellers, conditions: [{field: Team, choices: [Sales]}]}
   - {name: Coders, conditions: [{field: Team, choices: [Tech]}]}
 """
-GROUP = "smart_groups: [{{name: {}, conditions: [{{field: {}, choices: [{}]}}]}}]"
-LEFT = "smart_groups: [{{name: {}, conditions: [{{field: Site, choices: [Oslo]}}]}}]"
-IN_USE = "dialect: {{custom-fields.in-use: {}}}\n"
-FIELDS = {
-    "create": (
-        "custom_fields:\n  - {name: New, type: TEXT}\n"
-        "  - {name: Next, type: MULTI_SELECT, choices: [A, B], description: D, locked: true, optional: false}",
-        "",
-    ),
-    "change": (
-        "custom_fields:\n  - {name: Team, choices: {include: [HR]}, description: null, hidden: false}\n"
-        "  - {name: Motto, optional: true, description: M}",
-        "",
-    ),
-    "exchange": (
-        "custom_fields: [{name: Team, choices: [Sales, HR]}]\n" + GROUP.format("Coders", "Team", "HR"),
-        "",
-    ),
-    "leave": (
-        "custom_fields: [{name: Team, choices: [Sales, HR]}]\n" + GROUP.format("Coders", "Team", "Sales"),
-        "",
-    ),
-    "enter": (
-        "custom_fields: [{name: Team, choices: [Sales, HR]}, {name: Site, choices: {include: [Lund]}}]\n"
-        + GROUP.format("Coders", "Site", "Lund"),
-        "",
-    ),
-    "swap": (
-        "custom_fields: [{name: Team, id: f-2}, {name: Site, id: f-1, choices: [Sales, Tech, HR]}]",
-        "",
-    ),
-    "circle": ("custom_fields: [{name: Team, id: f-2}, {name: Site, id: f-3}, {name: Motto, id: f-1}]", ""),
-    "chain": ("custom_fields: [{name: Site, previously: [Team]}, {name: Place, previously: [Site]}]", ""),
-    "not_in_use": (
-        "custom_fields: [{name: Team, hidden: false}]\nsmart_groups:\n"
-        "  - {name: Coders, conditions: [{field: Site, choices: [Oslo]}]}\n"
-        "  - {name: Sellers, conditions: [{field: Site, choices: [Oslo]}]}",
-        "",
-    ),
-    "removed": (
-        "custom_fields: [{name: Team, choices: [Tech]}, {name: Site, choices: [Oslo]}]",
-        IN_USE.format("removed-choice"),
-    ),
-    "never": (
-        "custom_fields: [{name: Site, choices: [Oslo]}]\nabsent: {custom_fields: [Team]}\n" + LEFT.format("Sellers"),
-        IN_USE.format("never"),
-    ),
-    "delete": ("absent: {custom_fields: [Team, Motto]}\n" + LEFT.format("Sellers"), ""),
-}
+
 MANY = "".join(f"  - {{name: K{n}, type: TEXT}}\n" for n in range(7))
 NEW = "{{name: {}, type: CHOICE, choices: [Sales, Tech, Oslo, Bergen]{}}}"
 TO_NEW = NEW.format("New", ", migrate: {from: Team, conditions: all}")
@@ -111,11 +65,10 @@ def shown(it: Project, manifests: str, more: dict[str, object]) -> str:
     return "\n".join([*lines, ""])
 
 
-@pytest.mark.parametrize("name", FIELDS)
-def test_the_calls_of_fields(tmp_path: Path, name: str, golden: Callable[[str, str], None]) -> None:
+@pytest.mark.parametrize("case", cases(HERE / "field_calls.txt"), ids=lambda case: case.title)
+def test_the_calls_of_fields(tmp_path: Path, case: Case, golden: Callable[[str, str], None]) -> None:
     """A field is replaced as a whole, by as few calls as its smart groups and names allow."""
-    manifests, options = FIELDS[name]
-    golden(f"fields_{name}.txt", shown(Project(tmp_path, SEED, options), manifests, {}))
+    golden(f"fields_{case.title}.txt", shown(Project(tmp_path, SEED, case.told), case.text, {}))
 
 
 @pytest.mark.parametrize("name", SLOTS)
@@ -157,71 +110,19 @@ smart_groups:
   - {name: Staff, conditions: [{field: Team, choices: [HR]}]}
   - {name: Coders, conditions: [{field: Skills, choices: [Go]}]}
 """
-PLANS: dict[str, tuple[str, str]] = {
-    "misspelt": ("", "{name: Dept, type: TEXT, migrate: {from: Tem}}"),
-    "done": ("", "{name: Unit, migrate: {from: Tem}}"),
-    "unlike": ("", "{name: Dept, type: TEXT, migrate: {from: Zone}}"),
-    "absent": ("", "{name: Dept, type: TEXT, migrate: {from: Team}}]\nabsent: {custom_fields: [Team]}\ngroups: ["),
-    "untyped": ("", "{name: Dept, migrate: {from: Motto}}"),
-    "old_left_out": ("--except custom_field/Team", "{name: Dept, type: TEXT, migrate: {from: Team}}"),
-    "both_left_out": (
-        "--except custom_field/Team --except custom_field/Dept",
-        "{name: Dept, type: TEXT, migrate: {from: Team}}, {name: Words, hidden: true}",
-    ),
-    "unmapped": (
-        "",
-        "{name: Unit, choices: {include: [Sellers]},"
-        " migrate: {from: Team, choices: {Sales: Selers, Tehc: null, HR: null}}}"
-        ", {name: Known, choices: {include: [Go]}, migrate: {from: Motto, choices: {Go: Goo, go: null}}}"
-        ", {name: New, type: CHOICE, choices: [C], migrate: {from: Skills, choices: {Go: C}}}",
-    ),
-    "kept": (
-        "",
-        "{name: Unit, migrate: {from: Team, choices: {Sales: Sellers, HR: People}}}]\n"
-        "smart_groups: [{name: Staff, conditions: [{field: Team, choices: [Tech]}]}",
-    ),
-    "deleted": (
-        "",
-        "{name: Unit, migrate: {from: Team, choices: {Sales: Sellers, HR: null}, not_copied: delete, conditions: all}}"
-        "]\nabsent: {smart_groups: [Others]}\ngroups: [",
-    ),
-    "two_fields": (
-        "",
-        "{name: Unit, migrate: {from: Team, choices: {Sales: Sellers, HR: Tech}, not_copied: delete, conditions: all}}"
-        ", {name: Place, type: CHOICE, choices: [Oslo, Bergen], migrate: {from: Site, conditions: all}}]\n"
-        "smart_groups: [{name: Sales team, id: sg-1}",
-    ),
-    "one_of_several": ("", "{name: Area, type: CHOICE, choices: [Go, SQL], migrate: {from: Skills, conditions: all}}"),
-    "more_than_before": ("", "{name: Known, migrate: {from: Skills}}"),
-    "text_to_choices": ("", "{name: Known, migrate: {from: Motto}}"),
-    "text_to_text": ("", "{name: Words, migrate: {from: Motto, not_copied: delete}}"),
-    "choices_to_text": ("", "{name: Words, migrate: {from: Skills, choices: {Go: Golang}, conditions: all}}"),
-    "renamed": ("", "{name: Dept, previously: [Unit], migrate: {from: Team, choices: {Sales: Sellers, HR: null}}}"),
-    "conditions_left": (
-        "--only custom_field/Unit",
-        "{name: Unit, migrate: {from: Team, choices: {Sales: Sellers, HR: People}, not_copied: delete}}]\n"
-        "smart_groups: [{name: Sellers, conditions: [{field: Unit, choices: [Sellers]}]}, {name: Coders}",
-    ),
-    "conditions_undeclared": (
-        "--only custom_field/Known",
-        "{name: Known, migrate: {from: Team, choices: {Sales: R, Tech: R, HR: null}, not_copied: delete}}",
-    ),
-    "one_field": ("--only custom_field/Known", "{name: Known, migrate: {from: Skills}}, {name: Words, hidden: true}"),
-}
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("name", PLANS)
-def test_a_plan_says_which_answers_move(tmp_path: Path, name: str, golden: Callable[[str, str], None]) -> None:
+@pytest.mark.parametrize("case", cases(HERE / "migrations.txt"), ids=lambda case: case.title)
+def test_a_plan_says_which_answers_move(tmp_path: Path, case: Case, golden: Callable[[str, str], None]) -> None:
     """It names what is not copied and why, what is deleted, and what to change in the manifest."""
-    options, fields = PLANS[name]
     (tmp_path / "manifests").mkdir()
     (tmp_path / "lmsconf.yaml").write_text(PROJECT)
     (tmp_path / "workspace.yaml").write_text(MIGRATIONS_SEED)
-    (tmp_path / "manifests" / "all.yaml").write_text(f"custom_fields: [{fields}]\n")
-    ran = lmsconf(tmp_path, "plan", *options.split())
+    (tmp_path / "manifests" / "all.yaml").write_text(case.text)
+    ran = lmsconf(tmp_path, "plan", *case.told.split())
     text = re.sub(r"Digest: .*", "Digest: …", ran.out + ran.err)
-    golden(f"migration_{name}.txt", f"{text}[exit {ran.code}]\n")
+    golden(f"migration_{case.title}.txt", f"{text}[exit {ran.code}]\n")
 
 
 # What `validate` and `plan` find in groups, smart groups and fields: tests/golden/lints_….txt.
@@ -245,45 +146,7 @@ groups:
   - {name: Led, managers: [ann@x.se]}
 """
 MORE = "  - {email: cai@x.se, answers: {Country: SE}}\n  - {email: old@x.se, archived: true}"
-MANIFEST = """\
-custom_fields:
-  - {name: Declared, type: CHOICE, choices: [A, B]}
-  - {name: Country, choices: [SE, FI, DE]}
-smart_groups:
-  - {name: Both, conditions: [{field: Country, choices: [SE]}, {field: Country, choices: [FI]}]}
-  - name: Three
-    conditions:
-      - {field: Country, choices: [SE, FI]}
-      - {field: Country, choices: [FI, DE]}
-      - {field: Country, choices: [SE]}
-      - {field: Country, choices: [SE, DE]}
-  - {name: Odd, conditions: [{field: Country, choices: [SE]}, {field: Country, choices: [FI]}]}
-  - {name: Any, conditions: [{field: Country, choices: [DE]}, {field: Country, choices: [FI, SE]}]}
-  - name: Said
-    conditions:
-      - {field: Country, choices: [SE], system_condition: IS_ANY}
-      - {field: Country, choices: [FI], system_condition: IS_ANY}
-  - name: None of them
-    conditions:
-      - {field: Country, choices: [SE], system_condition: IS_NONE}
-      - {field: Country, choices: [FI]}
-  - {name: Whoever, conditions: [{field: Country, system_condition: IS_ANY}, {field: Country, choices: [DE]}]}
-  - {name: Skilled, conditions: [{field: Skills, choices: [SQL]}, {field: Skills, choices: [Go]}]}
-  - {name: Half, conditions: [{field: Country, choices: [SE, FI]}, {field: Country, choices: [FI, DE]}]}
-  - {name: New, conditions: [{field: Declared, choices: [A]}, {field: Declared, choices: [B]}]}
-  - {name: All, conditions: [{field: Country, choices: [FI, SE]}]}
-  - {name: Everybody, conditions: [{field: Country, choices: [SE, FI]}]}
-  - {name: Managed, conditions: [{field: Country, choices: [SE]}], managers: []}
-  - {name: Bare, managers: [ann@x.se]}
-groups:
-  - {name: Two, members: [ann@x.se, bea@x.se]}
-  - {name: Same, members: [bea@x.se, ann@x.se], managers: [bea@x.se]}
-  - {name: One, members: [ann@x.se]}
-  - {name: Single, members: [ann@x.se]}
-  - {name: Part, members: {include: [ann@x.se, bea@x.se]}}
-  - {name: Live, managers: {include: [old@x.se]}}
-  - {name: Led, managers: []}
-"""
+MANIFEST = (HERE / "odd_groups.yaml").read_text(encoding="utf-8")
 PEOPLE = {
     "many": LINT_TEXTS_SEED.replace("MORE", MORE),
     "two": LINT_TEXTS_SEED.replace("MORE", "  - {email: old@x.se, archived: true}"),

@@ -9,6 +9,7 @@ import re
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 from json_schemas import schema_validator
@@ -16,162 +17,39 @@ from jsonschema import Draft4Validator
 from junitparser import JUnitXml
 from msgspec.structs import replace
 from sarif_pydantic import Sarif
-from views.document_samples import EVIL
+from views.document_samples import EVIL, golden_document
 from views.drift_samples import ALL, DRIFTS, HOSTILE
 
+from lmsconf import render
 from lmsconf.documents.access_documents import access_json, audience_json
-from lmsconf.errors import Problem, SourceLocation
-from lmsconf.model.access import (
-    AccessRoute,
-    AnswerCount,
-    AnswerState,
-    AudienceMember,
-    AudienceReport,
-    ConditionResult,
-    HeldContent,
-    PersonAccess,
-    PersonContent,
-    ReportHeader,
-    RouteSide,
-)
-from lmsconf.model.address import Address, RemoteId
+from lmsconf.documents.document import from_json, value_at
+from lmsconf.errors import SourceLocation
+from lmsconf.model.access import AudienceReport, PersonAccess
 from lmsconf.model.drift import ManagedShare
-from lmsconf.model.effects import Basis
 from lmsconf.render import DRIFT_VIEWS
-from lmsconf.render.people_reports import access_csv, access_text, audience_csv, audience_text
+from lmsconf.render.people_reports import access_csv, audience_csv, audience_text
 
 Compare = Callable[[str, str], None]
-HEADER = ReportHeader(
-    workspace="production",
-    url="https://lms.example/api",
-    people=1200,
-    created_at="2026-03-01T08:00:00Z",
-    planned=True,
-    basis=Basis.EXACT,
-    reasons=(),
-    requests=17,
-)
-UNKNOWN = replace(
-    HEADER, basis=Basis.UNKNOWN, reasons=("smart_group/Odd: the effect of the system condition IS_ODD is not known",)
-)
-BROKEN_HEADER = replace(
-    HEADER,
-    planned=False,
-    people=None,
-    problems=(
-        Problem(code="manifest/unknown-key", message="groups: unknown key", source=SourceLocation("a.yaml", 3, 5)),
-    ),
-)
-NORDICS = Address("smart_group", "Sales Nordics")
+Report = TypeVar("Report", PersonAccess, AudienceReport)
 
 
-def condition(answer: tuple[str, ...] | None, met: bool | None, *choices: str) -> ConditionResult:
-    return ConditionResult(field="Country", choices=choices, system_condition=None, answer=answer, met=met)
+def sample(name: str, kind: type[Report]) -> Report:
+    """A report as a document of tests/golden has it."""
+    document = golden_document(name)
+    workspace = value_at(document, dict[str, str], "workspace")
+    header = {**document, "workspace": workspace["name"], "url": workspace["url"]}
+    return from_json({**document, "header": header}, kind)
 
 
-def side(member: bool | None, *conditions: ConditionResult, is_over: bool = False) -> RouteSide:
-    return RouteSide(
-        mandatory=True,
-        visible_from="2026-01-05T00:00:00+01:00",
-        visible_until="2026-02-01T00:00:00+01:00" if is_over else None,
-        is_over=is_over,
-        member=member,
-        conditions=conditions,
-    )
-
-
-def content(
-    name: str, change: str | None, before: str | None, after: str | None, *routes: AccessRoute
-) -> PersonContent:
-    sides = (None if word is None else HeldContent(word=word) for word in (before, after))
-    return PersonContent(
-        content=name, id=RemoteId("c-1"), before=next(sides), after=next(sides), change=change, routes=routes
-    )
-
-
-def route(audience: Address, before: RouteSide | None, after: RouteSide | None) -> AccessRoute:
-    return AccessRoute(
-        address=Address("content_target", f"GDPR basics -> {audience}"), audience=audience, before=before, after=after
-    )
-
-
-LOST = content(
-    "GDPR basics",
-    "lose",
-    "mandatory",
-    "none",
-    route(
-        NORDICS, side(True, condition(("FI",), True, "FI", "SE")), side(False, condition(("FI",), False, "NO", "SE"))
-    ),
-)
-OVER = content("Old intro", "none", "none", "none", route(Address("everyone", ""), side(True, is_over=True), None))
-GAINED = content("Coaching", "gain", "none", "optional", route(Address("group", "Coaches"), None, side(True)))
-KEPT = content("Fire safety", "keep", "optional", "optional", route(NORDICS, side(True), side(True)))
-DOUBTFUL = content(
-    "Odd one", None, "optional", None, route(NORDICS, side(True), side(None, condition(None, None, "SE")))
-)
-PERSON = PersonAccess(
-    header=HEADER, email="bo.ek@acme.example", is_live=True, stays=True, content=None, contents=(LOST, GAINED, KEPT)
-)
 PEOPLE = {
-    "changed": PERSON,
-    "nothing": replace(PERSON, contents=()),
-    "unknown": replace(PERSON, header=UNKNOWN, contents=(DOUBTFUL,)),
-    "one": replace(PERSON, content="Old intro", contents=(OVER,)),
-    "broken": replace(
-        PERSON,
-        header=BROKEN_HEADER,
-        stays=None,
-        contents=(content("GDPR basics", None, "mandatory", None, route(NORDICS, side(True), None)),),
-    ),
-    "new": replace(PERSON, is_live=False, contents=(GAINED,)),
-    "archived": replace(PERSON, stays=False, contents=(LOST,)),
-    "hostile": replace(PERSON, email=f"{EVIL}@x", contents=(replace(LOST, content=EVIL),)),
+    name: sample(f"access_{name}", PersonAccess)
+    for name in ("changed", "nothing", "unknown", "one", "broken", "new", "archived", "hostile")
 }
-
-
-def count(choice: str | None, before: int | None, after: int | None, state: str = "answered") -> AnswerCount:
-    return AnswerCount(state=AnswerState(state), choice=choice, before=before, after=after)
-
-
-GROUP = AudienceReport(
-    header=HEADER, address=NORDICS, is_live=True, stays=True, before=1047, after=9, join=1, leave=1039
-)
-COUNTED = replace(
-    GROUP,
-    by="Country",
-    answers=(
-        count("SE", 1000, 8),
-        count("DE", 0, 0),
-        count(None, 40, 1, "no_answer"),
-        count(None, 7, 0, "not_known"),
-    ),
-)
 AUDIENCES = {
-    "counted": COUNTED,
-    "plain": GROUP,
-    "members": replace(
-        GROUP,
-        members=(
-            AudienceMember(email="ann@acme.example", before=True, after=True),
-            AudienceMember(email="bo@acme.example", before=True, after=False),
-            AudienceMember(email="cy@acme.example", before=False, after=True),
-        ),
-    ),
-    "unknown": replace(
-        GROUP, header=UNKNOWN, after=None, join=None, leave=None, by="Country", answers=(count("SE", 9, None),)
-    ),
-    "broken": replace(COUNTED, header=BROKEN_HEADER, stays=None, after=None, join=None, leave=None),
-    "new": replace(GROUP, is_live=False, before=0, after=1, join=1, leave=0),
-    "deleted": replace(GROUP, stays=False, after=0, join=0, leave=1047),
-    "hostile": replace(
-        COUNTED,
-        address=Address("group", EVIL),
-        by=EVIL,
-        answers=(count(EVIL, 1, 2), count("SE or FI", 2, 1), count("=1+1", 0, 1), count(" %x|y", 0, 1)),
-    ),
+    name: sample(f"audience_{name}", AudienceReport)
+    for name in ("counted", "plain", "members", "unknown", "broken", "new", "deleted", "hostile")
 }
-ACCESS_VIEWS = {"txt": access_text, "json": access_json, "csv": access_csv}
+ACCESS_VIEWS = {"txt": render.ACCESS_VIEWS["text"], "json": access_json, "csv": access_csv}
 AUDIENCE_VIEWS = {"txt": audience_text, "json": audience_json, "csv": audience_csv}
 
 
