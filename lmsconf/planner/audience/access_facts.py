@@ -7,7 +7,7 @@ Groups, Content Targeting), so a change of members costs a request for each cont
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property
 from itertools import chain
 from typing import Any
@@ -79,10 +79,10 @@ class AccessFacts(Struct, frozen=True, kw_only=True, dict=True):
             beyond=frozenset(),
         )
 
-    def audiences(self, kind: str) -> Sequence[GroupRow | SmartGroupRow]:
-        """Return the live groups or smart groups."""
-        rows: Mapping[RemoteId, GroupRow | SmartGroupRow] = self.groups if kind == GROUP else self.smart_groups
-        return list(rows.values())
+    def audiences(self, kind: str) -> Mapping[RemoteId, GroupRow | SmartGroupRow]:
+        """Return the live groups or smart groups by id; none for another kind."""
+        rows: Mapping[str, Mapping[RemoteId, Any]] = {GROUP: self.groups, SMART_GROUP: self.smart_groups}
+        return rows.get(kind, {})
 
     @cached_property
     def target_audiences(self) -> Audiences:
