@@ -7,7 +7,7 @@ Groups, Content Targeting), so a change of members costs a request for each cont
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import chain
 from typing import Any
@@ -235,22 +235,20 @@ def _with_members(
     asked: Collection[RemoteId],
 ) -> AccessFacts:
     """Return facts with the audiences of the contents that can be affected or are asked for, and those that change."""
-    smart: dict[RemoteId, LiveSmartGroup] = {}
-    if scope.changes_answers or scope.changes_accounts:
-        # Any smart group may have a condition on what changes.
-        smart = _smart_groups(reading, facts.smart_groups.values())
+    # Any smart group may have a condition on answers or accounts that change.
+    any_smart = scope.changes_answers or scope.changes_accounts
+    smart = _smart_groups(reading, facts.smart_groups.values() if any_smart else ())
     facts = replace(facts, conditions=smart)
-    moved = moved_audiences(scope, facts)
     affected = affected_contents(scope, facts)
-    wanted = {facts.target_audiences.of(row) for id in affected for row in facts.targets.get(id, ())} | moved
-    wanted |= {change.audience for change in scope.assignments}
-    wanted |= {(GROUP, id) for id in _groups_of_leaving(reading, scope, facts)}
-    questioned: set[AudienceKey | None] = {
-        facts.target_audiences.of(row) for id in asked for row in facts.targets.get(id, ())
+    wanted = {
+        *_audiences_of(facts, affected),
+        *moved_audiences(scope, facts),
+        *(change.audience for change in scope.assignments),
+        *((GROUP, id) for id in _groups_of_leaving(reading, scope, facts)),
     }
-    questioned |= {*query.keys(planning, facts)}
-    both = wanted | questioned
-    ids = {kind: sorted(str(id) for of, id in filter(None, both) if of == kind) for kind in (GROUP, SMART_GROUP)}
+    questioned = {*_audiences_of(facts, asked), *query.keys(planning, facts)}
+    both = set(filter(None, wanted | questioned))
+    ids = {kind: sorted(str(id) for of, id in both if of == kind) for kind in (GROUP, SMART_GROUP)}
     groups = [facts.groups[RemoteId(id)] for id in ids[GROUP] if id in facts.groups]
     rest = [RemoteId(id) for id in ids[SMART_GROUP] if id in facts.smart_groups and id not in smart]
     further = {(kind, RemoteId(str(id))) for kind, id in filter(None, questioned - wanted)}
@@ -261,6 +259,11 @@ def _with_members(
         affected=affected,
         beyond=frozenset(further - {(SMART_GROUP, id) for id in smart}),
     )
+
+
+def _audiences_of(facts: AccessFacts, contents: Iterable[RemoteId]) -> Iterator[AudienceKey | None]:
+    """Yield the audiences of the live targets of contents; None for one that is not known."""
+    return (facts.target_audiences.of(row) for id in contents for row in facts.targets.get(id, ()))
 
 
 def _groups_of_leaving(reading: ReadContext, scope: AccessScope, facts: AccessFacts) -> Collection[RemoteId]:

@@ -101,20 +101,19 @@ class Memberships(Struct):
             self.readings.compare(uses, predict, self._listed(members) & self.active_before)
 
     def _add_people(self) -> None:
-        people = self.facts.people.people
-        positions = self.facts.people.positions
-        self.ids, self.emails = [person.id for person in people], [person.email for person in people]
+        people, positions = self.facts.people.people, self.facts.people.positions
         created = [person for person in self.scope.people if person.id is None]
-        self.ids.extend(None for _ in created)
-        self.emails.extend(person.address.name for person in created)
+        self.ids = [*(person.id for person in people), *(None for _ in created)]
+        self.emails = [*(person.email for person in people), *(person.address.name for person in created)]
         # Of two accounts with one e-mail, manifests mean the active one.
         for at in sorted(range(len(people)), key=lambda at: people[at].archived):
             self._by_email.setdefault(normalize_email(people[at].email), at)
         self._by_email.update({person.address.name: len(people) + nth for nth, person in enumerate(created)})
-        for person in self.scope.people:
-            position = self._by_email[person.address.name] if person.id is None else positions.get(person.id)
-            if position is not None:
-                self.changed_people[position] = person
+        places = (
+            (self._by_email[person.address.name] if person.id is None else positions.get(person.id), person)
+            for person in self.scope.people
+        )
+        self.changed_people = {position: person for position, person in places if position is not None}
         # An earlier e-mail stays known: manifests may rename an account.
         self._by_email.update({email: positions[id] for email, id in self.scope.emails.items() if id in positions})
         size = len(self.ids)
