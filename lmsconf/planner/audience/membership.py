@@ -57,7 +57,8 @@ class Memberships(Struct):
     """All audiences of a plan. Positions: those of the live people, then those of new accounts.
 
     ids, emails: by position, the id of a new account being None. changed_people: position → the plan's change.
-    answers: who picked what, of the fields that conditions ask for.
+    answers: who picked what, of the fields that conditions ask for. compared: whether the predicted members of each
+    smart group that could be compared are the live ones.
     """
 
     facts: AccessFacts
@@ -68,8 +69,7 @@ class Memberships(Struct):
     active_before: Bits = 0
     active_after: Bits = 0
     reasons: list[str] = field(default_factory=list)
-    groups_compared: int = 0
-    groups_equal: int = 0
+    compared: list[bool] = field(default_factory=list)
     answers: AnswerSets = field(default_factory=lambda: AnswerSets({}, {}))
     readings: Readings = field(default_factory=Readings)
     _by_email: dict[str, int] = field(default_factory=dict)
@@ -288,9 +288,8 @@ class Memberships(Struct):
         if predicted is None or fact is None:
             self.reasons.extend(f"{address}: {reason}" if predicted is None else reason for reason in reasons)
             return (predicted, basis) if fact is None else (fact, Basis.ESTIMATE)
-        self.groups_compared += 1
+        self.compared.append(fact == predicted)
         if fact == predicted:
-            self.groups_equal += 1
             self.reasons.extend(reasons)
             return fact, basis
         self.reasons.append(
