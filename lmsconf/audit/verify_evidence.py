@@ -66,9 +66,7 @@ class _Folder:
             self._read(path, path.relative_to(root).as_posix())
 
     def found(self, code: str, message: str, hint: str = _ASK) -> None:
-        problem = Problem(code=code, message=message, hint=hint)
-        if problem not in self.findings:
-            self.findings.append(problem)
+        self.findings.append(Problem(code=code, message=message, hint=hint))
 
     def _read(self, path: Path, name: str) -> None:
         if path.is_symlink() or not path.is_file():
@@ -110,7 +108,7 @@ def verify_evidence(root: Path, key: PublicKey | None, heads: Sequence[str] = ()
             folder.found("evidence/forged", f"{EVIDENCE} is not what lmsconf writes: {error}")
     _compare_signature(folder, signer, key)
     return Verification(
-        findings=tuple(folder.findings),
+        findings=tuple(dict.fromkeys(folder.findings)),
         files=len(folder.contents),
         runs=len(entries),
         unchained=sum(entry.get("chain") is None for entry in entries),
