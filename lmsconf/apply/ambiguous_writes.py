@@ -144,7 +144,8 @@ class AmbiguousWriteResolver(Struct, frozen=True, kw_only=True):
 
     def _poll_status(self, sent: IssuedRequest, ids: Learnt) -> WriteStatus:
         """Poll the status of a call until it can be acted upon, or until the time is over."""
-        conclusive = {WriteStatus.DONE} if is_creation(sent.call.operation) else {WriteStatus.DONE, WriteStatus.MISSING}
+        makes = is_creation(sent.call.operation)
+        conclusive = {WriteStatus.DONE} if makes else {WriteStatus.DONE, WriteStatus.MISSING}
         return self.poll(partial(self._status_now, sent, ids), lambda status: status in conclusive, is_lost=True)
 
     def _poll_times(self, seconds: float) -> Iterator[None]:

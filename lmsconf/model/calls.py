@@ -104,5 +104,5 @@ class CallIndex:
 
 
 def is_creation(operation: str) -> bool:
-    """Whether an operation creates a resource, so that sending it twice makes a duplicate: `manual-groups.create`."""
+    """Whether an operation such as `manual-groups.create` makes a resource: sent twice, it makes a duplicate."""
     return operation.endswith(".create")

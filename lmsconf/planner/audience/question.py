@@ -61,7 +61,8 @@ def find_key(planning: PlanContext, facts: AccessFacts, address: Address) -> Aud
             raise _twice(address, ids)
         id = planning.registry.id_or_ref(kind, name, Ref(address))
         return kind, id if planning.chosen(address) else _live(address, id)
-    if len(live := sorted(row.id for row in facts.audiences(kind).values() if normalize_name(row.name) == name)) > 1:
+    rows = facts.audiences(kind).values()
+    if len(live := sorted(row.id for row in rows if normalize_name(row.name) == name)) > 1:
         raise _twice(address, live)
     return (kind, live[0]) if live else None
 
