@@ -15,6 +15,8 @@ from lmsconf.model.plan import Change, Plan
 from .altered_service import plan_against
 from .project import Project
 
+pytestmark = pytest.mark.sampled(day=4)
+
 PEOPLE = """
 people:
   - {email: Anna@Acme.example, id: u-anna}
