@@ -289,7 +289,7 @@ def _refuse_differences(differences: Sequence[Problem]) -> None:
 def _unlimited(policy: Policy, plan: Plan) -> GuardLimits:
     """Guards without percentage limits, which need reads, and with the stricter `min_admins` of plan and project."""
     least = policy.guards.stricter(_saved_guards(plan)).min_admins
-    return GuardLimits(removals=None, updates=None, min_admins=least)
+    return GuardLimits(min_admins=least).with_limits({"removals": None, "updates": None})
 
 
 def _saved_guards(plan: Plan) -> GuardLimits:

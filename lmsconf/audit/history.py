@@ -17,7 +17,7 @@ from lmsconf.errors import LmsconfError
 from lmsconf.journal.kept_runs import kept_plan_text
 from lmsconf.kinds.shared.kind_names import USER
 from lmsconf.model.address import Address
-from lmsconf.model.canonical_json import Json
+from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.names import exact_pattern, nearest_names, normalize_email
 from lmsconf.model.plan import Action, Change, FieldChange, Plan
 from lmsconf.model.recorded_run import CallState, RecordedRun
@@ -129,12 +129,9 @@ class _Search:
 
     def __init__(self, asked: str) -> None:
         is_email = "@" in asked and "/" not in asked
-        self.email = normalize_email(asked) if is_email else None
-        self.canonical = asked if is_email else canonical_pattern(asked)
-        person = _person_in(self.canonical)
-        if person is not None:
-            self.email = normalize_email(person)
-        self.current = self.canonical
+        self.canonical = self.current = asked if is_email else canonical_pattern(asked)
+        person = asked if is_email else _person_in(self.canonical)
+        self.email = None if person is None else normalize_email(person)
         self.earlier: list[str] = []
         self.seen: set[str] = set()
 
@@ -210,14 +207,11 @@ def _about_person(change: Change, is_person: Callable[[Json], bool]) -> Change |
 
 def _only(form: Json, is_person: Callable[[Json], bool]) -> Json:
     """Return the keys of a resource that name the person, their lists reduced to the person; None if none does."""
-    if not isinstance(form, dict):
-        return None
     kept: dict[str, Json] = {}
-    for key, value in form.items():
-        if is_person(value):
-            kept[key] = value
-        elif isinstance(value, list) and (named := [item for item in value if is_person(item)]):
-            kept[key] = list(named)
+    for key, value in members(form).items():
+        named = list(filter(is_person, value)) if isinstance(value, list) else value if is_person(value) else None
+        if named:
+            kept[key] = named
     return kept or None
 
 
@@ -286,13 +280,11 @@ def _change_json(recorded: RecordedChange) -> dict[str, Json]:
         "address": str(recorded.address),
         "result": recorded.result.value,
         "calls": {"done": recorded.done, "planned": len(recorded.states)},
-        "change": None if recorded.change is None else _brief(recorded),
+        "change": None if recorded.change is None else _brief(recorded.change),
         "why_no_plan": recorded.why_no_plan,
     }
 
 
-def _brief(recorded: RecordedChange) -> Json:
-    change = recorded.change
-    assert change is not None  # noqa: S101  # the caller asked
+def _brief(change: Change) -> Json:
     whole = change_json(change)
     return {key: whole[key] for key in ("action", "about", "reason", "source", "before", "after", "fields")}

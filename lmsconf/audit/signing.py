@@ -69,7 +69,7 @@ class SigningKey(Struct, frozen=True):
 
 def load_signing_key(path: Path) -> SigningKey:
     """Load an Ed25519 key in PEM, unencrypted PKCS 8. Raises SigningError, also if other users can read the file."""
-    _require_package()
+    require_package()
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
@@ -88,13 +88,13 @@ def load_signing_key(path: Path) -> SigningKey:
 
 def load_public_key(path: Path) -> PublicKey:
     """Load an Ed25519 public key in PEM. Raises SigningError."""
-    _require_package()
+    require_package()
     return parse_public_key(_content(path, private=False), str(path))
 
 
 def parse_public_key(content: bytes, name: str) -> PublicKey:
     """Return the public key in a PEM text; name: what to call it in the SigningError for another text."""
-    _require_package()
+    require_package()
     try:
         return _public(_loaded(content))
     except ValueError as error:
@@ -123,7 +123,8 @@ def _public(key: Ed25519PublicKey) -> PublicKey:
     return PublicKey(sha256_of_bytes(der), key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode())
 
 
-def _require_package() -> None:
+def require_package() -> None:
+    """Raise SigningError unless the package for signatures is installed."""
     try:
         import cryptography  # noqa: F401  # slow to import, and an optional extra
     except ImportError as missing:

@@ -16,7 +16,7 @@ from lmsconf.apply.apply import ApplyOptions, PreparedPlan, apply_safely
 from lmsconf.apply.apply_events import ApplyProgress
 from lmsconf.apply.replanning import reevaluate_guards
 from lmsconf.cli.command import Command
-from lmsconf.cli.context import CommandContext, pass_context
+from lmsconf.cli.context import CommandContext, pass_context, refuse_options
 from lmsconf.cli.events import CommandEvents
 from lmsconf.cli.output import Output, output_options
 from lmsconf.cli.output_streams import (
@@ -31,7 +31,6 @@ from lmsconf.cli.run_command import report_interrupt
 from lmsconf.cli.workspace_options import (
     allow,
     apply_command_line,
-    build_policy,
     events_option,
     load_context_settings,
     load_saved,
@@ -45,7 +44,7 @@ from lmsconf.cli.workspace_options import (
     split_pairs,
 )
 from lmsconf.documents.plan_file import loads
-from lmsconf.errors import ExitCode, LmsconfError, Problem, ProblemsFound, UsageError
+from lmsconf.errors import ExitCode, LmsconfError, Problem, ProblemsFound
 from lmsconf.journal.journal_reader import PendingWrites
 from lmsconf.model.calls import Call
 from lmsconf.model.fleet import INTERRUPTIONS
@@ -57,7 +56,6 @@ from lmsconf.model.snapshot import Snapshot
 from lmsconf.render import APPLY_VIEWS
 from lmsconf.render.apply_report import apply_summary, verification_result
 from lmsconf.render.plan_wording import workspace_line
-from lmsconf.render.report_texts import apply_text
 from lmsconf.render.text import plan_text
 from lmsconf.workspace.reader import WorkspaceReader
 
@@ -115,16 +113,18 @@ def apply(
     PLANFILE this needs the manifests that it was made from; without them, only what the plan changes is checked.
     """
     consented, noted = parse_consents(allow), parse_meta(meta)
-    if planfile is not None and (only or excluded or additive or no_effects):
-        raise UsageError(
+    refuse_options(
+        (
+            planfile is not None and (only or excluded or additive or no_effects),
             "a plan file is always applied as a whole",
-            hint="Use --only, --except, --additive and --no-effects with lmsconf plan.",
-        )
-    if needs_rehearsal and planfile is None:
-        raise UsageError(
+            "Use --only, --except, --additive and --no-effects with lmsconf plan.",
+        ),
+        (
+            planfile is None and needs_rehearsal,
             "--require-rehearsal needs a plan file, which holds the rehearsal's receipt",
-            hint="Save a rehearsed plan with: lmsconf plan --rehearse --out FILE. Then apply FILE.",
-        )
+            "Save a rehearsed plan with: lmsconf plan --rehearse --out FILE. Then apply FILE.",
+        ),
+    )
     asks = planfile is None and not auto_approve and digest is None
     if asks:
         refuse_without_terminal("Pass --auto-approve, or apply a plan file.")
@@ -137,8 +137,16 @@ def apply(
             saved = load_saved(planfile, lambda text: loads(text, key), "apply takes a plan file")
             plan = reevaluate_guards(workspace, saved, consented)
         else:
-            manifests = load_valid_manifests(workspace, events)
-            policy = build_policy(settings, only, excluded, additive, consented, effects=not no_effects, pace=max_rate)
+            manifests = load_valid_manifests(settings, events)
+            policy = replace(
+                settings.policy,
+                only=only,
+                excluded=excluded,
+                additive=additive,
+                consents=(*consented, *settings.policy.consents),
+                effects=not no_effects,
+                pace=max_rate,
+            )
             with progress.phase("Reading") as tell:
                 plan = workspace.plan(manifests, policy, tell)
         command = apply_command_line(settings, only, excluded, additive, planfile)
@@ -238,7 +246,7 @@ def write_report(output: Output, report: ApplyReport, *, journalled: bool, was_a
         raise ProblemsFound(report.problems, exit=ExitCode(report.exit))
     try:
         named_above = was_asked and output.is_on_terminal
-        text = partial(apply_text, names_workspace=not named_above)
+        text = partial(APPLY_VIEWS["text"], names_workspace=not named_above)
         output.show({**APPLY_VIEWS, "text": text}, report)
     except LmsconfError as lost:
         raise ProblemsFound(

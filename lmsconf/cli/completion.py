@@ -19,8 +19,8 @@ from click.shell_completion import (
 )
 
 from lmsconf.cli.command import Command
+from lmsconf.cli.context import COMPLETION_VARIABLE
 from lmsconf.cli.output_streams import write_redacted
-from lmsconf.errors import ExitCode
 
 if TYPE_CHECKING:
     from lmsconf.cli.context import CommandContext
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from lmsconf.model.declarations import Manifests
 
 
-VARIABLE: Final = "_LMSCONF_COMPLETE"
-"""The environment variable in which a script says what it wants."""
 _BASH: Final = """\
 %(complete_func)s() {
     local IFS=$'\\n' response type value
@@ -267,11 +265,12 @@ def _items(values: Callable[[], Iterator[str]]) -> list[Item]:
 @click.command(cls=Command)
 @click.argument("shell", type=click.Choice(list(_SHELLS)))
 @click.pass_context
-def completion(context: click.Context, *, shell: str) -> ExitCode:
+def completion(context: click.Context, *, shell: str) -> None:
     """Print the completion script of a shell.
 
     For bash, put eval "$(lmsconf completion bash)" into ~/.bashrc; for zsh the same with zsh into ~/.zshrc; for fish,
     lmsconf completion fish | source.
     """
-    write_redacted(_SHELLS[shell](context.find_root().command, {}, "lmsconf", VARIABLE).source() + "\n", sys.stdout)
-    return ExitCode.OK
+    write_redacted(
+        _SHELLS[shell](context.find_root().command, {}, "lmsconf", COMPLETION_VARIABLE).source() + "\n", sys.stdout
+    )

@@ -18,6 +18,8 @@ from lmsconf.errors import UsageError
 if TYPE_CHECKING:
     from pathlib import Path
 
+COMPLETION_VARIABLE = "_LMSCONF_COMPLETE"
+"""The environment variable in which the completion script of a shell says what it wants."""
 P = ParamSpec("P")
 Result = TypeVar("Result")
 
@@ -62,6 +64,13 @@ def pass_context(command: Callable[Concatenate[CommandContext, P], Result]) -> C
         return command(context_of(click.get_current_context()), *args, **kwargs)
 
     return passed
+
+
+def refuse_options(*cases: tuple[object, str, str]) -> None:
+    """Raise UsageError for the first case that holds. cases: whether it holds, what is wrong, and what to do."""
+    for holds, message, hint in cases:
+        if holds:
+            raise UsageError(message, hint=hint)
 
 
 def is_given(flag: str) -> bool:

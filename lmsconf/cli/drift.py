@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 import click
 
 from lmsconf.cli.command import Command, completes
-from lmsconf.cli.context import CommandContext, pass_context
+from lmsconf.cli.context import CommandContext, pass_context, refuse_options
 from lmsconf.cli.events import CommandEvents
 from lmsconf.cli.output import Output, output_options
 from lmsconf.cli.output_streams import write_stderr
 from lmsconf.cli.workspace_options import (
     events_option,
     load_context_settings,
+    load_valid_manifests,
     max_rate,
     open_workspace,
     parallelism,
@@ -21,7 +22,7 @@ from lmsconf.cli.workspace_options import (
     trust_project,
     trusted_parts,
 )
-from lmsconf.errors import ExitCode, UsageError
+from lmsconf.errors import ExitCode
 
 if TYPE_CHECKING:
     from lmsconf.export.accept_drift import DriftedProject
@@ -87,40 +88,50 @@ def drift(
     accepted changes. Comments and order are kept, and the changed lines are printed to stdout. If one manifest cannot
     be edited safely, no file is written.
     """
-    trusted = trusted_parts(trust_project, base)
-    if accepted:
-        if base is not None:
-            raise UsageError("--accept and --base exclude each other", hint="Remove --base.")
-        return _accept(context, accepted, parallelism, max_rate, output, events)
     from lmsconf.render import DRIFT_VIEWS
+    from lmsconf.support.atomic_files import write_all_or_none
     from lmsconf.workspace.base_loader import load_base
-    from lmsconf.workspace.project_manifests import error_free, load_manifests
 
+    trusted = trusted_parts(trust_project, base)
+    refuse_options(
+        (accepted and base is not None, "--accept and --base exclude each other", "Remove --base."),
+        (accepted and output.format != "text", "--accept prints a diff, which has no other format", "Remove --format."),
+    )
     settings = load_context_settings(context)
-    manifests = error_free(load_manifests(settings))
-    events.manifests_read(manifests)
+    manifests = load_valid_manifests(settings, events)
     policy, environ = settings.policy, context.environ
     applied = None if base is None else load_base(base, settings, policy, environ, trusted=trusted, with_older=False)
+    edits = None
     with (
         open_workspace(settings, parallelism, max_rate, events) as workspace,
         show_reading_progress("Reading", events) as tell,
     ):
-        differences = _compared(
-            workspace, manifests, tell, applied, count_unmanaged=count_unmanaged, reads_all=coverage or count_unmanaged
-        ).without_refused_edits()
-    events.compared(differences)
-    output.show(DRIFT_VIEWS, differences)
-    return differences.exit
+        counts, reads_all = count_unmanaged and not accepted, coverage or count_unmanaged or bool(accepted)
+        drifted = _compared(workspace, manifests, tell, applied, count_unmanaged=counts, reads_all=reads_all)
+        if accepted:
+            report, edits = drifted.drift, drifted.accept(accepted)
+        else:
+            report = drifted.without_refused_edits()
+    events.compared(report)
+    if edits is None:
+        output.show(DRIFT_VIEWS, report)
+        return report.exit
+    # Written only once it is verified that no accepted resource differs any more.
+    write_all_or_none(settings.root, edits.before, edits.after)
+    for address in edits.accepted_beyond:
+        write_stderr(f"Also accepted (dependency): {address}")
+    output.write(edits.diff)
+    return ExitCode.OK
 
 
 def _compared(
     workspace: WorkspaceReader,
     manifests: Manifests,
     tell: Report,
-    base: BaseManifests | None = None,
+    base: BaseManifests | None,
     *,
-    count_unmanaged: bool = False,
-    reads_all: bool = False,
+    count_unmanaged: bool,
+    reads_all: bool,
 ) -> DriftedProject:
     """Read the workspace once and return its drift, with all that is needed to accept it."""
     from lmsconf.export.accept_drift import DriftedProject
@@ -138,33 +149,3 @@ def _compared(
         parse_manifests=lambda drafts: load_manifests(settings, drafts=drafts),
         compute_drift=lambda drafted: workspace.drift_from_snapshot(snapshot, drafted, reads_all=reads_all),
     )
-
-
-def _accept(
-    context: CommandContext,
-    patterns: tuple[str, ...],
-    parallelism: int,
-    max_rate: float | None,
-    output: Output,
-    events: CommandEvents,
-) -> ExitCode:
-    """Edit the manifests; saved only once it is verified that no accepted resource differs any more."""
-    from lmsconf.support.atomic_files import write_all_or_none
-    from lmsconf.workspace.project_manifests import error_free, load_manifests
-
-    if output.format != "text":
-        raise UsageError("--accept prints a diff, which has no other format", hint="Remove --format.")
-    settings = load_context_settings(context)
-    manifests = error_free(load_manifests(settings))
-    with (
-        open_workspace(settings, parallelism, max_rate, events) as workspace,
-        show_reading_progress("Reading", events) as tell,
-    ):
-        differences = _compared(workspace, manifests, tell, reads_all=True)
-        draft = differences.accept(patterns)
-    events.compared(differences.drift)
-    write_all_or_none(settings.root, draft.before, draft.after)
-    for address in draft.accepted_beyond:
-        write_stderr(f"Also accepted (dependency): {address}")
-    output.write(draft.diff)
-    return ExitCode.OK

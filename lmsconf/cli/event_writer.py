@@ -13,7 +13,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from math import inf
 from pathlib import Path
@@ -26,7 +26,7 @@ from lmsconf.cli.output import Output
 from lmsconf.cli.output_streams import mask_if_enabled, redirect_to_null, report_problems
 from lmsconf.documents.document import change_json, escape_invisible, object_json, to_json, without_keys
 from lmsconf.documents.plan_file import plan_digest, summary_json
-from lmsconf.errors import LmsconfError, Problem, Severity, UsageError
+from lmsconf.errors import Problem, Severity, UsageError
 from lmsconf.kinds.shared.kind_names import resource_title
 from lmsconf.manifest.nodes import map_texts
 from lmsconf.model.blockers import blockers
@@ -44,7 +44,7 @@ from lmsconf.render.drift_report import drift_summary, finding_headline
 from lmsconf.render.json import drift_summary_json, finding_json
 from lmsconf.render.plan_wording import plan_summary
 from lmsconf.render.resource_wording import count_kind, count_noun, count_text
-from lmsconf.support.atomic_files import leads_to_stdout, open_for_lines, os_error_message
+from lmsconf.support.atomic_files import leads_to_stdout, open_for_lines, os_errors_as
 from lmsconf.support.line_stream import LineStream, descriptor_writer
 from lmsconf.support.secrets import redact_registered_tokens, redact_secrets
 
@@ -69,12 +69,15 @@ def open_event_writer(path: str, command: str, arguments: Mapping[str, object]) 
         _leave_stdout(path, output)
     else:
         _refuse_same_file(Path(path), output, arguments)
-    handle, write = (None, _write_stdout) if to_stdout else _opened(path)
+    with _errors_of(path):
+        handle = None if to_stdout else open_for_lines(Path(path))
+    write = _write_stdout if handle is None else descriptor_writer(handle)
+    # A reader that has stopped reading does not hold up an apply.
+    patience = _PATIENCE if command == "apply" else None
     is_stuck = False
     try:
-        # A reader that has stopped reading does not hold up an apply.
-        patience = _PATIENCE if command == "apply" else None
-        writer = EventWriter(command, lambda first: _begun(path, first, write, patience))
+        with _errors_of(path):
+            writer = EventWriter(command, lambda first: LineStream(first, write, patience=patience))
         try:
             yield writer
         finally:
@@ -88,19 +91,10 @@ def open_event_writer(path: str, command: str, arguments: Mapping[str, object]) 
             os.close(handle)
 
 
-def _opened(path: str) -> tuple[int, Callable[[bytes], None]]:
-    try:
-        handle = open_for_lines(Path(path))
-    except OSError as error:
-        raise _unwritable(path, error) from error
-    return handle, descriptor_writer(handle)
-
-
-def _begun(path: str, first: bytes, write: Callable[[bytes], None], patience: float | None) -> LineStream:
-    try:
-        return LineStream(first, write, patience=patience)
-    except OSError as error:
-        raise _unwritable(path, error) from error
+def _errors_of(path: str) -> AbstractContextManager[None]:
+    """Raise LmsconfError in place of an OSError: the file cannot be written."""
+    hint = "Check that its folder exists and is writable, and that there is free space. Nothing was read or sent."
+    return os_errors_as(f"--events {path} cannot be written", hint)
 
 
 def _write_stdout(data: bytes) -> None:
@@ -132,13 +126,6 @@ def _refuse_same_file(path: Path, output: Output, arguments: Mapping[str, object
         raise UsageError(f"--events {path}: the command uses that file already", hint="Name another file.")
 
 
-def _unwritable(path: str, error: OSError) -> LmsconfError:
-    return LmsconfError(
-        f"--events {path} cannot be written: {os_error_message(error)}",
-        hint="Check that its folder exists and is writable, and that there is free space. Nothing was read or sent.",
-    )
-
-
 def _incomplete(path: str, failure: str) -> Problem:
     return Problem(
         code="events/incomplete",
@@ -167,8 +154,7 @@ class EventWriter(CommandEvents):
         self._lock = threading.Lock()
         self._phase: Counter[str] = Counter()
         self._begun: dict[str, float] = {}
-        self._requests: Counter[str] = Counter()
-        self._statuses: dict[str, int | None] = {}
+        self._answers: dict[str, list[int | None]] = {}
         self._problems: set[str] = set()
         self._limit_at = self._resumes_at = -inf
         self._waited_at: dict[str, float] = {}
@@ -207,8 +193,7 @@ class EventWriter(CommandEvents):
         with self._lock:
             self._phase[exchange.operation or exchange.method] += 1
             if exchange.label is not None:
-                self._requests[exchange.label] += 1
-                self._statuses[exchange.label] = exchange.status
+                self._answers.setdefault(exchange.label, []).append(exchange.status)
         if exchange.retry_in is not None:
             why = f"answered {exchange.status}" if exchange.failure is None else exchange.failure
             self._wait(
@@ -320,7 +305,7 @@ class EventWriter(CommandEvents):
     def call_ended(self, outcome: CallOutcome) -> None:
         with self._lock:
             begun = self._begun.get(outcome.call)
-            requests, http_status = self._requests[outcome.call], self._statuses.get(outcome.call)
+            answers = [*self._answers.get(outcome.call, ())]
         outcome = mask_if_enabled(outcome)
         self._emit(
             "call_end",
@@ -331,8 +316,8 @@ class EventWriter(CommandEvents):
                 "operation": outcome.operation,
                 "status": outcome.status.value,
                 "seconds": None if begun is None else round(time.monotonic() - begun, 3),
-                "retries": max(requests - 1, 0),
-                "http_status": http_status,
+                "retries": max(len(answers) - 1, 0),
+                "http_status": answers[-1] if answers else None,
                 "resource_id": outcome.id,
                 "reason": outcome.reason,
                 "hint": outcome.hint,

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from lmsconf.cli.command import Command, completes
-from lmsconf.cli.context import CommandContext, pass_context
-from lmsconf.cli.output_streams import report_problems, write_stderr
+from lmsconf.cli.context import CommandContext, pass_context, refuse_options
+from lmsconf.cli.output_streams import report_problems, write_template
 from lmsconf.cli.workspace_options import (
     load_context_settings,
     load_snapshot,
@@ -20,7 +20,7 @@ from lmsconf.cli.workspace_options import (
     parallelism,
     show_reading_progress,
 )
-from lmsconf.errors import ExitCode, LmsconfError, UsageError
+from lmsconf.errors import LmsconfError
 
 if TYPE_CHECKING:
     from lmsconf.export.export import ExportResult
@@ -32,24 +32,12 @@ _READABLE = 0o644
 """The mode of manifest files: they are committed, like other sources."""
 
 
-class _KindOption(click.Option):
-    """The option `--kind`. Its help lists the kinds, which are imported only if it is shown."""
-
-    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        from lmsconf.export.manifest_files import order_kinds
-
-        kinds = order_kinds()
-        *sections, last = [kind.section for kind in kinds]
-        unusual = " and ".join(kind.section for kind in kinds if kind.is_person)
-        self.help = f"Export only this kind: {', '.join(sections)} or {last}. Without it, all but {unusual}."
-        return super().get_help_record(ctx)
-
-
 @click.command(cls=Command)
 @click.argument("folder", required=False, metavar="[DIR]", type=click.Path(path_type=Path))
 @click.option(
-    "--kind", "sections", metavar="KIND", multiple=True, cls=_KindOption, help="Export only this kind.",
-    shell_complete=completes("sections"),
+    "--kind", "sections", metavar="KIND", multiple=True, shell_complete=completes("sections"),
+    help="Export only this kind: custom_fields, groups, smart_groups, content_targets or users. Without it, all but "
+    "users.",
 )  # fmt: skip
 @click.option("--into", is_flag=True, help="Add what existing manifests do not declare yet, in new files.")
 @click.option(
@@ -74,7 +62,7 @@ def export(
     by: str | None,
     parallelism: int,
     max_rate: float | None,
-) -> ExitCode:
+) -> None:
     """Write manifests for the live workspace.
 
     Writes one file per kind to DIR, or to the manifests folder of the project, with names and e-mails and without
@@ -107,7 +95,6 @@ def export(
     report_problems(generated.problems)
     paths = _write(settings.root, target, generated.files, "exported-" if existing is not None else "")
     _tell(generated, paths)
-    return ExitCode.OK
 
 
 def _loaded(file: Path) -> Snapshot:
@@ -126,9 +113,8 @@ def _chosen(sections: Sequence[str]) -> tuple[str, ...]:
     from lmsconf.kinds.kind_table import KINDS
 
     known = {kind.section: name for name, kind in KINDS.items()}
-    for section in sections:
-        if section not in known:
-            raise UsageError(f"--kind {section}: there is no such kind", hint=f"There are {', '.join(known)}.")
+    listed = f"There are {', '.join(known)}."
+    refuse_options(*((name not in known, f"--kind {name}: there is no such kind", listed) for name in sections))
     return tuple(known[section] for section in sections)
 
 
@@ -174,14 +160,10 @@ def _write(root: Path, target: Path, files: Mapping[str, str], prefix: str) -> l
 
 def _create_folder(folder: Path) -> None:
     """Create a folder if it is missing. Raises LmsconfError."""
-    from lmsconf.support.atomic_files import os_error_message
+    from lmsconf.support.atomic_files import os_errors_as
 
-    try:
+    with os_errors_as(f"{folder} cannot be created", "Name another folder."):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise LmsconfError(
-            f"{folder} cannot be created: {os_error_message(error)}", hint="Name another folder."
-        ) from error
 
 
 def _unused(target: Path, stem: str) -> Path:
@@ -192,9 +174,7 @@ def _unused(target: Path, stem: str) -> Path:
 
 
 def _tell(generated: ExportResult, paths: Sequence[Path]) -> None:
-    from lmsconf.render.jinja import terminal_text
     from lmsconf.render.resource_wording import count_kind
 
     counts = ", ".join(count_kind(number, kind) for kind, number in generated.counts.items() if number)
-    text = terminal_text("exported.txt.j2", generated=generated, paths=paths, counts=counts)
-    write_stderr(text.removesuffix("\n"))
+    write_template("exported.txt.j2", generated=generated, paths=paths, counts=counts)

@@ -9,12 +9,12 @@ from typing import Any
 import click
 
 from lmsconf.cli.command import Command, Group
-from lmsconf.cli.context import CommandContext, pass_context
+from lmsconf.cli.context import CommandContext, pass_context, refuse_options
 from lmsconf.cli.fleet_options import FleetRun, fleet_options
 from lmsconf.cli.output import Output, output_options
 from lmsconf.cli.output_streams import masks_people, write_stderr
 from lmsconf.cli.workspace_options import plan_signing_key, trust_project
-from lmsconf.errors import ExitCode, LmsconfError, UsageError
+from lmsconf.errors import ExitCode, LmsconfError
 
 _FORMATS = ("text", "json", "markdown", "html")
 
@@ -97,7 +97,7 @@ def test(context: CommandContext, /, output: Output, **options: Any) -> ExitCode
 @click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False), metavar="DIR")
 @output_options(_FORMATS, pages=True)
 @pass_context
-def show(context: CommandContext, /, folder: Path, output: Output) -> ExitCode:
+def show(context: CommandContext, /, folder: Path, output: Output) -> None:
     """Show the plans that `lmsconf fleet plan --out DIR` saved, failures first."""
     from lmsconf.fleet.collect import read_report
     from lmsconf.fleet.fleet_run import read_index
@@ -105,7 +105,6 @@ def show(context: CommandContext, /, folder: Path, output: Output) -> ExitCode:
 
     key = plan_signing_key(context)
     output.show(FLEET_VIEWS, read_report(folder, read_index(folder, key), key))
-    return ExitCode.OK
 
 
 @fleet.command(cls=Command)
@@ -148,7 +147,7 @@ def collect(context: CommandContext, /, folders: tuple[Path, ...], out: Path, ou
 @click.option(
     "--image", metavar="IMAGE", help="The container image with lmsconf and the project; needed for argo and kubernetes."
 )
-def matrix(format_: str, shards: int, selector: str, max_rate: float | None, image: str | None) -> ExitCode:
+def matrix(format_: str, shards: int, selector: str, max_rate: float | None, image: str | None) -> None:
     """Print what an engine needs to plan a fleet in shards.
 
     For github, the value of `strategy.matrix`; for gitlab, a child pipeline; for argo, a Workflow that also collects;
@@ -160,7 +159,6 @@ def matrix(format_: str, shards: int, selector: str, max_rate: float | None, ima
 
     parse_selector(selector, "--select")
     click.echo(matrix_document(format_, shards, selector, max_rate, image), nl=False)
-    return ExitCode.OK
 
 
 @fleet.command(cls=Command)
@@ -200,7 +198,7 @@ def apply(
     begun. Run it again to apply what is left: a plan that was applied is not applied twice.
     """
     from lmsconf.cli.apply import parse_meta
-    from lmsconf.cli.output_streams import confirm, refuse_without_terminal
+    from lmsconf.cli.output_streams import refuse_without_terminal, require_consent
     from lmsconf.fleet.fleet_run import parse_selector, read_index
     from lmsconf.fleet.waves import (
         applied_before,
@@ -234,14 +232,13 @@ def apply(
         write_stderr(f"Waves: {', then '.join(describe_waves(waves))}.")
         if before := applied_before(planned, applied):
             write_stderr(f"Applied before: {count_noun(before, 'workspace')}.")
-        if not confirm("Apply these plans?"):
-            raise LmsconfError("declined: nothing was changed")
+        require_consent("Apply these plans?")
     index = apply_waves(
         waves,
         applied,
         folder,
         key,
-        engine=run.engine(),
+        engine=run.engine,
         make_task=run.apply_tasks(folder, notes),
         listen=run.listener,
         max_failures=run.project.max_failures() if max_failures is None else max_failures,
@@ -264,19 +261,21 @@ def _run(
     from lmsconf.model.fleet import FleetAction
     from lmsconf.render import FLEET_VIEWS
 
+    refuse_options(
+        (
+            out is not None and masks_people(),
+            "plan files contain e-mails, so --out and --mask-people exclude each other",
+            "Remove --out or --mask-people.",
+        )
+    )
     if out is not None:
-        if masks_people():
-            raise UsageError(
-                "plan files contain e-mails, so --out and --mask-people exclude each other",
-                hint="Remove --out or --mask-people.",
-            )
         make_folder(out)
     key, run = plan_signing_key(context), FleetRun(context, **options)
     with TemporaryDirectory(prefix="lmsconf-fleet-") as scratch:
         folder = Path(scratch) if out is None else out
         tasks = [run.task(name, FleetAction(action), folder.absolute()) for name in run.workspaces]
         with run.listener(action.capitalize(), len(tasks)) as tell:
-            index = run_tasks(tasks, run.engine(), FleetAction(action), run.now, tell)
+            index = run_tasks(tasks, run.engine, FleetAction(action), run.now, tell)
             index = replace(index, shard=run.shard)
         if out is not None:
             write_index(folder, index, key)

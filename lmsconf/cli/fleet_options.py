@@ -7,13 +7,14 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec
 
 import click
 from msgspec.structs import replace
 
-from lmsconf.cli.context import CommandContext
+from lmsconf.cli.context import CommandContext, refuse_options
 from lmsconf.cli.output_streams import show_progress
 from lmsconf.cli.workspace_options import parallelism, trusted_parts
 from lmsconf.errors import ExitCode, LmsconfError, UsageError
@@ -107,36 +108,48 @@ class FleetRun:
         from lmsconf.model.time_formats import format_utc
         from lmsconf.project.config_reader import read_project_file
 
-        if context.workspace is not None:
-            raise UsageError(
+        refuse_options(
+            (
+                context.workspace is not None,
                 "--workspace selects one workspace, and fleet works on many",
-                hint=f"Pass --select workspace={context.workspace}, or run the command without `fleet`.",
-            )
-        trusted = trusted_parts(trust_project, base)
-        if base is not None and engine != "local":
-            raise UsageError(
+                f"Pass --select workspace={context.workspace}, or run the command without `fleet`.",
+            ),
+            (
+                base is not None and engine != "local",
                 "--base needs the project's repository, which Dask workers may not have",
-                hint="Remove --base, or plan with --engine local, where its commit is.",
-            )
-        self._scheduler: str | None = None
+                "Remove --base, or plan with --engine local, where its commit is.",
+            ),
+            (
+                engine == "local" and (scheduler is not None or worker_project is not None or allow_unencrypted),
+                "--scheduler, --worker-project and --allow-unencrypted are about Dask",
+                "Add --engine dask, or remove them.",
+            ),
+        )
+        trusted = trusted_parts(trust_project, base)
+        address = None
         if engine != "local":
             from lmsconf.fleet.dask_engine import find_scheduler
 
-            self._scheduler = find_scheduler(scheduler, unencrypted=allow_unencrypted)
-        elif scheduler is not None or worker_project is not None or allow_unencrypted:
-            options = "--scheduler, --worker-project and --allow-unencrypted"
-            raise UsageError(f"{options} are about Dask", hint="Add --engine dask, or remove them.")
-        self._root, self._environ = context.project.absolute(), context.environ
+            address = find_scheduler(scheduler, unencrypted=allow_unencrypted)
+        self._root = context.project.absolute()
         self.project = read_project_file(self._root)
         self._selector = selector
-        names = select_workspaces(self.project, parse_selector(selector, "--select"), self._environ)
+        names = select_workspaces(self.project, parse_selector(selector, "--select"), context.environ)
         self.shard = None if shard is None else parse_shard(shard, names)
         self.workspaces = names if self.shard is None else names[self.shard.number - 1 :: self.shard.of]
         self.now = format_utc(datetime.now(UTC))
-        self._processes = processes or 2 * (os.cpu_count() or 1)
-        self._most = None if processes is None and max_rate is None else self._processes
-        self._worker_project = self._root if worker_project is None else worker_project
-        self._time_limit, self._unencrypted = time_limit, allow_unencrypted
+        number = processes or 2 * (os.cpu_count() or 1)
+        if address is None:
+            from lmsconf.fleet.local_engine import run_locally
+
+            self.engine: Engine = partial(run_locally, self._root, context.environ, number, time_limit)
+        else:
+            from lmsconf.fleet.dask_engine import run_on_dask
+            from lmsconf.fleet.dask_worker import ProjectDigests
+
+            most = None if processes is None and max_rate is None else number
+            terms = (address, ProjectDigests(self._root, self.project), worker_project or self._root, most, time_limit)
+            self.engine = partial(run_on_dask, *terms, unencrypted=allow_unencrypted)
         self._terms = {
             "parallelism": parallelism,
             "max_rate": max_rate,
@@ -172,18 +185,6 @@ class FleetRun:
 
         return made
 
-    def engine(self) -> Engine:
-        if self._scheduler is not None:
-            from lmsconf.fleet.dask_engine import run_on_dask
-            from lmsconf.fleet.dask_worker import ProjectDigests
-
-            digests = ProjectDigests(self._root, self.project)
-            terms = (self._scheduler, digests, self._worker_project, self._most, self._time_limit)
-            return partial(run_on_dask, *terms, unencrypted=self._unencrypted)
-        from lmsconf.fleet.local_engine import run_locally
-
-        return partial(run_locally, self._root, self._environ, self._processes, self._time_limit)
-
     def selected(self, index: FleetIndex) -> FleetIndex:
         """Return the entries of the selected workspaces.
 
@@ -218,12 +219,10 @@ class FleetRun:
         """Show how many workspaces have a result; yield the function that is called with each."""
         from lmsconf.model.progress import RunProgress
 
-        ended = 0
+        numbers = count(1)
         with show_progress(label=label) as tell:
 
             def listen(entry: FleetEntry) -> None:
-                nonlocal ended
-                ended += 1
-                tell(RunProgress(done=ended, total=total, is_final=True), label)
+                tell(RunProgress(done=next(numbers), total=total, is_final=True), label)
 
             yield listen

@@ -10,7 +10,7 @@ import click
 
 from lmsconf.cli.command import Command, completes
 from lmsconf.cli.output_streams import supports_color, terminal_size, write_redacted
-from lmsconf.errors import ExitCode, LmsconfError, UsageError
+from lmsconf.errors import LmsconfError, UsageError
 
 _WIDEST_PAGE = 100
 """The widest page of the guide."""
@@ -26,7 +26,7 @@ _WHOLE_LINES = 1_000_000
 @click.argument("words", metavar="[TOPIC | COMMAND]", nargs=-1, shell_complete=completes("topics"))
 @click.option("--search", metavar="WORD", help="List the lines of all pages that contain this, or all of these words.")
 @click.pass_context
-def help_command(context: click.Context, *, words: tuple[str, ...], search: str | None) -> ExitCode:
+def help_command(context: click.Context, *, words: tuple[str, ...], search: str | None) -> None:
     """Print a page of the guide.
 
     Without a topic, the pages are listed. On a terminal a long page is shown in a pager: LMSCONF_PAGER, else PAGER,
@@ -45,7 +45,6 @@ def help_command(context: click.Context, *, words: tuple[str, ...], search: str 
         _print(f"{command.get_help()}\n")
     else:
         raise _unknown(" ".join(words), topics, context)
-    return ExitCode.OK
 
 
 def _print(text: str, *, wraps: bool = False) -> None:

@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 import click
 
 from lmsconf.cli.command import Command
-from lmsconf.cli.context import CommandContext, pass_context
+from lmsconf.cli.context import CommandContext, pass_context, refuse_options
 from lmsconf.cli.output_streams import can_ask, report_problems, write_stderr
 from lmsconf.errors import ExitCode, LmsconfError, UsageError
 
@@ -94,8 +94,7 @@ def _url(text: str) -> str:
 
 def _ci(text: str) -> str:
     """Return a supported CI system. Raises UsageError."""
-    if text not in CI_SYSTEMS:
-        raise UsageError(f"there is no workflow for {text}", hint=f"There are {', '.join(CI_SYSTEMS)}.")
+    refuse_options((text not in CI_SYSTEMS, f"there is no workflow for {text}", f"There are {', '.join(CI_SYSTEMS)}."))
     return text
 
 
@@ -103,12 +102,18 @@ def _name(text: str) -> str:
     """Return a valid workspace name. Raises UsageError."""
     from lmsconf.project.config_file import ENV_WORKSPACE
 
-    if text == ENV_WORKSPACE:
-        raise UsageError(
-            f"a workspace cannot be called {text}", hint="That name is reserved for the workspace of LMSCONF_URL."
-        )
-    if not text.strip() or not text.isprintable():
-        raise UsageError("the workspace has no name", hint="Choose a word such as production.")
+    refuse_options(
+        (
+            text == ENV_WORKSPACE,
+            f"a workspace cannot be called {text}",
+            "That name is reserved for the workspace of LMSCONF_URL.",
+        ),
+        (
+            not text.strip() or not text.isprintable(),
+            "the workspace has no name",
+            "Choose a word such as production.",
+        ),
+    )
     return text
 
 
@@ -185,8 +190,13 @@ def init(
     from lmsconf import __version__
     from lmsconf.project.templates import PROJECT_FILE, render_project_files
 
-    if context.workspace is not None:
-        raise UsageError("--workspace selects a workspace of a project", hint="Name a new one with --workspace-name.")
+    refuse_options(
+        (
+            context.workspace is not None,
+            "--workspace selects a workspace of a project",
+            "Name a new one with --workspace-name.",
+        )
+    )
     target = context.directory if folder is None else context.directory / folder
     if os.path.lexists(target / PROJECT_FILE):
         if schemas:

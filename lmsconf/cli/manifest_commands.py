@@ -7,20 +7,21 @@ from codecs import BOM_UTF8
 from collections.abc import Sequence
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import click
 
 from lmsconf.cli.command import Command, completes
-from lmsconf.cli.context import CommandContext, pass_context
+from lmsconf.cli.context import CommandContext, pass_context, refuse_options
 from lmsconf.cli.output import Output, output_options
 from lmsconf.cli.output_streams import report_problems, supports_color, write_redacted
 from lmsconf.cli.workspace_options import load_context_settings
-from lmsconf.errors import ExitCode, Problem, ProblemsFound, SourceLocation, UsageError
+from lmsconf.errors import ExitCode, Problem, ProblemsFound, SourceLocation
 
 if TYPE_CHECKING:
     from lmsconf.manifest.file_set import ManifestFileReader
     from lmsconf.manifest.load import ExpandedEntries
+    from lmsconf.model.declarations import Manifests
 
 
 _FORMATS = ("text", "json", "markdown", "html", "github", "sarif", "codequality")
@@ -30,7 +31,7 @@ _FORMATS = ("text", "json", "markdown", "html", "github", "sarif", "codequality"
 @click.option("--expanded", is_flag=True, help="Print the manifests with variables, for_each and sets expanded.")
 @output_options(_FORMATS, problems=_FORMATS[1:])
 @pass_context
-def validate(context: CommandContext, *, expanded: bool, output: Output) -> ExitCode:
+def validate(context: CommandContext, *, expanded: bool, output: Output) -> None:
     """Check the manifests, without a connection.
 
     Reports every problem of every file with its line, and the findings of lints: manifests that are valid but probably
@@ -43,32 +44,34 @@ def validate(context: CommandContext, *, expanded: bool, output: Output) -> Exit
     """
     from lmsconf.workspace.project_manifests import error_free, validate_offline
 
-    if expanded and output.format != "text":
-        raise UsageError("--expanded prints YAML", hint="Remove --format.")
+    refuse_options((expanded and output.format != "text", "--expanded prints YAML", "Remove --format."))
     plain: ExpandedEntries | None = [] if expanded else None
     manifests = error_free(validate_offline(load_context_settings(context), plain))
     if output.format != "text":
         from lmsconf.render import PROBLEMS_VIEWS
 
         output.show(PROBLEMS_VIEWS, manifests.problems)
-        return ExitCode.OK
+        return
     report_problems(manifests.problems)
     if plain is not None:
         from lmsconf.export.manifest_files import expanded_manifest
 
         output.write(expanded_manifest(plain))
-        return ExitCode.OK
-    count, files = len(manifests.declared), len(manifests.files)
-    tests = len(manifests.tests)
+    else:
+        output.write(_count(manifests))
+
+
+def _count(manifests: Manifests) -> str:
+    """`12 resources and 3 tests in 2 files: no errors.`"""
+    count, files, tests = len(manifests.declared), len(manifests.files), len(manifests.tests)
     tested = f" and {tests:,} test{'s' * (tests != 1)}" if tests else ""
-    output.write(f"{count:,} resource{'s' * (count != 1)}{tested} in {files} file{'s' * (files != 1)}: no errors.\n")
-    return ExitCode.OK
+    return f"{count:,} resource{'s' * (count != 1)}{tested} in {files} file{'s' * (files != 1)}: no errors.\n"
 
 
 @click.command(cls=Command)
 @click.argument("key", metavar="[KEY|CODE]", default="", shell_complete=completes("explained"))
 @output_options(["text", "json"], pages=True)
-def explain(*, key: str, output: Output) -> ExitCode:
+def explain(*, key: str, output: Output) -> None:
     """Explain a key of manifests or of lmsconf.yaml, or a code.
 
     KEY is a kind or section with keys below it, a key of the project file, or a key alone, such as for_each. CODE is
@@ -79,7 +82,6 @@ def explain(*, key: str, output: Output) -> ExitCode:
     from lmsconf.render.help_pages import EXPLAIN_VIEWS
 
     output.show(EXPLAIN_VIEWS, explained(key))
-    return ExitCode.OK
 
 
 @click.command(cls=Command)
@@ -92,14 +94,14 @@ def explain(*, key: str, output: Output) -> ExitCode:
 )
 @output_options(["mermaid", "dot"])
 @pass_context
-def graph(context: CommandContext, *, only: tuple[str, ...], output: Output) -> ExitCode:
+def graph(context: CommandContext, *, only: tuple[str, ...], output: Output) -> None:
     """Show the dependency graph.
 
     An edge leads from content to its audience, thick if mandatory, and from a smart group to the fields of its
     conditions. Resources that no manifest declares are dashed. The workspace is not read.
     """
-    from lmsconf.cli.workspace_options import build_policy, load_context_settings
-    from lmsconf.errors import ProblemsFound
+    from msgspec.structs import replace
+
     from lmsconf.planner.dependency_graph import build_graph
     from lmsconf.planner.selection import Selection
     from lmsconf.render.graphs import GRAPH_VIEWS
@@ -107,20 +109,10 @@ def graph(context: CommandContext, *, only: tuple[str, ...], output: Output) -> 
 
     settings = load_context_settings(context)
     manifests = error_free(load_manifests(settings))
-    chosen = Selection(manifests.declared, build_policy(settings, only))
+    chosen = Selection(manifests.declared, replace(settings.policy, only=only))
     if wrong := list(chosen.problems()):
         raise ProblemsFound(wrong)
     output.show(GRAPH_VIEWS, build_graph(one for one in manifests.declared if chosen(one.address)))
-    return ExitCode.OK
-
-
-class _Formatted(NamedTuple):
-    """One manifest that is not in order. name: as it is shown."""
-
-    path: Path
-    name: str
-    before: bytes
-    after: bytes
 
 
 @click.command(cls=Command)
@@ -143,19 +135,20 @@ def fmt(context: CommandContext, *, paths: tuple[Path, ...], check: bool, diff: 
     """
     from lmsconf.export.accept_drift import file_diff
     from lmsconf.render.escape import escape_terminal
+    from lmsconf.support.atomic_files import write_all_or_none
 
     reader, files = _files(context, paths)
-    unordered, problems = _formatted(reader, files)
+    before, after, problems = _formatted(reader, files)
     report_problems(problems)
     if not check:
-        _write(unordered)
-    for one in unordered:
-        name = escape_terminal(one.name)
-        output = file_diff(name, one.before, one.after) if diff else f"{name}\n"
+        write_all_or_none(reader.root, before, after)
+    for path in after:
+        name = escape_terminal(path)
+        output = file_diff(name, before[path], after[path]) if diff else f"{name}\n"
         write_redacted(output, sys.stdout, color=diff and supports_color(sys.stdout))
     if any(problem.is_error for problem in problems):
         return ExitCode.ERROR
-    return ExitCode.CHANGES if check and unordered else ExitCode.OK
+    return ExitCode.CHANGES if check and after else ExitCode.OK
 
 
 def _files(context: CommandContext, paths: Sequence[Path]) -> tuple[ManifestFileReader, list[Path]]:
@@ -177,34 +170,38 @@ def _is_folder(path: Path) -> bool:
     """Whether a path is a folder of manifests. Raises UsageError for what is none, and no file either."""
     from lmsconf.manifest.file_set import PROJECT_FILE
 
-    if not path.exists():
-        raise UsageError(f"{path}: there is no such file or folder", hint="Name manifests, or leave PATH out.")
-    if (path / PROJECT_FILE).exists():
-        raise UsageError(
+    refuse_options(
+        (not path.exists(), f"{path}: there is no such file or folder", "Name manifests, or leave PATH out."),
+        (
+            (path / PROJECT_FILE).exists(),
             f"{path}: that is the folder of a project, not of manifests",
-            hint=f"Write lmsconf -C {quote(str(path))} fmt.",
-        )
+            f"Write lmsconf -C {quote(str(path))} fmt.",
+        ),
+    )
     return path.is_dir()
 
 
-def _formatted(reader: ManifestFileReader, files: Sequence[Path]) -> tuple[list[_Formatted], list[Problem]]:
-    """Return the manifests that are not in order, and the problems of those that cannot be ordered."""
+def _formatted(
+    reader: ManifestFileReader, files: Sequence[Path]
+) -> tuple[dict[str, bytes], dict[str, bytes], list[Problem]]:
+    """Return the manifests that are not in order, as they are and in order, and the problems of those that stay."""
     from lmsconf.manifest.edit.ordering import order_manifest
     from lmsconf.manifest.whole_schema import manifest_schema
 
-    unordered: list[_Formatted] = []
+    before: dict[str, bytes] = {}
+    after: dict[str, bytes] = {}
     problems: list[Problem] = []
-    schema = manifest_schema()
     for path in files:
+        name = reader.relative_path(path)
         try:
             mark, text = _read(reader, path)
-            after = order_manifest(reader.relative_path(path), text, schema)
+            ordered = order_manifest(name, text, manifest_schema())
         except ProblemsFound as error:
             problems += error.problems
             continue
-        if after != text:
-            unordered.append(_Formatted(path, reader.relative_path(path), mark + text.encode(), mark + after.encode()))
-    return unordered, problems
+        if ordered != text:
+            before[name], after[name] = mark + text.encode(), mark + ordered.encode()
+    return before, after, problems
 
 
 def _read(reader: ManifestFileReader, path: Path) -> tuple[bytes, str]:
@@ -225,12 +222,3 @@ def _is_linked(path: Path, root: Path) -> bool:
     """Whether a path, or a folder of it below the root, is a symbolic link."""
     folders = (folder for folder in path.parents if folder != root and folder.is_relative_to(root))
     return any(part.is_symlink() for part in (path, *folders))
-
-
-def _write(unordered: Sequence[_Formatted]) -> None:
-    """Write all files or none, unless another program has changed one."""
-    from lmsconf.support.atomic_files import write_all_or_none
-
-    names = {str(one.path.absolute()): one for one in unordered}
-    before = {name: one.before for name, one in names.items()}
-    write_all_or_none(Path(), before, {name: one.after for name, one in names.items()})

@@ -20,6 +20,7 @@ from lmsconf.cli.output_streams import (
     supports_color,
     write_redacted,
 )
+from lmsconf.cli.run_command import INTERRUPTED
 from lmsconf.errors import ExitCode, LmsconfError, Problem
 
 if TYPE_CHECKING:
@@ -66,12 +67,8 @@ class Output:
 
     def show(self, views: Mapping[str, Callable[..., str]], value: object) -> None:
         """Render the value in the chosen format, within `--limit`, and write it."""
-        self.write(self.render(views, value))
-
-    def render(self, views: Mapping[str, Callable[..., str]], value: object) -> str:
-        """Return the text that `show` writes."""
-        view, value = views[self.format], mask_if_enabled(value)
-        return view(value) if self._limit is None else view(value, limit=self._limit)
+        limit = {} if self._limit is None else {"limit": self._limit}
+        self.write(views[self.format](mask_if_enabled(value), **limit))
 
     def write(self, text: str) -> None:
         """Write the result to stdout, or atomically to the file. Raises LmsconfError if that fails."""
@@ -125,13 +122,11 @@ def refuse_unwritable(path: Path, name: str) -> None:
 def _is_empty_or_result(path: Path) -> bool:
     """Return whether a CSV file is empty, or begins with the header of a result. Raises LmsconfError if unreadable."""
     from lmsconf.render.people_reports import HEADERS
+    from lmsconf.support.atomic_files import os_errors_as
 
     headers = {",".join(columns).encode() for columns in HEADERS}
-    try:
-        with path.open("rb") as file:
-            start = file.readline(max(map(len, headers)) + 2)
-    except OSError as error:
-        raise LmsconfError(f"{path} cannot be read: {error.strerror}", hint="Name another file.") from error
+    with os_errors_as(f"{path} cannot be read", "Name another file."), path.open("rb") as file:
+        start = file.readline(max(map(len, headers)) + 2)
     return not start or start.rstrip(b"\r\n") in headers
 
 
@@ -163,7 +158,7 @@ def output_options(
                 output.write_problems(error.problems)
                 return error.exit
             except KeyboardInterrupt:
-                output.write_problems([Problem(code="interrupted", message="the command was interrupted")])
+                output.write_problems([INTERRUPTED])
                 raise
 
         return framed

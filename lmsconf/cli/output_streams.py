@@ -105,19 +105,12 @@ def report_problems(problems: Sequence[Problem]) -> None:
 
 def redact_problems(problems: Sequence[Problem]) -> list[Problem]:
     """Redact secrets in messages and hints, since they may quote a response; mask people if masking is on."""
-    return [_redacted(problem) for problem in problems]
-
-
-def _redacted(problem: Problem) -> Problem:
     from lmsconf.support.secrets import redact_secrets
 
-    return mask_if_enabled(
-        replace(
-            problem,
-            message=redact_secrets(problem.message),
-            hint=None if problem.hint is None else redact_secrets(problem.hint),
-        )
-    )
+    return [
+        mask_if_enabled(replace(one, message=redact_secrets(one.message), hint=one.hint and redact_secrets(one.hint)))
+        for one in problems
+    ]
 
 
 def write_stderr(text: str) -> None:
@@ -125,6 +118,13 @@ def write_stderr(text: str) -> None:
     from lmsconf.render.escape import escape_terminal
 
     write_redacted("".join(f"{escape_terminal(line)}\n" for line in text.split("\n")), sys.stderr)
+
+
+def write_template(template: str, **values: object) -> None:
+    """Write the text of a template to stderr."""
+    from lmsconf.render.jinja import terminal_text
+
+    write_stderr(terminal_text(template, **values).removesuffix("\n"))
 
 
 def write_redacted(
@@ -279,3 +279,9 @@ def confirm(question: str, about: str = "") -> bool:
         # In one line, also on a narrow terminal: a program that answers may wait for these words.
         write_redacted(escape_terminal(f"{question} Only 'yes' will be accepted: "), sys.stderr, wraps=False)
         return sys.stdin.readline().rstrip("\r\n") == "yes"
+
+
+def require_consent(question: str) -> None:
+    """Ask on stderr. Raises LmsconfError unless the answer is `yes`."""
+    if not confirm(question):
+        raise LmsconfError("declined: nothing was changed")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lmsconf.cli.command import Command, completes
-from lmsconf.cli.context import CommandContext, pass_context
+from lmsconf.cli.context import CommandContext, pass_context, refuse_options
 from lmsconf.cli.output import Output, output_options
 from lmsconf.cli.output_streams import report_problems
 from lmsconf.cli.workspace_options import (
@@ -20,7 +20,7 @@ from lmsconf.cli.workspace_options import (
     parallelism,
     show_reading_progress,
 )
-from lmsconf.errors import ExitCode, ProblemsFound, UsageError
+from lmsconf.errors import ExitCode, ProblemsFound
 
 if TYPE_CHECKING:
     from lmsconf.model.access import ReportHeader
@@ -52,13 +52,12 @@ def access(
 
     Access only reads the workspace. If no plan can be made, the live state is shown, and the exit code is 1.
     """
-    from lmsconf.documents.access_documents import access_json
     from lmsconf.kinds.kind_table import KINDS
     from lmsconf.model.names import normalize_name
     from lmsconf.planner.address_patterns import typed_name
     from lmsconf.planner.audience.access_reports import person_access
     from lmsconf.planner.audience.question import AccessQuery
-    from lmsconf.render.people_reports import access_csv, access_text
+    from lmsconf.render import ACCESS_VIEWS
 
     email = typed_name(email, (kind for kind in KINDS.values() if kind.is_person))
     name = None if content is None else normalize_name(content)
@@ -66,7 +65,7 @@ def access(
     view = _read(context, query, parallelism, max_rate)
     with _beside_problems(view.header):
         report = person_access(view.state, view.header, email, name)
-    output.show({"text": access_text, "json": access_json, "csv": access_csv}, report)
+    output.show(ACCESS_VIEWS, report)
     return _exit(report.header)
 
 
@@ -95,16 +94,18 @@ def audience(
 
     Audience only reads the workspace. If no plan can be made, the live state is shown, and the exit code is 1.
     """
-    from lmsconf.documents.access_documents import audience_json
     from lmsconf.model.names import normalize_name
     from lmsconf.planner.audience.access_reports import audience_report, find_audience, parse_audience
     from lmsconf.planner.audience.question import AccessQuery
-    from lmsconf.render.people_reports import audience_csv, audience_text
+    from lmsconf.render import AUDIENCE_VIEWS
 
-    if by is not None and members and output.format == "csv":
-        raise UsageError(
-            "CSV output has one table: --by and --members exclude each other", hint="Remove --by or --members."
+    refuse_options(
+        (
+            by is not None and members and output.format == "csv",
+            "CSV output has one table: --by and --members exclude each other",
+            "Remove --by or --members.",
         )
+    )
     asked = parse_audience(address)
     field = None if by is None else normalize_name(by)
     query = AccessQuery(audiences=frozenset(asked), fields=frozenset(() if field is None else (field,)))
@@ -112,7 +113,7 @@ def audience(
     with _beside_problems(view.header):
         chosen = find_audience(view.state, address, asked)
         report = audience_report(view.state, view.header, chosen, field, members=members)
-    output.show({"text": audience_text, "json": audience_json, "csv": audience_csv}, report)
+    output.show(AUDIENCE_VIEWS, report)
     return _exit(report.header)
 
 
@@ -156,12 +157,12 @@ def test(context: CommandContext, *, live: bool, parallelism: int, max_rate: flo
     1 if a test fails. `lmsconf plan` shows failing tests, and they stop `lmsconf apply`.
     """
     from lmsconf.planner.audience.access_tests import judge_report, query_of
-    from lmsconf.render.people_reports import TEST_VIEWS
+    from lmsconf.render import TEST_VIEWS
     from lmsconf.workspace.reader import read_people_view
 
     settings = load_context_settings(context)
     with open_workspace(settings, parallelism, max_rate) as workspace, show_reading_progress("Reading") as tell:
-        manifests = load_valid_manifests(workspace)
+        manifests = load_valid_manifests(settings)
         tests = [one for one in manifests.tests if one.applies_in(settings.policy.workspace)]
         view = read_people_view(workspace, manifests, query_of(tests), tell)
     if not (live or view.header.planned):

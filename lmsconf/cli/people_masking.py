@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from enum import Enum
+from functools import partial
 from threading import Lock
 from typing import Final, TypeVar, cast
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.errors import Problem
@@ -24,7 +25,7 @@ from lmsconf.model.address import Address
 from lmsconf.model.calls import Call
 from lmsconf.model.drift import LastEdit
 from lmsconf.model.names import normalize_email
-from lmsconf.model.plan import Change, Plan
+from lmsconf.model.plan import Plan
 
 HIDDEN: Final = "(masked)"
 _ADDRESS: Final = re.compile(
@@ -85,7 +86,9 @@ class PeopleMask:
         """Return a copy with every string masked and all field values of people hidden."""
         return cast("Value", self._value(value))
 
-    def _value(self, value: object) -> object:
+    def _value(self, value: object, is_personal: bool = False) -> object:
+        """is_personal: whether the value is of a resource that is a person."""
+        mask = partial(self._value, is_personal=is_personal)
         if isinstance(value, Enum):
             return value
         if isinstance(value, Address):
@@ -93,52 +96,44 @@ class PeopleMask:
         if isinstance(value, str):
             return self.mask_text(value)
         if isinstance(value, LastEdit):
-            return LastEdit(None if value.by is None else HIDDEN, value.at)
+            return value._replace(by=value.by and HIDDEN)
         if isinstance(value, Mapping):
-            return {self._value(key): self._value(item) for key, item in value.items()}
+            return {mask(key): mask(item) for key, item in value.items()}
         if isinstance(value, tuple) and hasattr(value, "_fields"):
-            return type(value)(*[self._value(item) for item in value])  # type: ignore[arg-type]  # its own fields
+            return type(value)(*map(mask, value))  # type: ignore[arg-type]  # its own fields
         if isinstance(value, tuple | list | frozenset | set):
-            return type(value)(map(self._value, value))
-        if isinstance(value, Struct):
-            return self._struct(value)
+            return type(value)(map(mask, value))
+        return self._struct(value, is_personal) if isinstance(value, Struct) else value
+
+    def _struct(self, value: Struct, is_personal: bool) -> Struct:
+        """Return a copy of a struct with each field masked; of a person, values are hidden: keys show what changes."""
+        value, about = self._beforehand(value), getattr(value, "address", None)
+        if isinstance(about, Address):
+            is_personal = _is_of_people(about.kind)
+        masked = {
+            name: self._hidden(item) if is_personal and name in _PERSONAL else self._value(item, is_personal)
+            for name, item in asdict(value).items()
+        }
+        # The remote id of an assignment is the id of its audience, here of a person. A call's is not a remote one.
+        if isinstance(about, Address) and is_about_people(about) and not isinstance(value, Call):
+            masked |= dict.fromkeys(masked.keys() & {"id"})
+        return replace(value, **masked)
+
+    def _beforehand(self, value: Struct) -> Struct:
+        """Return a struct of one of some types without what is not seen to be of people once its fields are alone."""
+        match value:
+            case Plan():
+                from lmsconf.documents.plan_file import plan_digest
+
+                # The digest shown must be that of the unmasked plan, not of this copy.
+                return replace(value, masked_digest=plan_digest(value), fingerprints={})
+            case Call():
+                return self._call(value)
+            case Problem():
+                return _problem(value)
+            case ConditionResult(answer=[_, *_]):
+                return replace(value, answer=(HIDDEN,))
         return value
-
-    def _struct(self, value: Struct) -> object:
-        if isinstance(value, Plan):
-            from lmsconf.documents.plan_file import plan_digest
-
-            # The digest shown must be that of the unmasked plan, not of this copy.
-            value = replace(value, masked_digest=plan_digest(value), fingerprints={})
-        if isinstance(value, Call):
-            value = self._call(value)
-        if isinstance(value, Problem):
-            value = _problem(value)
-        if isinstance(value, ConditionResult) and value.answer:
-            value = replace(value, answer=(HIDDEN,))
-        about = getattr(value, "address", None)
-        if not isinstance(about, Address) or not is_about_people(about):
-            return self._fields(value)
-        if _is_of_people(about.kind):
-            return self._person(value)
-        # The remote id of an assignment is the id of its audience, here of a person.
-        return self._fields(value, **_without_id(value))
-
-    def _fields(self, value: object, **known: object) -> object:
-        """Return a copy of a struct with each field masked, except those given in `known`."""
-        masked = {one: self._value(getattr(value, one)) for one in cast("Change", value).__struct_fields__}
-        return replace(cast("Change", value), **{**masked, **known})
-
-    def _person(self, value: Struct) -> object:
-        """Return a change of a person that shows which keys change, with the values hidden."""
-        known = {**_without_id(value), **self._personal(value)}
-        if compared := getattr(value, "fields", ()):
-            known["fields"] = tuple(replace(one, **self._personal(one)) for one in compared)
-        return self._fields(value, **known)
-
-    def _personal(self, value: Struct) -> dict[str, object]:
-        """Return the personal values of a person's change, or of one of its fields, hidden."""
-        return {one: self._hidden(getattr(value, one)) for one in value.__struct_fields__ if one in _PERSONAL}
 
     def _hidden(self, value: object) -> object:
         """Hide a value but keep its structure; an e-mail becomes a label, booleans and None stay."""
@@ -173,11 +168,6 @@ class PeopleMask:
 def _is_of_people(name: str) -> bool:
     kind = KINDS.get(name)
     return kind is not None and kind.is_person
-
-
-def _without_id(value: object) -> dict[str, object]:
-    """Return the replacement that clears the remote id; empty for a Call, whose `id` is not a remote one."""
-    return {"id": None} if hasattr(value, "id") and not isinstance(value, Call) else {}
 
 
 def _problem(problem: Problem) -> Problem:

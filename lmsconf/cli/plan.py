@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,18 +12,16 @@ import click
 from msgspec.structs import replace
 
 from lmsconf.cli.command import Command, completes
-from lmsconf.cli.context import CommandContext, pass_context
+from lmsconf.cli.context import CommandContext, pass_context, refuse_options
 from lmsconf.cli.events import CommandEvents
 from lmsconf.cli.output import Output, output_options, refuse_unwritable
 from lmsconf.cli.output_streams import masks_people, show_progress
 from lmsconf.cli.workspace_options import (
     apply_command_line,
-    build_policy,
     events_option,
     load_context_settings,
     load_snapshot,
     load_valid_manifests,
-    make_live_plan,
     max_rate,
     open_workspace,
     parallelism,
@@ -33,14 +31,16 @@ from lmsconf.cli.workspace_options import (
     trust_project,
     trusted_parts,
 )
-from lmsconf.errors import ExitCode, Problem, Severity, UsageError
+from lmsconf.errors import ExitCode, Problem, Severity
 
 if TYPE_CHECKING:
+    from lmsconf.model.declarations import Manifests
     from lmsconf.model.plan import Plan
     from lmsconf.model.policy import Policy
     from lmsconf.model.progress import Report
     from lmsconf.model.snapshot import Snapshot
     from lmsconf.project.settings import Settings
+    from lmsconf.workspace.project_manifests import BaseManifests
     from lmsconf.workspace.reader import WorkspaceReader
 
 
@@ -139,11 +139,8 @@ def plan(
     from lmsconf.project.base_trust import PARTS
     from lmsconf.render import PLAN_PROBLEMS_VIEWS, PLAN_VIEWS
     from lmsconf.support.atomic_files import write_atomically
-    from lmsconf.workspace.project_manifests import load_manifests
 
     trusted = trusted_parts(trust_project, base)
-    if undone is not None:
-        _check_undo(base, snapshot_file, additive=additive, rehearses=rehearses)
     if snapshot_file is not None:
         # Planning on a snapshot sends no request, so every part counts as trusted.
         trusted = frozenset(PARTS)
@@ -151,29 +148,32 @@ def plan(
     for option, file in (("--out", out), ("--people", people)):
         if file is not None:
             refuse_unwritable(file, f"{option} {file}")
-    if out is not None and masks_people():
-        raise UsageError(
-            "a plan file contains e-mails, so --out and --mask-people exclude each other",
-            hint="Remove --out or --mask-people.",
-        )
-    if people is not None:
-        _check_people_file(people, no_effects=no_effects, masked=masks_people())
+    _refuse_options(
+        undone,
+        out,
+        people,
+        {"--base": base, "--snapshot": snapshot_file, "--additive": additive, "--rehearse": rehearses},
+        no_effects=no_effects,
+    )
     settings = load_context_settings(context)
-    policy = build_policy(
-        settings, only, excluded, additive, effects=not no_effects, people=people is not None, pace=max_rate
+    policy = replace(
+        settings.policy,
+        only=only,
+        excluded=excluded,
+        additive=additive,
+        effects=not no_effects,
+        people=people is not None,
+        pace=max_rate,
     )
     snapshot = None if snapshot_file is None else load_snapshot(snapshot_file)
     with open_workspace(settings, parallelism, max_rate, events) as workspace:
-        if rehearses:
-            made = _rehearsed(workspace, policy, base, snapshot, context, trusted, events)
-        elif undone is not None:
+        if undone is not None:
             made = _undone(workspace, policy, undone, events)
-        elif base is not None:
-            made = _with_base(workspace, policy, base, snapshot, context, trusted, events)
-        elif snapshot is None:
-            made = make_live_plan(workspace, load_valid_manifests(workspace, events), policy, events)
         else:
-            made = workspace.plan_offline(load_manifests(settings), policy, snapshot)
+            manifests = load_valid_manifests(settings, events)
+            against = None if base is None else _loaded_base(base, settings, policy, context, trusted)
+            planned = _rehearsed if rehearses else _planned
+            made = planned(workspace, manifests, policy, against, snapshot, events)
         if snapshot is not None:
             from lmsconf.workspace.snapshot_notices import add_snapshot_notices
 
@@ -194,19 +194,40 @@ def _command(settings: Settings, plan: Plan, out: Path | None, *, additive: bool
     return apply_command_line(settings, plan.selection.only, plan.selection.excluded, additive, file)
 
 
-def _check_undo(base: str | None, snapshot_file: Path | None, *, additive: bool, rehearses: bool) -> None:
-    """Raise UsageError for options that do not go with --undo."""
-    given = {
-        "--base": base is not None,
-        "--snapshot": snapshot_file is not None,
-        "--additive": additive,
-        "--rehearse": rehearses,
-    }
-    for option in (option for option, is_given in given.items() if is_given):
-        raise UsageError(
-            f"--undo and {option} exclude each other",
-            hint="Remove one of them: --undo plans the way back from a run, and not what the manifests declare.",
-        )
+def _refuse_options(
+    undone: str | None, out: Path | None, people: Path | None, others: Mapping[str, object], *, no_effects: bool
+) -> None:
+    """Raise UsageError for options that do not go together. others: those that do not go with --undo."""
+    refuse_options(
+        *(
+            (
+                undone is not None and given not in (None, False),
+                f"--undo and {option} exclude each other",
+                "Remove one of them: --undo plans the way back from a run, and not what the manifests declare.",
+            )
+            for option, given in others.items()
+        ),
+        (
+            out is not None and masks_people(),
+            "a plan file contains e-mails, so --out and --mask-people exclude each other",
+            "Remove --out or --mask-people.",
+        ),
+        (
+            people is not None and people.suffix.lower() not in (".json", ".csv"),
+            f"--people {people}: unknown file format",
+            "Write FILE.json or FILE.csv.",
+        ),
+        (
+            people is not None and no_effects,
+            "--people and --no-effects exclude each other",
+            "Remove --no-effects or --people.",
+        ),
+        (
+            people is not None and masks_people(),
+            "--people and --mask-people exclude each other",
+            "Remove --people or --mask-people.",
+        ),
+    )
 
 
 def _undone(workspace: WorkspaceReader, policy: Policy, name: str, events: CommandEvents) -> Plan:
@@ -219,43 +240,39 @@ def _undone(workspace: WorkspaceReader, policy: Policy, name: str, events: Comma
         return plan_undo(workspace, run, policy, tell)
 
 
-def _with_base(
+def _loaded_base(
+    name: str, settings: Settings, policy: Policy, context: CommandContext, trusted: Collection[str]
+) -> BaseManifests:
+    from lmsconf.workspace.base_loader import load_base
+
+    return load_base(name, settings, policy, context.environ, trusted=trusted)
+
+
+def _planned(
     workspace: WorkspaceReader,
+    manifests: Manifests,
     policy: Policy,
-    base_name: str,
+    base: BaseManifests | None,
     snapshot: Snapshot | None,
-    context: CommandContext,
-    trusted: Collection[str],
     events: CommandEvents,
 ) -> Plan:
-    """Return the plan compared with the base's, on a snapshot or on the live workspace."""
-    from lmsconf.workspace.base_loader import load_base
-    from lmsconf.workspace.plan_with_base import plan_with_base
+    """Return the plan, compared with the base's if there is one, on a snapshot or on the live workspace."""
+    with nullcontext() if snapshot is not None else show_reading_progress("Reading", events) as tell:
+        if base is not None:
+            from lmsconf.workspace.plan_with_base import plan_with_base
 
-    manifests = load_valid_manifests(workspace, events)
-    base = load_base(base_name, workspace.settings, policy, context.environ, trusted=trusted)
-    if snapshot is not None:
-        return plan_with_base(workspace, manifests, policy, base, snapshot=snapshot)
-    with show_reading_progress("Reading", events) as tell:
-        return plan_with_base(workspace, manifests, policy, base, progress=tell)
+            return plan_with_base(workspace, manifests, policy, base, snapshot=snapshot, progress=tell)
+        if snapshot is not None:
+            return workspace.plan_offline(manifests, policy, snapshot)
+        return workspace.plan(manifests, policy, tell)
 
 
 def _refuse_same_file(files: Sequence[Path | None]) -> None:
     """Raise UsageError if a result would be written over another one, or over a file that is read."""
     named = [file.resolve() for file in files if file is not None and (file.is_file() or not file.exists())]
-    for file in named:
-        if named.count(file) > 1:
-            raise UsageError(f"two options name the file {file.name}", hint="Name another file.")
-
-
-def _check_people_file(file: Path, *, no_effects: bool, masked: bool) -> None:
-    """Raise UsageError if the effects of a plan cannot be written to this file."""
-    if file.suffix.lower() not in (".json", ".csv"):
-        raise UsageError(f"--people {file}: unknown file format", hint="Write FILE.json or FILE.csv.")
-    if no_effects:
-        raise UsageError("--people and --no-effects exclude each other", hint="Remove --no-effects or --people.")
-    if masked:
-        raise UsageError("--people and --mask-people exclude each other", hint="Remove --people or --mask-people.")
+    refuse_options(
+        *((named.count(file) > 1, f"two options name the file {file.name}", "Name another file.") for file in named)
+    )
 
 
 def _write_people(file: Path, plan: Plan) -> None:
@@ -283,27 +300,27 @@ def _write_people(file: Path, plan: Plan) -> None:
 
 def _rehearsed(
     workspace: WorkspaceReader,
+    manifests: Manifests,
     policy: Policy,
-    base_name: str | None,
+    base: BaseManifests | None,
     snapshot: Snapshot | None,
-    context: CommandContext,
-    trusted: Collection[str],
     events: CommandEvents,
 ) -> Plan:
     """Return the plan with its rehearsal, for which the whole workspace is read."""
     from lmsconf.apply.apply_events import ApplyProgress
     from lmsconf.apply.rehearse import rehearsed_plan
-    from lmsconf.workspace.base_loader import load_base
 
     class TwinProgress(ApplyProgress):
         """The phases of a rehearsal, as one progress bar."""
 
-        def phase(self, label: str) -> AbstractContextManager[Report]:
-            return _twin_progress()
+        @contextmanager
+        def phase(self, label: str) -> Iterator[Report]:
+            # A twin answers at once: in a log, its progress would only be lines.
+            label = "Rehearsing on a twin in memory"
+            with show_progress(label=label, quiet=not sys.stderr.isatty()) as tell:
+                yield lambda progress: tell(progress, label)
 
-    settings, environ = workspace.settings, context.environ
-    base = None if base_name is None else load_base(base_name, settings, policy, environ, trusted=trusted)
-    manifests, live = load_valid_manifests(workspace, events), snapshot
+    live = snapshot
     if live is None:
         with show_reading_progress("Reading", events) as tell:
             live = workspace.snapshot(tell, manifests)
@@ -317,11 +334,3 @@ def _rehearsed(
         max_rate=policy.pace,
         progress=TwinProgress(),
     )
-
-
-@contextmanager
-def _twin_progress() -> Iterator[Report]:
-    # A twin answers at once: in a log, its progress would only be lines.
-    label = "Rehearsing on a twin in memory"
-    with show_progress(label=label, quiet=not sys.stderr.isatty()) as tell:
-        yield lambda progress: tell(progress, label)

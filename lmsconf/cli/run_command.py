@@ -17,6 +17,7 @@ from typing import NoReturn
 
 import click
 
+from lmsconf.cli.context import COMPLETION_VARIABLE
 from lmsconf.cli.output_streams import (
     is_unwritable,
     mask_people,
@@ -30,8 +31,7 @@ from lmsconf.cli.output_streams import (
 )
 from lmsconf.errors import ExitCode, LmsconfError, Problem, Terminated
 
-_COMPLETE = "_LMSCONF_COMPLETE"
-"""The environment variable by which the completion script of a shell asks."""
+INTERRUPTED = Problem(code="interrupted", message="the command was interrupted")
 
 
 def interrupt_exit_code(error: BaseException) -> ExitCode:
@@ -47,7 +47,7 @@ def run_command_line(app: click.Command, arguments: list[str]) -> int:
     # Masked from the start where a word asks for it: a command line that cannot be parsed may name people too.
     mask_people(False)  # an earlier run of this process has labels of its own
     mask_people("--mask-people" in arguments)
-    if _COMPLETE in os.environ:
+    if COMPLETION_VARIABLE in os.environ:
         from lmsconf.cli.completion import register_shells
 
         register_shells()
@@ -89,16 +89,11 @@ def _terminate(number: int, frame: FrameType | None) -> NoReturn:
 
 def _aborted(error: BaseException) -> int:
     """Report Ctrl-C, SIGTERM, or end of input at a prompt (which means no); return the exit code."""
-    cause = abort_cause(error)
+    cause = error if isinstance(error, KeyboardInterrupt) else error.__context__ or error
     if isinstance(cause, EOFError):
         write_stderr("Declined: no answer.")
         return ExitCode.ERROR
     return report_interrupt(cause)
-
-
-def abort_cause(error: BaseException) -> BaseException:
-    """Return what a click.Abort or KeyboardInterrupt stands for: an interrupt, or an EOFError at a prompt."""
-    return error if isinstance(error, KeyboardInterrupt) else error.__context__ or error
 
 
 def report_interrupt(error: BaseException) -> ExitCode:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path
 from shlex import quote
@@ -12,13 +12,13 @@ import click
 from msgspec.structs import replace
 
 from lmsconf.cli.command import Command, completes
-from lmsconf.cli.context import CommandContext, pass_context
+from lmsconf.cli.context import CommandContext, pass_context, refuse_options
 from lmsconf.cli.output import Output, output_options
 from lmsconf.cli.output_streams import masks_people, report_problems, write_redacted, write_stderr
 from lmsconf.cli.workspace_options import lmsconf_command_prefix, load_saved
 from lmsconf.documents import access_documents, apply_report_file, plan_file, snapshot_file
 from lmsconf.documents.document import parse_document
-from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound, UsageError
+from lmsconf.errors import LmsconfError, ProblemsFound, UsageError
 from lmsconf.model.plan import Plan
 from lmsconf.model.recorded_run import RecordedRun
 from lmsconf.render import (
@@ -38,7 +38,7 @@ from lmsconf.render import (
 @click.argument("file", type=click.Path(path_type=Path))
 @output_options([*PLAN_VIEWS, *PLAN_EXTRACTS, *PLAN_PROBLEMS_VIEWS], pages=True)
 @pass_context
-def show(context: CommandContext, *, file: Path, output: Output) -> ExitCode:
+def show(context: CommandContext, *, file: Path, output: Output) -> None:
     """Show a saved plan, snapshot or apply report.
 
     FILE is the output of `plan --out`, of `snapshot`, or of any command with `--format json`, including problems. A
@@ -51,24 +51,26 @@ def show(context: CommandContext, *, file: Path, output: Output) -> ExitCode:
     """
     taken = "show takes a saved plan, snapshot or apply report"
     text, (value, views) = load_saved(file, lambda text: (text, load_document(text)), taken)
-    if output.format == "json" and masks_people():
-        if "json" not in views:
-            raise UsageError(
-                "a snapshot contains e-mails", hint="Save it with `lmsconf snapshot --redact`, or remove --mask-people."
-            )
-        output.show(views, value)
-    elif output.format == "json":
+    is_json, masked = output.format == "json", masks_people()
+    refuse_options(
+        (
+            is_json and masked and "json" not in views,
+            "a snapshot contains e-mails",
+            "Save it with `lmsconf snapshot --redact`, or remove --mask-people.",
+        ),
+        (
+            not is_json and output.format not in views,
+            f"--format {output.format} cannot show this kind of file",
+            f"Choose one of {', '.join(views)}.",
+        ),
+    )
+    if is_json and not masked:
         # Written as it is: serialised again, it would name this version of lmsconf as the one that wrote it.
         output.write(text)
-    elif output.format not in views:
-        raise UsageError(
-            f"--format {output.format} cannot show this kind of file", hint=f"Choose one of {', '.join(views)}."
-        )
-    else:
-        if isinstance(value, Plan):
-            value = replace(value, command=f"{lmsconf_command_prefix(context)} apply {quote(str(file))}")
-        output.show(views, value)
-    return ExitCode.OK
+        return
+    if isinstance(value, Plan) and not is_json:
+        value = replace(value, command=f"{lmsconf_command_prefix(context)} apply {quote(str(file))}")
+    output.show(views, value)
 
 
 def load_document(text: str) -> tuple[object, Views]:
@@ -95,7 +97,7 @@ _DOCUMENTS: Mapping[str, tuple[Callable[[str], object], Views]] = {
 @click.argument("run", required=False, shell_complete=completes("runs"))
 @output_options(["text", "json"])
 @pass_context
-def runs(context: CommandContext, *, run: str | None, output: Output) -> ExitCode:
+def runs(context: CommandContext, *, run: str | None, output: Output) -> None:
     """List what was applied from here, or show one run call by call.
 
     RUN is `latest`, or the beginning of the name of a run or of the digest of its plan. With `lmsconf --workspace NAME
@@ -104,21 +106,19 @@ def runs(context: CommandContext, *, run: str | None, output: Output) -> ExitCod
     """
     from lmsconf.journal.journal_reader import find_run, read_runs
 
-    root = context.project
+    root, chosen = context.project, context.workspace
     if run is not None:
         output.show(RUN_VIEWS, find_run(root, run))
-        return ExitCode.OK
-    chosen = context.workspace
-    listed = [one for one in read_runs(root) if chosen is None or (one.opening and one.opening.workspace == chosen)]
-    output.show(RUNS_VIEWS, listed)
-    return ExitCode.OK
+    else:
+        listed = [one for one in read_runs(root) if chosen is None or (one.opening and one.opening.workspace == chosen)]
+        output.show(RUNS_VIEWS, listed)
 
 
 @click.command(cls=Command)
 @click.argument("address", metavar="ADDRESS|EMAIL", shell_complete=completes("addresses"))
 @output_options(["text", "json"], pages=True)
 @pass_context
-def history(context: CommandContext, *, address: str, output: Output) -> ExitCode:
+def history(context: CommandContext, *, address: str, output: Output) -> None:
     """Show which runs changed a resource or a person.
 
     Lists when and by which commit and approval it was changed, why, and what. ADDRESS is as a plan prints it, such as
@@ -137,7 +137,6 @@ def history(context: CommandContext, *, address: str, output: Output) -> ExitCod
         if chosen is None or run.opening is None or run.opening.workspace == chosen
     )
     output.show(HISTORY_VIEWS, find_history(runs, address))
-    return ExitCode.OK
 
 
 VERIFY, HEAD = "verify", "head"
@@ -172,7 +171,7 @@ def evidence(
     sign_key: Path | None,
     key: Path | None,
     heads: tuple[str, ...],
-) -> ExitCode:
+) -> None:
     """Write a folder that shows what runs did, or verify one.
 
     The folder has an index page, evidence.json, and plan, report and journal of each run. People are masked in it
@@ -187,27 +186,34 @@ def evidence(
     run.
     """
     given = since or out or people or sign_key
-    if words[:1] == (VERIFY,):
-        if len(words) != 2 or given:
-            raise UsageError("verify takes one folder, --key and --head", hint="Write: lmsconf evidence verify DIR")
-        return _verify(Path(words[1]), key, tuple(_parsed_head(head) for head in heads))
-    for option, value in (("--key", key), ("--head", heads)):
-        if value:
-            hint = "Sign with --sign-key FILE." if option == "--key" else "Write: lmsconf evidence verify DIR --head …"
-            raise UsageError(f"{option} is for verify", hint=hint)
-    if words == (HEAD,) and not given:
-        return _head(context)
-    if len(words) + (since is not None) != 1 or out is None:
-        hint = "Write: lmsconf evidence latest --out DIR, or lmsconf evidence --since 2026-01-31 --out DIR"
-        none, several = not words and since is None, len(words) + (since is not None) > 1
-        wrong = "no run is given" if none else "evidence takes one run, or --since" if several else "--out is missing"
-        raise UsageError(wrong, hint=hint)
-    return _write(context, words[0] if words else None, since, out, sign_key, people=people)
+    verifies = words[:1] == (VERIFY,)
+    refuse_options(
+        (
+            verifies and (len(words) != 2 or given),
+            "verify takes one folder, --key and --head",
+            "Write: lmsconf evidence verify DIR",
+        ),
+        (key and not verifies, "--key is for verify", "Sign with --sign-key FILE."),
+        (heads and not verifies, "--head is for verify", "Write: lmsconf evidence verify DIR --head …"),
+    )
+    if verifies:
+        _verify(Path(words[1]), key, tuple(_parsed_head(head) for head in heads))
+    elif words == (HEAD,) and not given:
+        _head(context)
+    else:
+        _write(context, [*words, *([] if since is None else [since])], since, out, sign_key, people=people)
 
 
 def _write(
-    context: CommandContext, run: str | None, since: str | None, out: Path, sign_key: Path | None, *, people: bool
-) -> ExitCode:
+    context: CommandContext,
+    chosen: Sequence[str],
+    since: str | None,
+    out: Path | None,
+    sign_key: Path | None,
+    *,
+    people: bool,
+) -> None:
+    """Write the evidence of the run that is chosen, or of all since a date. Raises UsageError for more than one."""
     from lmsconf.audit.bundle import write_evidence
     from lmsconf.audit.run_entry import chain_findings
     from lmsconf.audit.signing import load_signing_key
@@ -215,8 +221,12 @@ def _write(
     from lmsconf.journal.journal_reader import find_run
     from lmsconf.render.resource_wording import count_noun
 
+    if len(chosen) != 1 or out is None:
+        hint = "Write: lmsconf evidence latest --out DIR, or lmsconf evidence --since 2026-01-31 --out DIR"
+        several = "evidence takes one run, or --since" if chosen[1:] else "--out is missing"
+        raise UsageError(several if chosen else "no run is given", hint=hint)
     key = None if sign_key is None else load_signing_key(sign_key)
-    runs = [find_run(context.project, run)] if run is not None else list(_since(context, str(since)))
+    runs = [find_run(context.project, chosen[0])] if since is None else _since(context, since)
     mask = None if people else PeopleMask()
     document = write_evidence(runs, out, datetime.now(UTC), mask=mask, since=since, key=key)
     entries = (
@@ -226,52 +236,47 @@ def _write(
     masked = "It names people." if people else "People are masked in it."
     signed = "It is not signed." if key is None else f"Signed with {key.public.keyid}."
     write_stderr(f"Wrote the evidence of {count_noun(len(runs), 'run')} to {out}. {masked} {signed}")
-    return ExitCode.OK
 
 
-def _since(context: CommandContext, since: str) -> Iterator[RecordedRun]:
-    """Yield the runs since a date, of the chosen workspace or of all. Raises LmsconfError if there are none."""
+def _since(context: CommandContext, since: str) -> Sequence[RecordedRun]:
+    """Return the runs since a date, of the chosen workspace or of all. Raises LmsconfError if there are none."""
     from lmsconf.journal.journal_reader import read_runs
 
     try:
         begin = datetime.combine(date.fromisoformat(since), datetime.min.time(), tzinfo=UTC)
     except ValueError as error:
         raise UsageError(f"--since {since}: that is not a date", hint="Write --since 2026-01-31.") from error
-    some = False
+    kept = []
     for run in read_runs(context.project):
-        name = run.name[:8]
-        if run.opening is None and name >= f"{begin:%Y%m%d}":
+        if run.opening is None and run.name[:8] >= f"{begin:%Y%m%d}":
             raise LmsconfError(
                 f"the journal of the run {run.name} cannot be read",
                 hint=f"Its first line is damaged. Move .lmsconf/runs/{run.name}.jsonl away to leave the run out.",
             )
-        if run.opening is None or run.opening.started < begin:
-            continue
-        if context.workspace in (None, run.opening.workspace):
-            some = True
-            yield run
-    if not some:
+        if run.opening and run.opening.started >= begin and context.workspace in (None, run.opening.workspace):
+            kept.append(run)
+    if not kept:
         raise LmsconfError(f"no run since {since} is recorded here", hint="List what is kept with: lmsconf runs")
+    return kept
 
 
-def _head(context: CommandContext) -> ExitCode:
+def _head(context: CommandContext) -> None:
     from lmsconf.journal.kept_runs import chain_heads
 
     heads = [head for head in chain_heads(context.project) if context.workspace in (None, head.workspace)]
     if not heads:
         raise LmsconfError("no run is recorded here", hint="Run this where lmsconf apply has run, after it.")
     write_redacted("".join(f"{head.sha256}  {head.run}  {head.workspace}\n" for head in heads), sys.stdout)
-    return ExitCode.OK
 
 
 def _parsed_head(text: str) -> str:
     digest = text.strip().lower()
-    if len(digest) != 64 or digest.strip("0123456789abcdef"):
-        raise UsageError(f"--head {text}: that is not a digest", hint="Pass 64 digits that `evidence head` printed.")
+    wrong = len(digest) != 64 or digest.strip("0123456789abcdef")
+    refuse_options((wrong, f"--head {text}: that is not a digest", "Pass 64 digits that `evidence head` printed."))
     return digest
 
 
-def _verify(folder: Path, key_file: Path | None, heads: tuple[str, ...]) -> ExitCode:
+def _verify(folder: Path, key_file: Path | None, heads: tuple[str, ...]) -> None:
     from lmsconf.audit.signing import load_public_key
     from lmsconf.audit.verify_evidence import verify_evidence
     from lmsconf.render.jinja import terminal_text
@@ -280,5 +285,4 @@ def _verify(folder: Path, key_file: Path | None, heads: tuple[str, ...]) -> Exit
     result = verify_evidence(folder, key, heads)
     if result.findings:
         raise ProblemsFound(result.findings)
-    write_redacted(terminal_text("verified.txt.j2", result=result), sys.stdout)
-    return ExitCode.OK
+    write_redacted(terminal_text("verified.txt.j2", result=result, key=key, heads=heads), sys.stdout)

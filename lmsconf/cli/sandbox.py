@@ -14,8 +14,8 @@ import click
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.cli.command import Group
-from lmsconf.cli.context import CommandContext, pass_context
-from lmsconf.cli.output_streams import confirm, refuse_without_terminal, write_redacted, write_stderr
+from lmsconf.cli.context import CommandContext, pass_context, refuse_options
+from lmsconf.cli.output_streams import refuse_without_terminal, require_consent, write_redacted, write_stderr
 from lmsconf.errors import LmsconfError, UsageError
 from lmsconf.sandbox.store import IN_MEMORY, Store
 
@@ -130,11 +130,13 @@ def seed_command(
     from lmsconf.sandbox.synthetic_seed import dump_seed, generate_seed
 
     wanted = {name: size for name, size in sizes.items() if size is not None}
-    if (seed is not None and wanted) or (out is not None and (db is not None or seed is not None)):
-        raise UsageError(
+    refuse_options(
+        (
+            (seed is not None and wanted) or (out is not None and (db is not None or seed is not None)),
             "expected one source and one destination",
-            hint="Pass --seed or numbers, and --db or --out.",
+            "Pass --seed or numbers, and --db or --out.",
         )
+    )
     if out is not None:
         _write(out, dump_seed(generate_seed(seed=number, **wanted)))
         return
@@ -175,8 +177,7 @@ def reset(context: CommandContext, db: str | None, seed: Path | None, source: Pa
     refuse_foreign(Path(place.db))
     if not yes:
         refuse_without_terminal("Pass --yes to reset the workspace without a question.")
-        if not confirm(f"Delete all data in {place.db} and reset it?"):
-            raise LmsconfError("declined: nothing was changed")
+        require_consent(f"Delete all data in {place.db} and reset it?")
     fresh = place._replace(db=f"{place.db}.new")
     remove_database(fresh.db)
     try:
@@ -217,10 +218,10 @@ def _request_log(path: Path | None) -> Iterator[Callable[[LoggedRequest], None] 
     if path is None:
         yield None
         return
-    try:
+    from lmsconf.support.atomic_files import os_errors_as
+
+    with os_errors_as(f"--log {path} cannot be written", "Check its folder."):
         file = path.open("a", encoding="utf-8", buffering=1)
-    except OSError as error:
-        raise LmsconfError(f"--log {path} cannot be written: {error.strerror}", hint="Check its folder.") from error
 
     def write(entry: LoggedRequest) -> None:
         file.write(json.dumps(entry._asdict(), ensure_ascii=False) + "\n")

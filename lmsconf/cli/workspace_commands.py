@@ -14,16 +14,17 @@ import click
 from msgspec.structs import replace
 
 from lmsconf.cli.command import Command
-from lmsconf.cli.context import CommandContext, pass_context
+from lmsconf.cli.context import CommandContext, pass_context, refuse_options
 from lmsconf.cli.output import Output, output_options, refuse_unwritable
 from lmsconf.cli.output_streams import (
     can_ask,
-    confirm,
     masks_people,
     refuse_without_terminal,
     report_problems,
+    require_consent,
     write_redacted,
     write_stderr,
+    write_template,
 )
 from lmsconf.cli.workspace_options import (
     load_context_settings,
@@ -55,9 +56,7 @@ if TYPE_CHECKING:
 @parallelism
 @max_rate
 @pass_context
-def snapshot(
-    context: CommandContext, *, file: Path, redact: bool, parallelism: int, max_rate: float | None
-) -> ExitCode:
+def snapshot(context: CommandContext, *, file: Path, redact: bool, parallelism: int, max_rate: float | None) -> None:
     """Save the state of the workspace to a file.
 
     `lmsconf plan --snapshot FILE` plans against it without a connection. The file contains e-mails, so only its owner
@@ -86,7 +85,6 @@ def snapshot(
     lacking = {kind: listing.incomplete for kind, listing in state.listings.items() if listing.incomplete is not None}
     for kind, why in lacking.items():
         write_stderr(f"Not all of {kind_plural(kind)} is in it: {why}.")
-    return ExitCode.OK
 
 
 def _sound(settings: Settings) -> Manifests | None:
@@ -106,7 +104,7 @@ def _sound(settings: Settings) -> Manifests | None:
 @click.command(cls=Command)
 @click.option("--id", "id", metavar="ID", help="Remove the lock with this id, without a question.")
 @pass_context
-def unlock(context: CommandContext, *, id: str | None) -> ExitCode:
+def unlock(context: CommandContext, *, id: str | None) -> None:
     """Remove a stale lock.
 
     A lock expires when its lease ends; use this command if that takes too long. A run that is still alive checks its
@@ -120,12 +118,12 @@ def unlock(context: CommandContext, *, id: str | None) -> ExitCode:
         manager = LockManager(connection)
         locks = manager.list_locks()
         if not locks and id is None:
-            write_redacted(f"Workspace {escape_terminal(connection.name)} is not locked.\n", sys.stdout)
-            return ExitCode.OK
-        chosen = _named(locks, id) if id is not None else _confirmed(locks)
-        manager.delete(chosen)
-        write_redacted(f"Unlocked: {escape_terminal(chosen.description)}.\n", sys.stdout)
-    return ExitCode.OK
+            ended = f"Workspace {escape_terminal(connection.name)} is not locked.\n"
+        else:
+            chosen = _named(locks, id) if id is not None else _confirmed(locks)
+            manager.delete(chosen)
+            ended = f"Unlocked: {escape_terminal(chosen.description)}.\n"
+    write_redacted(ended, sys.stdout)
 
 
 def _named(locks: list[WorkspaceLock], id: str) -> WorkspaceLock:
@@ -147,8 +145,7 @@ def _confirmed(locks: list[WorkspaceLock]) -> WorkspaceLock:
     write_redacted(listed, sys.stderr)
     if len(locks) > 1 or not can_ask():
         raise UsageError("it is not clear which lock to remove", hint=f"Pass --id {locks[0].id}.")
-    if not confirm("Remove this lock?"):
-        raise LmsconfError("declined: nothing was changed")
+    require_consent("Remove this lock?")
     return locks[0]
 
 
@@ -161,7 +158,7 @@ _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 @click.option("--query", metavar="K=V", multiple=True, help="A query parameter. Can be repeated.")
 @click.option("--body", metavar="JSON", help="The request's body; - reads it from stdin.")
 @pass_context
-def api(context: CommandContext, *, method: str, path: str, query: tuple[str, ...], body: str | None) -> ExitCode:
+def api(context: CommandContext, *, method: str, path: str, query: tuple[str, ...], body: str | None) -> None:
     """Send one request to the API and print the response.
 
     PATH is relative to the workspace's url, and percent-encoded: lmsconf api GET /users --query limit=5. Names are
@@ -171,11 +168,13 @@ def api(context: CommandContext, *, method: str, path: str, query: tuple[str, ..
     from lmsconf.documents.document import escape_invisible
     from lmsconf.workspace.connection import Connection
 
-    if masks_people():
-        raise UsageError(
+    refuse_options(
+        (
+            masks_people(),
             "--mask-people: the response would be printed unchanged, with the people in it",
-            hint="Remove --mask-people, or unset LMSCONF_MASK_PEOPLE.",
+            "Remove --mask-people, or unset LMSCONF_MASK_PEOPLE.",
         )
+    )
     parameters = parse_query(query)
     content = None if body is None else _body(sys.stdin.buffer.read() if body == "-" else body.encode())
     settings = load_context_settings(context)
@@ -191,7 +190,6 @@ def api(context: CommandContext, *, method: str, path: str, query: tuple[str, ..
         write_redacted(
             f"{escape_invisible(json.dumps(answer, ensure_ascii=False, indent=2))}\n", sys.stdout, whole=True
         )
-    return ExitCode.OK
 
 
 def parse_query(pairs: Sequence[str]) -> dict[str, Json]:
@@ -259,7 +257,21 @@ def doctor(
     from lmsconf.doctor.report import DOCTOR_VIEWS
     from lmsconf.workspace.connection import Connection
 
-    _refuse(probe=probe, emails=emails, content=content, yes=yes)
+    people = {normalize_email(email) for email in emails}
+    refuse_options(
+        (
+            not probe and (emails or content or yes),
+            "--user, --content and --yes need --probe",
+            "Add --probe, or remove them.",
+        ),
+        (
+            len(people) != len(emails) or len(emails) > _MOST_USERS,
+            "--user takes two different people at most",
+            "Name one or two people.",
+        ),
+    )
+    if probe and not yes:
+        refuse_without_terminal("Pass --yes to let the probe change the workspace.")
     settings = load_context_settings(context)
     watch = ClockSkewCheck(_now)
     logged = on_request()
@@ -275,9 +287,10 @@ def doctor(
         if probe and diagnosis.failure is None:
             user, other = (*emails, None, None)[:2]
             subjects = ProbeSubjects(user, content, other)
-            _announce(diagnosis, subjects, settings)
-            if not yes and not confirm("Start the probe?"):
-                raise LmsconfError("declined: nothing was changed")
+            account = settings.policy.create_people
+            write_template("probe.txt.j2", diagnosis=diagnosis, subjects=subjects, account=account)
+            if not yes:
+                require_consent("Start the probe?")
             diagnosis = _written(settings, replace(diagnosis, probe=_probed(settings, connection, subjects)))
     output.show(DOCTOR_VIEWS, diagnosis)
     return diagnosis.exit_code
@@ -285,25 +298,6 @@ def doctor(
 
 def _now() -> datetime:
     return datetime.now(UTC)
-
-
-def _refuse(*, probe: bool, emails: tuple[str, ...], content: str | None, yes: bool) -> None:
-    """Raise UsageError for contradictory options, or for a probe without --yes and without a terminal to ask on."""
-    if not probe and (emails or content or yes):
-        raise UsageError("--user, --content and --yes need --probe", hint="Add --probe, or remove them.")
-    if len({normalize_email(email) for email in emails}) != len(emails) or len(emails) > _MOST_USERS:
-        raise UsageError("--user takes two different people at most", hint="Name one or two people.")
-    if probe and not yes:
-        refuse_without_terminal("Pass --yes to let the probe change the workspace.")
-
-
-def _announce(diagnosis: DoctorReport, subjects: ProbeSubjects, settings: Settings) -> None:
-    """Write what the probe will touch."""
-    from lmsconf.render.jinja import terminal_text
-
-    account = settings.policy.create_people
-    lines = terminal_text("probe.txt.j2", diagnosis=diagnosis, subjects=subjects, account=account)
-    write_stderr(lines.removesuffix("\n"))
 
 
 def _probed(settings: Settings, connection: Connection, subjects: ProbeSubjects) -> ProbeResult:

@@ -13,10 +13,10 @@ import click
 from msgspec.structs import replace
 
 from lmsconf.cli.command import completes
-from lmsconf.cli.context import CommandContext, is_given
+from lmsconf.cli.context import CommandContext, is_given, refuse_options
 from lmsconf.cli.events import NO_EVENTS, CommandEvents
 from lmsconf.cli.output_streams import can_ask, masks_people, show_progress, write_stderr
-from lmsconf.cli.run_command import abort_cause, interrupt_exit_code
+from lmsconf.cli.run_command import INTERRUPTED, interrupt_exit_code
 from lmsconf.errors import ExitCode, LmsconfError, Problem, UsageError
 
 if TYPE_CHECKING:
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from lmsconf.api.client import Exchange
     from lmsconf.model.declarations import Manifests
-    from lmsconf.model.plan import Plan
-    from lmsconf.model.policy import Consent, Policy
     from lmsconf.model.progress import Report, RunProgress
     from lmsconf.model.snapshot import Snapshot
     from lmsconf.project.settings import Settings
@@ -142,38 +140,14 @@ def trusted_parts(text: str | None, base: str | None) -> frozenset[str]:
     """Return the parts that `--trust-project` names. Raises UsageError for others, and without --base."""
     from lmsconf.project.base_trust import parse_trusted_parts
 
-    if text is not None and base is None:
-        raise UsageError("--trust-project needs --base", hint="Without --base, the project file is trusted.")
-    return frozenset(parse_trusted_parts(text))
-
-
-def build_policy(
-    settings: Settings,
-    only: Sequence[str] = (),
-    excluded: Sequence[str] = (),
-    additive: bool = False,
-    consents: Sequence[Consent] = (),
-    *,
-    effects: bool = True,
-    people: bool = False,
-    pace: float | None = None,
-) -> Policy:
-    """Return the project's policy with the selection and consents of the command line; these consents come first.
-
-    effects: whether effects on people are computed; people: whether they name the people. pace: requests a second, at
-    most.
-    """
-    policy = settings.policy
-    return replace(
-        policy,
-        only=tuple(only),
-        excluded=tuple(excluded),
-        additive=additive,
-        consents=(*consents, *policy.consents),
-        effects=effects,
-        people=people,
-        pace=pace,
+    refuse_options(
+        (
+            text is not None and base is None,
+            "--trust-project needs --base",
+            "Without --base, the project file is trusted.",
+        )
     )
+    return frozenset(parse_trusted_parts(text))
 
 
 def apply_command_line(
@@ -256,11 +230,11 @@ def on_request(events: CommandEvents = NO_EVENTS) -> Callable[[Exchange], None] 
     return listen
 
 
-def load_valid_manifests(workspace: WorkspaceReader, events: CommandEvents = NO_EVENTS) -> Manifests:
+def load_valid_manifests(settings: Settings, events: CommandEvents = NO_EVENTS) -> Manifests:
     """Read the project's manifests. Raises ProblemsFound if they have errors."""
     from lmsconf.workspace.project_manifests import error_free, load_manifests
 
-    manifests = error_free(load_manifests(workspace.settings))
+    manifests = error_free(load_manifests(settings))
     events.manifests_read(manifests)
     return manifests
 
@@ -280,14 +254,6 @@ def load_snapshot(file: Path) -> Snapshot:
     from lmsconf.documents.snapshot_file import loads
 
     return load_saved(file, loads, "--snapshot takes a saved snapshot")
-
-
-def make_live_plan(
-    workspace: WorkspaceReader, manifests: Manifests, policy: Policy, events: CommandEvents = NO_EVENTS
-) -> Plan:
-    """Read the workspace and return the plan."""
-    with show_reading_progress("Reading", events) as tell:
-        return workspace.plan(manifests, policy, tell)
 
 
 _PAGING: Final = ("skip", "limit")
@@ -362,13 +328,6 @@ def _ending(error: BaseException) -> tuple[ExitCode, Sequence[Problem]]:
     """Return the exit code of a command that ends with an exception, and the problems to show."""
     if isinstance(error, LmsconfError):
         return error.exit, error.problems
-    if isinstance(error, click.ClickException):
-        misused = isinstance(error, click.UsageError)
-        problem = Problem(code="usage" if misused else "error", message=error.format_message())
-        return ExitCode.USAGE if misused else ExitCode.ERROR, (problem,)
-    if isinstance(error, click.Abort | KeyboardInterrupt):
-        cause = abort_cause(error)
-        if isinstance(cause, EOFError):
-            return ExitCode.ERROR, (Problem(code="error", message="declined: no answer"),)
-        return interrupt_exit_code(cause), (Problem(code="interrupted", message="the command was interrupted"),)
+    if isinstance(error, KeyboardInterrupt):
+        return interrupt_exit_code(error), (INTERRUPTED,)
     return ExitCode.ERROR, (Problem(code="crash", message=f"lmsconf crashed: {type(error).__name__}"),)

@@ -340,6 +340,7 @@ def list_dialect_assumptions(
             value=spec.behaviour(key),
             default=default.behaviour(key),
             known=spec.is_known(key),
+            overridden=spec.behaviour(key) != default.behaviour(key),
             operations=tuple(operations),
             source=at.get(key),
         )

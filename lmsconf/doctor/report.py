@@ -11,7 +11,6 @@ from msgspec import Struct, field, to_builtins
 from lmsconf.api.spec.dialect_keys import Value
 from lmsconf.documents.document import TOOL, render_json
 from lmsconf.errors import ExitCode, SourceLocation
-from lmsconf.model.canonical_json import Json
 from lmsconf.model.forms import OfWorkspace
 
 
@@ -36,20 +35,17 @@ class CheckResult(Struct, frozen=True):
 class DialectAssumption(Struct, frozen=True, kw_only=True):
     """One dialect key that the manifests depend on.
 
-    known: the project file states its value; any other value is assumed. source: where it does.
+    known: the project file states its value; any other value is assumed. overridden: it states another value than the
+    default. source: where it does.
     """
 
     key: str
     value: str
     default: str
     known: bool
+    overridden: bool
     operations: tuple[str, ...]
     source: SourceLocation | None = None
-
-    @property
-    def overridden(self) -> bool:
-        """Whether the project file states another value than the default."""
-        return self.value != self.default
 
 
 class LessonVerdict(StrEnum):
@@ -57,7 +53,7 @@ class LessonVerdict(StrEnum):
 
     CONFIRMED = "confirmed"
     FOUND = "found"
-    UNKNOWN = "not learnt"
+    UNKNOWN = "unknown"
 
 
 class DialectLesson(Struct, frozen=True):
@@ -101,10 +97,8 @@ class DoctorReport(OfWorkspace, frozen=True, kw_only=True):
     @property
     def exit_code(self) -> ExitCode:
         """The exit code. After a probe, its own result counts instead of the checks': it may have found the fix."""
-        if self.probe is None:
-            failed = any(finding.health is Health.ERROR for finding in self.findings)
-        else:
-            failed = bool(self.probe.remaining)
+        errors = any(finding.health is Health.ERROR for finding in self.findings)
+        failed = errors if self.probe is None else self.probe.remaining
         return self.failure or (ExitCode.ERROR if failed else ExitCode.OK)
 
 
@@ -126,33 +120,11 @@ def doctor_json(report: DoctorReport) -> str:
             "tool": TOOL,
             "workspace": {"name": report.workspace, "url": report.url, "people": report.people},
             "checks": to_builtins(report.findings),
-            "assumptions": [_assumption_json(assumption) for assumption in report.assumptions],
-            "probe": None if report.probe is None else _probe_json(report.probe),
+            "assumptions": to_builtins(report.assumptions),
+            "probe": to_builtins(report.probe),
             "exit": int(report.exit_code),
         }
     )
 
 
 DOCTOR_VIEWS: Final[Mapping[str, Callable[[DoctorReport], str]]] = {"text": doctor_text, "json": doctor_json}
-
-
-def _assumption_json(assumption: DialectAssumption) -> Json:
-    where = assumption.source
-    return {
-        "key": assumption.key,
-        "value": assumption.value,
-        "default": assumption.default,
-        "known": assumption.known,
-        "overridden": assumption.overridden,
-        "operations": to_builtins(assumption.operations),
-        "source": None if where is None else {"file": where.file, "line": where.line, "column": where.column},
-    }
-
-
-def _probe_json(probe: ProbeResult) -> Json:
-    """Return a probe as JSON, in which what is not learnt has the verdict `unknown`."""
-    names = {LessonVerdict.UNKNOWN: "unknown"}
-    lessons: list[Json] = [
-        {**to_builtins(one), "verdict": names.get(one.verdict, one.verdict.value)} for one in probe.lessons
-    ]
-    return {**to_builtins(probe), "lessons": lessons}

@@ -27,32 +27,17 @@ TOOL: Json = {"name": "lmsconf", "version": __version__}
 """The tool that wrote a document."""
 
 # Outside of JSON strings these characters do not occur, so each can be escaped without changing the value.
-_OTHER_THAN_ASCII: Final = re.compile(r"[^ -~]+")
-_INVISIBLE: Final = re.compile(f"[{UNPRINTABLE}]")
+_INVISIBLE: Final = re.compile(rf"(?![\n\r\t])[{UNPRINTABLE}]")
 # CI runners interpret `##[` and `##vso[` anywhere in a line as commands.
 _COMMAND: Final = re.compile(r"#(?=#\w*\[)")
-_BETWEEN_TOKENS: Final = "\n\r\t"
 _ENCODER: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 
 
 def escape_invisible(text: str) -> str:
     """Return equivalent JSON text with invisible characters and CI commands escaped."""
     if not (text.isascii() and text.isprintable()):  # nearly every line is, and much faster
-        text = _OTHER_THAN_ASCII.sub(_escape_run, text)
-    return _COMMAND.sub(lambda match: _escaped(match[0]), text) if "##" in text else text
-
-
-def _escape_run(run: re.Match[str]) -> str:
-    return _INVISIBLE.sub(lambda match: _escaped(match[0]), run[0])
-
-
-def _escaped(character: str) -> str:
-    if character in _BETWEEN_TOKENS:
-        return character
-    code = ord(character)
-    if code < 0x10000:
-        return f"\\u{code:04x}"
-    return f"\\u{0xD800 + (code - 0x10000 >> 10):04x}\\u{0xDC00 + (code - 0x10000 & 0x3FF):04x}"
+        text = _INVISIBLE.sub(lambda match: json.dumps(match[0])[1:-1], text)
+    return _COMMAND.sub(r"\\u0023", text) if "##" in text else text
 
 
 def render_json(document: Mapping[str, Json | Iterator[Json]]) -> str:

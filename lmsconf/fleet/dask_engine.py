@@ -3,7 +3,7 @@
 What travels: the task, digests of the project's files, and for an apply the plan file; back, the result and its file.
 Workers have lmsconf and the project, and take tokens from their own environment. A few tasks for each thread are at
 the scheduler at a time. It gives the task of a worker that dies to another one, as often as its own setting
-`allowed-failures` says; see `attempts` for what that means for an apply.
+`allowed-failures` says; `apply_again` says what that means for an apply.
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ from __future__ import annotations
 import json
 import secrets
 import signal
-import time
-from collections import deque
 from collections.abc import Generator, Iterator, Sequence
+from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
@@ -22,8 +21,9 @@ import msgspec
 from msgspec.structs import replace
 
 from lmsconf.documents.document import TOOL, from_json
-from lmsconf.errors import ExitCode, LmsconfError, Problem, Terminated, UsageError
-from lmsconf.fleet.dask_worker import DaskJob, DaskResult, ProjectDigests, other_project, run_task
+from lmsconf.errors import ExitCode, LmsconfError, Problem, UsageError
+from lmsconf.fleet.dask_worker import DaskJob, DaskResult, ProjectDigests, attempt_event, other_project, run_task
+from lmsconf.fleet.fleet_run import run_in_threads
 from lmsconf.fleet.tasks import FleetTask, plan_path, result_files, with_part_of_rate
 from lmsconf.fleet.worker import interrupt_run
 from lmsconf.model.fleet import LOST, FleetAction, FleetEntry
@@ -35,8 +35,6 @@ _ENCRYPTED: Final = ("tls", "wss")
 _FOR_EACH_THREAD: Final = 2
 """Tasks at the scheduler for each thread of a worker, so that no thread waits for the next one."""
 _WORKERS_WITHIN: Final = 60.0
-_GRACE: Final = 30.0
-"""Seconds in which interrupted workers may finish the calls that they have sent, and write their reports."""
 
 
 class SchedulerUnavailable(LmsconfError):
@@ -91,59 +89,44 @@ def run_on_dask(
     folder: the project's folder on the workers. most: how many tasks run at a time; None: as many as the workers have
     threads. time_limit: seconds for one task; None: no limit. unencrypted: as for `find_scheduler`.
 
-    Interrupted, it interrupts the tasks that run, yields the results of those that end nevertheless, and raises again.
     Raises SchedulerUnavailable.
     """
     with _connected(scheduler, unencrypted) as client:
-        run = _DaskRun(client, digests, folder, most, time_limit)
-        try:
-            yield from run.results(deque(tasks))
-        except KeyboardInterrupt as cut:
-            run.interrupt(signal.SIGTERM if isinstance(cut, Terminated) else signal.SIGINT)
-            yield from run.results(deque(), _GRACE)
-            raise
-        except BaseException:
-            run.interrupt(signal.SIGTERM)
-            raise
+        most = most or _FOR_EACH_THREAD * max(1, sum(client.nthreads().values()))
+        yield from run_in_threads(_DaskWorkers(client, digests, folder, most, time_limit), most, tasks)
 
 
-class _DaskRun:
+class _DaskWorkers:
     """The tasks of one run at a scheduler. Their keys, which dashboards show, hold the names of workspaces."""
 
-    def __init__(
-        self, client: Any, digests: ProjectDigests, folder: Path, most: int | None, time_limit: float | None
-    ) -> None:
-        from distributed import as_completed
-
-        self._client, self._name = client, secrets.token_hex(6)
+    def __init__(self, client: Any, digests: ProjectDigests, folder: Path, most: int, time_limit: float | None) -> None:
+        self._client, self._name, self._most = client, secrets.token_hex(6), most
         self._digests, self._folder, self._time_limit = digests, folder, time_limit
-        self._running: dict[object, FleetTask] = {}
         self._is_interrupted = False
-        self._completed = as_completed(loop=client.loop, with_results=True, raise_errors=False)
-        self._most = most or _FOR_EACH_THREAD * max(1, sum(client.nthreads().values()))
 
-    def results(self, waiting: deque[FleetTask], seconds: float | None = None) -> Iterator[FleetEntry]:
-        """Submit tasks, a few at a time, and yield the results; with `seconds`, of those that end in this time."""
-        end = None if seconds is None else time.monotonic() + seconds
-        while waiting or self._running:
-            while waiting and len(self._running) < self._most:
-                yield from self._submit(waiting.popleft())
-            if self._completed.has_ready():
-                future, answer = next(self._completed)
-                entry = self._entry(self._running.pop(future.key), future.status, answer)
-                future.release()
-                if entry is not None:
-                    yield entry
-            elif end is not None and time.monotonic() >= end:
-                return
-            else:
-                self._wait()
-
-    def _wait(self) -> None:
-        """Wait until a task ends, or a little."""
-        with self._completed.thread_condition:
-            if not self._completed.has_ready():
-                self._completed.thread_condition.wait(timeout=0.1)
+    def run(self, task: FleetTask) -> FleetEntry:
+        """Submit a task, and wait for its result; write its file."""
+        try:
+            job = self._job(task)
+        except LmsconfError as error:
+            return task.lost(error.exit, error.problems[0])
+        # A tuple of a name for all tasks of a run, and one for each. Any other key would be a digest of the arguments,
+        # and give the result of an equal task that is still known.
+        key = (f"lmsconf-{task.action}-{self._name}", task.workspace)
+        future = self._client.submit(run_task, TOOL, msgspec.json.encode(job).decode(), key=key, pure=False)
+        try:
+            result = from_json(json.loads(future.result()), DaskResult)
+        except Exception as error:  # of the scheduler, or whatever a worker raised
+            return _lost_by_scheduler(task, error)
+        finally:
+            future.release()
+        if job.plan is not None:
+            self._forget_attempt(task)
+        if result.entry is not None:
+            return self._kept(task, result.entry, result.text)
+        if result.problem is not None and not self._is_interrupted:
+            return task.lost(ExitCode.ERROR, result.problem)
+        return _lost_by_scheduler(task, None)
 
     def interrupt(self, number: signal.Signals) -> None:
         """Interrupt the tasks that run, and let no other one begin."""
@@ -151,19 +134,9 @@ class _DaskRun:
         with suppress(OSError):
             self._client.run(interrupt_run, self._name, int(number), on_error="ignore")
 
-    def _submit(self, task: FleetTask) -> Iterator[FleetEntry]:
-        """Submit a task; yield its result if it has no plan to apply."""
-        try:
-            job = self._job(task)
-        except LmsconfError as error:
-            yield task.lost(error.exit, error.problems[0])
-            return
-        # A tuple of a name for all tasks of a run, and one for each. Any other key would be a digest of the arguments,
-        # and give the result of an equal task that is still known.
-        key = (f"lmsconf-{task.action}-{self._name}", task.workspace)
-        future = self._client.submit(run_task, TOOL, msgspec.json.encode(job).decode(), key=key, pure=False)
-        self._running[key] = task
-        self._completed.add(future)
+    def kill(self) -> None:
+        """Leave the scheduler, which ends every wait for a result."""
+        self._client.close()
 
     def _job(self, task: FleetTask) -> DaskJob:
         plan = None
@@ -178,21 +151,6 @@ class _DaskRun:
             plan=plan,
         )
 
-    def _entry(self, task: FleetTask, status: str, answer: Any) -> FleetEntry | None:
-        """Return the entry of the index for a task that has ended, with its file written.
-
-        That of a task without a result says why; None if an interruption is the reason.
-        """
-        result = from_json(json.loads(answer), DaskResult) if status == "finished" else DaskResult()
-        self._forget_attempts(task, result.attempt)
-        if result.entry is not None and not (result.entry.is_lost and self._is_interrupted):
-            return self._kept(task, result.entry, result.text)
-        if self._is_interrupted:
-            return None
-        if result.problem is not None:
-            return task.lost(ExitCode.ERROR, result.problem)
-        return _lost_by_scheduler(task, status, answer)
-
     def _kept(self, task: FleetTask, entry: FleetEntry, text: str | None) -> FleetEntry:
         if entry.workspace != task.workspace or entry.file not in (None, *result_files(task.workspace)):
             raise LmsconfError(f"a Dask worker has returned the result of another task than {task.workspace}")
@@ -205,19 +163,18 @@ class _DaskRun:
         write_atomically(task.out / entry.file, str(text))
         return entry
 
-    def _forget_attempts(self, task: FleetTask, attempts: int) -> None:
+    def _forget_attempt(self, task: FleetTask) -> None:
         from distributed import Event
 
         with suppress(OSError):  # the scheduler has ended, and what it noted with it
-            for attempt in range(1, attempts + 1):
-                Event(f"{self._name}-{task.workspace}-{attempt}", client=self._client).clear()
+            Event(attempt_event(self._name, task.workspace), client=self._client).clear()
 
 
-def _lost_by_scheduler(task: FleetTask, status: str, answer: Any) -> FleetEntry:
-    """Return the entry of a task that Dask has no result of."""
+def _lost_by_scheduler(task: FleetTask, error: Exception | None) -> FleetEntry:
+    """Return the entry of a task that Dask has no result of. error: of the worker, if it is known."""
     message, code = "the Dask scheduler has lost the task", ExitCode.UNREACHABLE
-    if status == "error":
-        name = answer[0].__name__ if isinstance(answer, tuple) else type(answer).__name__
+    if error is not None and not isinstance(error, CancelledError):
+        name = type(error).__name__
         message, code = _FAILURES.get(name, f"the Dask worker failed with {name}"), ExitCode.ERROR
     hint = f"Run it again with --select workspace={task.workspace}"
     return task.lost(code, Problem(code=LOST, message=message, hint=hint))

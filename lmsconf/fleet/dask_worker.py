@@ -22,7 +22,6 @@ from lmsconf.documents.document import TOOL, json_at, to_json, value_at
 from lmsconf.errors import LmsconfError, Problem, ProblemsFound
 from lmsconf.fleet.tasks import FleetTask, begun_plans, plan_path, to_path
 from lmsconf.fleet.worker import is_interrupted, task_process
-from lmsconf.journal.journal_folder import ensure_folder
 from lmsconf.manifest.file_set import ManifestFileReader
 from lmsconf.model.canonical_json import Json, sha256
 from lmsconf.model.fleet import LOST, FleetEntry
@@ -32,7 +31,6 @@ from lmsconf.support.atomic_files import read_text, write_atomically
 
 _ENDING: Final = ("closing", "closed", "failed", "stopping")
 """The statuses of a Dask worker whose tasks another one gets."""
-_ATTEMPTS: Final = "attempts"
 
 
 class DaskJob(Struct, frozen=True, kw_only=True):
@@ -51,11 +49,10 @@ class DaskJob(Struct, frozen=True, kw_only=True):
 
 
 class DaskResult(Struct, frozen=True, kw_only=True):
-    """What travels back: the entry, the text of its file, and which attempt of an apply it was; or a problem."""
+    """What travels back: the entry, and the text of its file; or a problem."""
 
     entry: FleetEntry | None = None
     text: str | None = None
-    attempt: int = 0
     problem: Problem | None = None
 
 
@@ -109,35 +106,25 @@ def _answered(root: Path, job: DaskJob) -> DaskResult:
             process.send(task)
             entry = process.result(task, job.time_limit, lambda: worker.status.name not in _ENDING)
         text = None if entry.file is None else read_text(Path(folder, Path(entry.file).name))
-    if job.plan is not None and not entry.is_lost:
-        # If the result is lost with this worker from here on, the next attempt waits as if journals were missing.
-        _attempts_file(root, job.run, task).unlink(missing_ok=True)
-    return DaskResult(entry=entry, text=text, attempt=0 if job.plan is None else task.attempt)
+    return DaskResult(entry=entry, text=text)
 
 
-def _attempts_file(root: Path, run: str, task: FleetTask) -> Path:
-    """Return the file with a line for each attempt to apply a plan that began in this folder."""
-    return ensure_folder(root, _ATTEMPTS) / f"{run}-{task.workspace}"
+def attempt_event(run: str, workspace: str) -> str:
+    """Return the name of the event that is set at the scheduler once a worker begins to apply a plan."""
+    return f"{run}-{workspace}"
 
 
 def _attempted(task: FleetTask, root: Path, run: str) -> FleetTask:
-    """Return the task with its attempt.
+    """Return the task with its attempt: a later one where another worker, or an earlier run, may have begun the plan.
 
-    A scheduler gives the task of a dead worker to another one, with the same arguments. So each attempt is noted at the
-    scheduler before it begins, and in the project's folder: a folder with all earlier attempts has their journals too.
-    An earlier run that has begun the plan is an attempt more; its journal may be in another folder than this one.
+    A scheduler gives the task of a dead worker to another one, with the same arguments. So the first attempt is noted
+    at the scheduler before it begins. Its journal may be in another folder than this one.
     """
+    is_first = _first_to_set(attempt_event(run, task.workspace))
     is_begun_here = task.digest in _begun_plans(root, run)
     is_begun = is_begun_here or task.attempt > 1
-    attempt = 1
-    while not _first_to_set(f"{run}-{task.workspace}-{attempt}"):
-        attempt += 1
-    with _attempts_file(root, run, task).open("a+", encoding="ascii") as notes:
-        notes.seek(0)
-        earlier = len(notes.readlines())
-        notes.write(f"{attempt}\n")
-    has_journals = earlier == attempt - 1 and is_begun_here is is_begun
-    return replace(task, attempt=attempt + is_begun, has_journals=has_journals)
+    has_journals = is_first and is_begun_here is is_begun
+    return replace(task, attempt=2 if is_begun or not is_first else 1, has_journals=has_journals)
 
 
 @lru_cache(maxsize=8)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import signal
 from collections import defaultdict
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed, wait
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 from lmsconf.documents.fleet_file import dumps, loads
@@ -17,7 +19,7 @@ from lmsconf.model.canonical_json import sha256
 from lmsconf.model.fleet import MOST_SHARDS, FleetAction, FleetEntry, FleetIndex, FleetShard
 from lmsconf.model.names import did_you_mean, quote_name
 from lmsconf.project.config_file import ProjectFile, expand_pattern
-from lmsconf.support.atomic_files import is_writable, os_error_message, write_atomically
+from lmsconf.support.atomic_files import is_writable, os_errors_as, write_atomically
 from lmsconf.support.url_rules import ALLOWED_HOSTS
 
 INDEX: Final = "index.json"
@@ -30,6 +32,55 @@ A KeyboardInterrupt, which may be thrown into the generator, stops it: it yields
 nevertheless, and raises it again.
 """
 Listener = Callable[[FleetEntry], None]
+_GRACE: Final = 30.0
+"""Seconds in which interrupted tasks may finish the calls that they have sent, and write their reports."""
+
+
+class TaskWorkers(Protocol):
+    """What runs the tasks of an engine."""
+
+    def run(self, task: FleetTask) -> FleetEntry:
+        """Run a task; return its result, or one that is lost. Each is called in a thread of its own."""
+
+    def interrupt(self, number: signal.Signals) -> None:
+        """Interrupt the tasks that run, and let no other one begin."""
+
+    def kill(self) -> None:
+        """End at once what runs still, so that each `run` returns."""
+
+
+def run_in_threads(workers: TaskWorkers, number: int, tasks: Sequence[FleetTask]) -> Generator[FleetEntry]:
+    """Run tasks, so many at a time; yield the result of each, as they end. It ends the workers, however it ends.
+
+    Interrupted, it interrupts the workers, yields the results of those that end their tasks nevertheless, and raises
+    again.
+    """
+    threads = ThreadPoolExecutor(max(1, min(number, len(tasks))))
+    results = {threads.submit(workers.run, task) for task in tasks}
+
+    def interrupted(number: signal.Signals) -> list[Future[FleetEntry]]:
+        """Interrupt the workers; return the results of the tasks that have begun."""
+        workers.interrupt(number)
+        threads.shutdown(wait=False, cancel_futures=True)
+        return [result for result in results if not result.cancelled()]
+
+    try:
+        for result in as_completed(results):
+            results.remove(result)
+            yield result.result()
+    except KeyboardInterrupt as cut:
+        begun = interrupted(signal.SIGTERM if isinstance(cut, Terminated) else signal.SIGINT)
+        with suppress(TimeoutError):
+            for result in as_completed(begun, timeout=_GRACE):
+                if result.exception() is None and not result.result().is_lost:
+                    yield result.result()
+        raise
+    except BaseException:
+        wait(interrupted(signal.SIGTERM), timeout=_GRACE)
+        raise
+    finally:  # the time is over, or a second interrupt says that nobody waits for the others
+        workers.kill()
+        threads.shutdown()
 
 
 def select_workspaces(project: ProjectFile, selector: LabelSelector, environ: Mapping[str, str]) -> list[str]:
@@ -151,18 +202,13 @@ def make_folder(folder: Path) -> None:
 
     Raises UsageError if it exists and is not empty, LmsconfError if it cannot be created or read.
     """
-    try:
+    with os_errors_as(f"--out {folder}: the folder cannot be used", "Name a new folder, in one that is writable."):
         with suppress(FileExistsError):
             folder.mkdir(mode=0o700, parents=True)
         if not folder.is_dir() or any(folder.iterdir()):
             raise UsageError(f"--out {folder}: it is not an empty folder", hint="Name a new folder.")
         if not is_writable(folder / INDEX):
             raise PermissionError(None, "it is not writable")
-    except OSError as error:
-        raise LmsconfError(
-            f"--out {folder}: the folder cannot be used: {os_error_message(error)}",
-            hint="Name a new folder, in one that is writable.",
-        ) from error
 
 
 def write_index(folder: Path, index: FleetIndex, key: bytes | None, name: str = INDEX) -> None:

@@ -10,14 +10,14 @@ import os
 import re
 import stat
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import BinaryIO, Final
 
 from lmsconf.documents.document import escape_invisible
 from lmsconf.errors import LmsconfError
 from lmsconf.model.canonical_json import Json, canonical_json, sha256_of_bytes
-from lmsconf.support.atomic_files import os_error_message
+from lmsconf.support.atomic_files import os_error_message, os_errors_as
 
 FOLDER: Final = ".lmsconf"
 RUNS: Final = "runs"
@@ -92,16 +92,10 @@ def open_private_file(path: Path, *flags: int) -> int:
     return os.open(path, sum(flags, os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC), 0o600)
 
 
-@contextmanager
-def writing(path: Path) -> Iterator[None]:
+def writing(path: Path) -> AbstractContextManager[None]:
     """Raise LmsconfError, of a run that is refused because its files cannot be written, in place of an OSError."""
-    try:
-        yield
-    except OSError as error:
-        raise LmsconfError(
-            f"{path} cannot be written: {os_error_message(error)}",
-            hint="Each run writes its journal there. Check the permissions of the folder and the free space.",
-        ) from error
+    hint = "Each run writes its journal there. Check the permissions of the folder and the free space."
+    return os_errors_as(f"{path} cannot be written", hint)
 
 
 def _is_folder(path: Path) -> bool:

@@ -13,7 +13,6 @@ from msgspec import Struct
 
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.canonical_json import sha256
-from lmsconf.model.forms import equal_but_for
 
 
 def count_people(number: int) -> str:
@@ -181,9 +180,6 @@ class Effects(Struct, frozen=True, kw_only=True):
     calibration: Calibration = Calibration()
     rows: tuple[PersonEffect, ...] | None = None
     unknown: tuple[UnknownPeople, ...] = ()
-
-    def __eq__(self, other: object) -> bool:
-        return equal_but_for(self, other, ("rows", "unknown"))
 
     @property
     def totals(self) -> PredictedTotals:

@@ -11,7 +11,7 @@ from lmsconf.errors import Problem
 from lmsconf.model.address import Address
 from lmsconf.model.calls import CallResult, CallStatus, is_creation
 from lmsconf.model.effects import PredictedTotals
-from lmsconf.model.forms import OfWorkspace, equal_but_for
+from lmsconf.model.forms import OfWorkspace
 from lmsconf.model.plan import Action, Change
 
 
@@ -93,9 +93,6 @@ class ApplyReport(OfWorkspace, frozen=True, kw_only=True):
     exit: int
     predicted: PredictedTotals | None = None
     undo_command: str | None = None
-
-    def __eq__(self, other: object) -> bool:
-        return equal_but_for(self, other, ("undo_command",))
 
     @property
     def remaining_changes(self) -> tuple[Change, ...]:

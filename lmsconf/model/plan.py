@@ -20,7 +20,7 @@ from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.calls import Call, CallResult
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.effects import EFFECTS_OFF, Basis, Effects
-from lmsconf.model.forms import FromManifests, equal_but_for
+from lmsconf.model.forms import FromManifests
 
 
 class RenameCandidate(Struct, frozen=True, kw_only=True):
@@ -361,9 +361,6 @@ class Plan(FromManifests, frozen=True, kw_only=True):
     undo_of: UndoneRun | None = None
     assumptions: tuple[Assumption, ...] = ()
     assumed_calls: int = 0
-
-    def __eq__(self, other: object) -> bool:
-        return equal_but_for(self, other, ("renames",))
 
     @property
     def partial(self) -> bool:

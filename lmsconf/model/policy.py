@@ -14,15 +14,12 @@ from msgspec import Struct, convert, field
 from msgspec.structs import replace
 
 from lmsconf.errors import SourceLocation, UsageError
-from lmsconf.model.canonical_json import Json
+from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.lint_codes import PREFIX, RULES, LintLevel
 from lmsconf.model.plan import SettingChange
 
 SMALL: Final = 20
 """Lists shorter than this have no share limit: there, a few items are a large share."""
-GUARDS: Final = ("deletes", "removals", "recreates", "refusals", "answers", "updates", "people", "mandatory")
-"""The names of the guards, which are attributes of Guards, in the order in which they are shown."""
-
 
 UNKNOWN: Final = "unknown"
 """The number of a consent to an unknown total: `answers=unknown`."""
@@ -39,38 +36,40 @@ class GuardLimit(Struct, frozen=True, kw_only=True):
     share: float | None = None
 
 
+_LIMITS: Final[dict[str, GuardLimit | None]] = {
+    "deletes": GuardLimit(count=5, share=0.10),
+    "removals": GuardLimit(count=50, share=0.10),
+    "recreates": GuardLimit(count=0),
+    "refusals": GuardLimit(count=0),
+    "answers": GuardLimit(count=0),
+    "updates": GuardLimit(count=200, share=0.30),
+    "people": GuardLimit(count=20, share=0.10),
+    "mandatory": GuardLimit(count=500, share=0.50),
+}
+"""Guard → its limit where no project file sets one, in the order in which guards are shown."""
+GUARDS: Final = tuple(_LIMITS)
+
+
 class GuardLimits(Struct, frozen=True, kw_only=True):
-    """The limits of the guards (None: turned off) and, under `protect`, the resources to take nothing from.
+    """The limits of all guards by name (None: turned off), and the resources to take nothing from.
 
     protect: the lists of patterns, each with its own exclusions: what any of them covers is protected.
     min_admins: how many administrators must remain after a plan that revokes administrator rights.
     """
 
-    deletes: GuardLimit | None = GuardLimit(count=5, share=0.10)
-    removals: GuardLimit | None = GuardLimit(count=50, share=0.10)
-    recreates: GuardLimit | None = GuardLimit(count=0)
-    refusals: GuardLimit | None = GuardLimit(count=0)
-    answers: GuardLimit | None = GuardLimit(count=0)
-    updates: GuardLimit | None = GuardLimit(count=200, share=0.30)
-    people: GuardLimit | None = GuardLimit(count=20, share=0.10)
-    mandatory: GuardLimit | None = GuardLimit(count=500, share=0.50)
+    limits: Mapping[str, GuardLimit | None] = field(default_factory=_LIMITS.copy)
     protect: tuple[tuple[str, ...], ...] = ()
     min_admins: int = 2
 
-    def limit(self, name: str) -> GuardLimit | None:
-        """Return the limit of a guard."""
-        limit: GuardLimit | None = getattr(self, name)
-        return limit
-
     def stricter(self, other: GuardLimits) -> GuardLimits:
         """Return the stricter of each pair of limits, with everything that either protects."""
-        limits = {name: stricter_limit(self.limit(name), other.limit(name)) for name in GUARDS}
+        limits = {name: stricter_limit(self.limits[name], other.limits[name]) for name in GUARDS}
         protect = tuple(dict.fromkeys((*self.protect, *other.protect)))
-        return replace(self.with_limits(limits), protect=protect, min_admins=max(self.min_admins, other.min_admins))
+        return GuardLimits(limits=limits, protect=protect, min_admins=max(self.min_admins, other.min_admins))
 
     def with_limits(self, limits: Mapping[str, GuardLimit | None]) -> GuardLimits:
         """Return a copy with these limits, by guard name."""
-        return replace(self, **limits)
+        return replace(self, limits={**self.limits, **limits})
 
 
 class Consent(Struct, frozen=True, kw_only=True):
@@ -154,7 +153,7 @@ class Policy(Struct, frozen=True, kw_only=True):
     def settings_json(self) -> dict[str, Json]:
         """Return the settings that decide plans, as JSON: no consents or dates, and unordered lists sorted."""
         return {
-            "guards": {name: limit_to_json(self.guards.limit(name)) for name in GUARDS},
+            "guards": {name: limit_to_json(self.guards.limits[name]) for name in GUARDS},
             "protect": _patterns(pattern for listed in self.guards.protect for pattern in listed),
             "ownership": {kind: _patterns(owned) for kind, owned in sorted(self.ownership.items()) if owned},
             "leave_alone": _patterns(self.leave_alone),
@@ -202,7 +201,7 @@ IN_USE: Final = "dialect.custom-fields.in-use"
 _REFUSES_LESS: Final = ("condition", "removed-choice", "never")
 _DEFAULT: Final = GuardLimits()
 DEFAULTS: Final[Mapping[str, Json]] = {
-    **{f"guards.{name}": limit_to_json(_DEFAULT.limit(name)) for name in GUARDS},
+    **{f"guards.{name}": limit_to_json(_DEFAULT.limits[name]) for name in GUARDS},
     "guards.min_admins": _DEFAULT.min_admins,
     "people.unknown": "error",
     "people.create": False,
@@ -222,17 +221,12 @@ def diff_settings(base: Mapping[str, Json], now: Mapping[str, Json]) -> Iterator
 
 def weaker_than_default(policy: Mapping[str, Json]) -> tuple[SettingChange, ...]:
     """Return the settings of a plan's policy that are weaker than their defaults."""
-    values = {f"guards.{name}": limit for name, limit in _part(policy, "guards").items()}
-    values |= {f"people.{key}": value for key, value in _part(policy, "people").items()}
-    values |= _part(policy, "lint")
+    values = {f"guards.{name}": limit for name, limit in members(policy.get("guards")).items()}
+    values |= {f"people.{key}": value for key, value in members(policy.get("people")).items()}
+    values |= members(policy.get("lint"))
     values |= {"guards.min_admins": policy.get("min_admins"), "settle": policy.get("settle")}
     known = {path: value for path, value in values.items() if path in DEFAULTS and value is not None}
     return tuple(one for one in diff_settings({path: DEFAULTS[path] for path in known}, known) if one.weaker)
-
-
-def _part(policy: Mapping[str, Json], key: str) -> Mapping[str, Json]:
-    part = policy.get(key)
-    return part if isinstance(part, dict) else {}
 
 
 def _is_weaker(path: str, base: Json, now: Json) -> bool:
@@ -278,7 +272,7 @@ def _looser(base: Json, now: Json) -> bool:
 
 
 def _halves(limit: Json) -> Iterable[float]:
-    halves = limit if isinstance(limit, dict) else {}
+    halves = members(limit)
     return [inf if halves.get(half) is None else float(cast(float, halves[half])) for half in ("count", "share")]
 
 

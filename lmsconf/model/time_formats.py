@@ -24,12 +24,22 @@ def format_utc(at: datetime, timespec: str = "seconds") -> str:
     return at.astimezone(UTC).isoformat(timespec=timespec).replace("+00:00", "Z")
 
 
+def from_epoch(seconds: int) -> datetime:
+    """Return the time of epoch seconds, in UTC."""
+    return _EPOCH + timedelta(seconds=seconds)
+
+
+def format_epoch(seconds: int) -> str:
+    """Format epoch seconds as `format_utc` does."""
+    return format_utc(from_epoch(seconds))
+
+
 def parse_response_time(text: str) -> datetime:
     """Parse a time of a response: ISO 8601 (UTC if it has no offset) or epoch milliseconds. Raises ValueError."""
     text = text.strip()
     try:
         if _EPOCH_MS.fullmatch(text):
-            return _EPOCH + timedelta(seconds=int(text) // 1000)
+            return from_epoch(int(text) // 1000)
         match = ISO.fullmatch(text)
         if match is None:
             raise ValueError(f'"{text}" cannot be read as a time')

@@ -42,12 +42,12 @@ def evaluate_guards(
     given, states = list(consents), []
     for name in GUARDS:
         counted = [measure for measure in measures if measure.guard == name]
-        own = guards.limit(name)
+        own = guards.limits[name]
         limit, under = own, ""
         if beside is not None and _stops(name, own, counted) is None:
-            limit, under = beside[1].limit(name) or own, beside[0]
+            limit, under = beside[1].limits[name] or own, beside[0]
             if _stops(name, limit, counted) is None:
-                limit, under = stricter_limit(own, beside[1].limit(name)), ""
+                limit, under = stricter_limit(own, beside[1].limits[name]), ""
         if limit is not None:
             states.append(_judge(name, limit, counted, given, under))
     return tuple(states)

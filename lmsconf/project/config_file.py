@@ -231,7 +231,7 @@ def _guarded(guards: GuardLimits, declared: Json) -> GuardLimits:
     if not isinstance(declared, dict):
         return guards
     limits: dict[str, GuardLimit | None] = {
-        name: _limit(guards.limit(name), declared[name]) for name in GUARDS if name in declared
+        name: _limit(guards.limits[name], declared[name]) for name in GUARDS if name in declared
     }
     own = tuple(map(canonical_address_pattern, cast("list[str]", declared.get("protect", []))))
     protect = (*guards.protect, own) if own else guards.protect

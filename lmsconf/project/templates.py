@@ -57,20 +57,15 @@ def write_schemas(root: Path, *, replace: bool) -> Iterator[Path]:
 
     replace: overwrite those of another version too. Raises LmsconfError.
     """
-    from lmsconf.errors import LmsconfError
-    from lmsconf.support.atomic_files import os_error_message, write_atomically
+    from lmsconf.support.atomic_files import os_errors_as, write_atomically
 
     for name, text in schema_texts().items():
         path = root / name
-        try:
+        with os_errors_as(f"{path} cannot be written", "Check its folder."):
             before = read_project_schema(root, path.name)
             if before is not None and (not replace or before == text):
                 continue
             path.parent.mkdir(exist_ok=True)
-        except OSError as error:
-            raise LmsconfError(
-                f"{path} cannot be written: {os_error_message(error)}", hint="Check its folder."
-            ) from error
         write_atomically(path, text, mode=0o644)
         yield path
 

@@ -14,38 +14,42 @@ Views: TypeAlias = Mapping[str, Callable[..., str]]
 """Format → the function that renders a value in it."""
 
 
-def _views(what: str, **modules: str) -> Views:
-    """Return the views of a type of values. modules: format → the module that has the function `what_format`."""
-    return {format: partial(_rendered, module, f"{what}_{format}") for format, module in modules.items()}
+def _views(what: str, **printers: str) -> Views:
+    """Return the views of a type of values.
+
+    printers: format → the template that prints such a value, known there as `report`, or the module that has the
+    function `what_format`.
+    """
+    return {format: partial(_rendered, printer, f"{what}_{format}") for format, printer in printers.items()}
 
 
-def _rendered(module: str, name: str, value: object, **options: object) -> str:
+def _rendered(printer: str, name: str, value: object, **options: object) -> str:
     """Render a value; the module is imported only now: a command prints one format, and there are many."""
-    view: Callable[..., str] = getattr(import_module(f"lmsconf.render.{module}"), name)
+    if printer.endswith(".j2"):
+        view: Callable[..., str] = import_module("lmsconf.render.jinja").template_view
+        return view(printer, report=value, **options)
+    view = getattr(import_module(f"lmsconf.render.{printer}"), name)
     return view(value, **options)
 
 
 PLAN_VIEWS = _views("plan", text="text", json="json", markdown="markdown", html="html")
 PLAN_EXTRACTS = _views("plan", digest="json", gitlab="json")
 """Views of single values of a plan, for scripts."""
-PLAN_PROBLEMS_VIEWS = _views("plan", github="code_review", sarif="code_review", codequality="code_review")
-"""Views of a plan's problems, which show each at its line in a code review."""
-APPLY_VIEWS = _views("apply", text="report_texts", json="json", markdown="markdown", html="html")
+PLAN_PROBLEMS_VIEWS = _views("problems", github="code_review", sarif="code_review", codequality="code_review")
+"""Views of problems, or those of a plan, which show each at its line in a code review."""
+APPLY_VIEWS = _views("apply", text="apply.txt.j2", json="json", markdown="markdown", html="html")
 DRIFT_VIEWS = _views(
-    "drift", text="report_texts", json="json", junit="junit", sarif="code_review", markdown="markdown", html="html"
+    "drift", text="drift.txt.j2", json="json", junit="junit", sarif="code_review", markdown="markdown", html="html"
 )
-FLEET_VIEWS = _views("fleet", text="report_texts", json="json", markdown="markdown", html="html")
-SNAPSHOT_VIEWS = _views("snapshot", text="report_texts", markdown="markdown", html="html")
+FLEET_VIEWS = _views("fleet", text="fleet.txt.j2", json="json", markdown="markdown", html="html")
+SNAPSHOT_VIEWS = _views("snapshot", text="snapshot.txt.j2", markdown="markdown", html="snapshot.html.j2")
 """There is no JSON view: a snapshot file is JSON already."""
-PROBLEMS_VIEWS = _views(
-    "problems",
-    text="text",
-    json="json",
-    markdown="markdown",
-    html="html",
-    github="code_review",
-    sarif="code_review",
-    codequality="code_review",
-)
-RUN_VIEWS = _views("run", text="report_texts", json="json")
-RUNS_VIEWS = _views("runs", text="report_texts", json="json")
+PROBLEMS_VIEWS = {
+    **_views("problems", text="text", json="json", markdown="markdown", html="problems.html.j2"),
+    **PLAN_PROBLEMS_VIEWS,
+}
+RUN_VIEWS = _views("run", text="run.txt.j2", json="json")
+RUNS_VIEWS = _views("runs", text="apply_report", json="json")
+ACCESS_VIEWS = _views("access", text="access.txt.j2", json="people_reports", csv="people_reports")
+AUDIENCE_VIEWS = _views("audience", text="people_reports", json="people_reports", csv="people_reports")
+TEST_VIEWS = _views("tests", text="tests.txt.j2", json="people_reports", junit="people_reports")

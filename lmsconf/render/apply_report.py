@@ -1,13 +1,19 @@
-"""Apply reports in words that all formats share, which are not escaped."""
+"""Apply reports in words that all formats share, which are not escaped, and recorded runs as a table of text."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
 
 from lmsconf.errors import ExitCode
 from lmsconf.model.calls import CallStatus
 from lmsconf.model.outcomes import ApplyReport, CallOutcome, VerifyMode
-from lmsconf.model.recorded_run import RecordedCall
+from lmsconf.model.recorded_run import CallState, RecordedCall, RecordedRun
+from lmsconf.model.time_formats import format_utc
+from lmsconf.render.escape import escape_terminal
 from lmsconf.render.plan_wording import skipped_people_clause
 from lmsconf.render.resource_wording import count_noun, is_or_are, name_list
+from lmsconf.render.text import table_lines
 
 STATUS_TITLES = {
     CallStatus.FAILED: "Failed",
@@ -112,3 +118,36 @@ def _unlike(report: ApplyReport) -> str:
     if errors or not parts:
         parts.append(f"a new plan finds {count_noun(errors, 'error')}")
     return ", ".join(parts)
+
+
+_COUNTED: Final = {
+    CallState.DONE: "DONE",
+    CallState.FAILED: "FAILED",
+    CallState.BLOCKED: "BLOCKED",
+    CallState.IN_FLIGHT: "IN FLIGHT",
+    CallState.NOT_ATTEMPTED: "NOT ATTEMPTED",
+}
+_HEAD: Final = ("STARTED", "WORKSPACE", "RUN", *_COUNTED.values(), "END")
+_TEXTS: Final = [column for column, title in enumerate(_HEAD) if title not in _COUNTED.values()]
+"""The columns that are no counts."""
+_UNKNOWN: Final = "?"
+
+
+def runs_text(runs: Sequence[RecordedRun]) -> str:
+    """Render a table: one line per run, with counts of calls per state."""
+    if not runs:
+        return "No runs recorded.\n"
+    rows = [_HEAD, *(_row(run) for run in runs)]
+    return "".join(f"{line}\n" for line in table_lines(rows, _TEXTS))
+
+
+def _row(run: RecordedRun) -> tuple[str, ...]:
+    opening = run.opening
+    started, workspace = (format_utc(opening.started), opening.workspace) if opening else (_UNKNOWN, _UNKNOWN)
+    counts = (f"{run.summary[state]:,}" for state in _COUNTED)
+    return (started, escape_terminal(workspace), escape_terminal(run.name), *counts, _end(run))
+
+
+def _end(run: RecordedRun) -> str:
+    end = "not ended" if run.ending is None else f"exit {run.ending.exit}"
+    return f"{end}, {count_noun(run.damaged, 'line')} damaged" if run.damaged else end

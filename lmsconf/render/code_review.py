@@ -34,14 +34,14 @@ _DATA: Final = re.compile(r"[%\r\n]")
 _PROPERTY: Final = re.compile(r"[%\r\n:,]")
 
 
-def problems_github(problems: Sequence[Problem]) -> str:
+def problems_of(shown: Plan | Sequence[Problem]) -> Sequence[Problem]:
+    """Return the problems that are shown: of a plan, lints among them."""
+    return sort_by_severity(shown.all_problems if isinstance(shown, Plan) else shown)
+
+
+def problems_github(shown: Plan | Sequence[Problem]) -> str:
     """Return a GitHub Actions workflow command per problem, which annotates its line of the file."""
-    return "".join(f"{_annotation(problem)}\n" for problem in sort_by_severity(problems))
-
-
-def plan_github(plan: Plan) -> str:
-    """Return the same for the problems of a plan, lints among them."""
-    return problems_github(plan.all_problems)
+    return "".join(f"{_annotation(problem)}\n" for problem in problems_of(shown))
 
 
 def _annotation(problem: Problem) -> str:
@@ -63,16 +63,11 @@ def _escaped(active: re.Pattern[str], text: str) -> str:
 _SEVERITIES: Final = {Severity.ERROR: "blocker", Severity.WARNING: "major", Severity.NOTE: "info"}
 
 
-def plan_codequality(plan: Plan) -> str:
-    """Return the problems of a plan, lints among them."""
-    return problems_codequality(plan.all_problems)
-
-
-def problems_codequality(problems: Sequence[Problem]) -> str:
+def problems_codequality(shown: Plan | Sequence[Problem]) -> str:
     """Return one finding for each problem. GitLab needs a file and a line: without one it is the project file's."""
     seen: Counter[str] = Counter()
     findings: list[Json] = []
-    for problem in sort_by_severity(problems):
+    for problem in problems_of(shown):
         # Without the line, so that GitLab knows the finding again after other lines have changed.
         place = problem.source or PROJECT
         content = sha256([place.file, problem.address, problem.message, problem.code])
@@ -92,17 +87,10 @@ def _finding(problem: Problem, fingerprint: str) -> Json:
     }
 
 
-def plan_sarif(plan: Plan) -> str:
-    """Return the problems of a plan, lints among them."""
-    return _problems_sarif(plan.all_problems, f"lmsconf/plan/{plan.workspace}/", plan.workspace)
-
-
-def problems_sarif(problems: Sequence[Problem]) -> str:
+def problems_sarif(shown: Plan | Sequence[Problem]) -> str:
     """Return problems with one rule for each of their codes."""
-    return _problems_sarif(problems, "lmsconf/validate/", "")
-
-
-def _problems_sarif(problems: Sequence[Problem], analysis: str, workspace: str) -> str:
+    problems, workspace = (shown.all_problems, shown.workspace) if isinstance(shown, Plan) else (shown, "")
+    analysis = f"lmsconf/plan/{workspace}/" if workspace else "lmsconf/validate/"
     codes = sorted({problem.code for problem in problems} | RULES.keys())
     return _sarif(problems=problems, analysis=analysis, workspace=workspace, codes=codes, lints=RULES, drift=None)
 

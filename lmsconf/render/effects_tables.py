@@ -1,8 +1,8 @@
-"""Effects on people as tables that all formats share, and as text: sentences, then a table per content and group."""
+"""Effects on people as tables that all formats share: a row per content and per group."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -11,23 +11,11 @@ from msgspec.structs import asdict
 from lmsconf.kinds.shared.kind_names import resource_title
 from lmsconf.model.address import Address
 from lmsconf.model.effects import Basis, CauseCount, ContentEffects, Effects, GroupEffects
-from lmsconf.model.plan import Plan
 from lmsconf.render.effects_wording import (
-    EFFECTS_HEADING,
     GROUP_NOUNS,
     NOT_KNOWN,
-    CausePlaces,
-    ContentName,
-    Phrase,
-    cause_counts,
-    cause_places,
-    effects_caveats,
-    effects_headline,
-    first_sentences,
     format_count,
-    more_contents,
     sort_contents,
-    tells_effects,
 )
 
 _CONTENT_COLUMNS: Final = {
@@ -52,6 +40,7 @@ class EffectsRow(Struct, frozen=True, kw_only=True):
 
     unknown: what stands in place of all numbers if none is known. note: how far those are who lose a content.
     causes: the first of them; cause_count: how many there are. Each person whose answers change is one.
+    bar: of a content, how many lose, still have and gain it; None if that is not known.
     """
 
     title: str
@@ -62,6 +51,7 @@ class EffectsRow(Struct, frozen=True, kw_only=True):
     note: str | None = None
     causes: tuple[CauseCount, ...] = ()
     cause_count: int = 0
+    bar: tuple[int, int, int] | None = None
 
 
 class EffectsTable(Struct, frozen=True, kw_only=True):
@@ -93,8 +83,8 @@ def _numbers(content: ContentEffects) -> Mapping[str, int | None]:
 
 
 def _content_row(content: ContentEffects, numbers: Sequence[int | None]) -> EffectsRow:
-    unknown = None
-    if content.before is None and content.counts.gain is None:
+    before, gain, lose, unknown = content.before, content.counts.gain, content.counts.lose or 0, None
+    if before is None and gain is None:
         unknown = NOT_KNOWN if content.counts.lose is None else f"{NOT_KNOWN}; nobody loses it"
     return EffectsRow(
         title=content.content,
@@ -105,6 +95,7 @@ def _content_row(content: ContentEffects, numbers: Sequence[int | None]) -> Effe
         note=_progress_note(content),
         causes=content.causes[:_MOST_CAUSES],
         cause_count=len(content.causes),
+        bar=None if before is None or gain is None else (lose, max(before - lose, 0), gain),
     )
 
 
@@ -151,27 +142,6 @@ def _group_row(group: GroupEffects) -> EffectsRow:
     )
 
 
-def content_bars(effects: Effects) -> dict[int, list[tuple[str, str, str]]]:
-    """Return position of a content → its bar: (class, left, width) of who loses, still has and gains it.
-
-    Lengths are parts of the largest content, in hundredths.
-    """
-    contents = enumerate(sort_contents(effects.contents))
-    known = {number: one for number, one in contents if one.before is not None and one.counts.gain is not None}
-    longest = max(((one.before or 0) + (one.counts.gain or 0) for one in known.values()), default=0)
-    return {number: list(_bar(one, longest)) for number, one in known.items()} if longest else {}
-
-
-def _bar(content: ContentEffects, longest: int) -> Iterator[tuple[str, str, str]]:
-    lose, gain = content.counts.lose or 0, content.counts.gain or 0
-    left = 0.0
-    for name, number in (("lose", lose), ("keep", (content.before or 0) - lose), ("gain", gain)):
-        width = max(number, 0) * 100 / longest
-        if width:
-            yield name, f"{left:.2f}", f"{width:.2f}"
-        left += width
-
-
 _MATRIX_GROUPS: Final = 20
 _MATRIX_CONTENTS: Final = 40
 
@@ -214,80 +184,3 @@ def _matrix_cells(contents: Sequence[ContentEffects], effects: Effects) -> dict[
         for cause in content.causes
         if cause.address in groups and (cause.lose or cause.gain)
     }
-
-
-_LISTED_CAUSES: Final = 10
-"""Maximum number of causes listed under a row in text: people whose answers change are a cause each."""
-
-
-def effects_lines(plan: Plan) -> list[Iterable[str]]:
-    """Return the blocks about people: the sentences, a table per content, a table per group.
-
-    None for a plan that is empty, unless its effects were not computed.
-    """
-    if not tells_effects(plan):
-        return []
-    places = cause_places(plan)
-    tables = (content_table(plan.effects), group_table(plan.effects))
-    return [_sentences(plan, places), *(_table(table, places) for table in tables if table.rows)]
-
-
-def effects_reminder(plan: Plan) -> list[str]:
-    """Return the first sentence again, for the end of a plan: on a terminal, its beginning is out of sight by then."""
-    is_told = len(plan.changes) > 1 and plan.effects.people.any and plan.effects.basis is not Basis.OFF
-    return [_headline(plan)] if is_told else []
-
-
-def _headline(plan: Plan) -> str:
-    return f"{EFFECTS_HEADING}: {effects_headline(plan)}"
-
-
-def _sentences(plan: Plan, places: CausePlaces) -> Iterator[str]:
-    yield _headline(plan)
-    sentences = first_sentences(plan, places)
-    for effect, causes in sentences:
-        yield f"  {_phrase(effect)}"
-        if causes:
-            yield f"      {_phrase(causes)}"
-    more = more_contents(plan, len(sentences))
-    if more is not None:
-        yield f"  … {more}; the table below lists all of them."
-    yield from (f"  {caveat}" for caveat in effects_caveats(plan.effects))
-
-
-def _phrase(phrase: Phrase) -> str:
-    """Return a sentence with the names of contents in quotes."""
-    return "".join(f'"{part}"' if isinstance(part, ContentName) else part for part in phrase)
-
-
-def _table(table: EffectsTable, places: CausePlaces) -> Iterator[str]:
-    """Yield a table whose last column are the names, which are never truncated."""
-    words = [heading.rpartition(" ") for heading in table.headings]
-    widths = [
-        max(len(first), len(last), *(len(row.cells[column]) for row in table.rows if row.unknown is None), 0)
-        for column, (first, _, last) in enumerate(words)
-    ]
-    if any(first for first, _, _ in words):
-        yield f"  {_columns([first for first, _, _ in words], widths)}".rstrip()
-    yield f"  {_columns([last for _, _, last in words], widths)}  {table.nouns[0]}"
-    for row in table.rows:
-        yield from _row(row, widths, places)
-
-
-def _columns(cells: Sequence[str], widths: Sequence[int]) -> str:
-    return "  ".join(cell.rjust(width) for cell, width in zip(cells, widths, strict=True))
-
-
-def _row(row: EffectsRow, widths: Sequence[int], places: CausePlaces) -> Iterator[str]:
-    unknown = (row.unknown or "").ljust(sum(widths) + 2 * (len(widths) - 1))
-    numbers = _columns(row.cells, widths) if row.unknown is None else unknown
-    place = "" if row.address is None else "".join(places.get(row.address, ()))
-    yield f"  {numbers}  {row.title}{' (estimate)' if row.is_estimate else ''}{place}"
-    if row.note is not None:
-        yield f"      {row.note}"
-    for cause in row.causes[:_LISTED_CAUSES]:
-        place = "".join(places.get(cause.address, ()))
-        counted = cause_counts(cause)
-        yield f"      {resource_title(cause.address)}{place}{counted and f': {counted}'}"
-    if row.cause_count > _LISTED_CAUSES:
-        yield f"      … and {row.cause_count - _LISTED_CAUSES:,} more causes"

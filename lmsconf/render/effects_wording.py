@@ -253,13 +253,16 @@ def sort_contents(contents: Sequence[ContentEffects]) -> list[ContentEffects]:
 _UNKNOWN_GAIN: Final = 5
 
 
+def _changes(counts: AccessCounts) -> list[tuple[AccessChangeWords, int]]:
+    """Return the changes that concern anybody, with the number of people."""
+    return [(change, number) for change in CHANGE_WORDS if (number := getattr(counts, change.name))]
+
+
 def _rank(counts: AccessCounts) -> tuple[int, int]:
     if counts.lose is None or counts.gain is None:
         return (1 if counts.lose is None else _UNKNOWN_GAIN), 0
-    for position, change in enumerate(CHANGE_WORDS):
-        if number := getattr(counts, change.name):
-            return position * 2, -number
-    return len(CHANGE_WORDS) * 2, 0
+    first, number = next(iter(_changes(counts)), (None, 0))
+    return (len(CHANGE_WORDS) if first is None else CHANGE_WORDS.index(first)) * 2, -number
 
 
 def first_sentences(plan: Plan, places: CausePlaces) -> list[EffectSentence]:
@@ -275,7 +278,7 @@ def _effect(content: ContentEffects, groups: frozenset[Address]) -> Phrase:
         return ("How many people lose or gain ", name, " is not known.")
     if counts.gain is None:
         return ("Nobody loses ", name, "; how many people gain it is not known.")
-    numbers = [(change, number) for change in CHANGE_WORDS if (number := getattr(counts, change.name))]
+    numbers = _changes(counts)
     if counts.shortened and counts.shortened == counts.window:
         numbers = [(change, number) for change, number in numbers if change.name != "window"]
     if not numbers:

@@ -4,70 +4,35 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
 from lmsconf.kinds.shared.kind_names import resource_title, short_title
-from lmsconf.model.address import Address
 from lmsconf.model.calls import Call
 from lmsconf.model.declarations import DependencyGraph
 from lmsconf.model.names import escape_invisible
 from lmsconf.model.plan import Plan
 from lmsconf.render.jinja import template_text
-from lmsconf.render.resource_wording import count_kind, count_noun, kind_noun
+from lmsconf.render.resource_wording import count_kind, count_noun
 
 _BRACKETS: Final = {"parallelogram": ("[/", "/]"), "ellipse": ("([", "])"), "note": ("[[", "]]")}
 """Shape of a node in DOT → the brackets of a similar one in Mermaid; without, it is a box."""
 
 
-def graph_mermaid(network: DependencyGraph) -> str:
-    """Return a Mermaid flowchart, which GitHub and GitLab render in Markdown."""
-    return _graph_text("graph.mermaid.j2", network)
-
-
-def graph_dot(network: DependencyGraph) -> str:
-    """Return a DOT digraph, for Graphviz."""
-    return _graph_text("graph.dot.j2", network)
-
-
 def _graph_text(template: str, network: DependencyGraph) -> str:
     """Return the text of a template, which knows how nodes are called, and how their labels are escaped."""
-    return template_text(
-        template,
-        network=network,
-        ids={address: f"n{number}" for number, address in enumerate(network.nodes)},
-        notes=_notes(network),
-        brackets=_BRACKETS,
-        is_declared=partial(_is_declared, network),
-        label=_label,
-        escaped=_mermaid,
-        quoted=_dot,
-    )
+    ids = {address: f"n{number}" for number, address in enumerate(network.nodes)}
+    return template_text(template, network=network, ids=ids, brackets=_BRACKETS, escaped=_mermaid, quoted=_dot)
 
 
-GRAPH_VIEWS: Final[Mapping[str, Callable[[DependencyGraph], str]]] = {"mermaid": graph_mermaid, "dot": graph_dot}
-
-
-def _is_declared(network: DependencyGraph, address: Address) -> bool:
-    """Whether the node is declared; the node `everyone` exists without a declaration and counts as declared."""
-    return address in network.declared or not address.text
-
-
-def _label(address: Address) -> str:
-    """Return a node's label: name and kind."""
-    if not address.text:
-        return address.kind
-    return f"{address.name} ({kind_noun(address.kind)})"
-
-
-def _notes(network: DependencyGraph) -> list[str]:
-    return [
-        f"{count_noun(number, relation.noun)} to single {relation.plural} left out"
-        for relation, number in network.left_out.items()
-    ]
+GRAPH_VIEWS: Final[Mapping[str, Callable[[DependencyGraph], str]]] = {
+    "mermaid": partial(_graph_text, "graph.mermaid.j2"),
+    "dot": partial(_graph_text, "graph.dot.j2"),
+}
+"""A Mermaid flowchart, which GitHub and GitLab render in Markdown, and a DOT digraph, for Graphviz."""
 
 
 def _mermaid(text: str) -> str:
@@ -110,34 +75,29 @@ class GraphNode(Struct, frozen=True):
 
     @property
     def short_label(self) -> str:
-        return _clipped(self.label, 30)
+        """The label in at most 30 columns; East Asian wide characters take two."""
+        width = 0
+        for position, char in enumerate(self.label):
+            width += 2 if unicodedata.east_asian_width(char) in "WF" else 1
+            if width > 30:
+                return f"{self.label[:position].rstrip()}…"
+        return self.label
 
 
-class Graph(Struct):
-    """A graph: nodes, and node → the nodes that it waits for."""
-
-    boxes: dict[Hashable, GraphNode]
-    waits: dict[Hashable, set[Hashable]]
-
-    def without_isolated(self) -> Graph:
-        """Return the graph without isolated nodes."""
-        kept = {box for waiting, needs in self.waits.items() if needs for box in (waiting, *needs)}
-        return Graph(
-            {key: box for key, box in self.boxes.items() if key in kept},
-            {key: needs for key, needs in self.waits.items() if key in kept},
-        )
+Waits: TypeAlias = "dict[GraphNode, set[GraphNode]]"
+"""Node → the nodes that it waits for, in the order of the calls."""
 
 
 class Drawing(Struct, frozen=True, kw_only=True):
-    """A graph as it is drawn, in pixels. boxes: (node, x, y). edges: the paths between them."""
+    """A graph as it is drawn, in pixels. boxes: (node, x, y). edges: pairs of places, from a node to one that waits."""
 
     caption: str
     boxes: Sequence[tuple[GraphNode, int, int]]
-    edges: Sequence[str]
-    width: int
-    height: int
+    edges: Sequence[tuple[tuple[int, int], tuple[int, int]]]
     box_width: int = _WIDE
     box_height: int = _HIGH
+    alley: int = _ALLEY
+    margin: int = _EDGE
 
 
 def draw_graph(plan: Plan, calls: Mapping[str, CallPlace], anchors: Mapping[str, str]) -> Drawing:
@@ -145,28 +105,22 @@ def draw_graph(plan: Plan, calls: Mapping[str, CallPlace], anchors: Mapping[str,
 
     anchors: address → HTML anchor of its row. A plan none of whose calls waits for another has no boxes.
     """
-    actions = {str(change.address): change.action.value for change in plan.changes}
-    graphs = (
-        ("calls", _by_call(plan, actions, calls)),
-        ("resources", _by_resource(plan, actions, anchors)),
-        ("kinds", _by_kind(plan, actions)),
-    )
-    for grain, graph in graphs:
-        linked = graph.without_isolated()
-        if len(linked.boxes) <= MAX_NODES or grain == "kinds":
+    for grain, nodes in _grains(plan, calls, anchors):
+        waits = _waits(plan.calls, nodes)
+        linked = _linked(waits)
+        caption = _caption(grain, len(linked), len(waits) - len(linked))
+        if len(linked) <= MAX_NODES:
             break
-    places = _places(_layers(linked)) if linked.boxes else {}
-    order = {box: position for position, box in enumerate(linked.boxes)}
+    places = _places(_layers(linked))
+    order = {node: position for position, node in enumerate(linked)}
     return Drawing(
-        caption=_caption(grain, len(linked.boxes), len(graph.boxes) - len(linked.boxes)),
-        boxes=[(box, *places[key]) for key, box in linked.boxes.items()],
+        caption=caption,
+        boxes=[(node, *places[node]) for node in linked],
         edges=[
-            _curve(places[need], places[box])
-            for box, needs in linked.waits.items()
+            (places[need], places[node])
+            for node, needs in linked.items()
             for need in sorted(needs, key=order.__getitem__)
         ],
-        width=max((x for x, _ in places.values()), default=0) + _WIDE + _EDGE,
-        height=max((y for _, y in places.values()), default=0) + _HIGH + _EDGE,
     )
 
 
@@ -180,96 +134,76 @@ def _caption(grain: str, drawn: int, loose: int) -> str:
     return captions[grain] + (rest if loose else "")
 
 
-def _by_call(plan: Plan, actions: Mapping[str, str], calls: Mapping[str, CallPlace]) -> Graph:
-    return Graph(
+def _grains(
+    plan: Plan, calls: Mapping[str, CallPlace], anchors: Mapping[str, str]
+) -> Iterator[tuple[str, Mapping[str, GraphNode]]]:
+    """Yield what a node is, and call id → its node: a call, a resource, and all that is done to one kind."""
+    actions = {str(change.address): change.action.value for change in plan.changes}
+    done = {call.id: (actions.get(str(call.address), ""), call.address) for call in plan.calls}
+    yield (
+        "calls",
         {
-            call.id: GraphNode(
-                f"{calls[call.id].number} {short_title(call.address)}",
-                actions.get(str(call.address), ""),
-                calls[call.id].anchor,
-            )
-            for call in plan.calls
+            id: GraphNode(f"{calls[id].number} {short_title(address)}", action, calls[id].anchor)
+            for id, (action, address) in done.items()
         },
-        {call.id: {need for need in call.needs if need in calls} for call in plan.calls},
+    )
+    yield (
+        "resources",
+        {
+            id: GraphNode(resource_title(address), action, anchors.get(str(address)))
+            for id, (action, address) in done.items()
+        },
+    )
+    counts = Counter((action, address.kind) for action, address in {*done.values()})
+    labels = {key: f"{key[0]} {count_kind(number, key[1])}" for key, number in counts.items()}
+    yield (
+        "kinds",
+        {id: GraphNode(labels[action, address.kind], action, None) for id, (action, address) in done.items()},
     )
 
 
-def _by_resource(plan: Plan, actions: Mapping[str, str], resources: Mapping[str, str]) -> Graph:
-    owners = {call.id: str(call.address) for call in plan.calls}
-    boxes: dict[Hashable, GraphNode] = {
-        str(call.address): GraphNode(
-            resource_title(call.address),
-            actions.get(str(call.address), ""),
-            resources.get(str(call.address)),
-        )
-        for call in plan.calls
-    }
-    return Graph(boxes, _collapsed(plan.calls, owners))
-
-
-def _by_kind(plan: Plan, actions: Mapping[str, str]) -> Graph:
-    owners = {call.id: (actions.get(str(call.address), ""), call.address.kind) for call in plan.calls}
-    sizes = Counter({(actions.get(str(call.address), ""), call.address.kind, call.address) for call in plan.calls})
-    counts = Counter((action, kind) for action, kind, _ in sizes)
-    boxes: dict[Hashable, GraphNode] = {
-        (action, kind): GraphNode(f"{action} {count_kind(counts[action, kind], kind)}", action, None)
-        for action, kind in owners.values()
-    }
-    return Graph(boxes, _collapsed(plan.calls, owners))
-
-
-def _collapsed(calls: Iterable[Call], owners: Mapping[str, Hashable]) -> dict[Hashable, set[Hashable]]:
-    """Collapse the dependencies of calls to those of their owners (call id → node)."""
-    waits: dict[Hashable, set[Hashable]] = {}
+def _waits(calls: Iterable[Call], nodes: Mapping[str, GraphNode]) -> Waits:
+    """Return for which others each node waits, as its calls need those of the others."""
+    waits: Waits = {}
     for call in calls:
-        owner_needs = waits.setdefault(owners[call.id], set())
-        owner_needs.update(owners[need] for need in call.needs if need in owners)
-        owner_needs.discard(owners[call.id])
+        needs = waits.setdefault(nodes[call.id], set())
+        needs.update(nodes[need] for need in call.needs if need in nodes)
+        needs.discard(nodes[call.id])
     return waits
 
 
-def _layers(drawing: Graph) -> list[list[Hashable]]:
+def _linked(waits: Waits) -> Waits:
+    """Return the graph without isolated nodes."""
+    needed = set().union(*waits.values())
+    return {node: needs for node, needs in waits.items() if needs or node in needed}
+
+
+def _layers(waits: Waits) -> Sequence[Sequence[GraphNode]]:
     """Assign nodes to layers, each right of its dependencies, and sort each layer by their mean row.
 
     In a cycle, which collapsing can create, the order of first appearance decides.
     """
-    depth: dict[Hashable, int] = {}
-    for box in drawing.boxes:
+    depth: dict[GraphNode, int] = {}
+    layers: dict[int, list[GraphNode]] = {}
+    for node, needs in waits.items():
         # Calls are in topological order, so the dependencies of a node (but for a cycle) have a depth already.
-        depth[box] = 1 + max((depth[need] for need in drawing.waits[box] if need in depth), default=-1)
-    layers: list[list[Hashable]] = [[] for _ in range(max(depth.values()) + 1)]
-    for box, place in depth.items():
-        layers[place].append(box)
-    rows: dict[Hashable, float] = {}
-    for layer in layers:
-        layer.sort(key=lambda box: _middle([rows[need] for need in drawing.waits[box] if need in rows]))
-        rows.update((box, place) for place, box in enumerate(layer))
-    return layers
+        depth[node] = 1 + max((depth[need] for need in needs if need in depth), default=-1)
+        layers.setdefault(depth[node], []).append(node)
+    rows: dict[GraphNode, float] = {}
+    ordered = [layers[number] for number in sorted(layers)]
+    for layer in ordered:
+        layer.sort(key=lambda node: _middle([rows[need] for need in waits[node] if need in rows]))
+        rows.update((node, place) for place, node in enumerate(layer))
+    return ordered
 
 
 def _middle(rows: Sequence[float]) -> float:
     return sum(rows) / len(rows) if rows else 0.0
 
 
-def _places(layers: Sequence[Sequence[Hashable]]) -> Mapping[Hashable, tuple[int, int]]:
+def _places(layers: Sequence[Sequence[GraphNode]]) -> Mapping[GraphNode, tuple[int, int]]:
     return {
         box: (_EDGE + layer * (_WIDE + _ALLEY), _EDGE + row * (_HIGH + _GAP))
         for layer, boxes in enumerate(layers)
         for row, box in enumerate(boxes)
     }
-
-
-def _curve(start: tuple[int, int], end: tuple[int, int]) -> str:
-    (x1, y1), (x2, y2) = (start[0] + _WIDE, start[1] + _HIGH // 2), (end[0], end[1] + _HIGH // 2)
-    bend = _ALLEY // 2
-    return f"M{x1} {y1}C{x1 + bend} {y1} {x2 - bend} {y2} {x2} {y2}"
-
-
-def _clipped(text: str, most: int) -> str:
-    """Truncate a label to `most` columns; East Asian wide characters count twice."""
-    width = 0
-    for position, char in enumerate(text):
-        width += 2 if unicodedata.east_asian_width(char) in "WF" else 1
-        if width > most:
-            return f"{text[:position].rstrip()}…"
-    return text

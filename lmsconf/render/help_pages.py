@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import groupby, zip_longest
+from itertools import accumulate, groupby, zip_longest
 from textwrap import wrap
 from typing import Final, cast
 
@@ -37,32 +37,27 @@ def guide_page_text(page: str, width: int, *, bold: bool = False) -> str:
     """
     lines: list[str] = []
     for kind, block in _blocks(_UNSHOWN.sub("", page).splitlines()):
-        if kind == "code":
-            lines += [f"{_CODE}{line}".rstrip() for line in block]
-        elif kind == "table":
-            lines += _table([_cells(line) for line in block], width)
-        elif kind == "blank":
-            lines += [""] if lines and lines[-1] else []
-        elif kind == "heading":
-            lines += [_bold(line) for line in block] if bold else block
-        else:
-            lines += _prose(block, width)
+        match kind:
+            case "code":
+                lines += [f"{_CODE}{line}".rstrip() for line in block]
+            case "table":
+                lines += _table([_cells(line) for line in block], width)
+            case "blank":
+                lines += [""] if lines and lines[-1] else []
+            case "heading":
+                lines += [_bold(line) for line in block] if bold else block
+            case _:
+                lines += _prose(block, width)
     return "\n".join(lines).strip("\n") + "\n"
 
 
 def _blocks(lines: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
     """Yield the blocks of a page with their kind: code, table, blank, heading or prose; fences are left out."""
-    fenced = False
-    kinds: list[tuple[str, str]] = []
-    for line in lines:
-        if line.startswith("```"):
-            fenced = not fenced
-            kinds.append(("fence", line))
-        else:
-            kinds.append(("code" if fenced else _kind(line), line))
+    fences = accumulate(line.startswith("```") for line in lines)
+    kinds = [("code" if fence % 2 else _kind(line), line) for fence, line in zip(fences, lines, strict=True)]
     for kind, group in groupby(kinds, key=lambda one: one[0]):
-        if kind != "fence":
-            yield kind, [line for _, line in group]
+        if block := [line for _, line in group if not line.startswith("```")]:
+            yield kind, block
 
 
 def _kind(line: str) -> str:

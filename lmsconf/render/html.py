@@ -8,14 +8,12 @@ from itertools import chain, islice
 from typing import Final, NamedTuple
 
 from lmsconf.documents.plan_file import plan_digest
-from lmsconf.errors import Problem, SourceLocation
-from lmsconf.model.address import Address
+from lmsconf.errors import SourceLocation
 from lmsconf.model.calls import Call, CallStatus
 from lmsconf.model.drift import DriftFinding, DriftReport, DriftState
-from lmsconf.model.fleet import FleetAction, FleetReport, group_blocked, group_failures
+from lmsconf.model.fleet import FleetAction, FleetReport
 from lmsconf.model.outcomes import ApplyReport, CallOutcome
 from lmsconf.model.plan import Action, Change, Plan
-from lmsconf.model.snapshot import Snapshot
 from lmsconf.render.apply_report import STATUS_TITLES
 from lmsconf.render.change_summary import (
     apply_command,
@@ -28,7 +26,7 @@ from lmsconf.render.fleet_report import shared_headline
 from lmsconf.render.graphs import call_places, draw_graph
 from lmsconf.render.jinja import html_page
 from lmsconf.render.plan_wording import ACTION_SIGNS
-from lmsconf.render.resource_wording import count_noun, kind_plural
+from lmsconf.render.resource_wording import count_noun
 
 MOST_ROWS: Final = 2_000
 """How many rows a page shows."""
@@ -49,14 +47,6 @@ class Row(NamedTuple):
     calls: Sequence[Call] = ()
     only_in: str | None = None
 
-    @property
-    def address(self) -> Address:
-        return self.value.address
-
-    @property
-    def file(self) -> str:
-        return self.source.file if self.source else ""
-
 
 class RowGroup(NamedTuple):
     """Rows under a heading. names: the workspaces that have all of them."""
@@ -67,35 +57,22 @@ class RowGroup(NamedTuple):
 
 
 class ShownRows(NamedTuple):
-    """The rows that a page shows of all, and what they can be filtered by: value → label."""
+    """The rows that a page shows of all. states: state → label, in the order of the filter."""
 
     groups: Sequence[RowGroup]
-    shown: int
     total: int
-    kinds: Mapping[str, str]
     states: Mapping[str, str]
-    files: Mapping[str, str]
 
 
 def _first_rows(groups: Iterable[RowGroup], states: Mapping[str, str]) -> ShownRows:
-    """Return the first rows of groups. states: state → label, in the order of the filter."""
+    """Return the first rows of groups."""
     groups = list(groups)
-    total, room = sum(len(group.rows) for group in groups), MOST_ROWS
-    shown = []
+    shown, room = [], MOST_ROWS
     for group in groups:
-        if rows := group.rows[:room]:
-            shown.append(group._replace(rows=rows))
-            room -= len(rows)
-    every = [row for group in shown for row in group.rows]
-    present = {row.state for row in every}
-    return ShownRows(
-        groups=shown,
-        shown=len(every),
-        total=total,
-        kinds={kind: kind_plural(kind) for kind in dict.fromkeys(row.address.kind for row in every)},
-        states={state: label for state, label in states.items() if state in present},
-        files={file: file for file in sorted({row.file for row in every} - {""})},
-    )
+        shown.append(group._replace(rows=group.rows[:room]))
+        room -= len(shown[-1].rows)
+    total = sum(len(group.rows) for group in groups)
+    return ShownRows([group for group in shown if group.rows], total, states)
 
 
 _ACTIONS: Final = {
@@ -186,8 +163,8 @@ _DRIFT_COLOURS: Final = {
 
 def drift_html(drift: DriftReport) -> str:
     """Render a drift report as an HTML page: findings, ignored differences, unmanaged resources, coverage."""
-    rows = _first_rows(_findings(drift), _values(COUNTED))
-    return html_page("drift.html.j2", drift=drift, cards=list(_drift_cards(drift)), rows=rows)
+    cards, rows = list(_drift_cards(drift)), _first_rows(_findings(drift), _values(COUNTED))
+    return html_page("drift.html.j2", drift=drift, cards=cards, rows=rows)
 
 
 def _drift_cards(drift: DriftReport) -> Iterator[tuple[str, int, str]]:
@@ -207,7 +184,9 @@ def _findings(drift: DriftReport) -> Iterator[RowGroup]:
             if finding.state is state
         ]
         if rows:
-            yield RowGroup(f"{COUNTED[state].capitalize()}: {count_kinds(row.address.kind for row in rows)}", rows)
+            yield RowGroup(
+                f"{COUNTED[state].capitalize()}: {count_kinds(row.value.address.kind for row in rows)}", rows
+            )
 
 
 _FLEET_TITLES: Final = {
@@ -227,8 +206,6 @@ def fleet_html(report: FleetReport) -> str:
         report=report,
         heading=f"{_FLEET_TITLES[report.index.action]} {count_noun(len(entries), 'workspace')}",
         rows=_first_rows(_shared(report), _ACTIONS),
-        failed=group_failures(entries),
-        blocked=group_blocked(entries),
         entries=sorted(entries, key=lambda entry: (not entry.failed, not entry.changes)),
     )
 
@@ -243,13 +220,3 @@ def _shared(report: FleetReport) -> Iterator[RowGroup]:
             rows.append(_change_row(f"c{number}", change)._replace(only_in=only_in))
         heading = shared_headline(shared, len(report.index.entries))
         yield RowGroup(heading, rows, () if shared.one_each else shared.workspaces)
-
-
-def problems_html(problems: Sequence[Problem]) -> str:
-    """Render problems as a page, which also stands in the place of a result that errors prevent."""
-    return html_page("problems.html.j2", problems=problems, failed=any(problem.is_error for problem in problems))
-
-
-def snapshot_html(snapshot: Snapshot) -> str:
-    """Render a snapshot as an HTML page: counts per kind."""
-    return html_page("snapshot.html.j2", snapshot=snapshot)

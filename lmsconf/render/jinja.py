@@ -25,7 +25,10 @@ from lmsconf.documents.plan_file import request_body_json
 from lmsconf.kinds.shared import kind_names
 from lmsconf.model import blockers, names
 from lmsconf.model.canonical_json import Json
+from lmsconf.model.fleet import group_blocked, group_failures
 from lmsconf.model.names import escape_invisible
+from lmsconf.model.recorded_run import undo_command
+from lmsconf.model.time_formats import format_utc
 from lmsconf.render import (
     apply_report,
     change_summary,
@@ -72,6 +75,11 @@ def html_page(template: str, /, **values: object) -> str:
     except UndefinedError as missing:
         raise UnknownName(missing.message) from missing
     return f"<!doctype html>\n{page}"
+
+
+def template_view(template: str, /, **values: object) -> str:
+    """Return the page or the text of a template, as its name says."""
+    return html_page(template, **values) if template.endswith(".html.j2") else terminal_text(template, **values)
 
 
 def markdown_macro(template: str, macro: str, /, *values: object, **options: object) -> Markup:
@@ -142,7 +150,7 @@ def xml_environment() -> Environment:
 def text_environment() -> Environment:
     """Return an environment in which a value is in one line; a whole line is escaped once it is put together."""
     made = _environment(escape_invisible, trim_blocks=True, lstrip_blocks=True)
-    made.globals |= {"names": names, "text": text}
+    made.globals |= {"names": names, "text": text, "utc": format_utc, "undo_command": undo_command}
     made.filters["json"] = lambda value: _escaped(json.dumps(value))
     return made
 
@@ -163,6 +171,7 @@ def _environment(escape: Callable[[str], str], **options: object) -> Environment
     )
     made.globals |= {module.__name__.rpartition(".")[2]: module for module in _WORDING}
     made.globals |= {"blockers": blockers, "request_body_json": request_body_json}
+    made.globals |= {"group_blocked": group_blocked, "group_failures": group_failures}
     made.filters["n"] = lambda number: f"{number:,}"
     made.tests |= {
         "content_name": lambda part: isinstance(part, effects_wording.ContentName),

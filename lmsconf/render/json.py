@@ -42,12 +42,8 @@ def plan_gitlab(plan: Plan) -> str:
     A replacement counts as a deletion and a creation, as in the reports of GitLab's own template.
     """
     counts = plan.summary
-    report = {
-        "create": counts.create + counts.replace,
-        "update": counts.update,
-        "delete": counts.delete + counts.replace,
-    }
-    return json.dumps(report) + "\n"
+    created, deleted = counts.create + counts.replace, counts.delete + counts.replace
+    return json.dumps({"create": created, "update": counts.update, "delete": deleted}) + "\n"
 
 
 def fleet_json(report: FleetReport) -> str:

@@ -66,7 +66,8 @@ def _cases(drift: DriftReport) -> Mapping[Address, list[Case]]:
         details = (*_place(finding.source), *drift_report.finding_details(finding))
         add(finding.address, "failure", drift_report.finding_headline(finding), *details, type=finding.state.value)
     # The schemas allow no attribute but `message` on `skipped`.
-    for finding, headline in zip(drift.not_applied, drift_report.not_applied_lines(drift), strict=True):
+    for finding in drift.not_applied:
+        headline = drift_report.finding_headline(finding)
         add(finding.address, "skipped", f"{drift_report.NOT_APPLIED}: {headline}")
     for ignored in drift.ignored:
         add(ignored.finding.address, "skipped", drift_report.ignored_sentence(ignored))

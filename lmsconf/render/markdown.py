@@ -34,7 +34,7 @@ from lmsconf.render.change_summary import (
     risk_heading,
     sort_by_severity,
 )
-from lmsconf.render.drift_report import COUNTED, NOT_APPLIED, ignored_lines, not_applied_lines
+from lmsconf.render.drift_report import COUNTED, NOT_APPLIED, finding_headline, ignored_sentence
 from lmsconf.render.effects_tables import content_table, group_table
 from lmsconf.render.effects_wording import (
     EffectSentence,
@@ -312,22 +312,23 @@ def _outcomes(report: ApplyReport, limit: SizeLimit) -> Iterator[Section]:
 def drift_markdown(drift: DriftReport, *, limit: SizeLimit = UNLIMITED) -> str:
     """Render a drift report, findings grouped by state; the counts are complete whatever the limit."""
     problems = sort_by_severity(drift.problems)
-    to_come = zip(drift.not_applied, not_applied_lines(drift), strict=True)
-    ignored = zip((one.finding for one in drift.ignored), ignored_lines(drift), strict=True)
+    to_come = (_line(one.address, finding_headline(one)) for one in drift.not_applied)
+    ignored = (_line(one.finding.address, ignored_sentence(one)) for one in drift.ignored)
     sections = [
         *_problems([problem for problem in problems if problem.is_error]),
         *_findings(drift, limit),
         *_problems([problem for problem in problems if not problem.is_error]),
-        *_if_any(NOT_APPLIED, map(_finding_line, to_come), folded=limit.folds),
-        *_if_any("Ignored by the project file", map(_finding_line, ignored), folded=limit.folds),
+        *_if_any(NOT_APPLIED, to_come, folded=limit.folds),
+        *_if_any("Ignored by the project file", ignored, folded=limit.folds),
         *(() if drift.counts_unmanaged else _unmanaged(drift.unmanaged, limit)),
     ]
     marker = comment_marker("drift", drift.workspace, limit)
     return _comment(marker, _drift("head", drift), sections, _drift("foot", drift), limit)
 
 
-def _finding_line(pair: tuple[DriftFinding, str]) -> Entry:
-    return Entry(kind_nouns(pair[0].address.kind), [partial(_parts, "line", pair[1])])
+def _line(address: Address, text: str) -> Entry:
+    """Return the entry of a resource of which one line is shown."""
+    return Entry(kind_nouns(address.kind), [partial(_parts, "line", text)])
 
 
 def _findings(drift: DriftReport, limit: SizeLimit) -> Iterator[Section]:

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from lmsconf.documents.access_documents import access_tests_json
+from lmsconf.documents.access_documents import access_json, audience_json
+from lmsconf.documents.access_documents import access_tests_json as tests_json
 from lmsconf.model.access import (
     AccessTestReport,
     AccessTestResult,
@@ -26,21 +27,14 @@ from lmsconf.render.escape import csv_cell, escape_terminal
 from lmsconf.render.jinja import terminal_text
 from lmsconf.render.junit import Case, junit_document
 from lmsconf.render.plan_wording import annotation_lines
-from lmsconf.render.report_texts import table_lines
+from lmsconf.render.text import table_lines
 
-
-def access_text(report: PersonAccess) -> str:
-    """Render what a person has: each content, and the assignments that give it."""
-    return terminal_text("access.txt.j2", report=report)
+__all__ = ["access_json", "audience_json", "tests_json"]
 
 
 def audience_text(report: AudienceReport) -> str:
     """Render who is in an audience: numbers, counts by answer, and the members if they were asked for."""
-    return terminal_text("audience.txt.j2", report=report, number=_number, answers=_answers(report))
-
-
-def _number(number: int | None) -> str:
-    return NOT_KNOWN if number is None else count_people(number)
+    return terminal_text("audience.txt.j2", report=report, count_people=count_people, answers=_answers(report))
 
 
 def _answers(report: AudienceReport) -> Iterable[str]:
@@ -127,11 +121,6 @@ def _cell(value: object) -> str:
     return "" if value is None else csv_cell(str(value))
 
 
-def tests_text(report: AccessTestReport) -> str:
-    """Render the results: the failed tests with their place and reason, then a count."""
-    return terminal_text("tests.txt.j2", report=report)
-
-
 def tests_junit(report: AccessTestReport) -> str:
     """Return the results as JUnit XML: one suite, a case for each test, with its file and line."""
     suite = {
@@ -160,6 +149,3 @@ def _test_case(report: AccessTestReport, result: AccessTestResult) -> Case:
         return Case(about)
     details = [str(test.source), test.statement, *annotation_lines(test)]
     return Case(about, "failure", {"type": "test/failed", "message": result.reason}, details)
-
-
-TEST_VIEWS = {"text": tests_text, "json": access_tests_json, "junit": tests_junit}

@@ -285,17 +285,15 @@ def reminder_line(rehearsal: Rehearsal) -> str:
 
 
 def _outcome_clause(rehearsal: Rehearsal) -> str:
-    calls = count_noun(rehearsal.calls, "API call")
-    match rehearsal.receipt.outcome:
-        case RehearsalOutcome.SUCCESS:
-            if not rehearsal.calls:
-                return "there is no call to rehearse."
-            return f"all {calls} were done on the twin, and a second plan is empty."
-        case RehearsalOutcome.REFUSED:
-            refused = sum(call.status is CallStatus.FAILED for call in rehearsal.failed)
-            return f"{rehearsal.done:,} of {calls} were done on the twin, and {refused:,} failed."
-        case RehearsalOutcome.NOT_CONVERGED:
-            return f"all {calls} were done on the twin, but a second plan is not empty."
+    calls, outcome = count_noun(rehearsal.calls, "API call"), rehearsal.receipt.outcome
+    if not rehearsal.calls and outcome is RehearsalOutcome.SUCCESS:
+        return "there is no call to rehearse."
+    refused = sum(call.status is CallStatus.FAILED for call in rehearsal.failed)
+    return {
+        RehearsalOutcome.SUCCESS: f"all {calls} were done on the twin, and a second plan is empty.",
+        RehearsalOutcome.REFUSED: f"{rehearsal.done:,} of {calls} were done on the twin, and {refused:,} failed.",
+        RehearsalOutcome.NOT_CONVERGED: f"all {calls} were done on the twin, but a second plan is not empty.",
+    }[outcome]
 
 
 def failed_call_line(call: CallResult) -> str:

@@ -5,17 +5,32 @@ A page is blocks of lines; `join_blocks` escapes each line, so that no name stee
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
+from typing import Final
 
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import Problem
 from lmsconf.kinds.shared.kind_names import resource_title
 from lmsconf.model.address import Address
 from lmsconf.model.blockers import CONSENT_LEAD, blockers, consent_command
+from lmsconf.model.effects import Basis
 from lmsconf.model.plan import Action, Change, Plan, Rehearsal, UnmanagedResources
 from lmsconf.render import plan_wording
 from lmsconf.render.change_summary import KeyChange, drop_empty_groups, every_key_change
-from lmsconf.render.effects_tables import effects_lines, effects_reminder
+from lmsconf.render.effects_tables import EffectsRow, EffectsTable, content_table, group_table
+from lmsconf.render.effects_wording import (
+    EFFECTS_HEADING,
+    CausePlaces,
+    ContentName,
+    Phrase,
+    cause_counts,
+    cause_places,
+    effects_caveats,
+    effects_headline,
+    first_sentences,
+    more_contents,
+    tells_effects,
+)
 from lmsconf.render.escape import escape_terminal
 from lmsconf.render.resource_wording import count_noun, count_unmanaged
 
@@ -39,6 +54,17 @@ def split_lines(text: str | None, indent: str = "  ") -> list[str]:
     """Return the lines of a text that may have several, such as a hint with a corrected manifest line."""
     # Split at \n only: other line separators can only come from names.
     return [indent + line for line in (text or "").split("\n") if line.strip()]
+
+
+def table_lines(rows: Sequence[Sequence[str]], left: Container[int]) -> Iterator[str]:
+    """Yield rows of cells in columns as wide as their widest cell. left: the columns that are not right-aligned."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = (
+            cell.ljust(width) if column in left else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        yield "  ".join(cells).rstrip()
 
 
 def unchanged_lines(addresses: Sequence[Address]) -> Iterator[str]:
@@ -179,3 +205,74 @@ def _stops(plan: Plan) -> Iterator[str]:
     line = consent_command(plan)
     if line is not None:
         yield from (CONSENT_LEAD, f"  {line}")
+
+
+_LISTED_CAUSES: Final = 10
+"""Maximum number of causes listed under a row in text: people whose answers change are a cause each."""
+
+
+def effects_lines(plan: Plan) -> list[Iterable[str]]:
+    """Return the blocks about people: the sentences, a table per content, a table per group.
+
+    None for a plan that is empty, unless its effects were not computed.
+    """
+    if not tells_effects(plan):
+        return []
+    places = cause_places(plan)
+    tables = (content_table(plan.effects), group_table(plan.effects))
+    return [_effects_sentences(plan, places), *(_effects_table(table, places) for table in tables if table.rows)]
+
+
+def effects_reminder(plan: Plan) -> list[str]:
+    """Return the first sentence again, for the end of a plan: on a terminal, its beginning is out of sight by then."""
+    is_told = len(plan.changes) > 1 and plan.effects.people.any and plan.effects.basis is not Basis.OFF
+    return [_effects_headline(plan)] if is_told else []
+
+
+def _effects_headline(plan: Plan) -> str:
+    return f"{EFFECTS_HEADING}: {effects_headline(plan)}"
+
+
+def _effects_sentences(plan: Plan, places: CausePlaces) -> Iterator[str]:
+    yield _effects_headline(plan)
+    sentences = first_sentences(plan, places)
+    for effect, causes in sentences:
+        yield f"  {_phrase(effect)}"
+        if causes:
+            yield f"      {_phrase(causes)}"
+    more = more_contents(plan, len(sentences))
+    if more is not None:
+        yield f"  … {more}; the table below lists all of them."
+    yield from (f"  {caveat}" for caveat in effects_caveats(plan.effects))
+
+
+def _phrase(phrase: Phrase) -> str:
+    """Return a sentence with the names of contents in quotes."""
+    return "".join(f'"{part}"' if isinstance(part, ContentName) else part for part in phrase)
+
+
+def _effects_table(table: EffectsTable, places: CausePlaces) -> Iterator[str]:
+    """Yield a table whose last column are the names, which are never truncated."""
+    words = [heading.rpartition(" ") for heading in table.headings]
+    heads = ([first for first, _, _ in words], [last for _, _, last in words])
+    known = (row.cells for row in table.rows if row.unknown is None)
+    first, last, *numbers = table_lines([*heads, *known], left=())
+    if first:
+        yield f"  {first}"
+    yield f"  {last}  {table.nouns[0]}"
+    lines = iter(numbers)
+    for row in table.rows:
+        yield from _effects_row(row, next(lines) if row.unknown is None else row.unknown.ljust(len(last)), places)
+
+
+def _effects_row(row: EffectsRow, numbers: str, places: CausePlaces) -> Iterator[str]:
+    place = "" if row.address is None else "".join(places.get(row.address, ()))
+    yield f"  {numbers}  {row.title}{' (estimate)' if row.is_estimate else ''}{place}"
+    if row.note is not None:
+        yield f"      {row.note}"
+    for cause in row.causes[:_LISTED_CAUSES]:
+        place = "".join(places.get(cause.address, ()))
+        counted = cause_counts(cause)
+        yield f"      {resource_title(cause.address)}{place}{counted and f': {counted}'}"
+    if row.cause_count > _LISTED_CAUSES:
+        yield f"      … and {row.cause_count - _LISTED_CAUSES:,} more causes"

@@ -57,18 +57,14 @@ def write_atomically(path: Path, text: str | Iterator[str], mode: int = _PRIVATE
     Raises LmsconfError if it cannot be written.
     """
     content = (piece.encode("utf-8") for piece in ([text] if isinstance(text, str) else text))
-    try:
+    hint = "Check that its folder exists and is writable, and that there is free space."
+    with os_errors_as(f"{path} cannot be written", hint):
         if _stays(path):
             _pour(path, content)
         else:
             _replace(path, content, mode, durable)
             if durable:
                 fsync_folder(path.parent)
-    except OSError as error:
-        raise LmsconfError(
-            f"{path} cannot be written: {os_error_message(error)}",
-            hint="Check that its folder exists and is writable, and that there is free space.",
-        ) from error
 
 
 def open_for_lines(path: Path) -> int:
@@ -159,6 +155,15 @@ def fsync_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+@contextlib.contextmanager
+def os_errors_as(what: str, hint: str) -> Iterator[None]:
+    """Raise LmsconfError in place of an OSError. what: what cannot be done, such as `plan.json cannot be written`."""
+    try:
+        yield
+    except OSError as error:
+        raise LmsconfError(f"{what}: {os_error_message(error)}", hint=hint) from error
 
 
 def os_error_message(error: OSError) -> str:

@@ -12,8 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from lmsconf.errors import LmsconfError
-from lmsconf.support.atomic_files import os_error_message, write_atomically
+from lmsconf.support.atomic_files import os_errors_as, write_atomically
 
 _WRITABLE_BY_OTHERS: Final = stat.S_IWGRP | stat.S_IWOTH
 
@@ -38,13 +37,8 @@ def read_own_file(file: Path) -> bytes | None:
 
 def write_own_file(file: Path, text: str) -> None:
     """Replace a file atomically, in a folder that is created if missing. Raises LmsconfError."""
-    try:
+    with os_errors_as(f"{file.parent} cannot be created", "Set XDG_STATE_HOME to a folder that is writable."):
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as error:
-        raise LmsconfError(
-            f"{file.parent} cannot be created: {os_error_message(error)}",
-            hint="Set XDG_STATE_HOME to a folder that is writable.",
-        ) from error
     write_atomically(file, text)
 
 

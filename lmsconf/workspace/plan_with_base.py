@@ -249,7 +249,7 @@ def _of_policy(policy: Policy) -> dict[str, Json]:
     ownership = values["ownership"]
     owned = ownership if isinstance(ownership, dict) else {}
     return {
-        **{f"guards.{name}": limit_to_json(policy.guards.limit(name)) for name in GUARDS},
+        **{f"guards.{name}": limit_to_json(policy.guards.limits[name]) for name in GUARDS},
         "guards.protect": values["protect"],
         "guards.min_admins": values["min_admins"],
         **{f"ownership.{sections[kind]}": patterns for kind, patterns in owned.items()},

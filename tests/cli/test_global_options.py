@@ -242,7 +242,7 @@ def test_the_page_about_effects_says_what_holds() -> None:
     """It has the limits that are the defaults, and explains the words of the tables, the guards and the options."""
     page = " ".join(read_guide_page("effects").split())
     for name in ("people", "mandatory"):
-        limit = GuardLimits().limit(name)
+        limit = GuardLimits().limits[name]
         assert limit is not None
         assert limit.share is not None
         assert f"{name}: {{count: {limit.count}, share: {limit.share:.0%}}}" in page

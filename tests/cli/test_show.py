@@ -15,13 +15,13 @@ from lmsconf.cli.run_command import run_command_line
 from lmsconf.documents import apply_report_file, plan_file
 from lmsconf.documents.document import render_json
 from lmsconf.errors import ExitCode
-from lmsconf.render.report_texts import apply_text
+from lmsconf.render import APPLY_VIEWS
 from lmsconf.render.text import plan_text
 
 
 @pytest.mark.parametrize(
     ("saved", "shown"),
-    [(plan_file.dumps(EMPTY), plan_text(EMPTY)), (apply_report_file.dumps(COMPLETE), apply_text(COMPLETE))],
+    [(plan_file.dumps(EMPTY), plan_text(EMPTY)), (apply_report_file.dumps(COMPLETE), APPLY_VIEWS["text"](COMPLETE))],
     ids=["plan", "apply"],
 )
 def test_shows_what_was_saved(saved: str, shown: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import date
-from typing import Any, Final
+from typing import Any
 
 import pytest
 
@@ -24,10 +24,6 @@ from lmsconf.model.names import did_you_mean_email
 from lmsconf.model.policy import IN_USE, diff_settings
 from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.model.time_formats import date_in_other_order, duration_in_words
-from lmsconf.planner.audience.people_sets import (
-    AudienceAssignment,
-    compare_access,
-)
 from lmsconf.planner.read.target_requests import EditRow, last_edits, parse_edit_rows
 from lmsconf.planner.redaction_context import pseudonym
 
@@ -259,17 +255,3 @@ def test_an_answer_of_another_shape_is_not_guessed(value: Json) -> None:
 
 
 TEXT = "ask ada@acme.example or Bob@acme.example"
-
-
-# Who has a content, and when, before and after a plan, on sets of people in memory.
-
-
-NOW: Final = 1_000_000
-
-
-def said(*assignments: AudienceAssignment, ends: Mapping[int, int] | None = None) -> set[str]:
-    """What is said of the first person: the words of the changes."""
-    found = compare_access(assignments, NOW, ends or {})
-    words = ("gain", "lose", "to_mandatory", "to_optional", "window", "shortened", "archived_soon", "keep")
-    assert found.changed == found.gain | found.lose | found.to_mandatory | found.to_optional | found.window
-    return {word for word in words if getattr(found, word) & 1}

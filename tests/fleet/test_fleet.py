@@ -18,8 +18,8 @@ from lmsconf.fleet.fleet_run import parse_selector
 from lmsconf.fleet.tasks import FleetTask, task_json
 from lmsconf.fleet.worker import BOUND
 from lmsconf.model.fleet import FleetAction
+from lmsconf.render import FLEET_VIEWS
 from lmsconf.render.markdown import fleet_markdown
-from lmsconf.render.report_texts import fleet_text
 from lmsconf.render.size_limit import parse_size_limit
 
 LABELS = {"ring": "canary", "region": "eu"}
@@ -334,7 +334,7 @@ def test_tests_are_named_and_workspaces_without_tests_are_counted(fleet: Fleet) 
 
 def test_what_many_share_is_said_once() -> None:
     """Ids differ and do not count; changes that differ in a name alone are one list; failures alike are one."""
-    text = fleet_text(large_fleet())
+    text = FLEET_VIEWS["text"](large_fleet())
     assert text.startswith(
         "500 workspaces: 432 with changes, 65 without, 3 failed.\n\n"
         "3 workspaces: unreachable or timed out\n  site-432, site-433, site-434\n  error: "

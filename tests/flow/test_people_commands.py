@@ -19,7 +19,7 @@ from lmsconf.model.effects import Basis
 from lmsconf.planner.audience.access_reports import audience_report, person_access
 from lmsconf.planner.audience.access_tests import judge_tests
 from lmsconf.planner.audience.question import AccessQuery
-from lmsconf.render.people_reports import access_text
+from lmsconf.render import ACCESS_VIEWS
 from lmsconf.sandbox.faults import Fault, FaultScript
 from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.project_manifests import load_manifests
@@ -520,7 +520,7 @@ def test_what_is_not_known_of_an_assignment(tmp_path: Path) -> None:
         reader = WorkspaceReader(settings=it.settings, connection=connection)
         view = read_people_view(reader, load_manifests(it.settings), query)
     people = ("ann@acme.example", "bo@acme.example")
-    shown = "".join(access_text(person_access(view.state, view.header, email, "GDPR")) for email in people)
+    shown = "".join(ACCESS_VIEWS["text"](person_access(view.state, view.header, email, "GDPR")) for email in people)
     assert shown == NOT_KNOWN
 
 

@@ -128,7 +128,7 @@ def test_a_refusal_is_the_outcome_of_its_call(tmp_path: Path) -> None:
 def test_only_what_is_gone_already_counts_as_deleted(tmp_path: Path, operation: str, method: str, status: int) -> None:
     """A deletion that is answered with 404 or 410 is done; otherwise a refusal of it, or of a change, is a failure."""
     with project(tmp_path, "groups: [{name: E, previously: [C]}]\nabsent: {groups: [A]}") as (settings, sandbox):
-        policy = replace(settings.policy, guards=GuardLimits(removals=None))
+        policy = replace(settings.policy, guards=GuardLimits().with_limits({"removals": None}))
         workspace = WorkspaceReader(
             settings=settings,
             connection=TransportConnection(StatusOnlyTransport(sandbox, {operation: status}), sandbox.spec),
@@ -157,7 +157,7 @@ def test_a_removal_of_somebody_who_is_not_there_is_done(tmp_path: Path, status: 
     with project(tmp_path, "groups: [{name: A, managers: []}]") as (settings, sandbox):
         connection = TransportConnection(UnmanagingTransport(sandbox, status), sandbox.spec)
         workspace = WorkspaceReader(settings=settings, connection=connection)
-        policy = replace(settings.policy, guards=GuardLimits(removals=None))
+        policy = replace(settings.policy, guards=GuardLimits().with_limits({"removals": None}))
         report = execute(workspace, workspace.plan(load_manifests(settings), policy), meta={})
     assert [one.status for one in report.outcomes] == [CallStatus.DONE]
 

@@ -297,7 +297,8 @@ def test_empty_manifests_with_ownership_are_refused(stage: ServedProject, spoil:
 
 def judged(*measures: GuardCount, limit: GuardLimit | None = None, consents: tuple[Consent, ...] = ()) -> GuardResult:
     """How the guard on deletions stands."""
-    return evaluate_guards(measures, GuardLimits(deletes=limit or GuardLimit(count=5, share=0.1)), consents)[0]
+    limits = {"deletes": limit or GuardLimit(count=5, share=0.1)}
+    return evaluate_guards(measures, GuardLimits().with_limits(limits), consents)[0]
 
 
 def deletes(taken: int, size: int = 0, of: str = "all groups") -> GuardCount:

@@ -40,11 +40,12 @@ Both = tuple[RandomWorkspace, RandomManifests]
 @tried(80)
 @given(wishes())
 def test_a_plan_file_does_what_the_plan_does(opened: Open, both: Both) -> None:
-    """A saved plan loads as it was, and applied it gives the same workspace, id for id."""
+    """A saved plan loads as it was, but for people and hints, and applied it gives the same workspace, id for id."""
     stage = opened(both).one_by_one()
     plan = stage.plan()
     text = dumps(plan)
-    assert loads(text) == plan
+    unnamed = replace(plan.effects, rows=None, unknown=())
+    assert loads(text) == replace(plan, renames=(), effects=unnamed)
     assert dumps(loads(text)) == text
     if plan.calls:
         stage.apply(plan)

@@ -45,8 +45,12 @@ def test_smallest_project(tmp_path: Path) -> None:
     assert (found.workspace.name, found.workspace.embedded, found.workspace.database) == ("w", True, None)
     assert found.manifests == tmp_path / "manifests"
     assert (found.policy.ownership, found.policy.leave_alone, found.policy.consents) == ({}, (), ())
-    assert found.policy.guards == GuardLimits(
-        deletes=GuardLimit(count=5, share=0.1), removals=GuardLimit(count=50, share=0.1), recreates=GuardLimit(count=0)
+    assert found.policy.guards == GuardLimits().with_limits(
+        {
+            "deletes": GuardLimit(count=5, share=0.1),
+            "removals": GuardLimit(count=50, share=0.1),
+            "recreates": GuardLimit(count=0),
+        }
     )
     assert (found.policy.workspace, found.policy.today, found.policy.timezone) == ("w", TODAY, None)
     assert (found.settle, found.dialect, found.variables, found.problems) == (30.0, {}, {}, ())
@@ -79,11 +83,8 @@ vars: {region: Nordics, year: 2026, version: 1.10}
         "content_target": ("declared_content",),
     }
     assert policy.leave_alone == ("group/UI *",)
-    assert policy.guards == GuardLimits(
-        deletes=GuardLimit(count=7, share=0.1),
-        removals=GuardLimit(count=50, share=0.05),
-        recreates=None,
-        protect=(("group/All staff",),),
+    assert policy.guards == GuardLimits(protect=(("group/All staff",),)).with_limits(
+        {"deletes": GuardLimit(count=7, share=0.1), "removals": GuardLimit(count=50, share=0.05), "recreates": None}
     )
     assert policy.consents == (
         Consent(
@@ -125,7 +126,7 @@ vars: {a: "1", b: "1"}
     assert [(one.guard, one.number) for one in found.policy.consents] == [("removals", 2), ("deletes", 1)]
     assert (found.dialect, found.variables) == ({"a": "x", "b": "y"}, {"a": "1", "b": "2"})
     other = settings(tmp_path, text, "other").policy
-    assert other.guards.deletes == GuardLimit(count=9, share=0.2)
+    assert other.guards.limits["deletes"] == GuardLimit(count=9, share=0.2)
     assert other.guards.protect == (("group/A",), ("group/B",))
     assert other.settings_json()["protect"] == ["group/A", "group/B"]
 
@@ -142,7 +143,7 @@ vars: {a: "1", b: "1"}
 )
 def test_a_limit(tmp_path: Path, said: str, limit: GuardLimit | None) -> None:
     """A guard has a count and a share; what is not said keeps its default, and off is said."""
-    assert settings(tmp_path, one(f"guards: {{deletes: {said}}}\n")).policy.guards.deletes == limit
+    assert settings(tmp_path, one(f"guards: {{deletes: {said}}}\n")).policy.guards.limits["deletes"] == limit
 
 
 def test_consent_of_the_past(tmp_path: Path) -> None:
@@ -187,7 +188,7 @@ def test_url_from_the_environment(tmp_path: Path) -> None:
     assert workspace.token is not None
     with pytest.raises(TokenUnavailable, match="LMSCONF_TOKEN"):
         workspace.token.secret()
-    assert found.policy.guards.deletes == GuardLimit(count=9, share=0.1)
+    assert found.policy.guards.limits["deletes"] == GuardLimit(count=9, share=0.1)
     given = settings(tmp_path, text, LMSCONF_URL="https://other.example", LMSCONF_TOKEN=CANARY).workspace.token
     assert given is not None
     assert given.secret().reveal() == CANARY

@@ -24,11 +24,10 @@ from lmsconf.model.address import Address
 from lmsconf.model.outcomes import VerifyMode
 from lmsconf.model.plan import Plan
 from lmsconf.model.recorded_run import CallState, JournalHeader, RecordedCall, RecordedRun, RunEnding
-from lmsconf.render import APPLY_VIEWS, DRIFT_VIEWS, FLEET_VIEWS, PLAN_VIEWS, RUN_VIEWS, RUNS_VIEWS
+from lmsconf.render import APPLY_VIEWS, DRIFT_VIEWS, FLEET_VIEWS, PLAN_VIEWS, RUN_VIEWS, RUNS_VIEWS, TEST_VIEWS
 from lmsconf.render.code_review import problems_github
 from lmsconf.render.json import problems_json
 from lmsconf.render.markdown import problems_markdown
-from lmsconf.render.people_reports import TEST_VIEWS
 from lmsconf.render.size_limit import parse_size_limit
 from lmsconf.render.text import problems_text
 

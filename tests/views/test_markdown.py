@@ -315,5 +315,5 @@ def test_templates_mark_nothing_as_safe(path: Path) -> None:
 
 def test_an_unknown_name_is_an_error() -> None:
     """A page is not printed with a gap in the place of a value that nobody gave it."""
-    with pytest.raises(jinja2.UndefinedError, match="'snapshot' is undefined"):
+    with pytest.raises(jinja2.UndefinedError, match="'report' is undefined"):
         jinja.html_page("snapshot.html.j2")

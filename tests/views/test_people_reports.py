@@ -20,13 +20,14 @@ from sarif_pydantic import Sarif
 from views.document_samples import EVIL, golden_document
 from views.drift_samples import ALL, DRIFTS, HOSTILE
 
+from lmsconf import render
 from lmsconf.documents.access_documents import access_json, audience_json
 from lmsconf.documents.document import from_json, value_at
 from lmsconf.errors import SourceLocation
 from lmsconf.model.access import AudienceReport, PersonAccess
 from lmsconf.model.drift import ManagedShare
 from lmsconf.render import DRIFT_VIEWS
-from lmsconf.render.people_reports import access_csv, access_text, audience_csv, audience_text
+from lmsconf.render.people_reports import access_csv, audience_csv, audience_text
 
 Compare = Callable[[str, str], None]
 Report = TypeVar("Report", PersonAccess, AudienceReport)
@@ -48,7 +49,7 @@ AUDIENCES = {
     name: sample(f"audience_{name}", AudienceReport)
     for name in ("counted", "plain", "members", "unknown", "broken", "new", "deleted", "hostile")
 }
-ACCESS_VIEWS = {"txt": access_text, "json": access_json, "csv": access_csv}
+ACCESS_VIEWS = {"txt": render.ACCESS_VIEWS["text"], "json": access_json, "csv": access_csv}
 AUDIENCE_VIEWS = {"txt": audience_text, "json": audience_json, "csv": audience_csv}
 
 

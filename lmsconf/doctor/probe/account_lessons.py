@@ -9,8 +9,8 @@ from typing import Final, cast
 
 from lmsconf.api.spec.dialect_keys import Value, candidate_values
 from lmsconf.api.spec.operations import USERS
-from lmsconf.doctor.probe.scratch_objects import ScratchObjectNotCreated, ScratchObjects, reason_of_leftover
-from lmsconf.doctor.probe.trial_client import TrialClient
+from lmsconf.doctor.probe.scratch_objects import ScratchObjects, reason_of_leftover
+from lmsconf.doctor.probe.trial_client import TrialClient, required
 from lmsconf.errors import Rejected
 from lmsconf.model.canonical_json import Json
 
@@ -38,12 +38,10 @@ class AccountLessons:
     def probe_keys(self) -> None:
         """Probe all keys. The e-mail is first: without an account nothing can be observed.
 
-        Raises ScratchObjectNotCreated if the other keys cannot be probed.
+        Raises Undetermined if the other keys cannot be probed.
         """
-        if not self._client.try_candidates(EMAIL, self._has_email):
-            raise ScratchObjectNotCreated("no scratch account could be created")
-        if not self._is_deletable():
-            raise ScratchObjectNotCreated(reason_of_leftover(USERS))
+        required(self._client.try_candidates(EMAIL, self._has_email), "no scratch account could be created")
+        required(self._is_deletable(), reason_of_leftover(USERS))
         for key in _NAMES:
             self._client.try_candidates(key, partial(self._shows_name, key))
         self._client.try_candidates(LANGUAGE, self._shows_language)
@@ -82,11 +80,10 @@ class AccountLessons:
 
     def _learn_welcome(self) -> None:
         """Probe the welcome flag. It has no visible effect, so only a service that rejects unknown names reveals it."""
-        if self._takes_welcome(_UNKNOWN_NAME):
-            self._client.record_undetermined(
-                WELCOME, "the service accepts unknown names, and a mail that is not sent leaves no trace"
-            )
-            return
+        required(
+            not self._takes_welcome(_UNKNOWN_NAME),
+            "the service accepts unknown names, and a mail that is not sent leaves no trace",
+        )
         self._client.try_candidates(WELCOME, self._takes_welcome, "accepted by a service that refuses unknown names")
 
     def _takes_welcome(self, value: Value) -> bool:

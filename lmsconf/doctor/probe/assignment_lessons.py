@@ -8,7 +8,7 @@ from typing import Final
 
 from lmsconf.api.spec.dialect_keys import Value
 from lmsconf.doctor.probe.scratch_objects import ScratchObjects
-from lmsconf.doctor.probe.trial_client import TrialClient, WriteResult
+from lmsconf.doctor.probe.trial_client import TrialClient, WriteResult, required
 from lmsconf.kinds.assignment.types import TargetRow
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.time_formats import format_request_time, parse_response_time, time_format_of
@@ -44,9 +44,11 @@ class AssignmentLessons:
     def probe_keys(self) -> None:
         """Probe all keys of assignments, names before behaviours."""
         self._client.try_candidates(MANDATORY, self._is_mandatory)
-        self._times()
-        self._existing()
-        self._clearing()
+        self._client.try_candidates(START, self._is_start)
+        self._client.learn((FORMAT, PRECISION), self._formats)
+        self._client.try_candidates(FINISH, self._is_finish)
+        self._client.learn((EXISTING,), self._existing)
+        self._client.learn((CLEAR,), self._clearing)
         self._scratch.delete_assignments(self._content, self._group)
         self._everyone()
 
@@ -58,19 +60,13 @@ class AssignmentLessons:
             for row in [self._fresh({"mandatory": flag}, {MANDATORY: value})]
         )
 
-    def _times(self) -> None:
-        """Probe the names of the window's start and end, and the time formats accepted there."""
-        if not self._client.try_candidates(START, self._is_start):
-            # Without a name no format could be tried, and the end may need another format than any that was sent.
-            for key in (FORMAT, PRECISION):
-                self._client.record_undetermined(key, "without the name of startTime no time can be sent")
-            self._taken = list(_FORMS)
-        else:
-            others = [form for form in _FORMS if form not in self._taken]
-            self._taken += [form for form in others if self._starts(form, {})]
-            self._client.try_candidates(FORMAT, self._is_form)
-            self._precision()
-        self._client.try_candidates(FINISH, self._is_finish)
+    def _formats(self) -> None:
+        """Probe the formats in which a time is accepted, and how exactly it is kept."""
+        required(self._client.is_determined(START), "without the name of startTime no time can be sent")
+        others = [form for form in _FORMS if form not in self._taken]
+        self._taken += [form for form in others if self._starts(form, {})]
+        self._client.try_candidates(FORMAT, self._is_form)
+        self._precision()
 
     def _is_start(self, value: Value) -> bool:
         """Whether a start under that name is shown again, in whichever format it had to be sent."""
@@ -104,7 +100,7 @@ class AssignmentLessons:
     def _is_finish(self, value: Value) -> bool:
         return any(
             row is not None and _is_at(row.finish, self._finish)
-            for form in self._taken
+            for form in self._taken or _FORMS  # the end may need another format than any that was sent
             for row in [self._fresh({"finishTime": format_request_time(self._finish, form)}, {FINISH: value})]
         )
 
@@ -114,16 +110,12 @@ class AssignmentLessons:
             MANDATORY: ({"mandatory": False}, {"mandatory": True}),
             START: ({}, self._with_start()),
         }
-        known = next(filter(self._client.is_determined, changes), None)
-        if known is None:
-            self._client.record_undetermined(
-                EXISTING, "nothing is known that could be changed: neither mandatory nor startTime"
-            )
-            return
+        known = required(
+            next(filter(self._client.is_determined, changes), None),
+            "nothing is known that could be changed: neither mandatory nor startTime",
+        )
         before, after = changes[known]
-        if self._fresh(before) is None:
-            self._client.record_undetermined(EXISTING, "no assignment could be made")
-            return
+        required(self._fresh(before), "no assignment could be made")
         sent = self._post(after)
         rows = self._rows()
         changed = len(rows) == 1 and (rows[0].mandatory if known == MANDATORY else rows[0].start is not None)
@@ -136,9 +128,7 @@ class AssignmentLessons:
 
     def _clearing(self) -> None:
         """Probe what clears a side of the window, by the confirmed way of changing assignments."""
-        if not self._client.is_determined(START):
-            self._client.record_undetermined(CLEAR, "without the name of startTime there is nothing to clear")
-            return
+        required(self._client.is_determined(START), "without the name of startTime there is nothing to clear")
         value = self._client.first_working_value(CLEAR, self._clears)
         why = self._client.failure_reason(CLEAR)
         if value is None and self._client.spec.behaviour(EXISTING) == "update" and self._client.is_determined(EXISTING):

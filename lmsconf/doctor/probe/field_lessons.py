@@ -7,9 +7,9 @@ from typing import Final
 
 from lmsconf.api.spec.dialect_keys import Value
 from lmsconf.api.spec.operations import CUSTOM_FIELDS, SMART_GROUPS
-from lmsconf.doctor.probe.scratch_objects import ScratchObjectNotCreated, ScratchObjects, reason_of_leftover
-from lmsconf.doctor.probe.trial_client import TrialClient, WriteResult
-from lmsconf.kinds.custom_field.types import MOST_FIELDS, FieldRow, parse_field_row
+from lmsconf.doctor.probe.scratch_objects import ScratchObjects, reason_of_leftover
+from lmsconf.doctor.probe.trial_client import TrialClient, WriteResult, required
+from lmsconf.kinds.custom_field.types import FieldRow, parse_field_row
 from lmsconf.model.canonical_json import Json
 
 DESCRIPTION: Final = "custom-fields.clear-description"
@@ -21,12 +21,8 @@ _FORBIDDEN: Final = 403
 
 
 def probe_field_keys(client: TrialClient, scratch: ScratchObjects) -> None:
-    """Probe both keys on a hidden field with two choices. Raises ScratchObjectNotCreated if there cannot be one."""
-    used = len(scratch.list_rows(CUSTOM_FIELDS))
-    if not scratch.are_gone(CUSTOM_FIELDS):
-        raise ScratchObjectNotCreated(reason_of_leftover(CUSTOM_FIELDS))
-    if used >= MOST_FIELDS:
-        raise ScratchObjectNotCreated(f"no field is free: {used} of {MOST_FIELDS} are used")
+    """Probe both keys on a hidden field with two choices. Raises Undetermined if there cannot be one."""
+    scratch.count_free_fields()
     definition = {
         "type": "CHOICE",
         "choices": [{"name": "A"}, {"name": "B"}],
@@ -45,8 +41,7 @@ class _FieldLessons:
         """Probe the description first: a field in use may not be changeable."""
         if self._live().description:
             self._client.try_candidates(DESCRIPTION, self._clears)
-        else:
-            self._client.record_undetermined(DESCRIPTION, "the scratch field did not get a description")
+        self._client.record_undetermined((DESCRIPTION,), "the scratch field did not get a description")
         self._in_use()
 
     def _clears(self, value: Value) -> bool:
@@ -54,13 +49,10 @@ class _FieldLessons:
 
     def _in_use(self) -> None:
         """Probe which changes are refused while a condition names the field, from the least to the greatest."""
-        if not self._put({}).accepted:
-            raise ScratchObjectNotCreated("replacing the scratch field is refused although no smart group names it")
-        if SMART_GROUPS in self._scratch.left:
-            raise ScratchObjectNotCreated(reason_of_leftover(SMART_GROUPS))
+        required(self._put({}).accepted, "replacing the scratch field is refused although no smart group names it")
+        required(SMART_GROUPS not in self._scratch.left, reason_of_leftover(SMART_GROUPS))
         choices = [str(choice.id) for choice in self._field.choices]
-        if len(choices) != 2:
-            raise ScratchObjectNotCreated("the scratch field did not get its two choices")
+        required(len(choices) == 2, "the scratch field did not get its two choices")
         first, second = choices
         group = str(self._scratch.create(SMART_GROUPS, {"conditions": [self._condition(first)]})["smartGroupId"])
         sent, forbidden = self._put({}), "condition"

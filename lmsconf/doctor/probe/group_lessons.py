@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import count
@@ -12,7 +13,7 @@ from msgspec import Struct
 from lmsconf.api.spec.dialect_keys import ADD_MODE, BATCH, MANAGED_GROUPS, Value
 from lmsconf.api.spec.operations import MANUAL_GROUPS
 from lmsconf.doctor.probe.scratch_objects import ScratchObjects
-from lmsconf.doctor.probe.trial_client import TrialClient
+from lmsconf.doctor.probe.trial_client import TrialClient, required
 from lmsconf.model.canonical_json import Json
 
 RENAME: Final = "manual-groups.rename.name"
@@ -69,17 +70,15 @@ def probe_member_keys(
     client.try_candidates(MEMBERS, partial(_adds, client, MEMBERS, group, people[0]))
     _take_out(client, MEMBERS, group, people[0])
     _learn_managers(client, group, managers)
-    _learn_managed_groups(client, group, managers)
-    _learn_batch(client, group, people)
-    _learn_mode(client, group, people)
+    client.learn((MANAGED_GROUPS,), partial(_learn_managed_groups, client, group, managers))
+    client.learn((BATCH,), partial(_learn_batch, client, group, people))
+    client.learn((ADD_MODE,), partial(_learn_mode, client, group, people))
 
 
 def _learn_mode(client: TrialClient, group: str, people: Sequence[str]) -> None:
     """Probe whether adding a second person to the list keeps the first one in it."""
-    if len(people) < 2 or not client.is_determined(MEMBERS):
-        why = "nobody can be added" if len(people) > 1 else "it needs a second person; pass --user EMAIL twice"
-        client.record_undetermined(ADD_MODE, why)
-        return
+    required(len(people) > 1, "it needs a second person; pass --user EMAIL twice")
+    required(client.is_determined(MEMBERS), "nobody can be added")
     person, other = people[:2]
     for one in (person, other):
         client.send(_LISTS[MEMBERS][1], path={"groupId": group}, fields={"userIds": [one]})
@@ -105,17 +104,18 @@ def _learn_managers(client: TrialClient, group: str, candidates: Sequence[Manage
             lacking.grant()
             able = lacking
         value = None if able is None else _working_name(client, group, able)
-    if value is None:
-        why = client.failure_reason(MANAGERS)
-        if able is None:
-            why += "; the person tried lacks the manager right, which some services require: name somebody who has it"
-        client.record_undetermined(MANAGERS, why)
-        client.record_undetermined(CAN_MANAGE, "nobody could be made manager")
-        return
-    client.record_value(MANAGERS, value, "confirmed by reading back")
-    is_given = lacking is not None and not is_refused and _person(client, lacking.id).get("manager")
+    why = client.failure_reason(MANAGERS)
+    lacks = "; the person tried lacks the manager right, which some services require: name somebody who has it"
+    client.conclude(
+        MANAGERS,
+        (value is not None, value, "confirmed by reading back"),
+        (able is None, None, why + lacks),
+        (True, None, why),
+    )
+    is_given = value is not None and lacking and not is_refused and _person(client, lacking.id).get("manager")
     client.conclude(
         CAN_MANAGE,
+        (value is None, None, "nobody could be made manager"),
         (lacking is None, None, "the person tried may manage in any case; name somebody without the manager right"),
         (is_refused, "with-right", "refused without the manager right, and accepted with it"),
         (is_given, "given", "somebody without the manager right was accepted, and has it now"),
@@ -129,16 +129,11 @@ def _learn_managed_groups(client: TrialClient, group: str, candidates: Sequence[
     Only with an account of the probe, or a person who has nothing to lose with the right: no other group, no other
     right, no archive date, which a grant may clear.
     """
-    if not client.is_determined(MANAGERS):
-        client.record_undetermined(MANAGED_GROUPS, "nobody could be made manager")
-        return
-    person = next((one.id for one in candidates if one.grant or (one.is_able is False and _is_free(client, one))), None)
-    if person is None:
-        client.record_undetermined(
-            MANAGED_GROUPS,
-            "it needs somebody who has no rights, manages no group and has no archive date; name somebody else",
-        )
-        return
+    required(client.is_determined(MANAGERS), "nobody could be made manager")
+    person = required(
+        next((one.id for one in candidates if one.grant or (one.is_able is False and _is_free(client, one))), None),
+        "it needs somebody who has no rights, manages no group and has no archive date; name somebody else",
+    )
     client.send("user-access.make-manager", path={"userId": person, "endow": "true"})
     is_added = _adds(client, MANAGERS, group, person, client.spec.behaviour(MANAGERS))
     was_manager = is_added and bool(_person(client, person).get("manager"))
@@ -175,9 +170,7 @@ def _learn_batch(client: TrialClient, group: str, people: Sequence[str]) -> None
     A service may count the same id once, so the few people are named together, too, and then ids that nobody has.
     """
     person = people[0]
-    if not client.is_determined(MEMBERS):
-        client.record_undetermined(BATCH, "without the name of the list nobody can be added")
-        return
+    required(client.is_determined(MEMBERS), "without the name of the list nobody can be added")
 
     def takes(ids: Sequence[str]) -> bool:
         sent = client.send(_LISTS[MEMBERS][1], path={"groupId": group}, fields={"userIds": [*ids]})
@@ -198,7 +191,9 @@ def _learn_batch(client: TrialClient, group: str, people: Sequence[str]) -> None
         """Return how many of the ids a call takes; 0 if it does not take two."""
         if not takes(ids[:2]):
             return 0
-        return most if takes(ids[:most]) else _largest(2, most, lambda number: takes(ids[:number]))
+        if takes(ids[:most]):
+            return most
+        return 2 + bisect_left(range(3, most), True, key=lambda number: not takes(ids[:number]))
 
     alike = limit(same)
     counts_once = alike == most and takes(same[:_MANY])
@@ -213,14 +208,6 @@ def _learn_batch(client: TrialClient, group: str, people: Sequence[str]) -> None
         (apart < most, apart, f"a call with {apart + 1} different ids was refused"),
         (True, most, f"a call with {most} different ids was accepted"),
     )
-
-
-def _largest(taken: int, refused: int, takes: Callable[[int], bool]) -> int:
-    """Return the largest number that is taken, between one that is and one that is not."""
-    while refused - taken > 1:
-        half = (taken + refused) // 2
-        taken, refused = (half, refused) if takes(half) else (taken, half)
-    return taken
 
 
 def _adds(client: TrialClient, key: str, group: str, person: str, value: Value) -> bool:

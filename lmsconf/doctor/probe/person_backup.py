@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Final, Literal, cast
@@ -40,6 +41,8 @@ FAR: Final = timedelta(days=3650)
 _MOST_TRIES: Final = 300
 _RIGHTS: Final = ("admin", "manager")
 """The keys of a person's rights, with which the names of `user-access.make-…` end."""
+_PARTS: Final = {"rights": "rights", "date": "archive date", "metadata": "metadata", "answers": "answers"}
+"""The fields of a PersonBackup that a probe may change, as messages call them."""
 
 
 class PersonBackup(Struct, frozen=True):
@@ -135,23 +138,15 @@ class PersonBackup(Struct, frozen=True):
     def differences(self, client: TrialClient) -> list[str]:
         """A message for each part of the person that differs from this state."""
         now = self.retake(client)
-        parts = {
-            "rights": now.rights != self.rights,
-            "archive date": now.date != self.date,
-            "metadata": now.metadata != self.metadata,
-            "answers": now.answers != self.answers,
-        }
-        return [f"the {part} of {self.email}: not as before" for part, differs in parts.items() if differs]
+        differing = [part for part in _PARTS if getattr(now, part) != getattr(self, part)]
+        return [f"the {_PARTS[part]} of {self.email}: not as before" for part in differing]
 
     def clear_scratch_answers(self, client: TrialClient) -> bool:
         """Clear the person's answers to scratch fields, which may not be deletable before. Whether there were any."""
         now = self.retake(client)
         fields = [one for one in now.fields if one.name.startswith(PREFIX) and one.name in _answered(now)]
         for field in fields:
-            keys = [clear_answer_key(field.type), WRAPPER, *map(answer_value_key, self.answered_types)]
-            tries = islice(candidate_combinations(keys, client.likely_value), _MOST_TRIES)
-            attempts = (lambda trying=trying: self._send_cleared(client, field, trying) for trying in tries)  # noqa: B023  used up within this round
-            self._until(client, attempts, lambda live: field.name not in _answered(live))  # noqa: B023  used within this round
+            self._clear_answer(client, field)
         return bool(fields)
 
     def lacks_answers_of(self, before: PersonBackup) -> bool:
@@ -161,11 +156,9 @@ class PersonBackup(Struct, frozen=True):
     def restore_date(self, client: TrialClient) -> None:
         """Restore the archive date. Tries all names, since an interrupted try may have used an unconfirmed one."""
         path, fields = {"userId": self.id}, {"date": self.date}
-        operation, names = "users.set-custom-archived-date", candidate_values(DATE, client.spec.behaviour(DATE))
-        attempts = (
-            lambda name=name: client.send(operation, path=path, fields=fields, trying={DATE: name}) for name in names
-        )
-        self._until(client, attempts, lambda now: now.date == self.date)
+        send = partial(client.send, "users.set-custom-archived-date", path=path, fields=fields)
+        tries = ({DATE: name} for name in candidate_values(DATE, client.spec.behaviour(DATE)))
+        self._until(client, tries, lambda trying: send(trying=trying), lambda now: now.date == self.date)
 
     def restore_metadata(self, client: TrialClient) -> None:
         """Restore the whole metadata."""
@@ -174,21 +167,31 @@ class PersonBackup(Struct, frozen=True):
     def restore_answers(self, client: TrialClient) -> None:
         """Restore all answers, trying every form."""
         keys = [WRAPPER, *map(answer_value_key, self.answered_types)]
-        words = candidate_combinations(keys, client.likely_value)
-        attempts = (lambda trying=trying: self.send_answers(client, {}, trying) for trying in words)
-        self._until(client, attempts, lambda now: not now.lacks_answers_of(self))
+        tries, send = candidate_combinations(keys, client.likely_value), partial(self.send_answers, client, {})
+        self._until(client, tries, send, lambda now: not now.lacks_answers_of(self))
 
     def _until(
-        self, client: TrialClient, attempts: Iterable[Callable[[], WriteResult]], done: Callable[[PersonBackup], bool]
+        self,
+        client: TrialClient,
+        tries: Iterable[Mapping[str, Value]],
+        send: Callable[[Mapping[str, Value]], WriteResult],
+        done: Callable[[PersonBackup], bool],
     ) -> None:
-        """Run attempts until the person is read back in the wanted state."""
-        for attempt in attempts:
-            if attempt().accepted and done(self.retake(client)):
+        """Try one dialect after the other until the person is read back in the wanted state."""
+        for trying in tries:
+            if send(trying).accepted and done(self.retake(client)):
                 return
 
-    def _send_cleared(self, client: TrialClient, field: FieldRow, trying: Mapping[str, Value]) -> WriteResult:
-        cleared = encode_answer(ApiSpec({**client.words, **trying}).behaviour, field.type, None)
-        return self.send_answers(client, {field.id: cleared}, trying)
+    def _clear_answer(self, client: TrialClient, field: FieldRow) -> None:
+        """Clear the answer to one field, trying every form."""
+        keys = [clear_answer_key(field.type), WRAPPER, *map(answer_value_key, self.answered_types)]
+
+        def send(trying: Mapping[str, Value]) -> WriteResult:
+            cleared = encode_answer(ApiSpec({**client.words, **trying}).behaviour, field.type, None)
+            return self.send_answers(client, {field.id: cleared}, trying)
+
+        tries = islice(candidate_combinations(keys, client.likely_value), _MOST_TRIES)
+        self._until(client, tries, send, lambda live: field.name not in _answered(live))
 
     def _held(self, spec: ApiSpec) -> dict[str, object]:
         """The answers by field id, in the form in which they can be sent."""

@@ -6,9 +6,9 @@ before a call that clears it was accepted, and metadata is only omitted, never a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
-from functools import reduce
+from functools import partial, reduce
 from itertools import count
 from typing import Final
 
@@ -25,8 +25,8 @@ from lmsconf.api.spec.value_encoding import (
     encode_answer,
 )
 from lmsconf.doctor.probe.person_backup import DATE, FAR, PersonBackup
-from lmsconf.doctor.probe.scratch_objects import ScratchObjectNotCreated, ScratchObjects, reason_of_leftover
-from lmsconf.doctor.probe.trial_client import TrialClient, WriteResult
+from lmsconf.doctor.probe.scratch_objects import ScratchObjects
+from lmsconf.doctor.probe.trial_client import TrialClient, Undetermined, WriteResult, required
 from lmsconf.kinds.custom_field.types import MOST_FIELDS, FieldRow, answer_value, parse_field_row
 from lmsconf.model.canonical_json import Json
 
@@ -66,15 +66,13 @@ class PersonLessons:
 
     def probe_archive_date(self) -> None:
         """Probe the archive date field: years ahead, another day for each try; then restore the date."""
-        if self._person.rights.get("admin") or self._person.rights.get("manager"):
-            self._client.record_undetermined(
-                DATE, "the person is admin or manager, so an archive date is not allowed; name somebody else"
-            )
-        elif self._person.archived:
-            self._client.record_undetermined(DATE, "the person is archived; name somebody else")
-        else:
-            self._client.try_candidates(DATE, self._is_date)
-            self._person.restore_date(self._client)
+        required(
+            not any(self._person.rights.values()),
+            "the person is admin or manager, so an archive date is not allowed; name somebody else",
+        )
+        required(not self._person.archived, "the person is archived; name somebody else")
+        self._client.try_candidates(DATE, self._is_date)
+        self._person.restore_date(self._client)
 
     def _is_date(self, value: Value) -> bool:
         moment = next(self._days) * 86_400_000
@@ -89,11 +87,9 @@ class PersonLessons:
     def probe_metadata_mode(self) -> None:
         """Probe whether omitted metadata is removed."""
         held = dict(self._person.metadata)
-        if not held and not self._scratch_account:
-            self._client.record_undetermined(
-                MODE, "the person has no metadata, and it might be impossible to remove it again"
-            )
-            return
+        required(
+            held or self._scratch_account, "the person has no metadata, and it might be impossible to remove it again"
+        )
         if not held:
             held = {_NOTE: "1", f"{_NOTE}-2": "2"}
             self._send_metadata(held)
@@ -116,43 +112,29 @@ class PersonLessons:
     def probe_answers(self) -> None:
         """Probe how answers are written on one scratch field of each type, and with a second one what omission does.
 
-        Raises ScratchObjectNotCreated if no answer can be given.
+        Raises Undetermined if no answer can be given.
         """
-        free = MOST_FIELDS - len(self._scratch.list_rows(CUSTOM_FIELDS))
-        if not self._scratch.are_gone(CUSTOM_FIELDS):
-            raise ScratchObjectNotCreated(reason_of_leftover(CUSTOM_FIELDS))
-        if free < 1:
-            raise ScratchObjectNotCreated(f"no field is free: {MOST_FIELDS} of {MOST_FIELDS} are used")
+        free = self._scratch.count_free_fields()
         if self._person.answers is None:
-            raise ScratchObjectNotCreated("the person's answers have an unknown format")
+            raise Undetermined("the person's answers have an unknown format")
         # Existing answers are in every body, so that a type that they have costs no further combinations.
         first, *others = sorted(_TYPES, key=lambda type: type not in self._person.answered_types)
-        if not (self._can_repeat() and self._learn_first(self._field(first))):
-            raise ScratchObjectNotCreated("no answer to a field could be given")
-        self._learn_omitted(self._fields[0], free)
+        required(
+            self._client.learn((WRAPPER,), self._repeat_answers)
+            and self._client.learn((WRAPPER,), partial(self._learn_first, self._field(first))),
+            "no answer to a field could be given",
+        )
+        self._client.learn((OMITTED,), partial(self._learn_omitted, self._fields[0], free))
         self._learn_clearing(self._fields[0])
         for type in others:
-            # Free the previous field's place, which is needed where only one is left.
-            self._delete_fields()
-            if self._scratch.are_gone(CUSTOM_FIELDS):
-                self._learn_type(self._field(type))
-            else:
-                self._unknown((VALUES[type], CLEARING[type]), reason_of_leftover(CUSTOM_FIELDS))
+            self._client.learn((VALUES[type], CLEARING[type]), partial(self._learn_type, type))
         self._delete_fields()
 
-    def _unknown(self, keys: Iterable[str], reason: str) -> None:
-        for key in keys:
-            self._client.record_undetermined(key, reason)
-
-    def _can_repeat(self) -> bool:
-        """Whether the person's existing answers can be sent again as they are: without them nothing is tried."""
+    def _repeat_answers(self) -> None:
+        """Send the person's existing answers as they are. Raises Undetermined if they are refused in every form."""
         forms = [VALUES[type] for type in self._person.answered_types]
-        if not forms or any(map(self._repeats, self._repetitions((WRAPPER, *forms)))):
-            return True
-        self._client.record_undetermined(
-            WRAPPER, f"the person's answers are refused in every form: {self._client.last}"
-        )
-        return False
+        can_repeat = not forms or any(map(self._repeats, self._repetitions((WRAPPER, *forms))))
+        required(can_repeat, f"the person's answers are refused in every form: {self._client.last}")
 
     def _repetitions(self, keys: Sequence[str]) -> Iterator[dict[str, Value]]:
         """Yield the combinations to send the existing answers in: there are many, and reasons of refusals help.
@@ -178,40 +160,33 @@ class PersonLessons:
         self._client.along = trying
         return True
 
-    def _learn_first(self, field: FieldRow) -> bool:
+    def _learn_first(self, field: FieldRow) -> None:
         """Probe where the answers stand in the body, together with how one of that type is written."""
         held = (VALUES[type] for type in self._person.answered_types if type != field.type)
         forms = (VALUES[field.type], *held)
-        problem = self._why_unanswered(field)
-        if problem is not None:
-            self._client.record_undetermined(WRAPPER, problem)
-            return False
-        for trying in candidate_combinations((WRAPPER, *forms), self._client.likely_value):
-            if self._answers(field, trying):
-                self._client.along = trying
-                for key in (WRAPPER, VALUES[field.type]):
-                    self._client.record_value(key, trying[key], "confirmed by reading back")
-                return True
-        self._client.record_undetermined(WRAPPER, self._client.failure_reason(WRAPPER))
-        return False
+        self._refuse_unclearable(field)
+        tries = candidate_combinations((WRAPPER, *forms), self._client.likely_value)
+        found = next((trying for trying in tries if self._answers(field, trying)), None)
+        self._client.along = required(found, self._client.failure_reason(WRAPPER))
+        for key in (WRAPPER, VALUES[field.type]):
+            self._client.record_value(key, self._client.along[key], "confirmed by reading back")
 
-    def _learn_type(self, field: FieldRow) -> None:
+    def _learn_type(self, type: str) -> None:
         """Probe how an answer to a field of that type is written and cleared."""
-        key, clearing = VALUES[field.type], CLEARING[field.type]
-        problem = self._why_unanswered(field)
-        if problem is not None:
-            self._unknown((key, clearing), problem)
-        elif self._client.try_candidates(key, lambda form: self._answers(field, {key: form})):
-            self._learn_clearing(field)
-        else:
-            self._client.record_undetermined(clearing, "no answer to such a field could be given")
+        # Free the previous field's place, which is needed where only one is left.
+        self._delete_fields()
+        self._scratch.refuse_leftovers(CUSTOM_FIELDS)
+        field, key = self._field(type), VALUES[type]
+        self._refuse_unclearable(field)
+        is_found = self._client.try_candidates(key, lambda form: self._answers(field, {key: form}))
+        required(is_found, "no answer to such a field could be given")
+        self._learn_clearing(field)
 
-    def _why_unanswered(self, field: FieldRow) -> str | None:
-        """Why a scratch field is not answered: it is incomplete, or the answer of a named person might stay."""
-        if field.type != "TEXT" and len(field.choices) != 2:
-            return "the scratch field did not get its two choices"
+    def _refuse_unclearable(self, field: FieldRow) -> None:
+        """Raise Undetermined where a scratch field is incomplete, or the answer of a named person might stay."""
+        required(field.type == "TEXT" or len(field.choices) == 2, "the scratch field did not get its two choices")
         if self._scratch_account:
-            return None
+            return
         known = self._client.along.keys() | ({WRAPPER} if self._client.is_determined(WRAPPER) else set())
         keys = [key for key in (WRAPPER, VALUES[field.type]) if key not in known]
         for trying in candidate_combinations((CLEARING[field.type], *keys), self._client.likely_value):
@@ -219,8 +194,10 @@ class PersonLessons:
                 self._client.along |= trying
                 self._keep()
                 self._client.along.pop(CLEARING[field.type])
-                return None
-        return f"no call that clears an answer is accepted, so none is given that might stay: {self._client.last}"
+                return
+        raise Undetermined(
+            f"no call that clears an answer is accepted, so none is given that might stay: {self._client.last}"
+        )
 
     def _answers(self, field: FieldRow, trying: Mapping[str, Value] | None = None) -> bool:
         """Whether an answer is stored. Each try sends another one, so that an earlier one is not mistaken for it."""
@@ -243,21 +220,17 @@ class PersonLessons:
             return self._send(field, None, {key: form}).accepted and not self._answer_to(field)
 
         if not self._answers(field):
-            self._client.record_undetermined(key, "the scratch field did not take another answer")
-        elif (value := self._client.first_working_value(key, works)) is not None:
-            self._client.record_value(key, value, "confirmed by reading back")
-        elif self._answer_to(field):
-            self._client.record_value(key, NEVER_CLEARED, self._client.failure_reason(key))
-        else:
-            self._client.record_undetermined(key, self._client.failure_reason(key))
+            self._client.record_undetermined((key,), "the scratch field did not take another answer")
+            return
+        value = self._client.first_working_value(key, works)
+        stays, why = value is None and self._answer_to(field), self._client.failure_reason(key)
+        self._client.conclude(
+            key, (stays, NEVER_CLEARED, why), (value is None, None, why), (True, value, "confirmed by reading back")
+        )
 
     def _learn_omitted(self, field: FieldRow, free: int) -> None:
         """Probe omission: answer one field while the answer to the other is omitted."""
-        if free < 2:
-            self._client.record_undetermined(
-                OMITTED, f"only one field is free, and it takes two: {MOST_FIELDS - 1} are used"
-            )
-            return
+        required(free > 1, f"only one field is free, and it takes two: {MOST_FIELDS - 1} are used")
         other = self._field(field.type)
         is_answered = self._answers(field) and self._answers(other)
         self._client.conclude(

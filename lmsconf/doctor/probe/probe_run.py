@@ -22,8 +22,8 @@ from lmsconf.doctor.probe.group_lessons import RENAME, ManagerCandidate, probe_m
 from lmsconf.doctor.probe.person_backup import DATE, KeptPeople, PersonBackup
 from lmsconf.doctor.probe.person_lessons import ANSWER_KEYS, MODE, PersonLessons
 from lmsconf.doctor.probe.person_lessons import KEYS as PERSON_KEYS
-from lmsconf.doctor.probe.scratch_objects import ScratchObjectNotCreated, ScratchObjects, reason_of_leftover
-from lmsconf.doctor.probe.trial_client import TrialClient
+from lmsconf.doctor.probe.scratch_objects import ScratchObjects, reason_of_leftover
+from lmsconf.doctor.probe.trial_client import TrialClient, Undetermined, required
 from lmsconf.doctor.report import ProbeResult
 from lmsconf.errors import LmsconfError, Rejected
 from lmsconf.model.api_protocol import Api
@@ -78,9 +78,8 @@ class ProbeRun:
         self._client, self._subjects, self._now, self._tell = client, subjects, now, tell
         self._accounts = accounts
         self._scratch = ScratchObjects(client, secrets.token_hex(3), settle, accounts=accounts)
-        self._made_accounts: list[str] = []
+        self._created: list[str] = []
         self._kept = kept
-        self._before: PersonBackup | None = None
         self._people: list[PersonBackup] = []
         self._undone: list[str] = []
         self._leftovers: list[str] | None = None
@@ -112,15 +111,13 @@ class ProbeRun:
 
     def _look_up(self) -> None:
         """Find the ids of the people and the content."""
-        user, content, other = self._subjects.user, self._subjects.content, self._subjects.other
-        self._person = None if user is None else _person(self._client.reader, user)
-        self._other = None if other is None else _person(self._client.reader, other)
+        content, users = self._subjects.content, (self._subjects.user, self._subjects.other)
+        self._named = [_person(self._client.reader, user) for user in users if user is not None]
         self._content = None if content is None else _content(self._client.reader, content)
 
     def _lessons(self) -> None:
         """Use an empty group first, so that assignments to it are visible to no one; then add the person."""
-        self._before = self._remember(self._person)
-        self._people = [one for one in (self._before, self._remember(self._other)) if one is not None]
+        self._people = [person for one in self._named if (person := self._remember(one))]
         self._keep()
         group = self._group()
         if group is not None:
@@ -130,9 +127,9 @@ class ProbeRun:
         # The fields of the previous lesson would use up the places of those that are to be answered.
         self._scratch.delete_created(SMART_GROUPS, CUSTOM_FIELDS)
         self._learn_people()
-        people = [*self._made_accounts, *(one for one in (self._person, self._other) if one is not None)]
+        people = [*self._created, *self._named]
         if not people:
-            self._skip(LIST_KEYS, "no person was named; pass --user EMAIL")
+            self._client.record_undetermined(LIST_KEYS, "no person was named; pass --user EMAIL")
         elif group is not None:
             self._tell("Learning how people are added to a group.")
             self._guarded(LIST_KEYS, lambda: probe_member_keys(self._client, group, people, self._managers()))
@@ -143,7 +140,7 @@ class ProbeRun:
         self._guarded((RENAME,), lambda: probe_rename_key(self._client, self._scratch, group))
         content = self._content
         if content is None:
-            self._skip(TARGET_KEYS, "no content was named; pass --content NAME")
+            self._client.record_undetermined(TARGET_KEYS, "no content was named; pass --content NAME")
         else:
             self._tell("Learning how content is assigned, to a group without members.")
             lessons = AssignmentLessons(self._client, self._scratch, content, group, self._now)
@@ -151,20 +148,13 @@ class ProbeRun:
 
     def _learn_people(self) -> None:
         """Probe creating and changing people: on a scratch account, or else on the named person."""
-        subject = self._before
-        if self._accounts and USERS in self._scratch.left:
-            self._skip(ACCOUNT_KEYS, reason_of_leftover(USERS))
-        elif self._accounts:
-            self._tell("Learning how people are created.")
-            lessons = AccountLessons(self._client, self._scratch)
-            self._guarded(ACCOUNT_KEYS, lessons.probe_keys)
-            self._made_accounts = lessons.accounts[-2:]
-            subject = self._remember(self._last_account) or subject
-        else:
-            self._skip(ACCOUNT_KEYS, "the project file does not allow creating people, so no account is created")
+        self._guarded(ACCOUNT_KEYS, self._create_accounts)
+        account = self._remember(self._last_account)
+        subject = account or next((one for one in self._people if one.id == self._named[0]), None)
         if subject is None:
             shown = "the service does not show single people, so nothing could be restored"
-            self._skip(PERSON_KEYS, shown if self._person is not None else "no person was named; pass --user EMAIL")
+            reason = shown if self._named else "no person was named; pass --user EMAIL"
+            self._client.record_undetermined(PERSON_KEYS, reason)
             return
         self._tell("Learning how people are changed.")
         on_person = PersonLessons(
@@ -172,27 +162,37 @@ class ProbeRun:
             self._scratch,
             subject,
             self._now,
-            scratch_account=subject is not self._before,
+            scratch_account=account is not None,
             keep=self._keep,
         )
         self._guarded((DATE,), on_person.probe_archive_date)
         self._guarded((MODE,), on_person.probe_metadata_mode)
         self._guarded(ANSWER_KEYS, on_person.probe_answers)
 
+    def _create_accounts(self) -> None:
+        """Probe creating people, if that is allowed; keep the last accounts for other lessons."""
+        required(self._accounts, "the project file does not allow creating people, so no account is created")
+        required(USERS not in self._scratch.left, reason_of_leftover(USERS))
+        self._tell("Learning how people are created.")
+        lessons = AccountLessons(self._client, self._scratch)
+        try:
+            lessons.probe_keys()
+        finally:
+            self._created = lessons.accounts[-2:]
+
     def _managers(self) -> list[ManagerCandidate]:
         """Who is tried as manager of the scratch group: the scratch account, which may get the right, or the people."""
         account = self._remember(self._last_account)
         if account is None:
-            ids = [one for one in (self._person, self._other) if one is not None]
             rights = {person.id: person.rights for person in self._people}
-            return [ManagerCandidate(id, rights.get(id)) for id in ids]
+            return [ManagerCandidate(id, rights.get(id)) for id in self._named]
         path = {"userId": account.id, "endow": "true"}
         grant = partial(self._client.send, "user-access.make-manager", path=path)
         return [ManagerCandidate(account.id, account.rights, grant)]
 
     @property
     def _last_account(self) -> str | None:
-        return self._made_accounts[-1] if self._made_accounts else None
+        return self._created[-1] if self._created else None
 
     def _remember(self, person: str | None) -> PersonBackup | None:
         """Back up a person; None without a person, and if the service does not show single people."""
@@ -205,26 +205,19 @@ class ProbeRun:
 
     def _group(self) -> str | None:
         """Create the scratch group, which most lessons need; None if it cannot be created, or an earlier one stays."""
-        problem = reason_of_leftover(MANUAL_GROUPS)
         try:
-            if MANUAL_GROUPS not in self._scratch.left:
-                return str(self._scratch.create(MANUAL_GROUPS, {})["groupId"])
-        except ScratchObjectNotCreated as refused:
-            problem = refused.message
-        self._skip((RENAME, *TARGET_KEYS, *LIST_KEYS), problem)
+            required(MANUAL_GROUPS not in self._scratch.left, reason_of_leftover(MANUAL_GROUPS))
+            return str(self._scratch.create(MANUAL_GROUPS, {})["groupId"])
+        except Undetermined as refused:
+            self._client.record_undetermined((RENAME, *TARGET_KEYS, *LIST_KEYS), refused.message)
         return None
 
     def _guarded(self, keys: Iterable[str], learn: Callable[[], None]) -> None:
         """Run a lesson; if it fails, record the reason for the keys that have no result."""
         try:
-            learn()
-        except (ScratchObjectNotCreated, Rejected) as refused:
-            self._skip(keys, refused.message)
-
-    def _skip(self, keys: Iterable[str], reason: str) -> None:
-        for key in keys:
-            if all(lesson.key != key for lesson in self._client.lessons):
-                self._client.record_undetermined(key, reason)
+            self._client.learn(keys, learn)
+        except Rejected as refused:
+            self._client.record_undetermined(keys, refused.message)
 
     def _keep(self) -> None:
         self._kept.save(self._people, {**self._client.words, **self._client.along})

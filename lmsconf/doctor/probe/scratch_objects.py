@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple, cast
 
 from lmsconf.api.spec.operations import CATALOG, CUSTOM_FIELDS, MANUAL_GROUPS, SMART_GROUPS, USERS
-from lmsconf.doctor.probe.trial_client import TrialClient, WriteResult
-from lmsconf.errors import LmsconfError
+from lmsconf.doctor.probe.trial_client import TrialClient, Undetermined, WriteResult, required
 from lmsconf.kinds.assignment.types import TargetRow, parse_target_row
+from lmsconf.kinds.custom_field.types import MOST_FIELDS
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, GROUP, SMART_GROUP, USER
 from lmsconf.model.address import RemoteId
 from lmsconf.model.api_protocol import ListOperation
@@ -44,12 +44,6 @@ _PLACES: Final[Mapping[ListOperation, _RowOperations]] = {
     MANUAL_GROUPS: _RowOperations(GROUP, "manual-groups.create", "manual-groups.delete"),
     CUSTOM_FIELDS: _RowOperations(CUSTOM_FIELD, "custom-fields.create", "custom-fields.delete"),
 }
-
-
-class ScratchObjectNotCreated(LmsconfError):
-    """The service did not create a scratch object, so its lessons are not possible."""
-
-    code = "probe/not-made"
 
 
 def reason_of_leftover(listing: ListOperation) -> str:
@@ -94,7 +88,7 @@ class ScratchObjects:
     def create(
         self, listing: ListOperation, fields: Mapping[str, object], suffix: str | None = None
     ) -> dict[str, Json]:
-        """Create an object; return its row in the listing. Raises ScratchObjectNotCreated. suffix: part of its name."""
+        """Create an object; return its row in the listing. Raises Undetermined. suffix: part of its name."""
         place = _PLACES[listing]
         name = self.unique_name(suffix or place.kind.replace("_", "-"))
         sent = self._client.send(place.creation, fields={"name": name, **fields})
@@ -107,7 +101,7 @@ class ScratchObjects:
             # Unless the request was certainly rejected, the object may still become visible.
             if sent.refused or time.monotonic() > until:
                 reason = sent.reason or "it is not in the listing"
-                raise ScratchObjectNotCreated(f"no scratch {place.noun} could be made: {reason}")
+                raise Undetermined(f"no scratch {place.noun} could be made: {reason}")
             time.sleep(_PAUSE)
 
     def list_rows(self, listing: ListOperation) -> tuple[dict[str, Json], ...]:
@@ -129,18 +123,20 @@ class ScratchObjects:
             if thing.listing in listings and thing.id in self._made[thing.listing]:
                 self._delete(thing)
 
-    def are_gone(self, listing: ListOperation) -> bool:
-        """Whether no object of this run or of an earlier one is in a listing."""
-        return not any(
-            _is_ours(listing, row) or str(row[listing.id]) in self._made[listing] for row in self.list_rows(listing)
-        )
+    def refuse_leftovers(self, listing: ListOperation) -> None:
+        """Raise Undetermined if an object of this run or of an earlier one is in a listing."""
+        required(not any(self._rows_of_probes(listing)), reason_of_leftover(listing))
+
+    def count_free_fields(self) -> int:
+        """How many more custom fields can be created. Raises Undetermined if none, or if a scratch field stays."""
+        free = MOST_FIELDS - len(self.list_rows(CUSTOM_FIELDS))
+        self.refuse_leftovers(CUSTOM_FIELDS)
+        return required(max(0, free), f"no field is free: {MOST_FIELDS - free} of {MOST_FIELDS} are used")
 
     def read_row(self, listing: ListOperation, id: str) -> dict[str, Json]:
-        """One live row. Raises ScratchObjectNotCreated if it does not exist."""
+        """One live row. Raises Undetermined if it does not exist."""
         match = next((row for row in self.list_rows(listing) if str(row[listing.id]) == id), None)
-        if match is None:
-            raise ScratchObjectNotCreated(f"the scratch {_PLACES[listing].noun} {id} no longer exists")
-        return match
+        return required(match, f"the scratch {_PLACES[listing].noun} {id} no longer exists")
 
     def list_assignments(self, content: str, group: str) -> list[TargetRow]:
         """The assignments of a content to a scratch group."""
@@ -164,8 +160,7 @@ class ScratchObjects:
         return [
             ScratchObject(listing, str(row[listing.id]), str(row.get(_PLACES[listing].label) or ""))
             for listing in self._listings
-            for row in self.list_rows(listing)
-            if _is_ours(listing, row) or str(row[listing.id]) in self._made[listing]
+            for row in self._rows_of_probes(listing)
         ]
 
     def delete_leftovers(self, contents: Iterable[str] | None) -> tuple[list[ScratchObject], list[str]]:
@@ -190,16 +185,19 @@ class ScratchObjects:
         accounts = tuple[dict[str, Json], ...]()
         for query in ({"filter": PREFIX}, {}):
             rows = self._client.reader.rows(USERS, query=query).rows
-            accounts = tuple(row for row in rows if _is_ours(USERS, row) or str(row[USERS.id]) in self._made[USERS])
+            accounts = tuple(row for row in rows if self._is_of_probe(USERS, row))
             if accounts and self._made[USERS] <= {str(row[USERS.id]) for row in accounts}:
                 break
         return accounts
 
+    def _rows_of_probes(self, listing: ListOperation) -> Iterator[dict[str, Json]]:
+        return (row for row in self.list_rows(listing) if self._is_of_probe(listing, row))
+
+    def _is_of_probe(self, listing: ListOperation, row: Mapping[str, Json]) -> bool:
+        """Whether a probe created it, according to its id or its name; for accounts, also to its e-mail domain."""
+        name = str(row.get(_PLACES[listing].label) or "")
+        is_named = name.startswith(PREFIX) and (listing != USERS or name.endswith(_DOMAIN))
+        return is_named or str(row[listing.id]) in self._made[listing]
+
     def _delete(self, thing: ScratchObject) -> WriteResult:
         return self._client.send(_PLACES[thing.listing].deletion, path={thing.listing.id: thing.id})
-
-
-def _is_ours(listing: ListOperation, row: Mapping[str, Json]) -> bool:
-    """Whether a probe created it, according to its name; for accounts, also to its e-mail domain."""
-    name = str(row.get(_PLACES[listing].label) or "")
-    return name.startswith(PREFIX) and (listing != USERS or name.endswith(_DOMAIN))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from msgspec import Struct
 
@@ -11,14 +11,28 @@ from lmsconf.api.concurrent_requests import ConcurrentReader, WorkerPool
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.dialect_keys import Value, candidate_values
 from lmsconf.doctor.report import DialectLesson, LessonVerdict
-from lmsconf.errors import InvalidResponse, ProblemsFound, Rejected, WriteOutcomeUnknown
+from lmsconf.errors import InvalidResponse, LmsconfError, ProblemsFound, Rejected, WriteOutcomeUnknown
 from lmsconf.model.canonical_json import Json
 
 if TYPE_CHECKING:
     from lmsconf.api.client import Client
 
+Found = TypeVar("Found")
 _SHOWN: Final = 4
 _SERVER: Final = 500
+
+
+class Undetermined(LmsconfError):
+    """Why a lesson has no result: the service did not create a scratch object, or something else that it needs."""
+
+    code = "probe/not-made"
+
+
+def required(value: Found | None, reason: str) -> Found:
+    """Return what a lesson needs. Raises Undetermined with the reason if that is missing, false or empty."""
+    if not value:
+        raise Undetermined(reason)
+    return value
 
 
 class WriteResult(Struct, frozen=True):
@@ -90,6 +104,15 @@ class TrialClient:
             return self._refused(WriteResult(False, _SERVER if lost else refused.status, refused.message))
         return WriteResult(True, answer=answer)
 
+    def learn(self, keys: Iterable[str], lesson: Callable[[], None]) -> bool:
+        """Run the lesson on these keys. If it cannot go on, those without a result get the reason: then False."""
+        try:
+            lesson()
+        except Undetermined as refused:
+            self.record_undetermined(keys, refused.message)
+            return False
+        return True
+
     def try_candidates(
         self, key: str, works: Callable[[Value], bool], reason: str = "confirmed by reading back"
     ) -> bool:
@@ -115,7 +138,7 @@ class TrialClient:
         """Record the first case that holds: its value, and the reason. Without a value, the key is undetermined."""
         value, reason = next((value, reason) for holds, value, reason in cases if holds)
         if value is None:
-            self.record_undetermined(key, reason)
+            self.record_undetermined((key,), reason)
         else:
             self.record_value(key, value, reason)
 
@@ -133,9 +156,10 @@ class TrialClient:
         self.lessons[:] = [lesson for lesson in self.lessons if lesson.key != key]
         self.record_value(key, value, reason)
 
-    def record_undetermined(self, key: str, reason: str) -> None:
-        """Record why a key was not determined."""
-        self.lessons.append(DialectLesson(key, LessonVerdict.UNKNOWN, None, reason))
+    def record_undetermined(self, keys: Iterable[str], reason: str) -> None:
+        """Record why keys were not determined, those that have no result yet."""
+        known = {lesson.key for lesson in self.lessons}
+        self.lessons += [DialectLesson(key, LessonVerdict.UNKNOWN, None, reason) for key in keys if key not in known]
 
     def is_determined(self, key: str) -> bool:
         """Whether a key was determined in this run."""

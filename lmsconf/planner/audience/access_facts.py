@@ -29,7 +29,8 @@ from lmsconf.model.address import RemoteId
 from lmsconf.model.api_protocol import ListOperation
 from lmsconf.model.names import LOCK_PREFIX
 from lmsconf.model.snapshot import Listing, Snapshot
-from lmsconf.planner.audience.affected import AccessScope, AudienceKey
+from lmsconf.planner.audience.affected import AccessScope
+from lmsconf.planner.audience.people_sets import AudienceKey
 from lmsconf.planner.audience.question import AccessQuery
 from lmsconf.planner.read.answer_index import AnswerIndex, read_answer_index
 from lmsconf.planner.read.manual_groups import read_group_members

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from functools import reduce
+from operator import or_
 from typing import Final
 
 from msgspec.structs import replace
 
-from lmsconf.errors import Problem, ProblemsFound
+from lmsconf.errors import problem_found
+from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind import Kind
 from lmsconf.kinds.shared.kind_names import GROUP, SMART_GROUP, USER, split_address
@@ -25,7 +29,7 @@ from lmsconf.model.access import (
     RouteSide,
 )
 from lmsconf.model.address import EVERYBODY, Address, RemoteId, shell_quoted, unescape
-from lmsconf.model.effects import AccessChange, Basis
+from lmsconf.model.effects import Basis
 from lmsconf.model.names import (
     did_you_mean,
     did_you_mean_email,
@@ -35,11 +39,19 @@ from lmsconf.model.names import (
     normalize_name,
 )
 from lmsconf.planner.address_patterns import AMBIGUOUS, canonical_pattern
-from lmsconf.planner.audience.people_questions import FieldAnswers, PlacedAssignment, PlacedSide, WorkspaceAccess
-from lmsconf.planner.audience.people_sets import Audience, Bits, access_of, positions_of, weakest_basis
+from lmsconf.planner.audience.choice_holders import FieldHolders
+from lmsconf.planner.audience.people_questions import PlacedAssignment, WorkspaceAccess, choice_name
+from lmsconf.planner.audience.people_sets import (
+    NONE,
+    AssignmentSide,
+    Audience,
+    Bits,
+    change_between,
+    held_content,
+    positions_of,
+    weakest_basis,
+)
 
-KEEP: Final = "keep"
-NONE: Final = "none"
 _NAMED_KINDS: Final = (GROUP, SMART_GROUP, USER)
 """The kinds of audiences that have names."""
 
@@ -54,12 +66,12 @@ def person_access(state: WorkspaceAccess, header: ReportHeader, email: str, cont
     wanted = [id for id, name in names.items() if content in (None, name)]
     if content is not None and not wanted:
         near = did_you_mean(content, names.values()) or "Write the whole name, as in the catalog, in quotes."
-        raise report_error("content/unknown", f'the catalog has no content "{content}"', near)
+        raise problem_found("content/unknown", f'the catalog has no content "{content}"', near)
     contents: list[PersonContent] = []
     bases: list[Basis] = []
     for id in sorted(wanted, key=lambda id: (names[id], id)):
         placed = state.assignments(id)
-        bases.extend(placement.basis for placement in placed)
+        bases.extend(placement.assignment.audience.basis for placement in placed)
         held = _content(state, names[id], id, placed, position, planned=header.planned)
         if content is not None:
             contents.append(held)
@@ -70,7 +82,7 @@ def person_access(state: WorkspaceAccess, header: ReportHeader, email: str, cont
     return PersonAccess(
         header=judged_header(state, header, [*bases, *([Basis.UNKNOWN] if unknown else [])]),
         email=state.emails[position],
-        is_live=bool(state.live >> position & 1),
+        is_live=position < len(state.facts.people.people),
         stays=bool(state.active_after >> position & 1) if header.planned else None,
         content=content,
         contents=tuple(contents),
@@ -79,17 +91,17 @@ def person_access(state: WorkspaceAccess, header: ReportHeader, email: str, cont
 
 def find_person(state: WorkspaceAccess, email: str) -> int:
     """Return the position of a person who is active. Raises ProblemsFound for anybody else."""
-    position = state.person(email)
+    position = state.position(email)
     active = state.active_before | state.active_after
     if position is not None and active >> position & 1:
         return position
     if position is not None:
         hint = "To unarchive the account, declare the person under `users:` with `archived: false`."
-        raise report_error("person/archived", f"{email} is archived, and archived people have no access", hint)
+        raise problem_found("person/archived", f"{email} is archived, and archived people have no access", hint)
     doubt = f"; {'; '.join(state.incomplete)}" if state.incomplete else ""
     emails = [state.emails[position] for position in positions_of(active)]
     near = did_you_mean_email(email, emails) or nearest_person(email, emails)
-    raise report_error("person/unknown", f"{email} is not a person of this workspace{doubt}", near)
+    raise problem_found("person/unknown", f"{email} is not a person of this workspace{doubt}", near)
 
 
 def nearest_person(text: str, emails: Iterable[str]) -> str:
@@ -98,10 +110,6 @@ def nearest_person(text: str, emails: Iterable[str]) -> str:
         return "Correct the e-mail."
     email = nearest_email(text, emails)
     return f'Write the person\'s e-mail. Did you mean "{email}"?' if email else "Write the person's e-mail."
-
-
-def report_error(code: str, message: str, hint: str | None) -> ProblemsFound:
-    return ProblemsFound([Problem(code=code, message=message, hint=hint)])
 
 
 def judged_header(state: WorkspaceAccess, header: ReportHeader, bases: Iterable[Basis]) -> ReportHeader:
@@ -127,8 +135,8 @@ def _content(
 ) -> PersonContent:
     bit = 1 << position
     known = not state.incomplete
-    before = _held(state, [placement.before for placement in placed], bit) if known else None
-    after = _held(state, [placement.after for placement in placed], bit) if known and planned else None
+    before = _held(state, [placement.assignment.sides[0] for placement in placed], bit) if known else None
+    after = _held(state, [placement.assignment.sides[1] for placement in placed], bit) if known and planned else None
     return PersonContent(
         content=name,
         id=id,
@@ -139,34 +147,19 @@ def _content(
     )
 
 
-def _held(state: WorkspaceAccess, sides: Sequence[PlacedSide], bit: Bits) -> HeldContent | None:
+def _held(state: WorkspaceAccess, sides: Sequence[AssignmentSide], bit: Bits) -> HeldContent | None:
     """Return what a person has through assignments; None if an assignment that is not over is not known."""
     there = [(terms, people) for exists, terms, people in sides if exists]
     current = [(terms, people) for terms, people in there if terms is None or not terms.window.is_over(state.now)]
     if any(terms is None or people is None for terms, people in current):
         return None
-    access = access_of(((terms, (people or 0) & bit) for terms, people in current), state.now)
-    start, finish = (next(iter(bounds), None) for bounds in (access.starts, access.finishes))
-    word = "mandatory" if access.mandatory else "optional" if access.has else NONE
-    return HeldContent(word=word, start=_time(state, start), finish=_time(state, finish))
-
-
-def change_between(before: HeldContent, after: HeldContent) -> str:
-    """Return what changes between two sides, in the words of effects; `keep` or `none` if nothing does."""
-    if before == after:
-        return NONE if before.word == NONE else KEEP
-    if before.word == after.word:
-        return AccessChange.WINDOW.value
-    words = {(NONE, after.word): AccessChange.GAIN, (before.word, NONE): AccessChange.LOSE}
-    changed = AccessChange.TO_MANDATORY if after.word == "mandatory" else AccessChange.TO_OPTIONAL
-    return words.get((before.word, after.word), changed).value
+    return held_content([terms for terms, people in current if terms and people and people & bit], state.format_time)
 
 
 def _route(state: WorkspaceAccess, placed: PlacedAssignment, position: int, *, planned: bool) -> AccessRoute:
-    conditions = state.conditions(placed.audience, position)
+    assignment, conditions = placed.assignment, state.condition_results(placed.assignment.key, position)
     before, after = (
-        _route_side(state, side, position, results)
-        for side, results in zip((placed.before, placed.after), conditions, strict=True)
+        _route_side(state, side, position, results) for side, results in zip(assignment.sides, conditions, strict=True)
     )
     return AccessRoute(
         address=placed.address, audience=placed.audience, before=before, after=after if planned else None
@@ -179,7 +172,7 @@ def _time(state: WorkspaceAccess, bound: int | None) -> str | None:
 
 
 def _route_side(
-    state: WorkspaceAccess, side: PlacedSide, position: int, conditions: Sequence[ConditionResult]
+    state: WorkspaceAccess, side: AssignmentSide, position: int, conditions: Sequence[ConditionResult]
 ) -> RouteSide | None:
     exists, terms, people = side
     if not exists:
@@ -213,12 +206,11 @@ def audience_report(
         audience = replace(audience, before=None, after=None, basis=Basis.UNKNOWN)
     before, after = audience.before, audience.after if header.planned else None
     both = None if before is None or after is None else (before, after)
-    is_live, stays = state.exists(address)
     return AudienceReport(
         header=judged_header(state, header, [audience.basis if before is not None else Basis.UNKNOWN]),
         address=address,
-        is_live=is_live,
-        stays=stays if header.planned else None,
+        is_live=audience.is_live,
+        stays=audience.stays if header.planned else None,
         before=_count(before),
         after=_count(after),
         join=None if both is None else (both[1] & ~both[0]).bit_count(),
@@ -235,11 +227,11 @@ def _count(people: Bits | None) -> int | None:
 
 def _find_audience(state: WorkspaceAccess, address: Address) -> Audience:
     if address.kind not in (*_NAMED_KINDS, EVERYBODY):
-        raise report_error("audience/address", f"{address} is not an audience", _AUDIENCE_HINT)
-    audience = state.audience(address)
+        raise problem_found("audience/address", f"{address} is not an audience", _AUDIENCE_HINT)
+    audience = state.named_audience(address)
     if audience is None:
         near = _nearest(state, address.name, address.kind)
-        raise report_error("audience/unknown", f"{address} is neither live nor declared", near)
+        raise problem_found("audience/unknown", f"{address} is neither live nor declared", near)
     return audience
 
 
@@ -259,15 +251,16 @@ def _has(people: Bits | None, position: int) -> bool | None:
 
 def _answers(state: WorkspaceAccess, by: str, before: Bits | None, after: Bits | None) -> Iterator[AnswerCount]:
     """Yield the counts of each choice, of no answer, and of answers that are not known."""
-    field = state.field(by)
-    if field is None:
-        raise report_error("field/unknown", f'there is no custom field "{by}"', did_you_mean(by, state.field_names()))
-    if not field.has_choices:
-        raise report_error("field/text", f'the field "{by}" is a TEXT field, so there are no choices to count', None)
-    counts = [_side_counts(field.before, before), _side_counts(field.after, after)]
-    keys = dict.fromkeys(key for side in counts for key in side)
-    for given, choice in sorted(keys, key=lambda key: list(AnswerState).index(key[0])):
-        old, new = (side.get((given, choice), 0) for side in counts)
+    id = state.field_id(by)
+    if id is None:
+        raise problem_found("field/unknown", f'there is no custom field "{by}"', did_you_mean(by, state.field_names()))
+    row = state.field_row(id)
+    if row is not None and row.type == "TEXT":
+        raise problem_found("field/text", f'the field "{by}" is a TEXT field, so there are no choices to count', None)
+    answers = (state.answers.before.get(id), state.answers.after.get(id))
+    counts = [_side_counts(row, held, people) for held, people in zip(answers, (before, after), strict=True)]
+    for given, choice in sorted({**counts[0], **counts[1]}, key=lambda key: list(AnswerState).index(key[0])):
+        old, new = (side[given, choice] for side in counts)
         if given is AnswerState.ANSWERED or old or new:
             yield AnswerCount(
                 state=given,
@@ -277,16 +270,17 @@ def _answers(state: WorkspaceAccess, by: str, before: Bits | None, after: Bits |
             )
 
 
-def _side_counts(answers: FieldAnswers, people: Bits | None) -> dict[tuple[AnswerState, str | None], int]:
+def _side_counts(
+    row: FieldRow | None, answers: FieldHolders | None, people: Bits | None
+) -> Counter[tuple[AnswerState, str | None]]:
     """Return (what was answered, the choice) → how many of these people; a person may pick several choices."""
-    among = people or 0
-    counts: dict[tuple[AnswerState, str | None], int] = {}
-    answered = 0
-    for choice, holders in answers.choices.items():
-        counts[AnswerState.ANSWERED, choice] = (holders & among).bit_count()
-        answered |= holders
-    counts[AnswerState.NONE, None] = (among & ~answered & ~answers.unreadable).bit_count()
-    counts[AnswerState.UNKNOWN, None] = (among & answers.unreadable).bit_count()
+    held, among = answers or FieldHolders(), people or 0
+    counts: Counter[tuple[AnswerState, str | None]] = Counter()
+    for choice, holders in held.choices.items():
+        counts[AnswerState.ANSWERED, choice_name(row, choice)] += (holders & among).bit_count()
+    answered = reduce(or_, held.choices.values(), 0)
+    counts[AnswerState.NONE, None] = (among & ~answered & ~held.unreadable).bit_count()
+    counts[AnswerState.UNKNOWN, None] = (among & held.unreadable).bit_count()
     return counts
 
 
@@ -305,7 +299,7 @@ def parse_audience(text: str) -> tuple[Address, ...]:
             return parse_audience(parts[1])
         return (Address.of(word, unescape(rest)),)
     if slash or not typed:
-        raise report_error("audience/address", f"{text} is not the address of an audience", _AUDIENCE_HINT)
+        raise problem_found("audience/address", f"{text} is not the address of an audience", _AUDIENCE_HINT)
     named_kinds = (kind for kind in KINDS.values() if not kind.is_relation)
     return tuple(
         Address.of(kind.name, kind.normalize_name(name)) for kind in named_kinds for name in _names(text, kind)
@@ -322,16 +316,15 @@ def _names(text: str, kind: Kind) -> Iterator[str]:
 
 def _audience_in_words(text: str) -> Address | None:
     """Return the audience of `everyone`, or of `assignment of GDPR basics to group/Sales`; None for other texts."""
-    if text == EVERYBODY:
-        return Address(EVERYBODY, "")
-    if not any(kind.is_relation and text.startswith(f"{kind.noun} of ") for kind in KINDS.values()):
-        return None
+    is_assignment = any(kind.is_relation and text.startswith(f"{kind.noun} of ") for kind in KINDS.values())
     words = text.split(" to ")
-    for number in range(len(words)):
+    for number in range(len(words) if is_assignment else 1):
         rest = " to ".join(words[number:])
         typed = canonical_pattern(rest)
-        if rest == EVERYBODY or typed.partition("/")[0] in KINDS:
-            return Address(EVERYBODY, "") if rest == EVERYBODY else Address.parse(typed)
+        if rest == EVERYBODY:
+            return Address(EVERYBODY, "")
+        if is_assignment and typed.partition("/")[0] in KINDS:
+            return Address.parse(typed)
     return None
 
 
@@ -342,15 +335,14 @@ def find_audience(state: WorkspaceAccess, text: str, candidates: Sequence[Addres
     """
     matching = candidates
     if len(candidates) > 1:
-        matching = [
-            one for one in candidates if one.kind in (*_NAMED_KINDS, EVERYBODY) and state.audience(one) is not None
-        ]
+        audiences = [one for one in candidates if one.kind in (*_NAMED_KINDS, EVERYBODY)]
+        matching = [one for one in audiences if state.named_audience(one) is not None]
     if len(matching) == 1:
         return matching[0]
     if matching:
         hint = f"Write one of: {', '.join(shell_quoted(one) for one in matching)}."
-        raise report_error(AMBIGUOUS, f"{text}: {len(matching)} audiences match", hint)
-    raise report_error("audience/unknown", f"no audience is called {text}", _nearest(state, text) or _AUDIENCE_HINT)
+        raise problem_found(AMBIGUOUS, f"{text}: {len(matching)} audiences match", hint)
+    raise problem_found("audience/unknown", f"no audience is called {text}", _nearest(state, text) or _AUDIENCE_HINT)
 
 
 def _nearest(state: WorkspaceAccess, name: str, kind: str | None = None) -> str | None:

@@ -13,7 +13,7 @@ from lmsconf.model.declarations import pin_in
 from lmsconf.model.effects import count_people
 from lmsconf.model.names import did_you_mean
 from lmsconf.planner.audience.people_questions import WorkspaceAccess
-from lmsconf.planner.audience.people_sets import Access, Bits, Terms, access_of
+from lmsconf.planner.audience.people_sets import Bits
 from lmsconf.planner.audience.question import AccessQuery
 
 FAILED: Final = "test/failed"
@@ -108,16 +108,16 @@ class _Side:
             case AccessClaim.ALL | AccessClaim.HAS:
                 self._check_all(test, people)
             case AccessClaim.NONE | AccessClaim.HAS_NOT:
-                if having := self._access(test).has & people:
+                if having := self._having(test)[0] & people:
                     raise _Failure("the person has it" if self._is_person(test) else f"{_share(having, people)} it")
 
     def _check_all(self, test: AccessTest, people: Bits) -> None:
-        access = self._access(test)
-        if lacking := people & ~access.has:
+        having, mandatory = self._having(test)
+        if lacking := people & ~having:
             if self._is_person(test):
                 raise _Failure("the person does not have it")
             raise _Failure(f"{_share(lacking, people, 'does not have', 'do not have')} it")
-        if test.mandatory and (optional := people & ~access.mandatory):
+        if test.mandatory and (optional := people & ~mandatory):
             raise _Failure(f"{_share(optional, people)} it, but not as mandatory")
 
     def _is_person(self, test: AccessTest) -> bool:
@@ -126,7 +126,7 @@ class _Side:
     def _people(self, address: Address) -> Bits:
         """Return the people in an audience. Raises _Failure if it is empty, or they are not known."""
         state = self._state
-        audience = state.audience(address)
+        audience = state.named_audience(address)
         if audience is None:
             near = did_you_mean(address.name, state.audience_names(address.kind))
             raise _Failure(f"{address} is neither live nor declared{f'. {near}' if near else ''}")
@@ -142,19 +142,20 @@ class _Side:
         reasons = dict.fromkeys(reason for reason in self._state.reasons if reason.startswith(f"{about}:"))
         return f": {'; '.join(reasons)}" if reasons else ""
 
-    def _access(self, test: AccessTest) -> Access:
-        """Return who has the content of a test. Raises _Failure if it is not known."""
+    def _having(self, test: AccessTest) -> tuple[Bits, Bits]:
+        """Return who has the content of a test, and who must take it. Raises _Failure if it is not known."""
         state = self._state
-        sides: list[tuple[Terms | None, Bits]] = []
+        having = mandatory = 0
         for placement in state.assignments(self._content(test)):
-            exists, terms, people = placement.before if self._live else placement.after
+            exists, terms, people = placement.assignment.sides[0 if self._live else 1]
             if not exists or (terms is not None and terms.window.is_over(state.now)):
                 continue
             if terms is None or people is None:
                 why = self._why(placement.audience)
                 raise _Failure(f"who has it is not known, because of {placement.address}{why}")
-            sides.append((terms, people))
-        return access_of(sides, state.now)
+            having |= people
+            mandatory |= people if terms.mandatory else 0
+        return having, mandatory
 
     def _content(self, test: AccessTest) -> RemoteId:
         """Return the id of the content of a test. Raises _Failure for an unknown name, or one that is there twice."""

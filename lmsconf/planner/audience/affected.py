@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import NamedTuple, TypeAlias, cast
+from typing import NamedTuple, cast
 
 from msgspec import Struct, field
 
@@ -28,11 +28,8 @@ from lmsconf.kinds.user.types import Answer, PersonRow, PersonSpec, picked_choic
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.forms import Form
 from lmsconf.model.time_formats import parse_response_time
-from lmsconf.planner.audience.people_sets import HORIZON, Terms, Window
+from lmsconf.planner.audience.people_sets import HORIZON, AudienceKey, Terms, Window
 from lmsconf.planner.planned_resources import PlannedResource
-
-AudienceKey: TypeAlias = "tuple[str, RemoteId | Ref]"
-"""The kind and the id of an audience; a Ref for one that the plan creates."""
 
 
 class Condition(NamedTuple):

@@ -20,7 +20,7 @@ from lmsconf.planner.audience.effects import (
 )
 from lmsconf.planner.audience.learner_progress import with_progress
 from lmsconf.planner.audience.membership import Memberships
-from lmsconf.planner.audience.people_questions import WorkspaceAccess, facts_for_plan
+from lmsconf.planner.audience.people_questions import access_state, facts_for_plan
 from lmsconf.planner.plan import DraftPlan
 from lmsconf.planner.read.needed_listings import ReadContext
 
@@ -50,7 +50,7 @@ def predict_effects_of_plan(draft: DraftPlan, reading: ReadContext | None) -> Pr
         predicted = replace(predicted, effects=with_progress(reading.api, predicted, now))
     if not draft.manifests.tests:
         return predicted
-    state = WorkspaceAccess(facts, scope, query, planning, now)
+    state = access_state(facts, scope, query, planning, now)
     failed = failed_problems(judge_tests(state, draft.manifests.tests, policy.workspace))
     return replace(predicted, problems=(*predicted.problems, *failed))
 
@@ -59,7 +59,7 @@ def predict_access(facts: AccessFacts, scope: AccessScope, now: int, *, rows: bo
     """Return the effects of a plan. now: its time, in epoch seconds. rows: whether to return the people, too."""
     if facts.incomplete:
         return unknown_effects(facts.incomplete, scope)
-    return predict_effects(Memberships.of(facts, scope), now, rows=rows)
+    return predict_effects(Memberships(facts, scope).with_answers(), now, rows=rows)
 
 
 def unknown_effects(reasons: Sequence[str], scope: AccessScope) -> PredictedEffects:

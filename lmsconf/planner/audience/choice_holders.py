@@ -197,26 +197,17 @@ def _live(facts: AccessFacts, fields: Iterable[FieldRow], size: int) -> Iterable
         }
         for name, row in by_name.items()
     }
-    holders: defaultdict[tuple[str, RemoteId], list[int]] = defaultdict(list)
-    unreadable: defaultdict[str, list[int]] = defaultdict(list)
+    holders: defaultdict[tuple[str, RemoteId | None], list[int]] = defaultdict(list)
     for position, person in enumerate(facts.people.people):
-        if person.answers is None:
-            for name in known:
-                unreadable[name].append(position)
-            continue
-        for name, answer in person.answers:
-            choices = known.get(name)
-            if choices is None:
-                continue
-            picked = [] if answer is None else [comparable(one) for one in answer.picked]
-            if answer is None or not all(one in choices for one in picked):
-                unreadable[name].append(position)
-                continue
-            for one in picked:
-                holders[name, choices[one]].append(position)
+        for name, answer in [(name, None) for name in known] if person.answers is None else person.answers:
+            if name in known:
+                picked = [None] if answer is None else [known[name].get(comparable(one)) for one in answer.picked]
+                # None: the answer, or a choice of it, is not known.
+                for choice_id in [None] if None in picked else picked:
+                    holders[name, choice_id].append(position)
     everybody = (1 << len(facts.people.people)) - 1
     for name, row in by_name.items():
-        held = FieldHolders(unreadable=to_bits(unreadable[name], size) if facts.people.has_answers else everybody)
+        held = FieldHolders(unreadable=to_bits(holders[name, None], size) if facts.people.has_answers else everybody)
         for choice in row.choices:
             held.choices[choice.id] = to_bits(holders[name, choice.id], size)
         yield row.id, held

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from msgspec import Struct, field
 
 from lmsconf.errors import Problem, Severity
-from lmsconf.model.access import HeldContent
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.effects import (
     AccessChange,
@@ -26,10 +24,9 @@ from lmsconf.model.effects import (
     members_digest,
 )
 from lmsconf.model.plan import GuardCount
-from lmsconf.model.time_formats import format_utc
 from lmsconf.planner.audience.membership import Memberships, assignments_of, content_name
 from lmsconf.planner.audience.people_sets import (
-    Access,
+    KEEP,
     Audience,
     AudienceAssignment,
     AudienceSize,
@@ -53,7 +50,7 @@ class PredictedEffects(Struct, frozen=True, kw_only=True):
 
     effects: Effects
     measures: tuple[GuardCount, ...]
-    losses: Mapping[RemoteId, tuple[RemoteId, ...]] = field(default_factory=dict)
+    losses: Mapping[RemoteId, Sequence[RemoteId]] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
     sizes: Mapping[Address, AudienceSize] = field(default_factory=dict)
 
@@ -78,39 +75,27 @@ def predict_effects(model: Memberships, now: int, *, rows: bool) -> PredictedEff
     """Return the effects of a plan. now: its time, in epoch seconds. rows: whether to return the people, too."""
     can_take, can_require = model.scope.takes, model.scope.requires
     affected = {*model.facts.affected, *(change.content for change in model.scope.assignments)}
-    assigned = [
-        (content_name(model.facts, id), id, [one for _, _, one in assignments_of(model, id)]) for id in sorted(affected)
-    ]
+    assigned = [(content_name(model.facts, id), id, list(assignments_of(model, id))) for id in sorted(affected)]
     assigned.sort(key=lambda content: content[:2])
     audiences, ends = list(model.changing_groups()), model.ends()
     contents: list[ContentEffects] = []
     people: list[PersonEffect] = []
-    measures: list[GuardCount] = []
-    losses: dict[RemoteId, tuple[RemoteId, ...]] = {}
+    losses: dict[RemoteId, Sequence[RemoteId]] = {}
     totals: dict[str, Bits] = dict.fromkeys(_COUNTED, 0)
-    unknown = False
     for name, id, assignments in assigned:
-        basis = weakest_basis(assignment.audience.basis for assignment in assignments)
         if not all(assignment.audience.is_known for assignment in assignments):
-            unknown = True
             contents.append(_unknown_content(id, name, assignments, can_take=can_take))
             continue
         access = compare_access(assignments, now, ends)
-        for counted in totals:
-            totals[counted] |= getattr(access, counted)
-        if not (access.changed | access.shortened):
-            continue
-        contents.append(_content(model, id, name, access, basis))
-        lost, had = access.lose.bit_count(), access.before.has.bit_count()
-        measures.append(GuardCount(guard="people", of=f"content {name}", taken=lost, size=had, counts=False))
-        if lost:
-            ids = (model.ids[position] for position in positions_of(access.lose))
-            losses[id] = tuple(known_id for known_id in ids if known_id is not None)
-        if rows:
-            people.extend(person_rows(model, id, name, access))
+        totals = {counted: total | access.of(counted) for counted, total in totals.items()}
+        if access.changed | access.of("shortened"):
+            contents.append(_content(model, id, name, access, assignments))
+            losses[id] = _known_ids(model, access.of("lose"))
+            people.extend(person_rows(model, id, name, access) if rows else ())
     people.sort(key=lambda row: (row.content, row.content_id, row.email.casefold()))
     groups = tuple(one for group in audiences for one in _group(model, group))
     bases = [*(content.basis for content in contents), *(group.basis for group in groups)]
+    unknown = any(content.before is None for content in contents)
     known = AccessCounts(**{name: totals[name].bit_count() for name in (*AccessChange, "shortened")})
     harmed = totals["lose"] | totals["shortened"] | totals["archived_soon"]
     effects = Effects(
@@ -127,14 +112,14 @@ def predict_effects(model: Memberships, now: int, *, rows: bool) -> PredictedEff
         effects=effects,
         measures=(
             *_counted("people", None if unknown and can_take else harmed.bit_count(), 0),
-            *measures,
+            *(_content_count(content) for content in contents if content.before is not None),
             *_counted(
                 "mandatory",
                 None if unknown and can_require else totals["bound"].bit_count(),
                 model.active_before.bit_count(),
             ),
         ),
-        losses=losses,
+        losses={id: ids for id, ids in losses.items() if ids},
         problems=tuple(_archived_soon(totals)),
         sizes=model.sizes(),
     )
@@ -148,6 +133,12 @@ def unknown_measures(*, can_take: bool, can_require: bool) -> tuple[GuardCount, 
 
 def _counted(guard: str, taken: int | None, size: int) -> tuple[GuardCount, ...]:
     return () if taken == 0 else (GuardCount(guard=guard, of=EVERYBODY_COUNTED, taken=taken, size=size),)
+
+
+def _content_count(content: ContentEffects) -> GuardCount:
+    """Return how many lose one content: its share alone is judged, as the same people may lose others."""
+    size, of = content.before or 0, f"content {content.content}"
+    return GuardCount(guard="people", of=of, taken=content.counts.lose, size=size, counts=False)
 
 
 def unknown_counts(*, can_take: bool) -> AccessCounts:
@@ -185,11 +176,13 @@ def _unknown_people(
         yield UnknownPeople(audience=next(iter(found.values())), contents=tuple(found), reason=reason)
 
 
-def _content(model: Memberships, id: RemoteId, name: str, access: ContentAccess, basis: Basis) -> ContentEffects:
+def _content(
+    model: Memberships, id: RemoteId, name: str, access: ContentAccess, assignments: Sequence[AudienceAssignment]
+) -> ContentEffects:
     numbers = {change.value: access.of(change).bit_count() for change in AccessChange}
-    changed = access.changed | access.shortened
+    changed = access.changed | access.of("shortened")
     causes = [
-        (-(people & access.lose).bit_count(), -(people & access.gain).bit_count(), cause)
+        (-(people & access.of("lose")).bit_count(), -(people & access.of("gain")).bit_count(), cause)
         for cause, people in access.causes
         if people & changed
     ]
@@ -197,11 +190,11 @@ def _content(model: Memberships, id: RemoteId, name: str, access: ContentAccess,
     return ContentEffects(
         content=name,
         id=id,
-        before=access.before.has.bit_count(),
-        after=access.after.has.bit_count(),
-        keep=access.keep.bit_count(),
-        counts=AccessCounts(**numbers, shortened=access.shortened.bit_count()),
-        basis=basis,
+        before=access.of("before").bit_count(),
+        after=access.of("after").bit_count(),
+        keep=access.of(KEEP).bit_count(),
+        counts=AccessCounts(**numbers, shortened=access.of("shortened").bit_count()),
+        basis=weakest_basis(assignment.audience.basis for assignment in assignments),
         # By most losses, then by most gains: both are negative here.
         causes=tuple(CauseCount(address=cause, gain=-gain, lose=-lose) for lose, gain, cause in sorted(causes)),
     )
@@ -213,8 +206,8 @@ def _person_causes(model: Memberships, access: ContentAccess) -> Iterator[tuple[
     As negative numbers: whether the person loses it, and gains it.
     """
     changed = to_bits(model.changed_people, len(model.ids))
-    gain, lose = (frozenset(positions_of(people & changed)) for people in (access.gain, access.lose))
-    for position in positions_of((access.changed | access.shortened) & changed):
+    gain, lose = (frozenset(positions_of(people & changed)) for people in (access.of("gain"), access.of("lose")))
+    for position in positions_of((access.changed | access.of("shortened")) & changed):
         yield -int(position in lose), -int(position in gain), model.changed_people[position].address
 
 
@@ -245,26 +238,27 @@ def _group(model: Memberships, group: Audience) -> Iterator[GroupEffects]:
 
 
 def _members_digest(model: Memberships, members: Bits) -> str | None:
-    ids = [model.ids[position] for position in positions_of(members)]
-    known = [id for id in ids if id is not None]
-    return members_digest(known) if len(known) == len(ids) else None
+    known = _known_ids(model, members)
+    return members_digest(known) if len(known) == members.bit_count() else None
 
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+def _known_ids(model: Memberships, people: Bits) -> list[RemoteId]:
+    """Return the ids of people; those of new accounts are not known."""
+    return [id for id in (model.ids[position] for position in positions_of(people)) if id is not None]
 
 
 def person_rows(model: Memberships, id: RemoteId, name: str, access: ContentAccess) -> Iterator[PersonEffect]:
     """Yield a row for each person whose access to a content changes."""
     changed = access.changed
-    sides = [_side(side, changed) for side in (access.before, access.after)]
+    held = {one: sides for sides, people in access.held.items() for one in positions_of(people & changed)}
     because: defaultdict[int, list[str]] = defaultdict(list)
     for cause, people in access.causes:
         for position in positions_of(people & changed):
             because[position].append(str(cause))
-    short = frozenset(positions_of(access.shortened))
+    short = frozenset(positions_of(access.of("shortened")))
     for change in AccessChange:
         for position in positions_of(access.of(change)):
-            before, after = (side.get(position, _NO_ACCESS) for side in sides)
+            before, after = held[position]
             if position in model.changed_people:
                 because[position].append(str(model.changed_people[position].address))
             yield PersonEffect(
@@ -281,29 +275,3 @@ def person_rows(model: Memberships, id: RemoteId, name: str, access: ContentAcce
                 shortened=position in short,
                 causes=tuple(sorted(because[position])),
             )
-
-
-_NO_ACCESS: Final = HeldContent(word="none")
-
-
-def _side(access: Access, among: Bits) -> dict[int, HeldContent]:
-    """Return what those of `among` who have a content have of it, by position."""
-    starts, finishes = (_times(bounds, among) for bounds in (access.starts, access.finishes))
-    mandatory = frozenset(positions_of(access.mandatory & among))
-    return {
-        position: HeldContent(
-            word="mandatory" if position in mandatory else "optional",
-            start=starts[position],
-            finish=finishes[position],
-        )
-        for position in positions_of(access.has & among)
-    }
-
-
-def _times(bounds: Mapping[int | None, Bits], among: Bits) -> dict[int, str | None]:
-    """Return the bound of each person as ISO 8601, None if it is open."""
-    out: dict[int, str | None] = {}
-    for bound, people in bounds.items():
-        text = None if bound is None else format_utc(_EPOCH + timedelta(seconds=bound))
-        out.update(dict.fromkeys(positions_of(people & among), text))
-    return out

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Final
+from typing import Final, Self
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -24,7 +24,6 @@ from lmsconf.model.names import normalize_email, normalize_name
 from lmsconf.planner.audience.access_facts import AccessFacts, LiveSmartGroup, moved_audiences
 from lmsconf.planner.audience.affected import (
     AccessScope,
-    AudienceKey,
     ChangedAssignment,
     ChangedPerson,
     Condition,
@@ -43,9 +42,9 @@ from lmsconf.planner.audience.choice_holders import (
 from lmsconf.planner.audience.people_sets import (
     Audience,
     AudienceAssignment,
+    AudienceKey,
     AudienceSize,
     Bits,
-    Terms,
     to_bits,
     weakest_basis,
 )
@@ -78,18 +77,16 @@ class Memberships(Struct):
     _moved: frozenset[AudienceKey] = frozenset()
     _changed_fields: frozenset[RemoteId | Ref] = frozenset()
 
-    @classmethod
-    def of(cls, facts: AccessFacts, scope: AccessScope, fields: Iterable[RemoteId | Ref] = ()) -> Memberships:
-        """Return the audiences of a plan, computed as they are asked for. fields: more fields whose answers count."""
-        out = cls(facts, scope)
-        out._add_people()
-        conditions = [one for group in facts.conditions.values() for one in _live_conditions(group)]
-        planned = [condition for group in scope.smart_groups.values() for condition in group.conditions or ()]
+    def with_answers(self, fields: Iterable[RemoteId | Ref] = ()) -> Self:
+        """Add the people, their answers and what these mean. fields: more fields whose answers count."""
+        self._add_people()
+        conditions = [one for group in self.facts.conditions.values() for one in _live_conditions(group)]
+        planned = [condition for group in self.scope.smart_groups.values() for condition in group.conditions or ()]
         conditioned = {condition.field for condition in (*conditions, *planned)}
-        out._moved, out._changed_fields = moved_audiences(scope, facts), scope.fields
-        out.answers = answer_sets(facts, scope, {*conditioned, *fields}, out.changed_people)
-        out._compare_readings()
-        return out
+        self._moved, self._changed_fields = moved_audiences(self.scope, self.facts), self.scope.fields
+        self.answers = answer_sets(self.facts, self.scope, {*conditioned, *fields}, self.changed_people)
+        self._compare_readings()
+        return self
 
     def _compare_readings(self) -> None:
         """Compare what system conditions may mean with the live members of all smart groups."""
@@ -125,6 +122,11 @@ class Memberships(Struct):
         archived = to_bits((n for n, person in self.changed_people.items() if person.archived), size)
         new = to_bits(range(len(people), size), size)
         self.active_after = (self.active_before & ~archived) | new
+
+    def tell(self, reason: str) -> str:
+        """Add a reason why something is not known, and return it."""
+        self.reasons.append(reason)
+        return reason
 
     def audience(self, key: AudienceKey) -> Audience:
         """Return an audience before and after the plan."""
@@ -202,7 +204,8 @@ class Memberships(Struct):
     def person_audience(self, position: int | None) -> Audience:
         """Return the audience of one person; nobody if there is none."""
         bit = 0 if position is None else 1 << position
-        return Audience(before=bit & self.active_before, after=bit & self.active_after)
+        is_live = position is not None and position < len(self.facts.people.people)
+        return Audience(before=bit & self.active_before, after=bit & self.active_after, is_live=is_live)
 
     def _members(self, ids: Collection[RemoteId], address: Address | None) -> tuple[Bits, Basis]:
         """Return the live members of a group that are listed as people: an estimate, if there are others."""
@@ -222,25 +225,27 @@ class Memberships(Struct):
             return _NOBODY
         live = frozenset[RemoteId]() if isinstance(id, Ref) else self.facts.members.get(id)
         address = self._address(GROUP, id, None if row is None else row.name)
+        group = Audience(
+            before=None,
+            after=None,
+            basis=Basis.UNKNOWN,
+            address=address,
+            is_live=not isinstance(id, Ref),
+            stays=change is None or not change.deleted,
+        )
         if live is None:
             self.reasons.append(f"the members of {address} were not read")
-            return Audience(before=None, after=None, basis=Basis.UNKNOWN, address=address)
+            return group
         before, basis = self._members(live, address)
-        after = before
+        group, after = replace(group, before=before & self.active_before, basis=basis), before
         if change is not None:
             size = len(self.ids)
             joins, leaves = (
                 to_bits((self._by_email[person] for person in people if person in self._by_email), size)
                 for people in (change.joins, change.leaves)
             )
-            after = 0 if change.deleted else (before & ~leaves) | joins
-        return Audience(
-            before=before & self.active_before,
-            after=after & self.active_after,
-            causes=() if change is None else (change.address,),
-            basis=basis,
-            address=address,
-        )
+            group, after = replace(group, causes=(change.address,)), (before & ~leaves) | joins
+        return replace(group, after=after & self.active_after if group.stays else 0)
 
     def _address(self, kind: str, id: RemoteId | Ref, live_name: str | None) -> Address | None:
         """Return the address of a group: that of its change, if the plan changes or renames it."""
@@ -271,6 +276,8 @@ class Memberships(Struct):
             causes=tuple(causes),
             basis=Basis.UNKNOWN if before is None else weakest_basis((listed, doubt, basis)),
             address=address,
+            is_live=not isinstance(id, Ref),
+            stays=new is not None,
         )
 
     def _before(
@@ -388,39 +395,38 @@ def content_name(facts: AccessFacts, id: RemoteId) -> str:
     return normalize_name(facts.contents.get(id, "")) or f"content id {id}"
 
 
-def assignments_of(
-    memberships: Memberships, content: RemoteId
-) -> Iterator[tuple[TargetRow | None, ChangedAssignment | None, AudienceAssignment]]:
-    """Yield the assignments of one content before and after the plan, each with its live target and its change."""
+def assignments_of(memberships: Memberships, content: RemoteId) -> Iterator[AudienceAssignment]:
+    """Yield the assignments of one content before and after the plan."""
     changes = [change for change in memberships.scope.assignments if change.content == content]
     by_row = {change.row.id: change for change in changes if change.row is not None}
     for row in memberships.facts.targets.get(content, ()):
-        change = by_row.get(row.id)
-        yield row, change, _live_assignment(memberships, row, change)
+        yield _live_assignment(memberships, row, by_row.get(row.id))
     for change in changes:
         if change.row is None and change.audience is not None:
-            audience = memberships.audience(change.audience)
-            created = AudienceAssignment(audience=audience, before=None, after=change.terms, cause=change.address)
-            yield None, change, created
+            audience, key = memberships.audience(change.audience), change.audience
+            yield AudienceAssignment(audience=audience, key=key, before=None, after=change.terms, cause=change.address)
 
 
 def _live_assignment(memberships: Memberships, row: TargetRow, change: ChangedAssignment | None) -> AudienceAssignment:
     """Return a live assignment; one whose audience or window is not known has an audience that is not."""
-    key: AudienceKey | None = memberships.facts.target_audiences.of(row)
-    cause = None if change is None else change.address
+    audiences, reason, before = memberships.facts.target_audiences, "", None
+    key: AudienceKey | None = audiences.of(row)
     if key is None:
-        lists = "several lists" if memberships.facts.target_audiences.candidates(row) else "no list"
-        reason = f"an assignment is for {unresolved_audience_label(row)}, which is in {lists}"
-        memberships.reasons.append(reason)
-        audience = Audience(before=None, after=None, basis=Basis.UNKNOWN, reason=reason)
-    else:
-        audience = memberships.audience(key)
+        lists = "several lists" if audiences.candidates(row) else "no list"
+        reason = memberships.tell(f"an assignment is for {unresolved_audience_label(row)}, which is in {lists}")
+    audience = Audience(before=None, after=None) if key is None else memberships.audience(key)
     try:
-        before: Terms | None = live_terms(row)
+        before = live_terms(row)
     except ValueError as error:
-        reason = f"a window of an assignment cannot be read: {error}"
-        memberships.reasons.append(reason)
-        audience, before = replace(audience, before=None, after=None, basis=Basis.UNKNOWN, reason=reason), None
+        reason = memberships.tell(f"a window of an assignment cannot be read: {error}")
+    if reason:
+        audience = replace(audience, before=None, after=None, basis=Basis.UNKNOWN, reason=reason)
     return AudienceAssignment(
-        audience=audience, before=before, after=before if change is None else change.terms, cause=cause
+        audience=audience,
+        key=key,
+        before=before,
+        after=before if change is None else change.terms,
+        row=row,
+        stays=change is None or change.terms is not None,
+        cause=None if change is None else change.address,
     )

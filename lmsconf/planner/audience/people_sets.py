@@ -8,18 +8,23 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from operator import or_
-from typing import Final, NamedTuple, TypeAlias, cast
+from typing import Final, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
-from lmsconf.model.address import Address
+from lmsconf.kinds.assignment.types import TargetRow
+from lmsconf.model.access import HeldContent
+from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.effects import AccessChange, Basis
+from lmsconf.model.time_formats import format_epoch
 
 Bits: TypeAlias = int
 """A set of people, by their positions."""
+AudienceKey: TypeAlias = "tuple[str, RemoteId | Ref]"
+"""The kind and the id of an audience; a Ref for one that the plan creates."""
 _BY_STRENGTH: Final = (Basis.EXACT, Basis.ESTIMATE, Basis.UNKNOWN)
 HORIZON: Final = 30 * 24 * 3600
 """For how many seconds from the time of the plan a shortened window is counted."""
@@ -74,6 +79,7 @@ class Audience(Struct, frozen=True, kw_only=True):
     """The people in an audience before and after a plan; None where they are not known.
 
     causes: the changed resources that decide who is in it. basis: of both sets. reason: why they are not known.
+    is_live, stays: whether it exists before and after.
     """
 
     before: Bits | None
@@ -82,156 +88,149 @@ class Audience(Struct, frozen=True, kw_only=True):
     basis: Basis = Basis.EXACT
     address: Address | None = None
     reason: str = ""
+    is_live: bool = True
+    stays: bool = True
 
     @property
     def is_known(self) -> bool:
         return None not in (self.before, self.after)
 
 
-class AudienceAssignment(Struct, frozen=True, kw_only=True):
-    """An assignment of a content before and after a plan; `before` is None if it is created, `after` if deleted.
+class AssignmentSide(NamedTuple):
+    """Whether an assignment is there on one side of a plan, what it says, and its people; None if not known."""
 
+    exists: bool
+    terms: Terms | None
+    people: Bits | None
+
+
+class AudienceAssignment(Struct, frozen=True, kw_only=True):
+    """An assignment of a content before and after a plan: `row` is None if it is created, `stays` False if deleted.
+
+    key: its audience's; None if that is not known. before, after: what it says; None if it is not there, or not known.
     cause: its address if the plan changes it.
     """
 
     audience: Audience
+    key: AudienceKey | None
     before: Terms | None
     after: Terms | None
+    row: TargetRow | None = None
+    stays: bool = True
     cause: Address | None = None
 
+    @property
+    def sides(self) -> tuple[AssignmentSide, AssignmentSide]:
+        """The assignment before and after the plan."""
+        before = AssignmentSide(self.row is not None, self.before, self.audience.before)
+        return before, AssignmentSide(self.stays, self.after, self.audience.after)
 
-class Access(Struct, frozen=True):
-    """Who has one content on one side of a plan, and in which windows.
 
-    starts, finishes: bound of the hull of a person's windows (None: open) → who has it.
-    covered: (window, people), for the parts of the next 30 days.
+NONE: Final = "none"
+KEEP: Final = "keep"
+_NOTHING: Final = HeldContent(word=NONE)
+
+
+def held_content(terms: Collection[Terms], as_text: Callable[[int], str]) -> HeldContent:
+    """Return what somebody has of a content through assignments with these terms: the hull of their windows.
+
+    as_text: epoch seconds → ISO 8601.
     """
-
-    has: Bits
-    mandatory: Bits
-    starts: dict[int | None, Bits]
-    finishes: dict[int | None, Bits]
-    windows: tuple[tuple[Window, Bits], ...]
-
-
-def _hull(windows: Sequence[tuple[Window, Bits]], has: Bits, *, latest: bool) -> dict[int | None, Bits]:
-    """Return the bound of the hull of each person's windows → people: the earliest start or the latest finish."""
-    by_bound: defaultdict[int | None, Bits] = defaultdict(int)
-    for window, people in windows:
-        by_bound[window.finish if latest else window.start] |= people
-    bounds = sorted((bound for bound in by_bound if bound is not None), reverse=latest)
-    left, out = has, {}
-    for bound in (None, *bounds) if None in by_bound else bounds:
-        if people := by_bound[bound] & left:
-            out[bound] = people
-            left &= ~people
-    return out
+    if not terms:
+        return _NOTHING
+    starts, finishes = zip(*(one.window for one in terms), strict=True)
+    return HeldContent(
+        word="mandatory" if any(one.mandatory for one in terms) else "optional",
+        start=None if None in starts else as_text(min(starts)),
+        finish=None if None in finishes else as_text(max(finishes)),
+    )
 
 
-def access_of(assignments: Iterable[tuple[Terms | None, Bits]], now: int) -> Access:
-    """Return who has a content through (terms, people) whose windows are not over at `now`."""
-    by_terms: defaultdict[Terms, Bits] = defaultdict(int)
-    for terms, people in assignments:
-        if terms is not None and not terms.window.is_over(now):
-            by_terms[terms] |= people
-    has = mandatory = 0
-    by_window: defaultdict[Window, Bits] = defaultdict(int)
-    for terms, people in by_terms.items():
-        has |= people
-        by_window[terms.window] |= people
-        if terms.mandatory:
-            mandatory |= people
-    windows = tuple(by_window.items())
-    return Access(has, mandatory, _hull(windows, has, latest=False), _hull(windows, has, latest=True), windows)
+def change_between(before: HeldContent, after: HeldContent) -> str:
+    """Return what changes between two sides, in the words of effects; `keep` or `none` if nothing does."""
+    if before == after:
+        return NONE if before == _NOTHING else KEEP
+    if before.word == after.word:
+        return AccessChange.WINDOW.value
+    words = {(NONE, after.word): AccessChange.GAIN, (before.word, NONE): AccessChange.LOSE}
+    changed = AccessChange.TO_MANDATORY if after.word == "mandatory" else AccessChange.TO_OPTIONAL
+    return words.get((before.word, after.word), changed).value
 
 
-def _covered(windows: Sequence[tuple[Window, Bits]], first: int, last: int) -> Bits:
-    """Return who is covered by one window during all of [first, last], which contains no bound of a window inside."""
-    bits = 0
-    for window, people in windows:
-        if (window.start is None or window.start <= first) and (window.finish is None or window.finish >= last):
-            bits |= people
-    return bits
-
-
-def archived_within(ends: Mapping[int, Bits], windows: Iterable[tuple[Window, Bits]], last: int) -> Bits:
-    """Return whose account ends while a window of theirs is open, at `last` or before. ends: when → whose."""
+def _archived_within(ends: Mapping[int, Bits], terms: Iterable[Terms], last: int) -> Bits:
+    """Return whose account ends while one of these windows is open, at `last` or before. ends: when → whose."""
     out = 0
-    for window, people in windows if ends else ():
-        until = last if window.finish is None else min(window.finish, last)
-        if window.start is None or window.start <= until:
-            out |= reduce(or_, (people & ended for moment, ended in ends.items() if moment <= until), 0)
+    for start, finish in (one.window for one in terms) if ends else ():
+        until = last if finish is None else min(finish, last)
+        if start is None or start <= until:
+            out |= reduce(or_, (people for moment, people in ends.items() if moment <= until), 0)
     return out
 
 
-def shortened(before: Access, after: Access, now: int) -> Bits:
-    """Return who has a content on both sides, and not at some second of the next 30 days when they had it before."""
-    if before.windows == after.windows:
-        return 0
-    return _uncovered(before.windows, after.windows, now) & before.has & after.has
-
-
-def _uncovered(before: Sequence[tuple[Window, Bits]], after: Sequence[tuple[Window, Bits]], now: int) -> Bits:
-    """Return who is covered at some second of the next 30 days by windows before, and by none after."""
+def _is_shorter(before: Collection[Terms], after: Collection[Terms], now: int) -> bool:
+    """Whether windows before cover a second of the next 30 days that none after does."""
     cuts = {now}
-    for window, _ in (*before, *after):
-        # A window covers its last second, so the next part begins after it.
-        cuts.update(
-            bound
-            for bound in (window.start, None if window.finish is None else window.finish + 1)
-            if bound is not None and now < bound <= now + HORIZON
-        )
-    bounds = sorted(cuts)
-    out = 0
-    for first, after_last in zip(bounds, [*bounds[1:], now + HORIZON + 1], strict=True):
-        out |= _covered(before, first, after_last - 1) & ~_covered(after, first, after_last - 1)
-    return out
+    for start, finish in (one.window for one in (*before, *after)):
+        # A window covers its last second, so what comes next begins after it.
+        bounds = (start, None if finish is None else finish + 1)
+        cuts.update(bound for bound in bounds if bound is not None and now < bound <= now + HORIZON)
+    return any(_covers(before, moment) and not _covers(after, moment) for moment in cuts)
 
 
-def _same(before: dict[int | None, Bits], after: dict[int | None, Bits]) -> Bits:
-    """Return whose bound is equal on both sides."""
-    out = 0
-    for bound, people in before.items():
-        out |= people & after.get(bound, 0)
-    return out
+def _covers(terms: Iterable[Terms], moment: int) -> bool:
+    """Whether one of the windows is open at a moment."""
+    windows = (one.window for one in terms)
+    return any((start is None or start <= moment) and (finish is None or moment <= finish) for start, finish in windows)
 
 
 class ContentAccess(Struct, frozen=True):
-    """What changes for the people of one content.
+    """What changes for the people of one content. held: what they have before and after → who.
 
-    archived_soon: who has it on both sides, and whose account the plan lets end while a window of theirs is open in the
-    next 30 days. Their windows do not change, so effects leave them out; the guard counts them.
+    sets: who is affected by each change; who has it `before` and `after`, and after as before (`keep`); who must take
+    it after, and not before (`bound`); who has it on both sides, but not at some second of the next 30 days when they
+    had it before (`shortened`). archived_soon: who has it on both sides, and whose account the plan lets end while a
+    window of theirs is open in the next 30 days. Their windows do not change, so effects leave them out; the guard
+    counts them.
     """
 
-    before: Access
-    after: Access
-    gain: Bits
-    lose: Bits
-    to_mandatory: Bits
-    to_optional: Bits
-    window: Bits
-    shortened: Bits
-    archived_soon: Bits
+    held: Mapping[tuple[HeldContent, HeldContent], Bits]
+    sets: Mapping[str, Bits]
     causes: tuple[tuple[Address, Bits], ...]
 
-    def of(self, change: AccessChange) -> Bits:
-        """Return everybody who is affected by this."""
-        return cast("Bits", getattr(self, change.value))
-
-    @property
-    def bound(self) -> Bits:
-        """People who have the content as mandatory after, and did not before."""
-        return self.to_mandatory | (self.gain & self.after.mandatory)
+    def of(self, name: str) -> Bits:
+        """Return one of the sets."""
+        return self.sets.get(name, 0)
 
     @property
     def changed(self) -> Bits:
         """Everybody whose access changes."""
-        return self.gain | self.lose | self.to_mandatory | self.to_optional | self.window
+        return reduce(or_, map(self.of, AccessChange))
 
-    @property
-    def keep(self) -> Bits:
-        """Everybody who has the content after, unchanged."""
-        return self.after.has & ~self.changed
+
+def _people_by_terms(
+    assignments: Sequence[AudienceAssignment], now: int
+) -> Mapping[frozenset[tuple[Terms | None, Terms | None]], Bits]:
+    """Return the terms, before and after, of all assignments that people have → who has exactly these.
+
+    None: the assignment does not hold them on that side, or its window is over.
+    """
+    by_terms: defaultdict[tuple[Terms | None, Terms | None], Bits] = defaultdict(int)
+    for one in assignments:
+        old, new = (None if terms is None or terms.window.is_over(now) else terms for terms in (one.before, one.after))
+        before, after = one.audience.before or 0, one.audience.after or 0
+        by_terms[old, new] |= before & after
+        by_terms[old, None] |= before & ~after
+        by_terms[None, new] |= after & ~before
+    out: dict[frozenset[tuple[Terms | None, Terms | None]], Bits] = {}
+    seen = 0
+    for terms, people in by_terms.items():
+        for held in list(out) if people & seen else ():
+            if both := out[held] & people:
+                out[held] ^= both
+                out[held | {terms}] = both
+        out[frozenset({terms})] = people & ~seen
+        seen |= people
+    return {held: people for held, people in out.items() if people}
 
 
 def compare_access(assignments: Sequence[AudienceAssignment], now: int, ends: Mapping[int, Bits]) -> ContentAccess:
@@ -239,23 +238,19 @@ def compare_access(assignments: Sequence[AudienceAssignment], now: int, ends: Ma
 
     ends: when accounts will be archived, and were not to be so soon, in epoch seconds → whose.
     """
-    before = access_of(((assignment.before, assignment.audience.before or 0) for assignment in assignments), now)
-    after = access_of(((assignment.after, assignment.audience.after or 0) for assignment in assignments), now)
-    both = before.has & after.has
-    same_word = ~(before.mandatory ^ after.mandatory)
-    same_window = _same(before.starts, after.starts) & _same(before.finishes, after.finishes)
-    return ContentAccess(
-        before=before,
-        after=after,
-        gain=after.has & ~before.has,
-        lose=before.has & ~after.has,
-        to_mandatory=both & ~before.mandatory & after.mandatory,
-        to_optional=both & before.mandatory & ~after.mandatory,
-        window=both & same_word & ~same_window,
-        shortened=shortened(before, after, now),
-        archived_soon=archived_within(ends, before.windows, now + HORIZON) & both,
-        causes=tuple(_causes(assignments, now)),
-    )
+    held: defaultdict[tuple[HeldContent, HeldContent], Bits] = defaultdict(int)
+    sets: defaultdict[str, Bits] = defaultdict(int)
+    for both_terms, people in _people_by_terms(assignments, now).items():
+        old, new = (frozenset(filter(None, terms)) for terms in zip(*both_terms, strict=True))
+        before, after = (held_content(terms, format_epoch) for terms in (old, new))
+        held[before, after] |= people
+        sets[change_between(before, after)] |= people
+        sets["before"] |= people if old else 0
+        sets["after"] |= people if new else 0
+        sets["bound"] |= people if after.word == "mandatory" != before.word else 0
+        sets["shortened"] |= people if old and new and _is_shorter(old, new, now) else 0
+        sets["archived_soon"] |= people & _archived_within(ends, old, now + HORIZON) if new else 0
+    return ContentAccess(held, sets, tuple(_causes(assignments, now)))
 
 
 def _causes(assignments: Sequence[AudienceAssignment], now: int) -> Iterator[tuple[Address, Bits]]:

@@ -18,7 +18,7 @@ from lmsconf.model.names import normalize_name
 
 if TYPE_CHECKING:
     from lmsconf.planner.audience.access_facts import AccessFacts
-    from lmsconf.planner.audience.affected import AudienceKey
+    from lmsconf.planner.audience.people_sets import AudienceKey
 
 
 class AccessQuery(Struct, frozen=True, kw_only=True):

@@ -228,20 +228,21 @@ def _count_others(
     The share is of all live assignments, so each further one can only lower it.
     """
     others = [row for row in contents.rows if row.id not in named]
-    guards, live = reading.policy.guards, len(listing.rows)
+    guards, live = reading.policy.guards.limits, len(listing.rows)
     recreates = reading.api_spec.behaviour("content-targets.on-existing") == "recreate"
     owned = reading.policy.ownership.get(CONTENT_TARGET)
     replaces = any(resource.spec.replaces for resource in reading.declared_of(CONTENT_TARGET))
     may_go = bool(reading.absent_of(CONTENT_TARGET)) or recreates or replaces or bool(owned)
     declared = len(reading.declared_of(CONTENT_TARGET))
-    may_matter = (may_go and has_share(guards.removals)) or may_exceed_share(guards.updates, declared, live)
+    may_matter = (may_go and has_share(guards["removals"])) or may_exceed_share(guards["updates"], declared, live)
     if not others or reading.policy.additive or not may_matter:
         return
     listings: dict[str, Listing[Any]] = {CONTENT: contents, CONTENT_TARGET: listing}
     both = [_changing(reading, listings, version, recreates) for version in reading.versions]
     removed, changed = (max(numbers) for numbers in zip(*both, strict=True))
     enough = max(
-        least_live_within_share(removed, guards.removals), least_live_within_share(changed, guards.updates, least=SMALL)
+        least_live_within_share(removed, guards["removals"]),
+        least_live_within_share(changed, guards["updates"], least=SMALL),
     )
     if enough > live:
         reading.add_listing(UNNAMED_TARGETS, Listing(rows=read_targets_until(reading.api, others, enough - live)))
