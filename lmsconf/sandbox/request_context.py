@@ -93,6 +93,20 @@ class NamedValues(dict[str, Value]):
 
 
 _ENCODER: Final = json.JSONEncoder(ensure_ascii=False, default=dict)
+STORED_NUL: Final = "\ufdd0"
+"""What stands for a NUL in the database: SQLite's JSON functions take a NUL for the end of a text."""
+
+
+def _without_nul(value: Json) -> Json:
+    if isinstance(value, str):
+        return value.replace("\0", STORED_NUL)
+    if isinstance(value, list):
+        return [*map(_without_nul, value)]
+    return _mapping_without_nul(value) if isinstance(value, Mapping) else value
+
+
+def _mapping_without_nul(values: Mapping[str, Json]) -> dict[str, Json]:
+    return {key.replace("\0", STORED_NUL): _without_nul(value) for key, value in values.items()}
 
 
 def _as_sql_value(value: Json) -> Value:
@@ -117,8 +131,9 @@ class RequestContext:
         query: Mapping[str, Json] = MappingProxyType({}),
         body: Mapping[str, Json] = MappingProxyType({}),
     ) -> None:
-        self.behaviour, self.path, self.query, self.body = behaviour, path, query, body
-        self.values = NamedValues(behaviour, repository.now, {**path, **query, **body, "body": body})
+        self.behaviour, self.path = behaviour, path
+        self.query, self.body = _mapping_without_nul(query), _mapping_without_nul(body)
+        self.values = NamedValues(behaviour, repository.now, {**path, **self.query, **self.body, "body": self.body})
         self.repository = repository.with_named_values(self.values)
 
     def with_body(self, body: Mapping[str, Json]) -> RequestContext:

@@ -22,7 +22,7 @@ from lmsconf.api.spec import ApiSpec, Operation
 from lmsconf.sandbox.faults import ConnectionLost, Fault, FaultScript
 from lmsconf.sandbox.handlers import DELETED_TWICE, find_handler
 from lmsconf.sandbox.handlers.users import archive_due_accounts, is_archiving_due
-from lmsconf.sandbox.request_context import ApiKeys, Refusal, RequestContext, unauthorized, validate_request
+from lmsconf.sandbox.request_context import STORED_NUL, ApiKeys, Refusal, RequestContext, unauthorized, validate_request
 from lmsconf.sandbox.store import IN_MEMORY, Json, Repository, Store
 
 _METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
@@ -228,6 +228,6 @@ def _corrupt_body(answer: SandboxResponse, fault: Fault) -> SandboxResponse:
 
 def json_response(status: int, value: Json, headers: Mapping[str, str] = MappingProxyType({})) -> SandboxResponse:
     """A response with a JSON body. headers: further ones."""
-    body = _ENCODER.encode(value).encode()
+    body = _ENCODER.encode(value).replace(STORED_NUL, "\\u0000").encode()
     own = {"content-type": "application/json", "content-length": str(len(body))}
     return SandboxResponse(status, {**own, **headers}, body)
