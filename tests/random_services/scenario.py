@@ -127,8 +127,8 @@ def photo(service: RandomService) -> dict[str, list[tuple[object, ...]]]:
 
 
 _TABLES: Final = {
-    "people": "id, email, first_name, last_name, admin, manager, archived_at, custom_archive_at, language, metadata, "
-    "applications",
+    "people": "id, email, first_name, last_name, admin, manager, archived_at, custom_archive_at, language, "
+    "json(metadata), applications",
     "fields": "id, name, type, description, coalesce(hidden, 0), coalesce(locked, 0), coalesce(optional, 0)",
     "choices": "id, field, name, position",
     "answers": "person, field, choice, text",
