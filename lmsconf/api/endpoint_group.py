@@ -6,9 +6,10 @@ Callers use canonical names; they are translated here to the wire names of the p
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from enum import Enum
 from functools import cache
-from typing import Any, Final, Literal, TypeAlias, cast
+from typing import Any, Final, TypeAlias, cast
+
+from msgspec import UNSET, UnsetType
 
 from lmsconf.api.client import Client
 from lmsconf.api.spec import ApiSpec, Operation, Schema
@@ -129,14 +130,9 @@ ListOf = list
 """`list`, for annotations in classes with a method `list`."""
 
 
-class OmittedArgument(Enum):
-    """Type of the default of arguments for which None is a value."""
-
-    LEFT_OUT = "left out"
-
-
-LEFT_OUT: Final = OmittedArgument.LEFT_OUT
-LeftOut: TypeAlias = Literal[OmittedArgument.LEFT_OUT]
+LEFT_OUT: Final = UNSET
+"""The default of arguments for which None is a value."""
+LeftOut: TypeAlias = UnsetType
 Page = Callable[[int, int], Mapping[str, object]]
 """Fetch one page: (skip, limit) → response."""
 Values = Mapping[str, object]

@@ -10,7 +10,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Final, Protocol, TypeVar, cast
@@ -28,6 +28,7 @@ from lmsconf.kinds.assignment.types import is_about_people
 from lmsconf.kinds.shared.kind_names import USER
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json, sha256_of_bytes
+from lmsconf.model.forms import texts_in
 from lmsconf.model.outcomes import ApplyReport, CallOutcome
 from lmsconf.model.plan import Change, FieldChange, Plan
 from lmsconf.model.recorded_run import RecordedRun
@@ -268,19 +269,8 @@ def _personal_texts(plan: Plan) -> Iterator[str]:
     for change in plan.changes:
         if change.address.kind == USER:
             values = (change.before, change.after, *(leaf for field in change.fields for leaf in _values(field)))
-            yield from (text for text in _texts(values) if len(text) >= _SHORTEST)
+            yield from (text for text in texts_in(values, keys=False) if len(text) >= _SHORTEST)
 
 
 def _values(field: FieldChange) -> tuple[Json, ...]:
     return field.before, field.after, *field.added, *field.removed
-
-
-def _texts(values: Iterable[Json]) -> Iterator[str]:
-    """Yield the strings in JSON values, without the keys."""
-    for value in values:
-        if isinstance(value, str):
-            yield value
-        elif isinstance(value, list):
-            yield from _texts(value)
-        elif isinstance(value, dict):
-            yield from _texts(value.values())

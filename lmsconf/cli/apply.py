@@ -16,7 +16,7 @@ from lmsconf.apply.apply import ApplyOptions, PreparedPlan, apply_safely
 from lmsconf.apply.apply_events import ApplyProgress
 from lmsconf.apply.replanning import reevaluate_guards
 from lmsconf.cli.command import Command
-from lmsconf.cli.context import CommandContext, pass_context, refuse_options
+from lmsconf.cli.context import CommandContext, refuse_options
 from lmsconf.cli.events import CommandEvents
 from lmsconf.cli.output import Output, output_options
 from lmsconf.cli.output_streams import (
@@ -84,7 +84,7 @@ from lmsconf.workspace.reader import WorkspaceReader
 @max_rate
 @output_options(["text", "json", "markdown", "html"])
 @events_option
-@pass_context
+@click.pass_obj
 def apply(
     context: CommandContext,
     *,
@@ -204,7 +204,7 @@ class ApplyScreen(ApplyProgress):
 
     def approve(self, plan: Plan) -> bool:
         """Ask on the terminal; only `yes` approves."""
-        self._events.approval_asked()
+        self._events.waiting("approval", "Waiting for approval")
         return confirm("Apply this plan?", about=workspace_line(plan))
 
     def waiting_for_lock(self, seconds: float) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from typing import TYPE_CHECKING, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 import click
 
@@ -96,7 +96,11 @@ class _GlobalOptionsMixin(click.Command):
 
 
 class Command(_GlobalOptionsMixin, click.Command):
-    """A command of lmsconf."""
+    """A command of lmsconf. `click.pass_obj` passes it the CommandContext, as its first argument."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        context_of(ctx)
+        return super().invoke(ctx)
 
 
 class Group(_GlobalOptionsMixin, click.Group):

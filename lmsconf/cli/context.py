@@ -5,10 +5,9 @@
 
 from __future__ import annotations
 
-import functools
 import os
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar, cast
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, cast
 
 import click
 from msgspec import Struct
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
 
 COMPLETION_VARIABLE = "_LMSCONF_COMPLETE"
 """The environment variable in which the completion script of a shell says what it wants."""
-P = ParamSpec("P")
-Result = TypeVar("Result")
 
 
 class CommandContext(Struct, frozen=True):
@@ -54,16 +51,6 @@ def context_of(context: click.Context) -> CommandContext:
         named = directory is not None
         context.obj = CommandContext(Path(directory or "."), workspace, dict(os.environ), named=named)
     return cast(CommandContext, context.obj)
-
-
-def pass_context(command: Callable[Concatenate[CommandContext, P], Result]) -> Callable[P, Result]:
-    """Pass the CommandContext to a command, as its first argument."""
-
-    @functools.wraps(command)
-    def passed(*args: P.args, **kwargs: P.kwargs) -> Result:
-        return command(context_of(click.get_current_context()), *args, **kwargs)
-
-    return passed
 
 
 def refuse_options(*cases: tuple[object, str, str]) -> None:
@@ -104,6 +91,5 @@ def note_folder(context: click.Context, option: click.Parameter, values: tuple[s
 
     note_value(context, option, values)
     for folder in map(Path, values):
-        if not folder.is_dir():
-            wrong = "that is a file" if folder.exists() else "there is no such folder"
-            raise UsageError(f"-C {values[0]}: {wrong}", hint="Pass the folder that contains lmsconf.yaml.")
+        wrong = "that is a file" if folder.exists() else "there is no such folder"
+        refuse_options((not folder.is_dir(), f"-C {values[0]}: {wrong}", "Pass the folder that contains lmsconf.yaml."))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lmsconf.cli.command import Command, completes
-from lmsconf.cli.context import CommandContext, pass_context, refuse_options
+from lmsconf.cli.context import CommandContext, refuse_options
 from lmsconf.cli.events import CommandEvents
 from lmsconf.cli.output import Output, output_options
 from lmsconf.cli.output_streams import write_stderr
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 @max_rate
 @output_options(["text", "json", "markdown", "html", "junit", "sarif"], pages=True)
 @events_option
-@pass_context
+@click.pass_obj
 def drift(
     context: CommandContext,
     *,

@@ -21,12 +21,13 @@ from typing import Final, cast
 
 from lmsconf import __version__
 from lmsconf.api.client import Exchange
+from lmsconf.cli.context import refuse_options
 from lmsconf.cli.events import CommandEvents
 from lmsconf.cli.output import Output
 from lmsconf.cli.output_streams import mask_if_enabled, redirect_to_null, report_problems
 from lmsconf.documents.document import change_json, escape_invisible, object_json, to_json, without_keys
 from lmsconf.documents.plan_file import plan_digest, summary_json
-from lmsconf.errors import Problem, Severity, UsageError
+from lmsconf.errors import Problem, Severity
 from lmsconf.kinds.shared.kind_names import resource_title
 from lmsconf.manifest.nodes import map_texts
 from lmsconf.model.blockers import blockers
@@ -111,19 +112,21 @@ def _write_stdout(data: bytes) -> None:
 def _leave_stdout(path: str, output: Output) -> None:
     """Send the text of the result to stderr. Raises UsageError for another format, which is for a program."""
     if output.path == _STDOUT or leads_to_stdout(Path(output.path)):
-        if output.format != "text":
-            raise UsageError(
+        refuse_options(
+            (
+                output.format != "text",
                 f"--events {path} and --format {output.format} both write to stdout",
-                hint="Write one of them to a file: --events FILE, or --output FILE.",
+                "Write one of them to a file: --events FILE, or --output FILE.",
             )
+        )
         output.leave_stdout()
 
 
 def _refuse_same_file(path: Path, output: Output, arguments: Mapping[str, object]) -> None:
     """Raise UsageError if the command reads or writes the same file."""
     others = [Path(output.path), *(value for value in arguments.values() if isinstance(value, Path))]
-    if path.resolve() in [other.resolve() for other in others]:
-        raise UsageError(f"--events {path}: the command uses that file already", hint="Name another file.")
+    used = path.resolve() in [other.resolve() for other in others]
+    refuse_options((used, f"--events {path}: the command uses that file already", "Name another file."))
 
 
 def _incomplete(path: str, failure: str) -> Problem:
@@ -154,7 +157,7 @@ class EventWriter(CommandEvents):
         self._lock = threading.Lock()
         self._phase: Counter[str] = Counter()
         self._begun: dict[str, float] = {}
-        self._answers: dict[str, list[int | None]] = {}
+        self._answers: dict[str, tuple[int | None, ...]] = {}
         self._problems: set[str] = set()
         self._limit_at = self._resumes_at = -inf
         self._waited_at: dict[str, float] = {}
@@ -193,7 +196,7 @@ class EventWriter(CommandEvents):
         with self._lock:
             self._phase[exchange.operation or exchange.method] += 1
             if exchange.label is not None:
-                self._answers.setdefault(exchange.label, []).append(exchange.status)
+                self._answers[exchange.label] = (*self._answers.get(exchange.label, ()), exchange.status)
         if exchange.retry_in is not None:
             why = f"answered {exchange.status}" if exchange.failure is None else exchange.failure
             self._wait(
@@ -289,12 +292,8 @@ class EventWriter(CommandEvents):
             "warning" if report.findings else "info",
         )
 
-    def approval_asked(self) -> None:
-        self._wait("approval", "Waiting for approval", None, {})
-
     def call_started(self, call: Call) -> None:
-        with self._lock:
-            self._begun.setdefault(call.id, time.monotonic())
+        self._begun.setdefault(call.id, time.monotonic())
         call = mask_if_enabled(call)
         self._emit(
             "call_start",
@@ -303,9 +302,7 @@ class EventWriter(CommandEvents):
         )
 
     def call_ended(self, outcome: CallOutcome) -> None:
-        with self._lock:
-            begun = self._begun.get(outcome.call)
-            answers = [*self._answers.get(outcome.call, ())]
+        begun, answers = self._begun.get(outcome.call), self._answers.get(outcome.call, ())
         outcome = mask_if_enabled(outcome)
         self._emit(
             "call_end",
@@ -326,7 +323,7 @@ class EventWriter(CommandEvents):
             "info" if outcome.status is CallStatus.DONE else "error",
         )
 
-    def waiting(self, reason: str, message: str, seconds: float) -> None:
+    def waiting(self, reason: str, message: str, seconds: float | None = None) -> None:
         if time.monotonic() - self._waited_at.get(reason, -inf) >= _EVERY:
             self._waited_at[reason] = time.monotonic()
             self._wait(reason, message, seconds, {})

@@ -44,17 +44,14 @@ class CommandEvents:
     def compared(self, report: DriftReport) -> None:
         """A drift report was made."""
 
-    def approval_asked(self) -> None:
-        """Somebody is asked whether to apply the plan."""
-
     def call_started(self, call: Call) -> None:
         """A call is about to be sent, or sent again. Called by several threads."""
 
     def call_ended(self, outcome: CallOutcome) -> None:
         """A call has ended, or is not sent."""
 
-    def waiting(self, reason: str, message: str, seconds: float) -> None:
-        """The run waits for at most so many seconds."""
+    def waiting(self, reason: str, message: str, seconds: float | None = None) -> None:
+        """The run waits for at most so many seconds; None: until somebody has answered."""
 
     def note(self, text: str) -> None:
         """A sentence for people."""

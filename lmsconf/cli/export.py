@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lmsconf.cli.command import Command, completes
-from lmsconf.cli.context import CommandContext, pass_context, refuse_options
+from lmsconf.cli.context import CommandContext, refuse_options
 from lmsconf.cli.output_streams import report_problems, write_template
 from lmsconf.cli.workspace_options import (
     load_context_settings,
@@ -51,7 +51,7 @@ _READABLE = 0o644
 )  # fmt: skip
 @parallelism
 @max_rate
-@pass_context
+@click.pass_obj
 def export(
     context: CommandContext,
     *,

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from lmsconf.cli.command import Command, Group
-from lmsconf.cli.context import CommandContext, pass_context, refuse_options
+from lmsconf.cli.context import CommandContext, refuse_options
 from lmsconf.cli.fleet_options import FleetRun, fleet_options
 from lmsconf.cli.output import Output, output_options
 from lmsconf.cli.output_streams import masks_people, write_stderr
@@ -32,7 +32,7 @@ def fleet() -> None:
 @fleet.command(cls=Command)
 @fleet_options
 @output_options(_FORMATS)
-@pass_context
+@click.pass_obj
 def validate(context: CommandContext, /, output: Output, **options: Any) -> ExitCode:
     """Check the manifests of each workspace, without a connection."""
     return _run(context, "validate", output, options)
@@ -60,7 +60,7 @@ def validate(context: CommandContext, /, output: Output, **options: Any) -> Exit
 @click.option("--detailed-exitcode", "detailed", is_flag=True, help="Exit with 2 when there are changes.")
 @fleet_options
 @output_options(_FORMATS, pages=True)
-@pass_context
+@click.pass_obj
 def plan(context: CommandContext, /, out: Path | None, detailed: bool, output: Output, **options: Any) -> ExitCode:
     """Show what apply would change in each workspace.
 
@@ -78,7 +78,7 @@ def plan(context: CommandContext, /, out: Path | None, detailed: bool, output: O
 @fleet.command(cls=Command)
 @fleet_options
 @output_options(_FORMATS, pages=True)
-@pass_context
+@click.pass_obj
 def drift(context: CommandContext, /, output: Output, **options: Any) -> ExitCode:
     """Show which workspaces differ from their manifests. Exits 2 if any does."""
     return _run(context, "drift", output, options)
@@ -87,7 +87,7 @@ def drift(context: CommandContext, /, output: Output, **options: Any) -> ExitCod
 @fleet.command(cls=Command)
 @fleet_options
 @output_options(_FORMATS)
-@pass_context
+@click.pass_obj
 def test(context: CommandContext, /, output: Output, **options: Any) -> ExitCode:
     """Run the tests of the manifests in each workspace, on the state after its plan."""
     return _run(context, "test", output, options)
@@ -96,7 +96,7 @@ def test(context: CommandContext, /, output: Output, **options: Any) -> ExitCode
 @fleet.command(cls=Command)
 @click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False), metavar="DIR")
 @output_options(_FORMATS, pages=True)
-@pass_context
+@click.pass_obj
 def show(context: CommandContext, /, folder: Path, output: Output) -> None:
     """Show the plans that `lmsconf fleet plan --out DIR` saved, failures first."""
     from lmsconf.fleet.collect import read_report
@@ -113,7 +113,7 @@ def show(context: CommandContext, /, folder: Path, output: Output) -> None:
 )
 @click.option("--out", type=click.Path(path_type=Path), required=True, metavar="DIR", help="The new folder.")
 @output_options(_FORMATS, pages=True)
-@pass_context
+@click.pass_obj
 def collect(context: CommandContext, /, folders: tuple[Path, ...], out: Path, output: Output) -> ExitCode:
     """Put the folders of all shards of a `lmsconf fleet plan` together into one, and show it.
 
@@ -179,7 +179,7 @@ def matrix(format_: str, shards: int, selector: str, max_rate: float | None, ima
 @click.option("--meta", metavar="KEY=VALUE", multiple=True, help="Note in each report, such as commit=1a2b3c.")
 @fleet_options
 @output_options(_FORMATS)
-@pass_context
+@click.pass_obj
 def apply(
     context: CommandContext,
     /,

@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 import click
 
 from lmsconf.cli.command import Command
-from lmsconf.cli.context import CommandContext, pass_context, refuse_options
+from lmsconf.cli.context import CommandContext, refuse_options
 from lmsconf.cli.output_streams import can_ask, report_problems, write_stderr
 from lmsconf.errors import ExitCode, LmsconfError, UsageError
 
@@ -162,7 +162,7 @@ def _local_zone(environ: Mapping[str, str]) -> str:
     "--schemas/--no-schemas", default=None,
     help="Write JSON Schemas for completion in editors (the default); in an existing project, update only them.",
 )  # fmt: skip
-@pass_context
+@click.pass_obj
 def init(
     context: CommandContext,
     *,
@@ -203,8 +203,9 @@ def init(
             return _update_schemas(target)
         raise LmsconfError(f"{target / PROJECT_FILE} already exists", hint="Name another folder, or edit that file.")
     given = {"url": url, "workspace_name": workspace_name, "token_env": token_env, "timezone": timezone, "ci": ci}
-    asks = can_ask() and not no_input
-    answers, wanted = collect_answers(given, context.environ, schemas=schemas is not False, asks=asks)
+    answers, wanted = collect_answers(
+        given, context.environ, schemas=schemas is not False, asks=can_ask() and not no_input
+    )
     _write(target, render_project_files(answers, __version__))
     if not wanted:
         _tell(target, answers, context.environ, export=wanted is None)
@@ -216,8 +217,8 @@ def _update_schemas(target: Path) -> ExitCode:
     """Write the schemas of this version of lmsconf into an existing project."""
     from lmsconf.project.templates import write_schemas
 
-    written = list(write_schemas(target, replace=True))
-    write_stderr("\n".join(f"Wrote {path}" for path in written) or "The schemas are those of this version.")
+    written = "\n".join(f"Wrote {path}" for path in write_schemas(target, replace=True))
+    write_stderr(written or "The schemas are those of this version.")
     return ExitCode.OK
 
 

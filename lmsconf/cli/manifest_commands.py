@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lmsconf.cli.command import Command, completes
-from lmsconf.cli.context import CommandContext, pass_context, refuse_options
+from lmsconf.cli.context import CommandContext, refuse_options
 from lmsconf.cli.output import Output, output_options
 from lmsconf.cli.output_streams import report_problems, supports_color, write_redacted
 from lmsconf.cli.workspace_options import load_context_settings
@@ -30,7 +30,7 @@ _FORMATS = ("text", "json", "markdown", "html", "github", "sarif", "codequality"
 @click.command(cls=Command)
 @click.option("--expanded", is_flag=True, help="Print the manifests with variables, for_each and sets expanded.")
 @output_options(_FORMATS, problems=_FORMATS[1:])
-@pass_context
+@click.pass_obj
 def validate(context: CommandContext, *, expanded: bool, output: Output) -> None:
     """Check the manifests, without a connection.
 
@@ -93,7 +93,7 @@ def explain(*, key: str, output: Output) -> None:
     help="Show only this address and what it needs; * is a wildcard.",
 )
 @output_options(["mermaid", "dot"])
-@pass_context
+@click.pass_obj
 def graph(context: CommandContext, *, only: tuple[str, ...], output: Output) -> None:
     """Show the dependency graph.
 
@@ -119,7 +119,7 @@ def graph(context: CommandContext, *, only: tuple[str, ...], output: Output) -> 
 @click.argument("paths", nargs=-1, metavar="[PATH]...", type=click.Path(path_type=Path))
 @click.option("--check", is_flag=True, help="Write nothing; exit 2 if a manifest is not in order.")
 @click.option("--diff", is_flag=True, help="Show the differences.")
-@pass_context
+@click.pass_obj
 def fmt(context: CommandContext, *, paths: tuple[Path, ...], check: bool, diff: bool) -> ExitCode:
     """Put keys and lists of manifests in order.
 

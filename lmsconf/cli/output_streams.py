@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, TextIO, TypeVar
 
 from msgspec.structs import replace
 
-from lmsconf.cli.context import is_given
-from lmsconf.errors import LmsconfError, Problem, UsageError
+from lmsconf.cli.context import is_given, refuse_options
+from lmsconf.errors import LmsconfError, Problem
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -264,8 +264,7 @@ def show_progress(stream: TextIO | None = None, *, label: str = "", quiet: bool 
 
 def refuse_without_terminal(hint: str) -> None:
     """Raise UsageError where no question can be asked. hint: what to pass instead."""
-    if not can_ask():
-        raise UsageError("there is no terminal to ask for approval", hint=hint)
+    refuse_options((not can_ask(), "there is no terminal to ask for approval", hint))
 
 
 def confirm(question: str, about: str = "") -> bool:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import IO, Final, TextIO
 
 from lmsconf.errors import Terminated
@@ -48,9 +50,10 @@ def page(text: str, command: str, stream: TextIO, environ: Mapping[str, str]) ->
         for cut in cuts:
             if isinstance(cut, Terminated):
                 raise cut
-        if running.stdin is not None:
-            _feed(running.stdin, text.encode(stream.encoding or "utf-8", "backslashreplace"))
-        return _ended(running) not in _NOT_RUN
+        with _ctrl_c_left_to_pager():
+            if running.stdin is not None:
+                _feed(running.stdin, text.encode(stream.encoding or "utf-8", "backslashreplace"))
+            return running.wait() not in _NOT_RUN
     except OSError:
         if running is not None:
             raise
@@ -61,28 +64,22 @@ def page(text: str, command: str, stream: TextIO, environ: Mapping[str, str]) ->
         raise
 
 
+@contextmanager
+def _ctrl_c_left_to_pager() -> Iterator[None]:
+    """Ignore Ctrl-C inside of the block: the pager gets it too, and decides what it means."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def _feed(pipe: IO[bytes], content: bytes) -> None:
     """Write all into the pager, or as much as it takes. Nothing is buffered, so closing never waits for the pager."""
     rest = memoryview(content)
-    try:
-        with pipe:
-            while rest:
-                rest = rest[pipe.write(rest) :]
-    except BrokenPipeError:
-        pass
-    except KeyboardInterrupt as error:
-        if isinstance(error, Terminated):
-            raise
-
-
-def _ended(running: subprocess.Popen[bytes]) -> int:
-    """Wait for the pager, also over Ctrl-C."""
-    while True:
-        try:
-            return running.wait()
-        except KeyboardInterrupt as error:
-            if isinstance(error, Terminated):
-                raise
+    with suppress(BrokenPipeError), pipe:
+        while rest:
+            rest = rest[pipe.write(rest) :]
 
 
 def _terminate(running: subprocess.Popen[bytes]) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lmsconf.cli.command import Command, completes
-from lmsconf.cli.context import CommandContext, pass_context, refuse_options
+from lmsconf.cli.context import CommandContext, refuse_options
 from lmsconf.cli.output import Output, output_options
 from lmsconf.cli.output_streams import report_problems
 from lmsconf.cli.workspace_options import (
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 @parallelism
 @max_rate
 @output_options(["text", "json", "csv"], pages=True)
-@pass_context
+@click.pass_obj
 def access(
     context: CommandContext,
     *,
@@ -76,7 +76,7 @@ def access(
 @parallelism
 @max_rate
 @output_options(["text", "json", "csv"], pages=True)
-@pass_context
+@click.pass_obj
 def audience(
     context: CommandContext,
     *,
@@ -149,7 +149,7 @@ def _exit(header: ReportHeader) -> ExitCode:
 @parallelism
 @max_rate
 @output_options(["text", "json", "junit"])
-@pass_context
+@click.pass_obj
 def test(context: CommandContext, *, live: bool, parallelism: int, max_rate: float | None, output: Output) -> ExitCode:
     """Run the tests of the manifests on the state after the plan.
 

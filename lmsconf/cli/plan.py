@@ -12,7 +12,7 @@ import click
 from msgspec.structs import replace
 
 from lmsconf.cli.command import Command, completes
-from lmsconf.cli.context import CommandContext, pass_context, refuse_options
+from lmsconf.cli.context import CommandContext, refuse_options
 from lmsconf.cli.events import CommandEvents
 from lmsconf.cli.output import Output, output_options, refuse_unwritable
 from lmsconf.cli.output_streams import masks_people, show_progress
@@ -89,7 +89,7 @@ _FORMATS = ("text", "json", "markdown", "html", "github", "sarif", "codequality"
 @max_rate
 @output_options(_FORMATS, problems=_FORMATS[1:], pages=True)
 @events_option
-@pass_context
+@click.pass_obj
 def plan(
     context: CommandContext,
     *,

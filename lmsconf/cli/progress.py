@@ -51,9 +51,8 @@ class LimitWording:
         if limit is None:
             self._begun = None
             return None
-        line = self._pause(limit) if limit.resumes_in > _EVERY or limit.at < self._resumes_at else None
-        if line is None and limit.at >= self._resumes_at:
-            line = self._rate(progress, limit)
+        is_paused = limit.resumes_in > _EVERY or limit.at < self._resumes_at
+        line = self._pause(limit) if is_paused else self._rate(progress, limit)
         if line is not None:
             self._told_at = limit.at
         return line
@@ -79,9 +78,8 @@ class LimitWording:
         if limit.rate is None or seconds < _FIRST or done < _TELLING or not left or not self._is_due(limit.at):
             return None
         rate, time = rate_text(limit.rate), duration_in_words(left * seconds / done)
-        if progress.is_final:
-            return f"limited to {rate} requests a second; {left:,} left, about {time}"
-        return f"limited to {rate} requests a second; at least {left:,} left, about {time} or more"
+        least, more = ("", "") if progress.is_final else ("at least ", " or more")
+        return f"limited to {rate} requests a second; {least}{left:,} left, about {time}{more}"
 
     def _is_due(self, now: float) -> bool:
         return self._told_at is None or now - self._told_at >= _EVERY

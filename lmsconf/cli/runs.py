@@ -12,7 +12,7 @@ import click
 from msgspec.structs import replace
 
 from lmsconf.cli.command import Command, completes
-from lmsconf.cli.context import CommandContext, pass_context, refuse_options
+from lmsconf.cli.context import CommandContext, refuse_options
 from lmsconf.cli.output import Output, output_options
 from lmsconf.cli.output_streams import masks_people, report_problems, write_redacted, write_stderr
 from lmsconf.cli.workspace_options import lmsconf_command_prefix, load_saved
@@ -37,7 +37,7 @@ from lmsconf.render import (
 @click.command(cls=Command)
 @click.argument("file", type=click.Path(path_type=Path))
 @output_options([*PLAN_VIEWS, *PLAN_EXTRACTS, *PLAN_PROBLEMS_VIEWS], pages=True)
-@pass_context
+@click.pass_obj
 def show(context: CommandContext, *, file: Path, output: Output) -> None:
     """Show a saved plan, snapshot or apply report.
 
@@ -96,7 +96,7 @@ _DOCUMENTS: Mapping[str, tuple[Callable[[str], object], Views]] = {
 @click.command(cls=Command)
 @click.argument("run", required=False, shell_complete=completes("runs"))
 @output_options(["text", "json"])
-@pass_context
+@click.pass_obj
 def runs(context: CommandContext, *, run: str | None, output: Output) -> None:
     """List what was applied from here, or show one run call by call.
 
@@ -117,7 +117,7 @@ def runs(context: CommandContext, *, run: str | None, output: Output) -> None:
 @click.command(cls=Command)
 @click.argument("address", metavar="ADDRESS|EMAIL", shell_complete=completes("addresses"))
 @output_options(["text", "json"], pages=True)
-@pass_context
+@click.pass_obj
 def history(context: CommandContext, *, address: str, output: Output) -> None:
     """Show which runs changed a resource or a person.
 
@@ -160,7 +160,7 @@ VERIFY, HEAD = "verify", "head"
     multiple=True,
     help="With verify: a digest that `evidence head` printed; its run must be in the folder.",
 )
-@pass_context
+@click.pass_obj
 def evidence(
     context: CommandContext,
     *,
@@ -227,8 +227,7 @@ def _write(
         raise UsageError(several if chosen else "no run is given", hint=hint)
     key = None if sign_key is None else load_signing_key(sign_key)
     runs = [find_run(context.project, chosen[0])] if since is None else _since(context, since)
-    mask = None if people else PeopleMask()
-    document = write_evidence(runs, out, datetime.now(UTC), mask=mask, since=since, key=key)
+    document = write_evidence(runs, out, datetime.now(UTC), mask=None if people else PeopleMask(), since=since, key=key)
     entries = (
         [entry for entry in document["runs"] if isinstance(entry, dict)] if isinstance(document["runs"], list) else []
     )

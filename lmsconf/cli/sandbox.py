@@ -14,7 +14,7 @@ import click
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.cli.command import Group
-from lmsconf.cli.context import CommandContext, pass_context, refuse_options
+from lmsconf.cli.context import CommandContext, refuse_options
 from lmsconf.cli.output_streams import refuse_without_terminal, require_consent, write_redacted, write_stderr
 from lmsconf.errors import LmsconfError, UsageError
 from lmsconf.sandbox.store import IN_MEMORY, Store
@@ -56,7 +56,7 @@ _seed = click.option(
     "--faults", type=click.Path(path_type=Path), metavar="FILE", help="Inject the faults in this file; see above."
 )
 @click.option("--token", metavar="TOKEN", help="The token to accept, for scripts; default: a new one each time.")
-@pass_context
+@click.pass_obj
 def serve(
     context: CommandContext,
     port: int,
@@ -117,7 +117,7 @@ def serve(
 @click.option("--assignments", type=click.IntRange(0), metavar="N", help="Number of assignments to generate.")
 @click.option("--seed-number", "number", default=0, metavar="N", show_default=True, help="Seed of the random numbers.")
 @click.option("--out", metavar="FILE", help="Write the generated workspace as a seed file; - is stdout.")
-@pass_context
+@click.pass_obj
 def seed_command(
     context: CommandContext, /, db: str | None, seed: Path | None, number: int, out: str | None, **sizes: int | None
 ) -> None:
@@ -161,7 +161,7 @@ def seed_command(
     help="Fill it from this seed or snapshot instead of its own seed.",
 )
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@pass_context
+@click.pass_obj
 def reset(context: CommandContext, db: str | None, seed: Path | None, source: Path | None, yes: bool) -> None:
     """Delete all data of a workspace and fill it from its seed again.
 
@@ -252,8 +252,13 @@ def sandbox_location(context: CommandContext, db: str | None, seed: Path | None)
 
     settings = load_settings(context.project, context.workspace, context.environ)
     chosen = settings.workspace
-    if not chosen.embedded:
-        raise UsageError(f"workspace {chosen.name} is not a sandbox: {chosen.url}", hint="Name a file with --db FILE")
+    refuse_options(
+        (
+            not chosen.embedded,
+            f"workspace {chosen.name} is not a sandbox: {chosen.url}",
+            "Name a file with --db FILE",
+        )
+    )
     return SandboxLocation(
         str(chosen.database or IN_MEMORY), chosen.seed, ApiSpec(settings.dialect, settings.dialect_at)
     )
@@ -274,8 +279,7 @@ def plant(place: SandboxLocation, values: Mapping[str, object], source: str) -> 
 
 
 def refuse_memory(place: SandboxLocation) -> None:
-    if place.db == IN_MEMORY:
-        raise UsageError("a workspace in memory ends with its process", hint="Name a file with --db FILE")
+    refuse_options((place.db == IN_MEMORY, "a workspace in memory ends with its process", "Name a file with --db FILE"))
 
 
 def refuse_foreign(path: Path) -> None:

@@ -14,7 +14,7 @@ import click
 from msgspec.structs import replace
 
 from lmsconf.cli.command import Command
-from lmsconf.cli.context import CommandContext, pass_context, refuse_options
+from lmsconf.cli.context import CommandContext, refuse_options
 from lmsconf.cli.output import Output, output_options, refuse_unwritable
 from lmsconf.cli.output_streams import (
     can_ask,
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 @click.option("--redact", is_flag=True, help="Omit people who are not in the manifests.")
 @parallelism
 @max_rate
-@pass_context
+@click.pass_obj
 def snapshot(context: CommandContext, *, file: Path, redact: bool, parallelism: int, max_rate: float | None) -> None:
     """Save the state of the workspace to a file.
 
@@ -103,7 +103,7 @@ def _sound(settings: Settings) -> Manifests | None:
 
 @click.command(cls=Command)
 @click.option("--id", "id", metavar="ID", help="Remove the lock with this id, without a question.")
-@pass_context
+@click.pass_obj
 def unlock(context: CommandContext, *, id: str | None) -> None:
     """Remove a stale lock.
 
@@ -143,8 +143,8 @@ def _confirmed(locks: list[WorkspaceLock]) -> WorkspaceLock:
 
     listed = "".join(f"Locked by {escape_terminal(lock.description)}.\n" for lock in locks)
     write_redacted(listed, sys.stderr)
-    if len(locks) > 1 or not can_ask():
-        raise UsageError("it is not clear which lock to remove", hint=f"Pass --id {locks[0].id}.")
+    unclear = len(locks) > 1 or not can_ask()
+    refuse_options((unclear, "it is not clear which lock to remove", f"Pass --id {locks[0].id}."))
     require_consent("Remove this lock?")
     return locks[0]
 
@@ -157,7 +157,7 @@ _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 @click.argument("path")
 @click.option("--query", metavar="K=V", multiple=True, help="A query parameter. Can be repeated.")
 @click.option("--body", metavar="JSON", help="The request's body; - reads it from stdin.")
-@pass_context
+@click.pass_obj
 def api(context: CommandContext, *, method: str, path: str, query: tuple[str, ...], body: str | None) -> None:
     """Send one request to the API and print the response.
 
@@ -194,11 +194,10 @@ def api(context: CommandContext, *, method: str, path: str, query: tuple[str, ..
 
 def parse_query(pairs: Sequence[str]) -> dict[str, Json]:
     """Parse `k=v` pairs as query parameters; a repeated name becomes a list. Raises UsageError."""
-    parameters: dict[str, Json] = {}
+    given: dict[str, list[Json]] = {}
     for name, value in split_pairs("--query", pairs, "NAME=VALUE", "limit=5"):
-        before = parameters.get(name)
-        parameters[name] = value if before is None else [*(before if isinstance(before, list) else [before]), value]
-    return parameters
+        given.setdefault(name, []).append(value)
+    return {name: values[0] if len(values) == 1 else values for name, values in given.items()}
 
 
 def _body(text: bytes) -> Json:
@@ -232,7 +231,7 @@ _MOST_USERS = 2
 @parallelism
 @max_rate
 @output_options(["text", "json"])
-@pass_context
+@click.pass_obj
 def doctor(
     context: CommandContext,
     *,

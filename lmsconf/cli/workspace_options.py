@@ -98,29 +98,23 @@ def load_context_settings(context: CommandContext) -> Settings:
     """Load the settings of the context's project and workspace. Raises ProblemsFound and UsageError."""
     from lmsconf.project.settings import load_settings
 
-    settings = load_settings(context.project, context.workspace, context.environ, ask=token_command_prompt())
+    settings = load_settings(context.project, context.workspace, context.environ, ask=_agrees if can_ask() else None)
     return replace(settings, policy=replace(settings.policy, command=lmsconf_command_prefix(context)))
 
 
-def token_command_prompt() -> Callable[[str], bool] | None:
-    """Return the terminal prompt that approves a token command; None without a terminal."""
-    if not can_ask():
-        return None
+def _agrees(command: str) -> bool:
+    """Ask on the terminal whether a command may be run that gets a token."""
     from lmsconf.cli.output_streams import confirm
 
-    def agreed(command: str) -> bool:
-        write_stderr(f"The project file gets the token from a command that has not run here before:\n  {command}")
-        return confirm("Run it, now and from now on?")
-
-    return agreed
+    about = f"The project file gets the token from a command that has not run here before:\n  {command}"
+    return confirm("Run it, now and from now on?", about)
 
 
 def split_pairs(option: str, pairs: Sequence[str], expected: str, example: str) -> Iterator[tuple[str, str]]:
     """Yield name and value of each `name=value`. Raises UsageError for anything else."""
     for pair in pairs:
         name, equals, value = pair.partition("=")
-        if not name or not equals:
-            raise UsageError(f"{option} {pair}: expected {expected}", hint=f"Write {option} {example}.")
+        refuse_options((not name or not equals, f"{option} {pair}: expected {expected}", f"Write {option} {example}."))
         yield name, value
 
 
@@ -128,12 +122,9 @@ def lmsconf_command_prefix(context: CommandContext) -> str:
     """Return `lmsconf` with this run's -C and --workspace, shell-quoted, for commands to paste."""
     from shlex import quote
 
-    words = ["lmsconf"]
-    if str(context.directory) != ".":
-        words += ["-C", quote(str(context.directory))]
-    if context.workspace is not None:
-        words += ["--workspace", quote(context.workspace)]
-    return " ".join(words)
+    at = "" if str(context.directory) == "." else f" -C {quote(str(context.directory))}"
+    on = "" if context.workspace is None else f" --workspace {quote(context.workspace)}"
+    return f"lmsconf{at}{on}"
 
 
 def trusted_parts(text: str | None, base: str | None) -> frozenset[str]:

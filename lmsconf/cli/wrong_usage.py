@@ -83,11 +83,10 @@ def fail_unknown_command(ctx: click.Context, name: str, known: Sequence[str]) ->
 
 def usage_advice(error: click.UsageError, arguments: Sequence[str], command: str) -> tuple[str, str]:
     """Return the message and the hint for a wrong command line. command: the program with its command."""
-    message, see = _message(error), f"See: {command} --help"
+    message, see, hint = _message(error), f"See: {command} --help", None
     if isinstance(error, click.NoSuchOption):
-        return _unknown_option(error, arguments, see)
-    hint = None
-    if extra := _EXTRA.match(message):
+        message, hint = _unknown_option(error, arguments)
+    elif extra := _EXTRA.match(message):
         hint = _extra_argument(extra[1].rstrip(")"), error.ctx)
     elif unknown := re.fullmatch(r"no such command '([\w-]+)'", message):
         hint = COMMANDS_ELSEWHERE.get(unknown[1])
@@ -103,16 +102,15 @@ def _message(error: click.UsageError) -> str:
     return f"no {missing.name} is given. Choose {', '.join(names)} or {last}"
 
 
-def _unknown_option(error: click.NoSuchOption, arguments: Sequence[str], see: str) -> tuple[str, str]:
+def _unknown_option(error: click.NoSuchOption, arguments: Sequence[str]) -> tuple[str, str | None]:
     """Return message and hint for an unknown option; click names only the first letter of one with a single dash."""
     word = next((one for one in arguments if len(one) > 2 and one.startswith(error.option_name) and one[1] != "-"), "")
     name = (word or error.option_name).partition("=")[0]
     message = error.format_message() if not word else f"No such option '{name}'."
     long = f"--{name.lstrip('-')}"
     if word and error.ctx and any(long in param.opts for param in error.ctx.command.get_params(error.ctx)):
-        return message, f"Long options begin with two dashes: write {long}{word[len(name) :]}. {see}"
-    hint = None if error.possibilities else OPTIONS_ELSEWHERE.get(name.lstrip("-"))
-    return message, f"{hint} {see}" if hint else see
+        return message, f"Long options begin with two dashes: write {long}{word[len(name) :]}."
+    return message, None if error.possibilities else OPTIONS_ELSEWHERE.get(name.lstrip("-"))
 
 
 def _extra_argument(word: str, ctx: click.Context | None) -> str | None:

@@ -23,7 +23,7 @@ from lmsconf.export.verify_empty_plan import EmptyPlanCheck, deletes_undeclared
 from lmsconf.kinds.exported_entries import unread_value_notes
 from lmsconf.kinds.kind_functions import match_all, named_context
 from lmsconf.kinds.shared.kind_names import USER
-from lmsconf.kinds.shared.manifest_entry import ExportedEntry, LiveNames, UnexportableRow
+from lmsconf.kinds.shared.manifest_entry import ExportedEntry, LiveNames
 from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
@@ -88,8 +88,8 @@ def export_snapshot(
     rows = [row for kind in wanted for row in entries_of(kind, live)]
     new = [row for row in rows if row.id not in declared.ids.get(row.address.kind, ())]
     managed = [row for row in new if not matches_patterns(str(row.address), policy.leave_alone)]
-    check.skipped.extend(row for row in managed if isinstance(row, UnexportableRow))
-    limited = [_limited(row, declared, policy, check) for row in managed if isinstance(row, ExportedEntry)]
+    check.skipped.extend(row for row in managed if row.reason is not None)
+    limited = [_limited(row, declared, policy, check) for row in managed if row.reason is None]
     entries, plan = check.keep_unchanged(entry for entry in limited if entry is not None)
     of_kind = {kind.name: [entry for entry in entries if entry.address.kind == kind.name] for kind in wanted}
     return ExportResult(
@@ -115,7 +115,7 @@ def export_snapshot(
 
 def _files(
     entries: Sequence[ExportedEntry],
-    skipped: Sequence[UnexportableRow],
+    skipped: Sequence[ExportedEntry],
     live: LiveNames,
     by: TeamRule | None,
 ) -> Mapping[str, str]:
@@ -137,7 +137,7 @@ def _limited(
     """Limit the entry to this workspace if others declare its address; None if this one does, reported as left out."""
     if entry.address in declared.this_workspace:
         check.skipped.append(
-            UnexportableRow(
+            ExportedEntry(
                 address=entry.address,
                 id=entry.id,
                 reason="the manifests have an entry of that name, with another meaning",

@@ -16,7 +16,7 @@ from lmsconf.kinds.exported_entries import assignment_entries, entry_body, group
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind import Kind
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET
-from lmsconf.kinds.shared.manifest_entry import EntryBody, ExportedEntry, LiveNames, UnexportableRow
+from lmsconf.kinds.shared.manifest_entry import EntryBody, ExportedEntry, LiveNames
 from lmsconf.manifest.edit.yaml_text import escape_for_comment, format_entry_lines
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
@@ -32,7 +32,7 @@ def order_kinds() -> list[Kind]:
     return sorted(KINDS.values(), key=lambda kind: kind.is_person)
 
 
-def entries_of(kind: Kind, live: LiveNames) -> Iterator[ExportedEntry | UnexportableRow]:
+def entries_of(kind: Kind, live: LiveNames) -> Iterator[ExportedEntry]:
     """Yield the manifest entry of every live row of a kind, or the reason why it has none."""
     if kind.is_person:
         yield from person_entries(live)
@@ -43,9 +43,7 @@ def entries_of(kind: Kind, live: LiveNames) -> Iterator[ExportedEntry | Unexport
             yield live.exported_entry(kind.name, row, entry_body(live, kind.name, row))
 
 
-def render_files(
-    entries: Sequence[ExportedEntry], skipped: Sequence[UnexportableRow], workspace: str
-) -> dict[str, str]:
+def render_files(entries: Sequence[ExportedEntry], skipped: Sequence[ExportedEntry], workspace: str) -> dict[str, str]:
     """Map each section to the text of its file; kinds without an entry have none."""
     files: dict[str, str] = {}
     for kind in order_kinds():
@@ -55,7 +53,7 @@ def render_files(
     return files
 
 
-def _file(kind: Kind, entries: Sequence[ExportedEntry], missing: Sequence[UnexportableRow], workspace: str) -> str:
+def _file(kind: Kind, entries: Sequence[ExportedEntry], missing: Sequence[ExportedEntry], workspace: str) -> str:
     """Return the text of a file: its entries sorted for reading and lookup; of each content, one entry."""
     lines = [f"# What workspace {escape_for_comment(workspace)} contained when it was exported.", *_missing(missing)]
     ordered = sorted(entries, key=lambda entry: (casefold_name(entry.address.name), entry.id))
@@ -68,7 +66,7 @@ def _file(kind: Kind, entries: Sequence[ExportedEntry], missing: Sequence[Unexpo
     return "\n".join((*lines, "", f"{kind.section}:", between.join(blocks), ""))
 
 
-def _missing(missing: Sequence[UnexportableRow]) -> Iterator[str]:
+def _missing(missing: Sequence[ExportedEntry]) -> Iterator[str]:
     """Yield comment lines that list what was left out, and why."""
     if missing:
         yield "# Not exported, because a manifest cannot express it:"
@@ -77,7 +75,7 @@ def _missing(missing: Sequence[UnexportableRow]) -> Iterator[str]:
             yield f"#   … and {len(missing) - _SHOWN:,} more"
 
 
-def unexportable_line(row: UnexportableRow) -> str:
+def unexportable_line(row: ExportedEntry) -> str:
     """Format a row that was left out: `group/Sales (id g-2): another one has its name`."""
     return f"{row.address} (id {row.id}): {row.reason}"
 
@@ -155,7 +153,7 @@ def teams_of(rule: TeamRule, entries: Iterable[ExportedEntry]) -> dict[Address, 
 
 def live_entries(live: LiveNames) -> list[ExportedEntry]:
     """Return the entries of everything that is live, of kinds that are not exported too."""
-    return [row for kind in KINDS.values() for row in entries_of(kind, live) if isinstance(row, ExportedEntry)]
+    return [row for kind in KINDS.values() for row in entries_of(kind, live) if row.reason is None]
 
 
 def split_by_team(entries: Iterable[ExportedEntry], teams: Mapping[Address, str]) -> dict[str, Sequence[ExportedEntry]]:

@@ -20,7 +20,7 @@ from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.parsing import parse
 from lmsconf.kinds.shared.kind import required_keys
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET
-from lmsconf.kinds.shared.manifest_entry import ExportedEntry, ManifestEntry, UnexportableRow
+from lmsconf.kinds.shared.manifest_entry import ExportedEntry, ManifestEntry
 from lmsconf.manifest.nodes import escaped_texts
 from lmsconf.manifest.problems import find_conflicts
 from lmsconf.manifest.whole_schema import declared_section
@@ -66,7 +66,7 @@ class EmptyPlanCheck(Struct):
     existing: Manifests
     timezone: tzinfo | None
     plan: Callable[[Manifests], Plan]
-    skipped: list[UnexportableRow] = field(default_factory=list)
+    skipped: list[ExportedEntry] = field(default_factory=list)
 
     def keep_unchanged(self, entries: Iterable[ExportedEntry]) -> tuple[list[ExportedEntry], Plan]:
         """Return the entries that change nothing, and their plan; the others are added to `skipped`."""
@@ -133,9 +133,7 @@ class EmptyPlanCheck(Struct):
             needed = required_keys(kind) | _IDENTITY | {_WHOLE}
             is_whole = bool(keys) and kind.name == CONTENT_TARGET
             if is_whole or keys.keys() & needed or keys.keys() - entry.body.keys():
-                self.skipped.append(
-                    UnexportableRow(address=entry.address, id=entry.id, reason=next(iter(keys.values())))
-                )
+                self.skipped.append(ExportedEntry(address=entry.address, id=entry.id, reason=next(iter(keys.values()))))
             elif keys:
                 body = {key: value for key, value in entry.body.items() if key not in keys}
                 notes = (*entry.notes, *(f"{key} left out: {why}" for key, why in keys.items()))

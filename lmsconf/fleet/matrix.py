@@ -11,7 +11,7 @@ from shlex import quote
 from typing import Final
 
 from lmsconf.errors import UsageError
-from lmsconf.render.jinja import json_macro
+from lmsconf.render.jinja import plain_macro
 
 _NEEDS_IMAGE: Final = ("argo", "kubernetes")
 _MOST: Final = {"github": 256, "gitlab": 200}
@@ -50,5 +50,5 @@ def matrix_document(
         "image": image,
         "command": f"lmsconf fleet plan{selected}{limited}",
     }
-    document = json.loads(json_macro("matrix.json.j2", format, jobs))
+    document = json.loads(plain_macro("matrix.json.j2", format, jobs))
     return json.dumps(document, indent=None if format == "github" else 2) + "\n"

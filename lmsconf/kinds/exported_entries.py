@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -29,7 +29,7 @@ from lmsconf.kinds.shared.kind_names import (
     choices_registry_kind,
     split_address,
 )
-from lmsconf.kinds.shared.manifest_entry import EntryBody, ExportedEntry, LiveNames, UnexportableRow
+from lmsconf.kinds.shared.manifest_entry import EntryBody, ExportedEntry, LiveNames
 from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.kinds.shared.responses import AnswerRow
 from lmsconf.kinds.shared.times import format_shortest_time, format_time
@@ -45,6 +45,7 @@ from lmsconf.model.forms import Form, form_to_json
 from lmsconf.model.names import (
     FORBIDDEN,
     casefold_name,
+    grouped,
     is_representable,
     is_valid_name,
     normalize_email,
@@ -79,16 +80,10 @@ def people_lists_body(live: LiveNames, lists: Mapping[str, Iterable[str] | None]
 
     An empty list is written for members only: most groups have no manager.
     """
-    keys: dict[str, Json] = {}
-    notes: list[str] = []
-    for key, ids in lists.items():
-        if ids is None:
-            continue
-        people, skipped = _people(live, ids, key.removesuffix("s"))
-        notes.extend(skipped)
-        if people is not None and (people or key == "members"):
-            keys[key] = people
-    return EntryBody(keys, tuple(notes))
+    read = {key: _people(live, ids, key.removesuffix("s")) for key, ids in lists.items() if ids is not None}
+    known = {key: people for key, (people, _) in read.items() if people is not None}
+    keys = {key: people for key, people in known.items() if people or key == "members"}
+    return EntryBody(keys, tuple(note for _, notes in read.values() for note in notes))
 
 
 def _people(live: LiveNames, ids: Iterable[str], noun: str) -> tuple[Json, list[str]]:
@@ -96,16 +91,11 @@ def _people(live: LiveNames, ids: Iterable[str], noun: str) -> tuple[Json, list[
 
     It is complete, or `include` if an active person cannot be named; None if then nobody can be.
     """
-    named: list[Json] = []
-    left: Counter[str] = Counter()
-    for id in ids:
-        if (address := manifest_email(live, id)) is not None:
-            named.append(address)
-        else:
-            left[_why_not(live, id)] += 1
-    people: Json = sorted(named, key=str)
+    emails = {id: manifest_email(live, id) for id in ids}
+    left = Counter(_why_not(live, id) for id, email in emails.items() if email is None)
+    people: Json = [*sorted(email for email in emails.values() if email is not None)]
     if _NO_EMAIL in left:
-        people = {"include": people} if named else None
+        people = {"include": people} if people else None
     return people, [f"{n} {noun if n == 1 else noun + 's'} left out: {why}" for why, n in left.items()]
 
 
@@ -126,7 +116,7 @@ def only_text(value: Json) -> str | None:
     return None
 
 
-def person_entries(live: LiveNames) -> Iterator[ExportedEntry | UnexportableRow]:
+def person_entries(live: LiveNames) -> Iterator[ExportedEntry]:
     """Yield every person, with the values that were read.
 
     Values that only the response for a single user contains are usually missing; see `unread_value_notes`.
@@ -135,7 +125,7 @@ def person_entries(live: LiveNames) -> Iterator[ExportedEntry | UnexportableRow]
         address = Address.of(USER, row.name)
         mail = manifest_email(live, row.id, archived=True)
         if mail is None:
-            yield UnexportableRow(address=address, id=row.id, reason="no e-mail that names one person only")
+            yield ExportedEntry(address=address, id=row.id, reason="no e-mail that names one person only")
         else:
             yield ExportedEntry(address=address, id=row.id, body={"email": mail, **_person_body(live, row)})
 
@@ -218,20 +208,18 @@ def team_of(kind: str, body: Mapping[str, Json], field: str, teams: Mapping[Addr
 
 def field_entry_body(row: FieldRow) -> EntryBody:
     """Return the type, choices in live order, description and flags of a field."""
-    body: dict[str, Json] = {"type": row.type} if row.type in TYPES else {}
-    notes = [] if body else [f"its type {row.type} is not supported in manifests"]
-    if row.choices:
-        names = [normalize_name(choice.name) for choice in row.choices]
-        choices: list[Json] = [name for name in names if names.count(name) == 1 and is_valid_name(name)]
-        if len(choices) == len(names):
-            body["choices"] = choices
-        else:
-            notes.append(f"choices that share a name, or have none: {len(names) - len(choices)}")
-            body |= {"choices": {"include": choices}} if choices else {}
-    if row.description:
-        body["description"] = row.description
-    body.update({key: True for key in FLAGS if getattr(row, key)})
-    return EntryBody(body, tuple(notes))
+    names = [normalize_name(choice.name) for choice in row.choices]
+    choices: list[Json] = [name for name in names if names.count(name) == 1 and is_valid_name(name)]
+    left = len(names) - len(choices)
+    body: dict[str, Json] = {
+        "type": row.type if row.type in TYPES else None,
+        "choices": {"include": choices} if left and choices else choices,
+        "description": row.description,
+        **{key: getattr(row, key) for key in FLAGS},
+    }
+    notes = [] if body["type"] else [f"its type {row.type} is not supported in manifests"]
+    notes += [f"choices that share a name, or have none: {left}"] if left else []
+    return EntryBody({key: value for key, value in body.items() if value}, tuple(notes))
 
 
 def smart_group_entry_body(live: LiveNames, row: SmartGroupRow) -> EntryBody:
@@ -259,7 +247,7 @@ def absent_assignment_entry(spec: AssignmentSpec, workspace: str) -> Json:
     return {"content": content, "assign_to": [audience_entry(spec.audience)]}
 
 
-def assignment_entries(live: LiveNames) -> Iterator[ExportedEntry | UnexportableRow]:
+def assignment_entries(live: LiveNames) -> Iterator[ExportedEntry]:
     """Yield every assignment, each with one audience."""
     contents = {row.id: row for row in live.snapshot.rows(ContentRow)}
     for row in live.snapshot.rows(TargetRow):
@@ -268,15 +256,18 @@ def assignment_entries(live: LiveNames) -> Iterator[ExportedEntry | Unexportable
         address = assignment_address(name, audience or Address("audience", row.target))
         reason = "its content is not in the catalog" if content is None else _unnameable(live, row, audience)
         if audience is None or reason is not None:
-            yield UnexportableRow(address=address, id=row.id, reason=str(reason))
+            yield ExportedEntry(address=address, id=row.id, reason=str(reason))
         else:
-            body: dict[str, Json] = {"content": content}
-            body |= {"mandatory": True} if row.mandatory else {}
-            body |= {} if row.start is None else {"visible_from": _time(row.start, live, end_of_day=False)}
-            body |= {} if row.finish is None else {"visible_until": _time(row.finish, live, end_of_day=True)}
             email = manifest_email(live, row.target, archived=True)
-            to: Json = {"user": email} if audience.kind == USER else audience_entry(audience)
-            yield ExportedEntry(address=address, id=row.id, body={**body, "assign_to": [to]})
+            body: dict[str, Json] = {
+                "content": content,
+                "mandatory": row.mandatory,
+                "visible_from": row.start and _time(row.start, live, end_of_day=False),
+                "visible_until": row.finish and _time(row.finish, live, end_of_day=True),
+                "assign_to": [{"user": email} if audience.kind == USER else audience_entry(audience)],
+            }
+            said = {key: value for key, value in body.items() if value}
+            yield ExportedEntry(address=address, id=row.id, body=said)
 
 
 def _content(live: LiveNames, row: ContentRow | None) -> tuple[Json, str]:
@@ -320,9 +311,8 @@ def _time(text: str, live: LiveNames, *, end_of_day: bool) -> str:
 
 def group_by_content(entries: Iterable[ExportedEntry]) -> Iterator[EntryBody]:
     """Group assignments into one entry per content: values that all audiences share once, others at each audience."""
-    by_content: defaultdict[str, list[ExportedEntry]] = defaultdict(list)
-    for entry in sorted(entries, key=_order):
-        by_content[str((entry.body["content"], entry.body.get("only_in")))].append(entry)
+    ordered = sorted(entries, key=_order)
+    by_content = grouped(ordered, lambda one: str((one.body["content"], one.body.get("only_in"))))
     for same in sorted(by_content.values(), key=lambda same: (_order(same[0])[0], min(entry.id for entry in same))):
         first = same[0].body
         shared = {

@@ -210,12 +210,10 @@ def _unknown(word: str, path: tuple[str, ...], known: Sequence[str]) -> UsageErr
 def _alternatives(schema: Schema) -> Iterator[Schema]:
     """Yield the schema and, recursively, its alternatives, the items of a list, and the values of a mapping."""
     yield schema
-    for word in ("oneOf", "anyOf", "allOf"):
-        for branch in cast("list[Schema]", schema.get(word, [])):
-            yield from _alternatives(branch)
-    for word in ("items", "additionalProperties"):
-        if isinstance(schema.get(word), dict):
-            yield from _alternatives(cast(Schema, schema[word]))
+    branches = [part for word in ("oneOf", "anyOf", "allOf") for part in cast("list[Json]", schema.get(word, []))]
+    for part in (*branches, schema.get("items"), schema.get("additionalProperties")):
+        if isinstance(part, dict):
+            yield from _alternatives(part)
 
 
 def _keys_of(schema: Schema) -> dict[str, Schema]:

@@ -22,7 +22,7 @@ from lmsconf.manifest.expand.table_files import FILE, TableFiles
 from lmsconf.manifest.expand.variables import Reporter, Variables
 from lmsconf.manifest.file_set import ManifestFileReader, find_manifests, read_manifest
 from lmsconf.manifest.nodes import VARIABLE_START, EntrySourceMap, KeyPath, Map, Seq, merge_mappings, plain_texts
-from lmsconf.manifest.overlays import EntryKey, WrittenEntry, entry_key, without_replaced, without_replaced_items
+from lmsconf.manifest.overlays import EntryKey, ParsedEntry, entry_key, without_replaced
 from lmsconf.manifest.problems import (
     ENOUGH,
     find_conflicts,
@@ -33,11 +33,11 @@ from lmsconf.manifest.problems import (
 )
 from lmsconf.manifest.schema_check import SchemaFinding, new_findings
 from lmsconf.manifest.whole_schema import (
+    ABSENT,
     Section,
     entry_from_short_form,
     entry_lists,
     has_sections,
-    identifying_key,
     sections_by_path,
     sections_validator,
     set_validators,
@@ -77,7 +77,7 @@ def load_folder(
     loading = _Loading(reader, timezone, variables or {}, workspaces, expanded)
     loading.run((folder, *overlays))
     return Manifests(
-        declared=tuple(loading.declared),
+        declared=tuple(loading.declared()),
         absent=tuple(loading.absent),
         tests=tuple(loading.tests),
         problems=tuple(sort_and_limit(dict.fromkeys(loading.problems))),
@@ -94,16 +94,13 @@ class _Loading(Struct):
     known: Mapping[str, Json]
     workspaces: Collection[str] | None
     expanded: ExpandedEntries | None
-    declared: list[DesiredResource[Any]] = field(default_factory=list)
     absent: list[DeleteEntry[Any]] = field(default_factory=list)
     tests: list[AccessTest] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
-    partial: list[DesiredResource[Any]] = field(default_factory=list)
-    layers: list[int] = field(default_factory=list)
     undeclared: UndeclaredNames = field(default_factory=UndeclaredNames)
     _index: dict[EntryKey | None, int] = field(default_factory=dict)
     _sound: list[Entry] = field(default_factory=list)
-    _written: list[WrittenEntry] = field(default_factory=list)
+    _parsed: list[ParsedEntry] = field(default_factory=list)
     _all_documents: Sequence[EntrySourceMap] = ()
     _people: PeopleNames | None = None
     _errors: int = 0
@@ -127,13 +124,16 @@ class _Loading(Struct):
         except ProblemsFound as exhausted:
             self.problems += exhausted.problems
         if len(folders) > 1:
-            self.declared = without_replaced(self.declared, self.layers)
-            self._written = [*without_replaced_items(self._written, self.declared)]
+            self._parsed = [*without_replaced(self._parsed)]
         if self.expanded is not None:
-            self.expanded += [(section.path, body) for section, body, _ in self._written]
+            self.expanded += [(entry.section.path, entry.body) for entry, _ in self._parsed]
         if not self._is_enough():
-            found = find_conflicts(self.declared, self.absent, self.partial)
+            found = find_conflicts(self.declared(), self.absent, self.declared(is_part=True))
             self.problems += islice(found, ENOUGH + 1)
+
+    def declared(self, *, is_part: bool = False) -> list[DesiredResource[Any]]:
+        """Return what whole entries declare, or what entries do whose other keys have errors."""
+        return [resource for entry, declared in self._parsed if entry.is_part is is_part for resource in declared]
 
     def _is_enough(self) -> bool:
         """Whether the error limit is reached. Counts only the problems added since the last call."""
@@ -236,8 +236,7 @@ class _Loading(Struct):
                 elif isinstance(entry.body, Map):
                     yield entry
                 else:
-                    key = identifying_key(section.kind) or "name"
-                    yield entry.of(entry_from_short_form(key, entry.body, items, at))
+                    yield entry.of(entry_from_short_form(section.kind.name_key, entry.body, items, at))
 
     def _merged(self, entry: Entry) -> Entry:
         """Return an entry on top of the one of an earlier folder that it changes, if any."""
@@ -277,14 +276,11 @@ class _Loading(Struct):
         parsed = ManifestEntry(body=plain, places=entry.places, timezone=self.timezone, report=self.problems.append)
         if section.is_test:
             self.tests.extend(filter(None, [parse_test(parsed)]))
-        elif section.is_absent:
+        elif section.path[0] == ABSENT:
             self.absent.extend(parse_absent(section.kind.name, parsed))
         else:
             resources += parse(section.kind.name, parsed)
-            (self.partial if entry.is_part else self.declared).extend(resources)
-            self.layers += [entry.layer] * (0 if entry.is_part else len(resources))
-        if self.expanded is not None:
-            self._written.append((section, body, resources))
+        self._parsed.append((entry, resources))
 
     def _tell(self, entry: Entry, findings: Iterable[SchemaFinding]) -> None:
         from lmsconf.manifest.schema_messages import problems_of  # only for a problem

@@ -97,8 +97,8 @@ class Source:
     def __init__(self, path: str, text: str = "") -> None:
         self.path = path
         self.text = text
-        self.opens = True
-        self.escapes = True
+        self.opens = False
+        self.escapes = False
         self.marks: array[int] = array("Q")
 
     def where(self, at: Mark) -> SourceLocation:
@@ -120,7 +120,7 @@ class CombinedSource(Source):
 
     def __init__(self, places: Sequence[SourceLocation], rests: Sequence[str] = ()) -> None:
         super().__init__(places[0].file if places else "")
-        self.opens = False  # variables are substituted before
+        self.escapes = True  # variables are substituted before
         self._places = places
         self._rests = rests
 

@@ -9,9 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeAlias, cast
 
+from msgspec.structs import replace
+
 from lmsconf.kinds.assignment.parse import item_addresses
+from lmsconf.kinds.shared.manifest_entry import EntryItems
+from lmsconf.manifest.expand.for_each import Entry
 from lmsconf.manifest.nodes import KeyPath
-from lmsconf.manifest.whole_schema import Section, identifying_key
+from lmsconf.manifest.whole_schema import Section
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DesiredResource
@@ -19,8 +23,8 @@ from lmsconf.model.declarations import DesiredResource
 _ONLY_IN = "only_in"
 EntryKey: TypeAlias = "tuple[KeyPath, str]"
 """The section of an entry, and the name of what it declares as names are compared."""
-WrittenEntry: TypeAlias = "tuple[Section, Json, list[DesiredResource[Any]]]"
-"""An entry after its expansion: its section, its body, and what it declares."""
+ParsedEntry: TypeAlias = "tuple[Entry, list[DesiredResource[Any]]]"
+"""An entry after its expansion, and what it declares."""
 
 
 def entry_key(section: Section, body: Json) -> EntryKey | None:
@@ -30,47 +34,34 @@ def entry_key(section: Section, body: Json) -> EntryKey | None:
     """
     if not section.is_declared or section.kind.entry_items is not None or not isinstance(body, dict):
         return None
-    name = body.get(identifying_key(section.kind) or section.kind.name_key)
+    name = body.get(section.kind.name_key)
     return (section.path, section.kind.normalize_name(name)) if isinstance(name, str) and _ONLY_IN not in body else None
 
 
-def without_replaced(declared: Sequence[DesiredResource[Any]], layers: Sequence[int]) -> list[DesiredResource[Any]]:
-    """Return the declarations without those that a later folder declares again, for the same workspaces.
-
-    layers: the index of the folder of each.
-    """
+def without_replaced(parsed: Sequence[ParsedEntry]) -> Iterator[ParsedEntry]:
+    """Yield the entries without what a later folder declares again, for the same workspaces."""
     last: dict[tuple[Address, frozenset[str] | None], int] = {}
-    for resource, layer in zip(declared, layers, strict=True):
-        key = resource.address, resource.only_in
-        last[key] = max(layer, last.get(key, 0))
-    return [
-        resource
-        for resource, layer in zip(declared, layers, strict=True)
-        if layer == last[resource.address, resource.only_in]
-    ]
+    for entry, resources in parsed:
+        for resource in () if entry.is_part else resources:
+            key = resource.address, resource.only_in
+            last[key] = max(entry.layer, last.get(key, 0))
+    for entry, resources in parsed:
+        left = [one for one in resources if entry.is_part or last[one.address, one.only_in] == entry.layer]
+        is_whole = entry.section.kind.entry_items is None or len(left) == len(resources)
+        for one in (entry,) if is_whole else _with_items(entry, left):
+            yield one, left
+            left = []
 
 
-def without_replaced_items(
-    entries: Iterable[WrittenEntry], declared: Iterable[DesiredResource[Any]]
-) -> Iterator[WrittenEntry]:
-    """Yield the entries without the items whose declarations a later folder replaces.
-
-    declared: what `without_replaced` has left.
-    """
-    left = {id(resource) for resource in declared}
-    for section, body, resources in entries:
-        items, kept = section.kind.entry_items, [resource for resource in resources if id(resource) in left]
-        if items is None or len(kept) == len(resources) or not isinstance(body, dict):
-            yield section, body, resources
-            continue
-        addresses = {resource.address for resource in kept}
-        subjects = body[items.subject]
-        for subject in subjects if isinstance(subjects, list) else [subjects]:
-            one = {**body, items.subject: subject}
-            listed = [
-                item
-                for item in cast("list[Json]", body[items.key])
-                if not addresses.isdisjoint(item_addresses(one, item))
-            ]
-            if listed:
-                yield section, {**one, items.key: listed}, kept
+def _with_items(entry: Entry, left: Iterable[DesiredResource[Any]]) -> Iterator[Entry]:
+    """Yield an entry for each of its contents, with the items that declare what is left, if there are any."""
+    items, addresses = cast(EntryItems, entry.section.kind.entry_items), {resource.address for resource in left}
+    body = cast("dict[str, Json]", entry.body)
+    subjects = body[items.subject]
+    for subject in subjects if isinstance(subjects, list) else [subjects]:
+        one = {**body, items.subject: subject}
+        listed = [
+            item for item in cast("list[Json]", body[items.key]) if not addresses.isdisjoint(item_addresses(one, item))
+        ]
+        if listed:
+            yield replace(entry, body={**one, items.key: listed})

@@ -13,9 +13,8 @@ from lmsconf.manifest.nodes import EntrySourceMap, Map
 from lmsconf.manifest.whole_schema import (
     ABSENT,
 )
-from lmsconf.model.address import Address
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
-from lmsconf.model.names import casefold_name, did_you_mean, known_names
+from lmsconf.model.names import casefold_name, did_you_mean, grouped, known_names
 
 
 def find_conflicts(
@@ -49,9 +48,7 @@ def _twice(declared: Sequence[DesiredResource[Any]]) -> Iterator[Problem]:
 
 
 def _both(declared: Sequence[DesiredResource[Any]], absent: Sequence[DeleteEntry[Any]]) -> Iterator[Problem]:
-    deleted: dict[Address, list[DeleteEntry[Any]]] = defaultdict(list)
-    for entry in absent:
-        deleted[entry.address].append(entry)
+    deleted = grouped(absent, lambda entry: entry.address)
     for resource in declared if absent else ():
         for entry in deleted.get(resource.address, ()):
             if _meet(resource, entry):

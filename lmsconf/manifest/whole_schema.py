@@ -16,7 +16,7 @@ from msgspec import Struct
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind import Kind
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET
-from lmsconf.manifest.keys import SET_SECTIONS
+from lmsconf.manifest.keys import FOR_EACH, SET_SECTIONS
 from lmsconf.manifest.nodes import EntrySourceMap, KeyPath, Map, Seq
 from lmsconf.manifest.schema_check import (
     Schema,
@@ -72,9 +72,10 @@ def _written_out(part: Json, file: str) -> Json:
     return whole
 
 
-def for_each_schema() -> Schema:
-    """Return the schema of the values of `for_each`, which is expanded before the shape of the entry is checked."""
-    return schema_definition(_FILE, "for_each")
+@cache
+def for_each_validator() -> SchemaValidator:
+    """Return the schema of an entry of which only `for_each` is checked, since that is expanded first."""
+    return SchemaValidator({"type": "object", "properties": {FOR_EACH: dict(schema_definition(_FILE, "for_each"))}})
 
 
 def _entry_forms(section: Schema) -> tuple[Schema, Schema | None]:
@@ -108,18 +109,6 @@ def item_keys(kind: Kind) -> Mapping[str, Schema]:
     return {name: cast(Schema, part) for name, part in properties(entry).items() if name in items}
 
 
-def sheet_keys(kind: Kind) -> frozenset[str]:
-    """Return the keys beside the file that say which rows of it are read; the others hold for each row."""
-    section = declared_section(kind)
-    own = properties(section.sheet.schema) if section.sheet is not None else {}
-    return frozenset(own.keys() - properties(section.shape.schema).keys())
-
-
-def identifying_key(kind: Kind) -> str | None:
-    """Return the key that alone identifies an entry: `name` or `email`; None if there is none."""
-    return None if kind.is_relation else kind.name_key
-
-
 class Section(Struct, frozen=True):
     """How the entries of one section are checked: their kind, the schema of an entry.
 
@@ -130,13 +119,12 @@ class Section(Struct, frozen=True):
     path: KeyPath
     shape: SchemaValidator
     sheet: SchemaValidator | None = None
-    is_absent: bool = False
     is_test: bool = False
 
     @property
     def is_declared(self) -> bool:
         """Whether its entries declare resources."""
-        return not (self.is_absent or self.is_test)
+        return not self.is_test and self.path[0] != ABSENT
 
     @property
     def name(self) -> str:
@@ -165,7 +153,7 @@ def _sections() -> Iterator[Section]:
             None if sheet is None else SchemaValidator(sheet),
         )
         absent, _ = _entry_forms(property_schema(property_schema(whole, ABSENT), kind.section))
-        yield Section(kind, (ABSENT, kind.section), SchemaValidator(absent), is_absent=True)
+        yield Section(kind, (ABSENT, kind.section), SchemaValidator(absent))
     tests, _ = _entry_forms(property_schema(whole, TESTS))
     yield Section(KINDS[CONTENT_TARGET], (TESTS,), SchemaValidator(tests), is_test=True)
 

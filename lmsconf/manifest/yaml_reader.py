@@ -146,8 +146,6 @@ class _Builder:
 
     def __init__(self, source: Source, reading: YamlReadResult, budget: AliasBudget) -> None:
         self._source = source
-        self._source.escapes = False  # until a text is one
-        self._source.opens = False  # until a text contains the start of a variable
         self._reading = reading
         self._budget = budget
         self._anchors: dict[str, _Anchored] = {}

@@ -8,7 +8,7 @@ returns it as it is written in a manifest. Sets are sorted only when a form is p
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -32,6 +32,20 @@ def form_to_json(value: object) -> Json:
     if isinstance(value, dict | Mapping):
         return {str(key): form_to_json(item) for key, item in value.items()}
     raise TypeError(f"{type(value).__name__} is not allowed in a manifest form")
+
+
+def texts_in(value: object, *, keys: bool = True) -> Iterator[str]:
+    """Yield every text in a value, in the fields of structs too, and in the keys of mappings unless `keys` is False."""
+    if isinstance(value, str):
+        yield value
+        return
+    parts: Iterable[object] = value if isinstance(value, list | tuple | frozenset) else ()
+    if isinstance(value, Mapping):
+        parts = (*(value if keys else ()), *value.values())
+    elif isinstance(value, Struct):
+        parts = (getattr(value, name) for name in value.__struct_fields__)
+    for part in parts:
+        yield from texts_in(part, keys=keys)
 
 
 def sort_items(items: object) -> list[Json]:

@@ -1,6 +1,6 @@
 """Compare names: equal, visually confusable, or probably a typing error; and match them with shell patterns.
 
-Also which characters of a name nobody meant to write, and what text a manifest can hold.
+Also which characters of a name nobody meant to write, what text a manifest can hold, and what is of one name.
 """
 
 from __future__ import annotations
@@ -8,10 +8,11 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Collection, Iterable
+from collections import defaultdict
+from collections.abc import Callable, Collection, Hashable, Iterable
 from fnmatch import fnmatchcase
 from functools import lru_cache
-from typing import Final
+from typing import Final, TypeVar
 
 from lmsconf.model.canonical_json import Json
 
@@ -298,3 +299,15 @@ def is_representable(value: Json) -> bool:
 def is_valid_name(text: str) -> bool:
     """Whether the text can be a name in a manifest: not empty, and not too long."""
     return bool(text) and is_representable(text)
+
+
+Item = TypeVar("Item")
+Key = TypeVar("Key", bound=Hashable)
+
+
+def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
+    """Return the items by their names, or by another key, in their order."""
+    groups: defaultdict[Key, list[Item]] = defaultdict(list)
+    for item in items:
+        groups[key(item)].append(item)
+    return dict(groups)

@@ -7,8 +7,8 @@ diff                         two forms of a resource → field changes
 call_order                   changes → calls in dependency order
 rename_detection             creations that may be live resources under a new name
 audience                     who has which content, before and after a plan; reports and tests of that
-lints, lint_rules            what is valid and probably not meant, at the levels of the project file
-guard_counts, guards         what a plan deletes and revokes, and which limits that exceeds
+lint_rules                   what is valid and probably not meant, at the levels of the project file
+guards                       what a plan deletes and revokes, and which limits that exceeds
 drift                        a plan of all manifests → drift
 plan_as_manifests            a plan's changes → declarations again
 snapshot_redaction, redaction_context

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import date
@@ -25,7 +24,7 @@ from lmsconf.model.drift import (
     ManagedResource,
     ManagedShare,
 )
-from lmsconf.model.names import matches_pattern
+from lmsconf.model.names import grouped, matches_pattern
 from lmsconf.model.plan import Action, Change, Plan, PossibleRename, RenameCandidate
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.rename_detection import CLOSE, POSSIBLE
@@ -252,12 +251,9 @@ def changes_of_base(applied: AppliedBase | None) -> BaseChanges:
     if applied is None or applied.changes is None:
         return lambda change: None
     lost = applied.lost
-    by_address: defaultdict[Address, list[Change]] = defaultdict(list)
-    by_id: defaultdict[tuple[str, RemoteId | None], list[Change]] = defaultdict(list)
-    for one in applied.changes:
-        by_address[one.address].append(one)
-        if one.id is not None:
-            by_id[one.address.kind, one.id].append(one)
+    by_address = grouped(applied.changes, lambda one: one.address)
+    live = [one for one in applied.changes if one.id is not None]
+    by_id = grouped(live, lambda one: (one.address.kind, one.id))
 
     def find(change: Change) -> Sequence[Change] | None:
         if str(change.address) in lost:

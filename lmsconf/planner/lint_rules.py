@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime, tzinfo
+from datetime import UTC, datetime, time, tzinfo
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from msgspec import Struct, field
@@ -12,6 +12,7 @@ from msgspec import Struct, field
 from lmsconf.errors import Problem, SourceLocation
 from lmsconf.kinds.assignment.types import AssignmentSpec
 from lmsconf.kinds.custom_field.types import MOST_FIELDS, CustomFieldSpec
+from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.manual_group.types import FEWEST_MEMBERS, GroupRow, ManualGroupSpec
 from lmsconf.kinds.shared.entry_keys import PeopleList
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, EVERYONE, GROUP, SMART_GROUP, USER
@@ -22,8 +23,9 @@ from lmsconf.kinds.smart_group.types import MATCHED_BY_CHOICE, DeclaredCondition
 from lmsconf.kinds.user.people_directory import people_directory
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.declarations import DesiredResource, Manifests
-from lmsconf.model.lint_codes import lint_problem
+from lmsconf.model.lint_codes import LintLevel, apply_levels, lint_problem
 from lmsconf.model.names import may_be_suspicious
+from lmsconf.model.policy import Policy
 
 if TYPE_CHECKING:
     from lmsconf.planner.audience.people_sets import AudienceSize
@@ -364,3 +366,35 @@ def lint_name(address: Address, name: str, source: SourceLocation, subject: str)
     wrong = suspicion(name)
     if wrong is not None:
         yield lint_problem("lint/suspicious-name", f"{subject} {wrong}", source=source, address=address)
+
+
+def lint_manifests(manifests: Manifests, policy: Policy) -> list[Problem]:
+    """Return the findings of lints that need no workspace."""
+    now = datetime.combine(policy.today, time(), tzinfo=policy.timezone or UTC)
+    context = LintContext(manifests=manifests.in_workspace(policy.workspace), now=now, timezone=policy.timezone)
+    findings = _run(context, policy.lints)
+    return sorted(findings, key=lambda finding: (finding.source or SourceLocation(""), finding.code))
+
+
+def lint_plan(draft: DraftPlan, sizes: Mapping[Address, AudienceSize]) -> list[Problem]:
+    """Return the findings of lints about what a plan looks at. sizes: as in LintContext."""
+    context = LintContext(
+        manifests=draft.manifests,
+        now=datetime.fromisoformat(draft.plan.created_at),
+        timezone=draft.planning.policy.timezone,
+        plan=draft,
+        sizes=sizes,
+    )
+    findings = _run(context, draft.lint_levels)
+    chosen = (one for one in findings if one.address and draft.planning.chosen(Address.parse(one.address)))
+    # By address, not by place: a plan does not depend on the files that its declarations stand in.
+    return sorted(chosen, key=lambda one: (one.address or "", one.code, one.message))
+
+
+def _run(context: LintContext, levels: Mapping[str, LintLevel]) -> list[Problem]:
+    findings = list(lint_declarations(context))
+    for kind in KINDS.values():
+        if not kind.is_relation and not kind.is_person:
+            for one in context.of(kind.name):
+                findings.extend(lint_name(one.address, one.address.name, one.source, "its name"))
+    return list(apply_levels(findings, levels))

@@ -32,8 +32,7 @@ from lmsconf.model.snapshot import Snapshot, row_to_json
 from lmsconf.model.time_formats import format_utc
 from lmsconf.planner.audience.effects import PredictedEffects
 from lmsconf.planner.call_order import order_calls
-from lmsconf.planner.guard_counts import count_for_guards
-from lmsconf.planner.guards import evaluate_guards, find_protected_changes
+from lmsconf.planner.guards import count_for_guards, evaluate_guards, find_protected_changes
 from lmsconf.planner.planned_resources import (
     PlannedResource,
     add_side_effects,

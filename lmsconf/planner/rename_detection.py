@@ -7,7 +7,7 @@ declares that they are managed elsewhere.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, Final
@@ -27,7 +27,7 @@ from lmsconf.kinds.shared.plan_context import (
     UndeclaredResource,
 )
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.names import nearest_name, normalize_name, quote_name
+from lmsconf.model.names import grouped, nearest_name, normalize_name, quote_name
 from lmsconf.model.plan import Action, Change, PossibleRename, RenameCandidate
 from lmsconf.model.policy import Policy
 
@@ -51,10 +51,7 @@ def possible_renames(
     """Return the creations that may be renames, with the live resources that they may be, and what reports them."""
     possible: list[PossibleRename] = []
     problems: list[Problem] = []
-    by_kind: defaultdict[str, list[tuple[Change, BeforeAfter]]] = defaultdict(list)
-    for change, sides in changes:
-        by_kind[change.address.kind].append((change, sides))
-    for name, kind_changes in by_kind.items():
+    for name, kind_changes in grouped(changes, lambda one: one[0].address.kind).items():
         _Comparing(KINDS[name], planning, kind_changes, results[name]).run(possible, problems)
     for change, _ in changes:
         problems.extend(_parts(change, KINDS[change.address.kind].parts_key, planning.parts.get(change.address)))
@@ -93,10 +90,8 @@ class _Comparing:
         if not new:
             return
         olds = list(self._olds())
-        by_key: defaultdict[tuple[str, int], list[_Old]] = defaultdict(list)
-        for old in olds:
-            if old.content.key is not None:
-                by_key[old.content.type, hash(old.content.key)].append(old)
+        comparable = (old for old in olds if old.content.key is not None)
+        by_key = grouped(comparable, lambda old: (old.content.type, hash(old.content.key)))
         paired: set[str] = set()
         for change, content in new:
             replaced = self.planning.replaced.get(change.address, set())

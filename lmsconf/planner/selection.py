@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from lmsconf.errors import Problem
 from lmsconf.kinds.assignment.types import assignment_address
-from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.parsing import dependencies
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD
 from lmsconf.kinds.shared.plan_context import BeforeAfter
@@ -36,7 +35,6 @@ class Selection:
         live: Iterable[Address] = (),
     ) -> None:
         """Resolve the arguments of a policy among what is declared, to be deleted, or live, as far as that is known."""
-        self._kinds, self._declared = KINDS, declared
         self._needed: set[Address] = set()
         self._known: list[Address] = []
         self._patterns: dict[str, tuple[ResolvedPattern, ...]] = {}

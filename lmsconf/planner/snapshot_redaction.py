@@ -12,7 +12,6 @@ from functools import partial
 from secrets import token_hex
 from typing import Any, Final
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from lmsconf.errors import Problem
@@ -37,6 +36,7 @@ from lmsconf.kinds.user.people_directory import PeopleDirectory
 from lmsconf.kinds.user.types import RIGHTS, AdminRow, HolderRow, PersonRow, PersonSpec
 from lmsconf.model.address import RemoteId
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, Manifests
+from lmsconf.model.forms import texts_in
 from lmsconf.model.names import normalize_email, normalize_name
 from lmsconf.model.snapshot import HasId, Listing, Snapshot, SnapshotRedaction
 from lmsconf.planner.read.needed_listings import emails_of
@@ -136,23 +136,9 @@ def named_people(manifests: Manifests) -> frozenset[str]:
 def _texts(manifests: Manifests) -> Iterator[str]:
     """Yield every string in the manifests' entries."""
     for entry in manifests.declared:
-        yield from _strings((entry.address.name, entry.spec, entry.previously, entry.about))
+        yield from texts_in((entry.address.name, entry.spec, entry.previously, entry.about))
     for absent in manifests.absent:
-        yield from _strings((absent.address.name, absent.spec))
-
-
-def _strings(value: object) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for key, item in value.items():
-            yield from _strings((key, item))
-    elif isinstance(value, tuple | list | frozenset):
-        for item in value:
-            yield from _strings(item)
-    elif isinstance(value, Struct):
-        for name in value.__struct_fields__:
-            yield from _strings(getattr(value, name))
+        yield from texts_in((absent.address.name, absent.spec))
 
 
 _LISTED: Final = frozenset({"first_name", "last_name", "language", "applications"})

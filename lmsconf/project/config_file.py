@@ -22,12 +22,6 @@ from lmsconf.model.policy import GUARDS, UNKNOWN, Consent, GuardLimit, GuardLimi
 from lmsconf.planner.address_patterns import canonical_pattern
 
 
-def unownable_sections(owned: Mapping[str, Json]) -> dict[str, str]:
-    """Map each key under `ownership` that cannot be owned to the display name of its resources."""
-    kinds = KINDS.values() if owned else ()
-    return {kind.section: kind.plural for kind in kinds if kind.section in owned and kind.is_person}
-
-
 def kind_names_by_section() -> dict[str, str]:
     """Map each section of manifests to the name of its kind, which addresses begin with."""
     return {kind.section: kind.name for kind in _kinds()}

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final, cast
 
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation, problem_found, shorten
+from lmsconf.kinds.kind_table import KINDS
 from lmsconf.manifest.file_set import ManifestFileReader
 from lmsconf.manifest.nodes import EntrySourceMap, KeyPath, Map
 from lmsconf.manifest.schema_check import SchemaFinding, SchemaValidator
@@ -26,7 +27,6 @@ from lmsconf.project.config_file import (
     kind_names_by_section,
     parse_until,
     suggest_address_pattern,
-    unownable_sections,
 )
 from lmsconf.support import url_rules
 from lmsconf.support.folders import read_schema
@@ -181,12 +181,13 @@ def _layer_problems(project: ProjectFile, path: tuple[str, ...]) -> Iterator[Pro
         yield from _date_problems(project, item, at)
     for number, pattern in enumerate(cast("list[str]", project.mapping_at(*path, "guards").get("protect", []))):
         yield from _pattern_problems(project, "protect", pattern, (*path, "guards", "protect", number))
-    for section, people in unownable_sections(project.mapping_at(*path, "ownership")).items():
+    owned = project.mapping_at(*path, "ownership")
+    for kind in (kind for kind in KINDS.values() if kind.is_person and kind.section in owned):
         yield _problem(
             "project/people-owned",
-            f"{people} cannot be owned, because people are never deleted",
-            project.places.key(*path, "ownership", section),
-            hint=f"Remove `{section}`. To archive somebody, declare them with `archived: true`.",
+            f"{kind.plural} cannot be owned, because people are never deleted",
+            project.places.key(*path, "ownership", kind.section),
+            hint=f"Remove `{kind.section}`. To archive somebody, declare them with `archived: true`.",
         )
 
 

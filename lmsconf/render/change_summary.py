@@ -202,10 +202,9 @@ def count_removals(plan: Plan) -> int:
     return sum(filter(None, totals or (measure.taken for measure in plan.measures if measure.guard == "removals")))
 
 
-def sort_by_severity(problems: Iterable[Problem]) -> Sequence[Problem]:
+def sort_by_severity(problems: Sequence[Problem]) -> Sequence[Problem]:
     """Sort problems: errors, warnings, notes."""
-    order = list(Severity)
-    return sorted(problems, key=lambda problem: order.index(problem.severity))
+    return [problem for severity in Severity for problem in problems if problem.severity is severity]
 
 
 def apply_command(plan: Plan, digest: str) -> str | None:

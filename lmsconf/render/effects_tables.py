@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import asdict
@@ -146,19 +146,16 @@ _MATRIX_GROUPS: Final = 20
 _MATRIX_CONTENTS: Final = 40
 
 
-class AudienceMatrix(Struct, frozen=True, kw_only=True):
-    """Which contents people lose and gain through which groups: a content with a cell for each group.
+MatrixRow: TypeAlias = "tuple[ContentEffects, Sequence[CauseCount | None]]"
+"""A content, and for each group how many people lose and gain it through that group."""
 
-    is_whole: whether it has all of them, not only the groups and contents with the most changes.
+
+def audience_matrix(effects: Effects) -> tuple[Sequence[GroupEffects], Sequence[MatrixRow], bool] | None:
+    """Return which contents people lose and gain through which groups: the groups, and a row for each content.
+
+    Also whether that is all, and not only the groups and contents with the most changes. None for fewer than two
+    groups.
     """
-
-    groups: Sequence[GroupEffects]
-    rows: Sequence[tuple[ContentEffects, Sequence[CauseCount | None]]]
-    is_whole: bool
-
-
-def audience_matrix(effects: Effects) -> AudienceMatrix | None:
-    """Return the matrix of contents and changed groups; None for fewer than two groups."""
     contents = sort_contents(effects.contents)
     cells = _matrix_cells(contents, effects)
     through = {address for _, address in cells}
@@ -168,11 +165,8 @@ def audience_matrix(effects: Effects) -> AudienceMatrix | None:
     columns = [group.address for group in groups]
     shown = sorted({row for row, address in cells if address in columns})
     rows = shown[:_MATRIX_CONTENTS]
-    return AudienceMatrix(
-        groups=groups,
-        rows=[(contents[row], [cells.get((row, address)) for address in columns]) for row in rows],
-        is_whole=through == {*columns} and rows == shown,
-    )
+    cells_of = [(contents[row], [cells.get((row, address)) for address in columns]) for row in rows]
+    return groups, cells_of, through == {*columns} and rows == shown
 
 
 def _matrix_cells(contents: Sequence[ContentEffects], effects: Effects) -> dict[tuple[int, Address], CauseCount]:

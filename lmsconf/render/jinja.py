@@ -98,14 +98,10 @@ def json_document(template: str, /, **values: object) -> Json:
     return cast("Json", json.loads(template_text(template, **values)))
 
 
-def json_macro(template: str, macro: str, value: object) -> str:
-    """Return what a macro of a template of JSON makes of a value."""
-    return str(getattr(text_environment().get_template(template).module, macro)(value))
-
-
-def xml_macro(template: str, macro: str, /, *values: object) -> str:
-    """Return what a macro of a template of XML makes of values."""
-    return str(getattr(xml_environment().get_template(template).module, macro)(*values))
+def plain_macro(template: str, macro: str, /, *values: object) -> str:
+    """Return what a macro of a template of XML or JSON makes of values."""
+    environment = xml_environment() if template.endswith(".xml.j2") else text_environment()
+    return str(getattr(environment.get_template(template).module, macro)(*values))
 
 
 def terminal_text(template: str, /, **values: object) -> str:

@@ -8,15 +8,15 @@ Ant's and Jenkins'.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from lmsconf.errors import SourceLocation
+from lmsconf.errors import Problem, SourceLocation
 from lmsconf.kinds.shared.kind_names import resource_title
 from lmsconf.model.address import Address
 from lmsconf.model.drift import DriftReport
 from lmsconf.render import drift_report
-from lmsconf.render.jinja import xml_macro
+from lmsconf.render.jinja import plain_macro
 from lmsconf.render.plan_wording import format_problem
 from lmsconf.render.resource_wording import kind_plural
 
@@ -37,51 +37,58 @@ class Case(NamedTuple):
 
 def junit_document(suites: Iterable[tuple[Mapping[str, str], Sequence[Case]]], url: str | None = None) -> str:
     """Return a document of suites: attributes and cases. url: of the workspace, for suites with all that Ant has."""
-    return xml_macro("junit.xml.j2", "document", suites, url)
+    return plain_macro("junit.xml.j2", "document", suites, url)
 
 
 def drift_junit(drift: DriftReport) -> str:
     """Return the report as JUnit XML; kinds without cases have no suite."""
+    cases: defaultdict[Address, list[Case]] = defaultdict(list)
+    for address, case in _failures(drift):
+        cases[address].append(case)
+    for managed in drift.managed:
+        cases.setdefault(managed.address, [_case(drift, managed.address, None, "")[1]])
     suites: defaultdict[str, list[Case]] = defaultdict(list)
-    for address, cases in sorted(_cases(drift).items()):
-        suites[address.kind] += cases
+    for address, of_one in sorted(cases.items()):
+        suites[address.kind] += of_one
     return junit_document(
         [(_suite(drift, number, kind, suites[kind]), suites[kind]) for number, kind in enumerate(sorted(suites))],
         drift.url,
     )
 
 
-def _cases(drift: DriftReport) -> Mapping[Address, list[Case]]:
-    """Return a case for each declared resource, each other finding, and each error."""
-    cases: defaultdict[Address, list[Case]] = defaultdict(list)
-
-    def add(address: Address, outcome: str | None, message: str, *details: str, name: str = "", **type: str) -> None:
-        title = name or resource_title(address)
-        about = {"classname": f"{drift.workspace}.{address.kind}", "name": title, "time": "0"}
-        # Keep the line breaks of a hint; those inside names are escaped already.
-        lines = [line for paragraph in details for line in paragraph.split("\n")]
-        cases[address].append(Case(about, outcome, {**type, "message": message}, lines))
-
+def _failures(drift: DriftReport) -> Iterator[tuple[Address, Case]]:
+    """Yield a case for each finding, each difference that does not count, and each error."""
     for finding in drift.findings:
         details = (*_place(finding.source), *drift_report.finding_details(finding))
-        add(finding.address, "failure", drift_report.finding_headline(finding), *details, type=finding.state.value)
+        message = drift_report.finding_headline(finding)
+        yield _case(drift, finding.address, "failure", message, *details, type=finding.state.value)
     # The schemas allow no attribute but `message` on `skipped`.
     for finding in drift.not_applied:
-        headline = drift_report.finding_headline(finding)
-        add(finding.address, "skipped", f"{drift_report.NOT_APPLIED}: {headline}")
+        yield _case(
+            drift, finding.address, "skipped", f"{drift_report.NOT_APPLIED}: {drift_report.finding_headline(finding)}"
+        )
     for ignored in drift.ignored:
-        add(ignored.finding.address, "skipped", drift_report.ignored_sentence(ignored))
+        yield _case(drift, ignored.finding.address, "skipped", drift_report.ignored_sentence(ignored))
     declared = {str(managed.address): managed.address for managed in drift.managed}
     for problem in drift.problems:
         if problem.is_error:
-            at, name = declared.get(problem.address or "", Address(REST, "")), problem.code
-            details = (*_place(problem.source), *filter(None, [problem.hint]))
-            message = format_problem(problem)
-            add(at, "error", message, *details, name=name if at.kind == REST else "", type=problem.code)
-    for managed in drift.managed:
-        if managed.address not in cases:
-            add(managed.address, None, "")
-    return cases
+            yield _error(drift, problem, declared.get(problem.address or "", Address(REST, "")))
+
+
+def _error(drift: DriftReport, problem: Problem, at: Address) -> tuple[Address, Case]:
+    details = (*_place(problem.source), *filter(None, [problem.hint]))
+    name = problem.code if at.kind == REST else ""
+    return _case(drift, at, "error", format_problem(problem), *details, name=name, type=problem.code)
+
+
+def _case(
+    drift: DriftReport, address: Address, outcome: str | None, message: str, *details: str, name: str = "", **type: str
+) -> tuple[Address, Case]:
+    title = name or resource_title(address)
+    about = {"classname": f"{drift.workspace}.{address.kind}", "name": title, "time": "0"}
+    # Keep the line breaks of a hint; those inside names are escaped already.
+    lines = [line for paragraph in details for line in paragraph.split("\n")]
+    return address, Case(about, outcome, {**type, "message": message}, lines)
 
 
 def _place(source: SourceLocation | None) -> list[str]:

@@ -110,8 +110,7 @@ def _section(section: Section, texts: Sequence[str | None]) -> str:
 
 def _counted(entries: Iterable[Entry]) -> str:
     """`3 changes, 1 error`."""
-    counts = Counter(entry.nouns for entry in entries)
-    return ", ".join(count_noun(number, *nouns) for nouns, number in counts.items())
+    return ", ".join(count_noun(number, *nouns) for nouns, number in Counter(entry.nouns for entry in entries).items())
 
 
 def comment_marker(kind: str, workspace: str, limit: SizeLimit = UNLIMITED) -> str:

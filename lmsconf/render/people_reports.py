@@ -42,12 +42,14 @@ def _answers(report: AudienceReport) -> Iterable[str]:
     if report.by is None:
         return ()
     words = {AnswerState.NONE: "no answer", AnswerState.UNKNOWN: NOT_KNOWN}
-    rows = [(report.by, "now", "after the plan")]
-    for answer in report.answers:
-        name = quote_if_ambiguous(answer.choice) if answer.choice is not None else words[answer.state]
-        rows.append((name, format_count(answer.before), format_count(answer.after)))
-    columns = 3 if report.header.planned else 2
-    return table_lines([[escape_terminal(cell) for cell in row[:columns]] for row in rows], left=(0,))
+    names = (words[one.state] if one.choice is None else quote_if_ambiguous(one.choice) for one in report.answers)
+    columns = [
+        [report.by, *names],
+        ["now", *(format_count(one.before) for one in report.answers)],
+        ["after the plan", *(format_count(one.after) for one in report.answers)],
+    ]
+    rows = zip(*columns[: 3 if report.header.planned else 2], strict=True)
+    return table_lines([list(map(escape_terminal, row)) for row in rows], left=(0,))
 
 
 _SIDE: Final = ("mandatory", "visible_from", "visible_until", "member")

@@ -1,6 +1,6 @@
 """The embedded workspace: a learning platform on SQLite that follows the API specification exactly.
 
-store                     schema, transactions and checkpoints; the only access to sqlite3
+store                     transactions and checkpoints of the tables in schema.sql; the only access to sqlite3
 request_context           checks requests against the API description; what a handler works with; handlers that are SQL
 handlers/                 the operations, by subject; behaviour where the specification is silent
 service                   request → validation → handler → response, without a network; an httpx transport

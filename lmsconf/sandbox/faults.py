@@ -9,6 +9,7 @@ A script is read from a YAML or JSON file: a list with one entry per fault, with
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
@@ -138,11 +139,15 @@ def _fault(entry: object) -> Fault:
     return convert({key: _READERS[key](key, entry[key]) for key in _KEYS if key in entry}, Fault)
 
 
-def _status(key: str, value: object) -> int | None:
-    status = _whole(key, value)
-    if status and not 200 <= status <= 599:
-        raise ValueError(f"status is not an HTTP status: {status}")
-    return status or None
+def _text(pattern: str, wrong: str, convert: Callable[[str], object]) -> Callable[[str, object], object]:
+    """What converts a text of that pattern, and raises ValueError for anything else."""
+
+    def read(key: str, value: object) -> object:
+        if not isinstance(value, str) or not re.fullmatch(pattern, value):
+            raise ValueError(f"{key} is {wrong}: {value}")
+        return convert(value)
+
+    return read
 
 
 def _headers(_: str, value: object) -> dict[str, str]:
@@ -151,30 +156,12 @@ def _headers(_: str, value: object) -> dict[str, str]:
     return {name.lower(): text for name, text in value.items()}
 
 
-def _spoilt(_: str, value: object) -> object:
-    if value not in (None, "truncated", "html"):
-        raise ValueError(f"spoil is neither truncated nor html: {value}")
-    return value
+_COUNT: Final = _text("[0-9]{1,9}", "not a count", int)
+_FLAG: Final = _text("true|false", "neither true nor false", "true".__eq__)
 
 
-def _calls(key: str, value: object) -> list[int]:
-    return [_whole(key, call) for call in (value if isinstance(value, list) else [value])]
-
-
-def _flag(key: str, value: object) -> bool:
-    if value not in ("true", "false"):
-        raise ValueError(f"{key} is neither true nor false: {value}")
-    return value == "true"
-
-
-def _times(key: str, value: object) -> int:
-    return ALWAYS if value == "always" else _whole(key, value)
-
-
-def _whole(key: str, value: object) -> int:
-    if not isinstance(value, str) or not (value.isascii() and value.isdigit() and len(value) < 10):
-        raise ValueError(f"{key} is not a count: {value}")
-    return int(value)
+def _calls(key: str, value: object) -> list[object]:
+    return [_COUNT(key, call) for call in (value if isinstance(value, list) else [value])]
 
 
 def _fraction(most: float, key: str, text: object) -> float:
@@ -189,13 +176,13 @@ def _fraction(most: float, key: str, text: object) -> float:
 
 _READERS: Final[Mapping[str, Callable[[str, object], object]]] = {
     "operation": lambda _, value: str(value),
-    "times": _times,
-    "status": _status,
+    "times": _text("always|[0-9]{1,9}", "not a count", lambda text: ALWAYS if text == "always" else int(text)),
+    "status": _text("[2-5][0-9]{2}", "not an HTTP status", int),
     "headers": _headers,
     "delay": partial(_fraction, _LONGEST_DELAY),
-    **dict.fromkeys(("cut", "lose_answer", "stale"), _flag),
-    "spoil": _spoilt,
-    **dict.fromkeys(("after", "seed"), _whole),
+    **dict.fromkeys(("cut", "lose_answer", "stale"), _FLAG),
+    "spoil": _text("truncated|html", "neither truncated nor html", str),
+    **dict.fromkeys(("after", "seed"), _COUNT),
     "calls": _calls,
     "chance": partial(_fraction, 1.0),
 }

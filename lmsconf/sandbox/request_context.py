@@ -16,12 +16,13 @@ from datetime import UTC, datetime
 from functools import cache, partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
-from urllib.parse import unquote_plus
+from urllib.parse import parse_qsl
 
 from msgspec import Struct
 from msgspec.json import encode
 
 from lmsconf.api.spec import Operation, Schema
+from lmsconf.api.spec.operations import allowed_texts
 from lmsconf.errors import LmsconfError
 from lmsconf.sandbox.store import Json, Repository, Value
 
@@ -92,7 +93,7 @@ class NamedValues(dict[str, Value]):
         return self._behaviour(name[8:-1]) if name.startswith("dialect(") else None
 
 
-_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, default=dict)
+_ENCODER: Final = json.JSONEncoder(ensure_ascii=False)
 STORED_NUL: Final = "\ufdd0"
 """What stands for a NUL in the database: SQLite's JSON functions take a NUL for the end of a text."""
 
@@ -102,11 +103,9 @@ def _without_nul(value: Json) -> Json:
         return value.replace("\0", STORED_NUL)
     if isinstance(value, list):
         return [*map(_without_nul, value)]
-    return _mapping_without_nul(value) if isinstance(value, Mapping) else value
-
-
-def _mapping_without_nul(values: Mapping[str, Json]) -> dict[str, Json]:
-    return {key.replace("\0", STORED_NUL): _without_nul(value) for key, value in values.items()}
+    if isinstance(value, Mapping):
+        return {key.replace("\0", STORED_NUL): _without_nul(part) for key, part in value.items()}
+    return value
 
 
 def _as_sql_value(value: Json) -> Value:
@@ -119,8 +118,8 @@ class RequestContext:
     """A request that matches the API description, in an open transaction.
 
     The body has the description's own names, whatever the dialect names them in JSON. behaviour: of the workspace where
-    the specification leaves it open. values: those of path, query and body by name, the whole body, and the time; a
-    statement of `repository` without values of its own has these.
+    the specification leaves it open. values: those of path, query and body by name, and the time; a statement of
+    `repository` without values of its own has these.
     """
 
     def __init__(
@@ -132,8 +131,8 @@ class RequestContext:
         body: Mapping[str, Json] = MappingProxyType({}),
     ) -> None:
         self.behaviour, self.path = behaviour, path
-        self.query, self.body = _mapping_without_nul(query), _mapping_without_nul(body)
-        self.values = NamedValues(behaviour, repository.now, {**path, **self.query, **self.body, "body": self.body})
+        self.query, self.body = (cast("dict[str, Json]", _without_nul(part)) for part in (query, body))
+        self.values = NamedValues(behaviour, repository.now, {**path, **self.query, **self.body})
         self.repository = repository.with_named_values(self.values)
 
     def with_body(self, body: Mapping[str, Json]) -> RequestContext:
@@ -146,10 +145,6 @@ class RequestContext:
             resource, query = _RESOURCES.get(name, ("", ""))
             if query and not self.repository.rows(query, cast(str, id)):
                 raise not_found(f"there is no {resource} {id!r}")
-
-    def require_people(self, name: str) -> None:
-        """Raise Refusal (400) if one of the people whose ids have that name is unknown."""
-        self.refuse({unknown_people(name): bad_request})
 
     def refuse(self, refusals: Refusals) -> None:
         """Raise the first refusal whose query finds a message."""
@@ -274,7 +269,7 @@ def validate_request(
 ) -> tuple[dict[str, Json], dict[str, Json]]:
     """Return query and body, with the description's own names. Raises Refusal if they do not match the description."""
     for name, schema in operation.path_schemas.items():
-        values = _values(schema)
+        values = allowed_texts(schema)
         if values and path[name] not in values:
             raise bad_request(f"path parameter {name!r} must be one of {', '.join(values)}, not {path[name]!r}")
     return _query(operation, query), _body(operation, content_type, body)
@@ -284,7 +279,11 @@ def _query(operation: Operation, text: str) -> dict[str, Json]:
     """The query's values by name: only known names, each once unless it is an array, with its type."""
     known = operation.query
     values: dict[str, Json] = {}
-    for name, value in _pairs(text):
+    try:
+        pairs = parse_qsl(text, keep_blank_values=True, errors="strict")
+    except UnicodeDecodeError as error:
+        raise bad_request(f"the query is not UTF-8: {text}") from error
+    for name, value in pairs:
         if name not in known:
             raise bad_request(f"unknown query parameter {name!r}")
         if known[name]["type"] == "array":
@@ -311,11 +310,6 @@ def _body(operation: Operation, content_type: str, body: bytes) -> dict[str, Jso
     return cast("dict[str, Json]", operation.request_names.from_wire(value))
 
 
-def _values(schema: Schema) -> list[str]:
-    """The allowed values of a path parameter; empty if it can be any text."""
-    return list(_TRUTH) if schema["type"] == "boolean" else cast("list[str]", schema.get("enum", []))
-
-
 def parse_json(body: bytes) -> Json:
     """Parse a body strictly: UTF-8, no duplicate key, no NaN, no lone surrogate. Raises Refusal."""
     try:
@@ -337,16 +331,6 @@ def _no_key_twice(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
 
 def _no_constant(name: str) -> Json:
     raise ValueError(f"{name} is not a JSON number")
-
-
-def _pairs(text: str) -> Iterable[tuple[str, str]]:
-    """Names and values of a query, percent-decoded."""
-    for pair in text.split("&") if text else ():
-        name, _, value = pair.partition("=")
-        try:
-            yield unquote_plus(name, errors="strict"), unquote_plus(value, errors="strict")
-        except UnicodeDecodeError as error:
-            raise bad_request(f"the query is not UTF-8: {pair}") from error
 
 
 def _parameter(name: str, value: str, schema: Schema) -> Json:

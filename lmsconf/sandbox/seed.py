@@ -23,7 +23,7 @@ scalar is read as text, so that `NO` and `2026-01-05` keep their spelling.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import cast
 
@@ -31,7 +31,7 @@ from lmsconf.api.spec import ApiSpec
 from lmsconf.errors import ProblemsFound
 from lmsconf.sandbox.request_context import RequestContext
 from lmsconf.sandbox.seed_loader import SECTIONS, STEPS
-from lmsconf.sandbox.seed_rows import file_problem, load_entries, read_yaml
+from lmsconf.sandbox.seed_rows import Entry, file_problem, load_entries, read_yaml
 from lmsconf.sandbox.snapshot_seed import fill_from_snapshot, is_snapshot
 from lmsconf.sandbox.store import Repository
 
@@ -71,25 +71,13 @@ def fill_workspace(
 
 def _fill_from_seed(context: RequestContext, values: Mapping[str, object]) -> list[str]:
     """Create what the sections list; return the problems."""
-    problems = list(_find_structural_errors(values))
-    if problems:
-        return problems
-    entries = {name: cast("list[Mapping[str, object]]", values.get(name) or []) for name in SECTIONS}
-    return load_entries(context, entries, STEPS)
-
-
-def _find_structural_errors(values: Mapping[str, object]) -> Iterator[str]:
-    """Structural errors: unknown sections and keys, values that are not lists or mappings."""
-    for name, entries in values.items():
+    entries: dict[str, list[Entry]] = {}
+    problems: list[str] = []
+    for name, section in values.items():
         if name not in SECTIONS:
-            yield f"unknown section {name!r}; there are {', '.join(SECTIONS)}"
-        elif not isinstance(entries or [], list):
-            yield f"{name}: it is not a list"
+            problems.append(f"unknown section {name!r}; there are {', '.join(SECTIONS)}")
+        elif not isinstance(section or [], list):
+            problems.append(f"{name}: it is not a list")
         else:
-            known = SECTIONS[name].keys()
-            for place, entry in enumerate(cast("list[object]", entries or [])):
-                if not isinstance(entry, dict):
-                    yield f"{name}[{place}]: it is not a mapping"
-                elif not entry.keys() <= known:
-                    unknown = sorted(map(str, entry.keys() - known))
-                    yield f"{name}[{place}]: unknown key {unknown[0]!r}; there are {', '.join(sorted(known))}"
+            entries[name] = cast("list[Entry]", section or [])
+    return problems or load_entries(context, entries, STEPS)

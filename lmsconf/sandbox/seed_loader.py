@@ -7,6 +7,7 @@ creates them, so that both follow the same rules.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import Final, cast
 
@@ -50,15 +51,7 @@ def _language(entry: Entry, key: str) -> str:
     return validate_language(read_text(entry, key))
 
 
-def _state(entry: Entry, key: str) -> str:
-    return _one_of(entry, key, STATES)
-
-
-def _type(entry: Entry, key: str) -> str:
-    return _one_of(entry, key, ("CHOICE", "MULTI_SELECT", "TEXT"))
-
-
-def _one_of(entry: Entry, key: str, allowed: Sequence[str]) -> str:
+def _one_of(allowed: Sequence[str], entry: Entry, key: str) -> str:
     value = read_text(entry, key)
     if value not in allowed:
         raise InvalidSeedValue(f"{key} {value!r} is none of {', '.join(allowed)}")
@@ -113,7 +106,7 @@ _EVENTS: Final[Mapping[str, Reader]] = {
     "mandatory": read_flag,
     "manually": read_flag,
     "revision": read_whole_number,
-    "status": _state,
+    "status": partial(_one_of, STATES),
 }
 _PEOPLE: Final[Mapping[str, Reader]] = {
     **dict.fromkeys(("email", "first_name", "last_name", "id"), read_text),
@@ -127,7 +120,7 @@ _PEOPLE: Final[Mapping[str, Reader]] = {
 }
 _CUSTOM_FIELDS: Final[Mapping[str, Reader]] = {
     "name": read_text,
-    "type": _type,
+    "type": partial(_one_of, ("CHOICE", "MULTI_SELECT", "TEXT")),
     "choices": _choices,
     "description": read_text,
     **dict.fromkeys(("hidden", "locked", "optional"), read_flag),
@@ -157,7 +150,7 @@ _CONTENT_TARGETS: Final[Mapping[str, Reader]] = {
 }
 _PARTICIPATIONS: Final[Mapping[str, Reader]] = {
     **dict.fromkeys(("user", "content", "id"), read_text),
-    "state": _state,
+    "state": partial(_one_of, STATES),
     "percentage": read_whole_number,
     "revision": read_whole_number,
     "enrolled": read_instant,

@@ -210,15 +210,24 @@ def load_entries(
     entries: Mapping[str, Sequence[Entry]],
     steps: Sequence[Step],
     more: Mapping[str, Json] = MappingProxyType({}),
+    *,
+    is_strict: bool = True,
 ) -> list[str]:
-    """Load the entries of all sections. Return the problems; loading continues after each. more: values of all."""
+    """Load the entries of all sections. Return the problems; loading continues after each.
+
+    more: values of all entries. is_strict: it refuses keys that no reader is for.
+    """
     problems: list[str] = []
     ids: dict[str, list[str]] = {}
     for section, readers, required, load, prefix in steps:
         if prefix is not None and section not in ids:
-            ids[section] = _ids(context, section, prefix, entries[section], problems)
-        for place, entry in enumerate(entries[section]):
+            ids[section] = _ids(context, section, prefix, entries.get(section, ()), problems)
+        for place, entry in enumerate(entries.get(section, ())):
             with _collect_problems(problems, section, place):
+                if not isinstance(entry, dict):
+                    raise InvalidSeedValue("it is not a mapping")
+                if is_strict and (unknown := sorted(map(str, entry.keys() - readers.keys()))):
+                    raise InvalidSeedValue(f"unknown key {unknown[0]!r}; there are {', '.join(sorted(readers))}")
                 if missing := [key for key in required if key not in entry]:
                     raise InvalidSeedValue(f"{missing[0]} is missing")
                 numbered = {"id": ids[section][place]} if section in ids else {}
@@ -235,7 +244,7 @@ def _ids(
     for place, entry in enumerate(entries):
         given.append(None)
         with _collect_problems(problems, section, place):
-            if "id" in entry:
+            if isinstance(entry, dict) and "id" in entry:
                 given[-1] = _reserve_id(read_text(entry, "id"), taken)
     made = iter(context.repository.new_ids(prefix, given.count(None), frozenset(taken)))
     return [id or next(made) for id in given]

@@ -1,4 +1,4 @@
-"""Access to sqlite3: the SQL schema of the workspace, and one transaction at a time.
+"""Access to sqlite3: the workspace of `schema.sql`, and one transaction at a time.
 
 Ids are the service's own texts; `seq` preserves creation order. An answer to a TEXT field is in `text`, with an empty
 `choice`; every other answer names a choice. Both kinds of groups share one table, because people, managers and targets
@@ -29,72 +29,7 @@ from msgspec.json import decode
 from lmsconf.errors import LmsconfError
 
 VERSION: Final = 5
-
-TABLES: Final = """
-CREATE TABLE counters (prefix TEXT PRIMARY KEY, last INTEGER NOT NULL) WITHOUT ROWID;
-CREATE TABLE people (
-    seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, email TEXT NOT NULL, first_name TEXT NOT NULL,
-    last_name TEXT NOT NULL, admin INTEGER NOT NULL, manager INTEGER NOT NULL, archived_at INTEGER,
-    created_at INTEGER NOT NULL, custom_archive_at INTEGER, language TEXT NOT NULL DEFAULT 'en',
-    metadata TEXT NOT NULL DEFAULT '{}', applications TEXT NOT NULL DEFAULT '[]'
-);
-CREATE TABLE links (
-    seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, person TEXT NOT NULL, redirect TEXT NOT NULL,
-    expires_at INTEGER NOT NULL
-);
-CREATE TABLE orders (
-    person TEXT PRIMARY KEY, details TEXT NOT NULL, created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL
-) WITHOUT ROWID;
-CREATE TABLE fields (
-    seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, name TEXT NOT NULL, type TEXT NOT NULL, description TEXT,
-    hidden INTEGER, locked INTEGER, optional INTEGER
-);
-CREATE TABLE choices (
-    seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, field TEXT NOT NULL, position INTEGER NOT NULL, name TEXT NOT NULL
-);
-CREATE TABLE answers (
-    person TEXT NOT NULL, field TEXT NOT NULL, choice TEXT NOT NULL DEFAULT '', text TEXT,
-    PRIMARY KEY (person, field, choice)
-) WITHOUT ROWID;
-CREATE TABLE groups (seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, kind TEXT NOT NULL, name TEXT NOT NULL);
-CREATE TABLE members (grp TEXT NOT NULL, person TEXT NOT NULL, PRIMARY KEY (grp, person)) WITHOUT ROWID;
-CREATE TABLE managers (grp TEXT NOT NULL, person TEXT NOT NULL, PRIMARY KEY (grp, person)) WITHOUT ROWID;
-CREATE TABLE conditions (
-    grp TEXT NOT NULL, position INTEGER NOT NULL, field TEXT NOT NULL, system_condition TEXT,
-    PRIMARY KEY (grp, position)
-) WITHOUT ROWID;
-CREATE TABLE condition_choices (
-    grp TEXT NOT NULL, position INTEGER NOT NULL, place INTEGER NOT NULL, field TEXT NOT NULL, choice TEXT NOT NULL,
-    PRIMARY KEY (grp, position, choice)
-) WITHOUT ROWID;
-CREATE TABLE contents (
-    seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, type TEXT NOT NULL, name TEXT NOT NULL,
-    description TEXT NOT NULL, price INTEGER NOT NULL, updated_at INTEGER NOT NULL, details TEXT NOT NULL DEFAULT '{}'
-);
-CREATE TABLE targets (
-    seq INTEGER PRIMARY KEY, content TEXT NOT NULL, kind TEXT NOT NULL, audience TEXT NOT NULL,
-    mandatory INTEGER NOT NULL, start INTEGER, finish INTEGER, created_at INTEGER NOT NULL,
-    updated_at INTEGER NOT NULL, type TEXT, UNIQUE (content, kind, audience)
-);
-CREATE TABLE certificates (
-    seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, person TEXT NOT NULL, content TEXT NOT NULL,
-    issued INTEGER NOT NULL, expires_at INTEGER, recertification TEXT, notify INTEGER NOT NULL,
-    attachments TEXT NOT NULL, UNIQUE (person, content)
-);
-CREATE TABLE generations (
-    seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, person TEXT NOT NULL, content TEXT NOT NULL,
-    created_at INTEGER NOT NULL
-);
-CREATE TABLE participations (
-    seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, person TEXT NOT NULL, content TEXT NOT NULL,
-    state TEXT NOT NULL, percentage INTEGER NOT NULL, revision INTEGER NOT NULL, enrolled_at INTEGER NOT NULL,
-    updated_at INTEGER NOT NULL, UNIQUE (person, content)
-);
-CREATE TABLE events (
-    seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, participation TEXT NOT NULL, status TEXT NOT NULL,
-    revision INTEGER NOT NULL, at INTEGER NOT NULL, mandatory INTEGER NOT NULL, manually INTEGER NOT NULL
-);
-"""
+_SCHEMA: Final = Path(__file__).with_name("schema.sql")
 
 UPGRADES: Final = {
     2: "ALTER TABLE targets ADD COLUMN type TEXT",
@@ -103,28 +38,12 @@ UPGRADES: Final = {
 }
 """Version of an older file → the statement that makes it the next version."""
 
-INDEXES: Final = {
-    "people_by_email": "people (casefold(email))",
-    "people_to_archive": "people (custom_archive_at) WHERE custom_archive_at IS NOT NULL AND archived_at IS NULL",
-    "choices_by_field": "choices (field, position)",
-    "answers_by_choice": "answers (field, choice, person)",
-    "groups_by_kind": "groups (kind, seq)",
-    "members_by_person": "members (person)",
-    "managers_by_person": "managers (person)",
-    "conditions_by_field": "conditions (field)",
-    "condition_choices_by_choice": "condition_choices (choice)",
-    "targets_by_audience": "targets (audience, content)",
-    "targets_by_type": "targets (kind, type) WHERE type IS NOT NULL",
-    "certificates_by_content": "certificates (content)",
-    "participations_by_content": "participations (content)",
-    "events_by_participation": "events (participation, at)",
-}
-"""Indexes besides the keys."""
-
 Value: TypeAlias = "str | int | None"
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 T = TypeVar("T")
 IN_MEMORY: Final = ":memory:"
+_STATEMENTS: Final = 512
+"""More than the handlers have: SQLite compiles each once."""
 _MODE: Final = 0o600
 _OTHERS: Final = 0o077
 _OWNERS: Final = {
@@ -286,8 +205,9 @@ class Store:
             if version not in (0, VERSION):
                 raise sqlite3.DatabaseError(f"it is of version {version}, and this program reads version {VERSION}")
             if not version:
-                for statement in (*TABLES.split(";\n"), *_indexes(), f"PRAGMA user_version = {VERSION}"):
+                for statement in _SCHEMA.read_text(encoding="utf-8").split(";\n"):
                     repository.execute(statement)
+                repository.execute(f"PRAGMA user_version = {VERSION}")
 
     @contextmanager
     def write_transaction(self) -> Iterator[Repository]:
@@ -348,9 +268,14 @@ def json_known(members: str) -> str:
     return f"json_patch('{{}}', json_object({members}))"
 
 
+def json_value(query: str) -> str:
+    """SQL for the JSON that a query finds: not every SQLite knows that the result of a subquery is JSON."""
+    return f"json(({query}))"
+
+
 def json_list(rows: str, item: str = "json(item)") -> str:
     """SQL for a JSON list of what a query finds, in its order: by default of its column `item`, which is JSON."""
-    return f"(SELECT json_group_array({item}) FROM ({rows}))"  # noqa: S608  names of ours
+    return json_value(f"SELECT json_group_array({item}) FROM ({rows})")  # noqa: S608  names of ours
 
 
 def json_time(column: str, format: str = "'iso'") -> str:
@@ -364,10 +289,6 @@ def json_time(column: str, format: str = "'iso'") -> str:
 def encode_ids(ids: Iterable[str]) -> str:
     """Many ids as one value, for `IN (SELECT value FROM json_each(?))`."""
     return json.dumps(list(ids))
-
-
-def _indexes() -> list[str]:
-    return [f"CREATE INDEX {name} ON {columns}" for name, columns in INDEXES.items()]
 
 
 @contextmanager
@@ -387,7 +308,9 @@ def _open(path: str) -> sqlite3.Connection:
         _make(path)
     # Autocommit, because transactions are explicit; any thread, because the store's lock serialises access.
     try:
-        connection = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
+        connection = sqlite3.connect(
+            path, timeout=30, isolation_level=None, check_same_thread=False, cached_statements=_STATEMENTS
+        )
     except sqlite3.OperationalError as error:
         raise _unusable(path, str(error)) from error
     connection.create_function("casefold", 1, str.casefold, deterministic=True)

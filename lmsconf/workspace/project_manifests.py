@@ -20,7 +20,7 @@ from lmsconf.model.declarations import Manifests
 from lmsconf.model.plan import RenameCandidate
 from lmsconf.model.policy import Policy
 from lmsconf.model.recorded_run import ManifestsCommit
-from lmsconf.planner.lints import lint_manifests
+from lmsconf.planner.lint_rules import lint_manifests
 from lmsconf.planner.planned_resources import find_expired_absent, find_left_alone
 from lmsconf.project.config_file import ENV_WORKSPACE
 from lmsconf.project.settings import Settings

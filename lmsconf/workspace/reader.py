@@ -26,7 +26,7 @@ from lmsconf.model.policy import Policy
 from lmsconf.model.progress import Report
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.model.time_formats import format_utc
-from lmsconf.planner.lints import lint_plan
+from lmsconf.planner.lint_rules import lint_plan
 from lmsconf.planner.plan import DraftPlan, draft_plan, with_effects
 from lmsconf.planner.read.needed_listings import ReadContext, ReadScope
 from lmsconf.planner.read.read_all_kinds import read_snapshot

@@ -16,7 +16,7 @@ from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.kinds.assignment.types import assignment_address
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind_names import resource_title
-from lmsconf.kinds.shared.match_by_name import Claim, ClaimMatches, match_claims
+from lmsconf.kinds.shared.match_by_name import Claim, ClaimMatches
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.names import did_you_mean, matches_pattern, normalize_name, quote_name, suspicion
 from lmsconf.planner.address_patterns import (
@@ -57,7 +57,7 @@ def codes(found: ClaimMatches[Live]) -> list[str]:
 
 def test_a_pin_that_is_not_live_tells_who_has_the_name() -> None:
     """With the ids to choose from where there are any."""
-    found = match_claims([claim("A", pin="9"), claim("B", pin="8")], live("1 A", "2 A"))
+    found = ClaimMatches([claim("A", pin="9"), claim("B", pin="8")], live("1 A", "2 A"))
     assert [problem.message for problem in found.problems] == [
         'group/A: no resource with the id "9" is live',
         'group/B: no resource with the id "8" is live',
@@ -72,10 +72,10 @@ def test_a_pin_that_is_not_live_tells_who_has_the_name() -> None:
 
 def test_a_creation_that_looks_like_another_names_it() -> None:
     """Like a live one that nobody claims, or like another declared one; not like one that is renamed away."""
-    assert codes(match_claims([claim("Sales")], live("1 sales "))) == ["name/look-alike"]
-    assert codes(match_claims([claim("Sales"), claim("SALES")], [])) == ["name/look-alike", "name/look-alike"]
-    assert codes(match_claims([claim("Sales"), claim("Other", "sales")], live("1 sales"))) == []
-    found = match_claims([claim("Sales")], live("1 SALES", "2 sales"))
+    assert codes(ClaimMatches([claim("Sales")], live("1 sales "))) == ["name/look-alike"]
+    assert codes(ClaimMatches([claim("Sales"), claim("SALES")], [])) == ["name/look-alike", "name/look-alike"]
+    assert codes(ClaimMatches([claim("Sales"), claim("Other", "sales")], live("1 sales"))) == []
+    found = ClaimMatches([claim("Sales")], live("1 SALES", "2 sales"))
     assert found.problems[0].message == 'group/Sales: would be created, but looks like "SALES"'
     assert taken(found) == [None]
 
@@ -96,7 +96,7 @@ def problems(declared: Sequence[str], live: Sequence[str], previously: Sequence[
         )
         for name in declared
     ]
-    found = match_claims(claims, [Live(RemoteId(f"g-{name}"), name) for name in live])
+    found = ClaimMatches(claims, [Live(RemoteId(f"g-{name}"), name) for name in live])
     assert found.broken == set()
     return found.problems
 

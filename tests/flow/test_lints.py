@@ -14,7 +14,7 @@ from sarif_pydantic import Sarif
 
 from lmsconf.errors import ExitCode
 from lmsconf.model.lint_codes import RULES
-from lmsconf.planner.lints import lint_manifests
+from lmsconf.planner.lint_rules import lint_manifests
 from lmsconf.support.folders import read_guide_page, read_schema
 from lmsconf.workspace.project_manifests import load_manifests
 

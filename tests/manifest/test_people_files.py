@@ -93,7 +93,7 @@ def test_row_without_an_address(tmp_path: Path) -> None:
     assert members(found.declared[0]) == ALL
 
 
-@pytest.mark.parametrize("case", cases(Path(__file__).parent / "wrong_people.txt"), ids=lambda case: case.title)
+@pytest.mark.parametrize("case", cases(Path(__file__).parent / "people_files.txt"), ids=lambda case: case.title)
 def test_what_is_wrong(tmp_path: Path, case: Case) -> None:
     """A list that cannot be read is told about where the mistake is: in the manifest, or at a line of the CSV file."""
     asked, _, people = case.text.partition("\n")

@@ -121,8 +121,8 @@ def _names_several(_: ApiSpec, body: Body) -> bool:
     return isinstance(people, list) and len(people) > 1
 
 
-def _names_managers(_: ApiSpec, body: Body) -> bool:
-    return any(body.get(name) for name in ("userIds", "managers", "managerIds"))
+def _has_one_of(names: Sequence[str], _: ApiSpec, body: Body) -> bool:
+    return any(body.get(name) for name in names)
 
 
 def _clears_description(_: ApiSpec, body: Body) -> bool:
@@ -131,10 +131,6 @@ def _clears_description(_: ApiSpec, body: Body) -> bool:
 
 def _is_for_everyone(spec: ApiSpec, body: Body) -> bool:
     return body.get("targetId") == spec.behaviour("content-targets.everyone")
-
-
-def _has_time(_: ApiSpec, body: Body) -> bool:
-    return any(body.get(name) for name in _WINDOW)
 
 
 def _has_seconds(_: ApiSpec, body: Body) -> bool:
@@ -153,10 +149,10 @@ _MATTERS: Final[Mapping[str, Callable[[ApiSpec, Body], bool]]] = {
     **{answer_value_key(type): partial(_answers_in_form, type) for type in _TYPES},
     **{clear_answer_key(type): partial(_clears, type) for type in _TYPES},
     BATCH: _names_several,
-    WHO_CAN_MANAGE: _names_managers,
+    WHO_CAN_MANAGE: partial(_has_one_of, ("userIds", "managers", "managerIds")),
     "custom-fields.clear-description": _clears_description,
     "content-targets.everyone": _is_for_everyone,
-    TIME_FORMAT: _has_time,
+    TIME_FORMAT: partial(_has_one_of, _WINDOW),
     "content-targets.time-precision": _has_seconds,
     CLEAR_TIME: _clears_time,
 }

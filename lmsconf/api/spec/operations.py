@@ -182,7 +182,7 @@ class Operation(Struct, frozen=True, kw_only=True):
         if parameters.keys() != self.path_schemas.keys():
             raise ValueError(f"{self.id} takes the path parameters {list(self.path_schemas)}, not {sorted(parameters)}")
         for name, schema in self.path_schemas.items():
-            allowed = _texts(schema)
+            allowed = allowed_texts(schema)
             if allowed and parameters[name] not in allowed:
                 raise ValueError(f"{self.id}: {name} is one of {', '.join(allowed)}")
         return PATH_PARAMETER.sub(lambda place: encode_path_segment(parameters[place[1]]), self.path)
@@ -213,7 +213,7 @@ class Operation(Struct, frozen=True, kw_only=True):
         )
 
 
-def _texts(schema: Schema) -> Sequence[str]:
+def allowed_texts(schema: Schema) -> Sequence[str]:
     """Return the allowed values of a path parameter, as text; empty: any."""
     return _TRUTH if schema["type"] == "boolean" else cast("Sequence[str]", schema.get("enum", ()))
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from lmsconf.kinds.assignment.types import AssignmentSpec, ContentRow, TargetRow, unnamed_content
 from lmsconf.kinds.shared.kind_names import CONTENT, EVERYONE
 from lmsconf.kinds.shared.managed_resources import similar_name
-from lmsconf.kinds.shared.match_by_name import group_names
 from lmsconf.kinds.shared.missing_references import hint_on_missing, suggest_name
 from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, pin_in
-from lmsconf.model.names import confusable_skeleton, normalize_name, quote_name
+from lmsconf.model.names import confusable_skeleton, grouped, normalize_name, quote_name
 
 Identity: TypeAlias = tuple[RemoteId | None, Address]
 """Content id, None if unresolved, and audience: the identity of an assignment."""
@@ -29,10 +27,9 @@ class ContentResolver:
     def __init__(self, planning: PlanContext) -> None:
         self._planning = planning
         self._rows = planning.snapshot.rows(ContentRow)
-        self._by_name: defaultdict[str, list[ContentRow]] = defaultdict(list)
+        self._by_name = grouped(self._rows, lambda row: normalize_name(row.name))
         self._by_id = {row.id: row for row in self._rows}
         for row in self._rows:
-            self._by_name[normalize_name(row.name)].append(row)
             planning.registry.set_display_name(CONTENT, normalize_name(row.name), row.id)
         self.named: dict[tuple[str, str], RemoteId | None] = {}
         self._looks: dict[str, Mapping[str, list[str]]] = {}
@@ -116,7 +113,7 @@ class ContentResolver:
         else:
             kind, name, names = to.kind, to.name, registry.names(to.kind)
         if kind not in self._looks:
-            self._looks[kind] = group_names(confusable_skeleton, names)
+            self._looks[kind] = grouped(names, confusable_skeleton)
         return similar_name(name, names, self._looks[kind])
 
     def _is_called(self, row: ContentRow, name: str) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Container, Mapping, Sequence
 from datetime import datetime
 from functools import partial
@@ -29,7 +28,7 @@ from lmsconf.kinds.shared.plan_context import BeforeAfter, Deletion, Match, Matc
 from lmsconf.kinds.user.people_directory import WHICH_PERSON, people_directory, shared_email_message
 from lmsconf.model.address import Address, RemoteId, escape
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
-from lmsconf.model.names import matches_patterns, nearest_email, quote_name
+from lmsconf.model.names import grouped, matches_patterns, nearest_email, quote_name
 
 Target: TypeAlias = tuple[TargetRow, Address | None]
 """A live target and its audience, None if unresolved."""
@@ -192,11 +191,14 @@ def _existing(
 
 
 def _by_identity(targets: Sequence[Target]) -> dict[Identity, list[TargetRow]]:
-    """Live targets by identity; an unresolved audience gets an address with its id."""
-    out: defaultdict[Identity, list[TargetRow]] = defaultdict(list)
-    for row, audience in targets:
-        out[row.content, audience or Address(escape(unresolved_audience_label(row)), "")].append(row)
-    return out
+    """Live targets by identity."""
+    return {identity: [row for row, _ in same] for identity, same in grouped(targets, _identity).items()}
+
+
+def _identity(target: Target) -> Identity:
+    """The identity of a live target; an unresolved audience gets an address with its id."""
+    row, audience = target
+    return row.content, audience or Address(escape(unresolved_audience_label(row)), "")
 
 
 def _settle(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final, cast
@@ -19,7 +18,7 @@ from lmsconf.kinds.shared.times import format_time
 from lmsconf.model.address import EVERYBODY, Address, unescape
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, PlacesBelow
-from lmsconf.model.names import normalize_email, normalize_name
+from lmsconf.model.names import grouped, normalize_email, normalize_name
 
 _REPLACES: Final = "content-target/replaces"
 """The code of what is wrong with `replaces` and `keep`."""
@@ -210,9 +209,7 @@ def check_replacements(declared: Sequence[DesiredResource[AssignmentSpec]]) -> I
     replacing = [entry for entry in declared if entry.spec.replaces]
     if not replacing:
         return
-    by_address: defaultdict[Address, list[DesiredResource[AssignmentSpec]]] = defaultdict(list)
-    for entry in declared:
-        by_address[entry.address].append(entry)
+    by_address = grouped(declared, lambda entry: entry.address)
     for entry in replacing:
         for replaced in entry.spec.replaces:
             old = assignment_address(replaced.content, entry.spec.audience)

@@ -36,7 +36,6 @@ from lmsconf.model.names import matches_patterns
 
 _SHOWN: Final = 5
 _Declared: TypeAlias = DesiredResource[AssignmentSpec]
-_Change: TypeAlias = "Match[AssignmentSpec, TargetRow] | Deletion[TargetRow]"
 _EntryOf: TypeAlias = "Mapping[Identity, DesiredResource[Any] | DeleteEntry[Any]]"
 
 
@@ -189,8 +188,8 @@ class _ReplacementPlanner:
                     continue
                 replaced = found.setdefault(key, _Replaced(old=old, row=row))
                 if replaced.by and _terms(replaced.how) != _terms(one):
-                    other = replaced.by[0][0]
-                    words = {"content": one.content, "other": other.address, "see": other.source}
+                    first = replaced.by[0][0]
+                    words = {"content": one.content, "other": first.address, "see": first.source}
                     self._report("differs", entry, at=entry.places.at(*one.path), **words)
                 replaced.by.append((entry, one))
 
@@ -221,7 +220,9 @@ class _ReplacementPlanner:
             return False
         return _finish(row) == until and not is_over(self._planning, until)
 
-    def _change(self, replaced: _Replaced, how: Replacement, kept: frozenset[Address] = frozenset()) -> _Change | None:
+    def _change(
+        self, replaced: _Replaced, how: Replacement, kept: frozenset[Address] = frozenset()
+    ) -> Match[AssignmentSpec, TargetRow] | Deletion[TargetRow] | None:
         """Return the change of an assignment; None if it is as it is to become.
 
         kept: the assignments by which people keep the content, which it follows.

@@ -6,6 +6,7 @@ needs `targetType`, which only a live target has (API specification, Content Tar
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Final
 
@@ -89,17 +90,17 @@ def _audience(planning: PlanContext, to: Address) -> dict[str, object]:
 
 def _times(planning: PlanContext, spec: AssignmentSpec, row: TargetRow | None) -> dict[str, Json]:
     """The body fields for declared limits of the window, and those that clear undeclared live limits."""
-    out: dict[str, Json] = {}
-    pairs = (
-        ("startTime", spec.visible_from, row.start if row else None),
-        ("finishTime", spec.visible_until, row.finish if row else None),
-    )
-    for name, wanted, live in pairs:
-        if wanted is not None:
-            out[name] = format_request_time(wanted, _form(planning))
-        elif live is not None:
-            out.update(encode_cleared_time(planning.api_spec.behaviour, name))
-    return out
+    start, finish = (None, None) if row is None else (row.start, row.finish)
+    return {
+        **_time(planning, "startTime", spec.visible_from, start),
+        **_time(planning, "finishTime", spec.visible_until, finish),
+    }
+
+
+def _time(planning: PlanContext, name: str, wanted: datetime | None, live: str | None) -> Mapping[str, Json]:
+    if wanted is not None:
+        return {name: format_request_time(wanted, _form(planning))}
+    return {} if live is None else encode_cleared_time(planning.api_spec.behaviour, name)
 
 
 def _form(planning: PlanContext) -> str:

@@ -22,7 +22,7 @@ from lmsconf.kinds.custom_field.types import (
 from lmsconf.kinds.shared.entry_keys import report_missing_key
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, choices_registry_kind
 from lmsconf.kinds.shared.managed_resources import match_named
-from lmsconf.kinds.shared.match_by_name import Claim, match_claims
+from lmsconf.kinds.shared.match_by_name import Claim, ClaimMatches
 from lmsconf.kinds.shared.missing_references import report_ambiguous_reference, suggest_name, why_name_is_missing
 from lmsconf.kinds.shared.plan_context import (
     ANSWERED,
@@ -46,21 +46,25 @@ NEW: Final = "new "
 
 def register_choices(planning: PlanContext, matched: MatchResult[CustomFieldSpec, FieldRow]) -> None:
     """Register each choice in the NameRegistry under its name after the plan; one to be removed only as an alias."""
-    match_by_row = {match.row.id: match for match in matched.matches if match.row is not None}
     _record_types(planning, matched)
+    declaring = [
+        (match, choices)
+        for match in matched.matches
+        if (choices := match.declared.spec.choices) is not None
+        and (match.row is None or planning.chosen(match.address))
+    ]
+    ids = {match.row.id for match, _ in declaring if match.row is not None}
     for row in planning.snapshot.rows(FieldRow):
-        match = match_by_row.get(row.id)
-        spec = match.declared.spec if match else None
-        if match is None or spec is None or spec.choices is None or not planning.chosen(match.address):
-            scope = choices_registry_kind(planning.registry.name(CUSTOM_FIELD, row.id) or row.name)
-            for choice in row.choices:
-                planning.registry.register(scope, normalize_name(choice.name), choice.id)
-        else:
-            _register_declared_choices(planning, match, row.choices, spec.choices)
-    for match in matched.matches:
-        spec = match.declared.spec
-        if match.row is None and spec.choices is not None:
-            _register_declared_choices(planning, match, (), spec.choices)
+        scope = choices_registry_kind(planning.registry.name(CUSTOM_FIELD, row.id) or row.name)
+        for choice in row.choices if row.id not in ids else ():
+            planning.registry.register(scope, normalize_name(choice.name), choice.id)
+    for match, choices in sorted(declaring, key=_live_first):
+        _register_declared_choices(planning, match, match.row.choices if match.row else (), choices)
+
+
+def _live_first(one: tuple[Match[CustomFieldSpec, FieldRow], DeclaredChoices]) -> tuple[bool, str]:
+    row = one[0].row
+    return row is None, "" if row is None else row.id
 
 
 def _register_declared_choices(
@@ -74,16 +78,15 @@ def _register_declared_choices(
     if match.row is None:
         # A new field has no live choices, so `previously` cannot match any.
         claims = [replace(claim, previously=()) for claim in claims]
-    matched = match_claims(claims, live, noun="choice")
+    matched = ClaimMatches(claims, live, noun="choice")
     planning.problems.extend(matched.problems)
     scope = choices_registry_kind(declared.address.name)
     before: dict[str, str] = {row.id: normalize_name(row.name) for row in live}
-    after: dict[str, str] = {}
-    for position, (choice, row) in enumerate(zip(choices.include, matched.live, strict=True)):
+    pairs = [*zip(choices.include, matched.live, strict=True)]
+    after: dict[str, str] = {row.id if row else NEW + choice.name: choice.name for choice, row in pairs}
+    for choice, row in pairs:
         planning.registry.register(scope, choice.name, None if row is None else row.id)
-        if position in matched.broken:
-            planning.doubtful_choices.add((declared.address, choice.name))
-        after[row.id if row else NEW + choice.name] = choice.name
+    planning.doubtful_choices.update((declared.address, choices.include[one].name) for one in matched.broken)
     for row in sorted(matched.unclaimed, key=lambda row: (normalize_name(row.name), row.id)):
         name = normalize_name(row.name)
         if choices.whole or name in choices.exclude:
@@ -92,7 +95,7 @@ def _register_declared_choices(
             after[row.id] = name
             planning.registry.register(scope, name, row.id)
     undeclared = frozenset(after[row.id] for row in matched.unclaimed if row.id in after)
-    new = frozenset(choice.name for choice, row in zip(choices.include, matched.live, strict=True) if row is None)
+    new = frozenset(choice.name for choice, row in pairs if row is None)
     if undeclared:
         planning.parts[declared.address] = NewParts(new=new, undeclared=undeclared)
     if not choices.whole:
@@ -155,9 +158,9 @@ def references_exist(
         return False
     missing = [name for name in sorted(choices) if not planning.registry.has(scope, name)]
     doubtful = {name for name in choices if (at, name) in planning.doubtful_choices}
-    for name in missing:
-        if name not in doubtful:
-            _report_unknown_choice(planning, declared, at, name, find_choice(name) if find_choice else find_source())
+    for name in (one for one in missing if one not in doubtful):
+        source = find_choice(name) if find_choice else find_source()
+        _report_unknown_choice(planning, declared, at, name, source)
     return not missing and not doubtful
 
 
@@ -218,26 +221,28 @@ def diff_field(planning: PlanContext, match: Match[CustomFieldSpec, FieldRow]) -
         return None
     keys = [key for key in ("type", "choices", "description", *FLAGS) if getattr(spec, key) is not None]
     choices = planning.choices_before_and_after(declared.address)
-    wanted: Form = {"type": spec.type, "choices": choices[1], "description": spec.description or None}
-    wanted |= {key: getattr(spec, key) for key in FLAGS}
+    flags = {key: getattr(spec, key) for key in FLAGS}
+    description = spec.description or None
+    wanted: Form = {"type": spec.type, "choices": choices[1], "description": description, **flags}
     after: Form = {"name": declared.address.name, **{key: wanted[key] for key in keys}}
     if row is None:
         defaults = tuple(key for key in ("description", *FLAGS) if key not in after)
         return BeforeAfter(before=None, after=after, defaults=defaults)
-    live: Form = {"type": row.type, "choices": choices[0], "description": row.description}
-    live |= {key: bool(getattr(row, key)) for key in FLAGS}
+    flags = {key: bool(getattr(row, key)) for key in FLAGS}
+    live: Form = {"type": row.type, "choices": choices[0], "description": row.description, **flags}
     before: Form = {"name": normalize_name(row.name), **{key: live[key] for key in keys}}
     return BeforeAfter(before=before, after=after, sizes={"choices": len(row.choices)} if "choices" in keys else {})
 
 
 def live_field_form(field: FieldRow) -> Form:
     """Return the live name, type, choices and description."""
-    form: Form = {"name": normalize_name(field.name), "type": field.type}
-    if field.choices:
-        form["choices"] = KeyedNames({choice.id: choice.name for choice in field.choices})
-    if field.description:
-        form["description"] = field.description
-    return form
+    form: Form = {
+        "name": normalize_name(field.name),
+        "type": field.type,
+        "choices": KeyedNames({one.id: one.name for one in field.choices}) if field.choices else None,
+        "description": field.description or None,
+    }
+    return {key: value for key, value in form.items() if value is not None}
 
 
 def field_before_deletion(planning: PlanContext, deletion: Deletion[FieldRow]) -> BeforeAfter:

@@ -45,26 +45,24 @@ class FieldOrChoiceDeletion(Struct, frozen=True):
                 yield choice.id, f'the choice "{normalize_name(choice.name)}"'
 
 
-_Holders: TypeAlias = "tuple[frozenset[RemoteId], str | None]"
-"""People certain to lose an answer, and why there may be more, None if there are not."""
-
-
 def record_deletions(
     planning: PlanContext, matched: MatchResult[CustomFieldSpec, FieldRow]
 ) -> Sequence[FieldOrChoiceDeletion]:
     """Record which live fields and choices the plan deletes, and return them."""
-    losses: list[FieldOrChoiceDeletion] = []
-    if not planning.policy.additive:
-        for deletion in matched.deletions:
-            if planning.chosen(deletion.address):
-                losses.append(FieldOrChoiceDeletion(deletion.address, deletion.row))
-        for match in matched.matches:
-            before, after = planning.choices_before_and_after(match.address)
-            dropped = frozenset(before.names.keys() - after.names.keys())
-            if match.row is not None and dropped and planning.chosen(match.address):
-                losses.append(FieldOrChoiceDeletion(match.address, match.row, dropped))
-    planning.losses = losses
-    return losses
+    deleted = (FieldOrChoiceDeletion(one.address, one.row) for one in matched.deletions)
+    changed = (
+        FieldOrChoiceDeletion(one.address, one.row, dropped)
+        for one in matched.matches
+        if one.row is not None and (dropped := _dropped_choices(planning, one.address))
+    )
+    losses = () if planning.policy.additive else (*deleted, *changed)
+    planning.losses = [one for one in losses if planning.chosen(one.address)]
+    return planning.losses
+
+
+def _dropped_choices(planning: PlanContext, field: Address) -> frozenset[str]:
+    before, after = planning.choices_before_and_after(field)
+    return frozenset(before.names.keys() - after.names.keys())
 
 
 def count_lost_answers(planning: PlanContext, people: MatchResult[PersonSpec, PersonRow]) -> None:
@@ -163,24 +161,18 @@ def _answering(
 
 def _holders_of(
     known: Answers | str, loss: FieldOrChoiceDeletion, choice: str | None, moved: frozenset[RemoteId]
-) -> _Holders:
-    """The people who answered a field or, given a choice id, who picked that choice."""
+) -> tuple[frozenset[RemoteId], str | None]:
+    """The people who answered a field, or picked a choice of it, and why there may be more, if there may."""
     if isinstance(known, str):
         return frozenset(), known
     keys = answer_keys(loss.field)
+    rows = [row for row in known.values() if row.id not in moved]
+    answers = [(row.id, answer) for row in rows for name, answer in row.answers or () if name in keys]
     unreadable = any(row.answers is None for row in known.values())
-    held: dict[RemoteId, frozenset[str]] = {}
-    for row in known.values():
-        for name, answer in row.answers or ():
-            if name not in keys or row.id in moved:
-                continue
-            if answer is None:
-                # An unreadable answer is deleted with its field; whether it picked a given choice is unknown.
-                unreadable = unreadable or choice is not None
-                held[row.id] = frozenset()
-            else:
-                held[row.id] = frozenset(map(comparable, answer.picked))
-    unknown = "answers have an unknown format" if unreadable else None
+    # An unreadable answer is deleted with its field; whether it picked a given choice is unknown.
+    doubtful = choice is not None and any(answer is None for _, answer in answers)
+    held = {id: frozenset(map(comparable, answer.picked if answer else ())) for id, answer in answers}
+    unknown = "answers have an unknown format" if unreadable or doubtful else None
     if choice is None:
         return frozenset(held), unknown
     called = {one.id: frozenset({comparable(one.id), comparable(one.name)}) for one in loss.field.choices}

@@ -146,16 +146,12 @@ def _replaced(
 ) -> tuple[DeclaredCondition, ...] | None:
     """Return the conditions on the new fields; None if one has no counterpart there, or names what is not known."""
     live = row.conditions or ()
-    out: list[DeclaredCondition] = []
-    for condition, named in zip(live, conditions_by_name(planning, live), strict=True):
-        if planning.registry.name(CUSTOM_FIELD, condition.field) is None:
-            return None
-        migration = active.get(condition.field)
-        moved = named if migration is None else _moved(named, migration)
-        if moved is None:
-            return None
-        out.append(moved)
-    return tuple(out)
+    if any(planning.registry.name(CUSTOM_FIELD, condition.field) is None for condition in live):
+        return None
+    pairs = zip(live, conditions_by_name(planning, live), strict=True)
+    new = [_moved(named, active[one.field]) if one.field in active else named for one, named in pairs]
+    known = tuple(condition for condition in new if condition is not None)
+    return known if len(known) == len(new) else None
 
 
 def _moved(condition: DeclaredCondition, active: ActiveMigration) -> DeclaredCondition | None:

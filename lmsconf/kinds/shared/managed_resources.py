@@ -7,11 +7,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from lmsconf.errors import Severity
-from lmsconf.kinds.shared.match_by_name import Claim, ClaimMatches, group_names, match_claims
+from lmsconf.kinds.shared.match_by_name import Claim, ClaimMatches
 from lmsconf.kinds.shared.plan_context import Deletion, Match, MatchResult, PlanContext, Row, Spec, UndeclaredResource
 from lmsconf.model.address import Address
 from lmsconf.model.declarations import DeleteEntry, DesiredResource
-from lmsconf.model.names import confusable_skeleton, matches_pattern, matches_patterns, normalize_name, quote_name
+from lmsconf.model.names import (
+    confusable_skeleton,
+    grouped,
+    matches_pattern,
+    matches_patterns,
+    normalize_name,
+    quote_name,
+)
 from lmsconf.model.snapshot import HasName, NamedRow
 
 
@@ -27,12 +34,10 @@ def match_absent(
     """Record a deletion for each row that `absent` lists; return the other free rows."""
     if not absent:
         return list(free)
-    by_name: defaultdict[str, list[Row]] = defaultdict(list)
     by_id = {row.id: row for row in rows}
-    for row in by_id.values():
-        by_name[normalize_name(row.name)].append(row)
+    by_name = grouped(by_id.values(), lambda row: normalize_name(row.name))
     known = [name for name, of_name in by_name.items() if not claimed.issuperset(row.id for row in of_name)]
-    looks = group_names(confusable_skeleton, known)
+    looks = grouped(known, confusable_skeleton)
     deleted_ids: set[str] = set()
     for entry in absent:
         same_name = by_name.get(entry.address.name, [])
@@ -148,7 +153,7 @@ def match_declared(
     planning: PlanContext, kind: str, noun: str, declared: Sequence[DesiredResource[Spec]], rows: Sequence[Row]
 ) -> tuple[MatchResult[Spec, Row], ClaimMatches[Row]]:
     """Match declarations with live rows, record problems, and register the declared names."""
-    matched = match_claims(
+    matched = ClaimMatches(
         [claim_of(planning, one) for one in declared], rows, incomplete=planning.snapshot.of(kind).incomplete, noun=noun
     )
     planning.problems.extend(matched.problems)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from datetime import tzinfo
 from typing import Final, NamedTuple, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from lmsconf.errors import Problem, SourceLocation
 from lmsconf.kinds.shared.plan_context import PlanContext
@@ -59,20 +59,16 @@ class ManifestEntry(Struct, frozen=True, kw_only=True):
 
 
 class ExportedEntry(Struct, frozen=True, kw_only=True):
-    """The manifest entry of one live row. notes: what it leaves out, and why."""
+    """The manifest entry of one live row. notes: what it leaves out, and why.
+
+    reason: why a manifest cannot declare the row, which then has no body; None if it can.
+    """
 
     address: Address
     id: str
-    body: Mapping[str, Json]
+    body: Mapping[str, Json] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-
-
-class UnexportableRow(Struct, frozen=True, kw_only=True):
-    """A live row without a manifest entry, and the reason."""
-
-    address: Address
-    id: str
-    reason: str
+    reason: str | None = None
 
 
 class EntryBody(NamedTuple):
@@ -127,15 +123,15 @@ class LiveNames:
             self._looks[kind] = Counter(casefold_name(one.name) for one in self.snapshot.of(kind).rows)
         return self._looks[kind][casefold_name(row.name)] > 1
 
-    def exported_entry(self, kind: str, row: HasName, body: EntryBody) -> ExportedEntry | UnexportableRow:
+    def exported_entry(self, kind: str, row: HasName, body: EntryBody) -> ExportedEntry:
         """Return the entry of a named row, with its id where the name is ambiguous."""
         name = normalize_name(row.name)
         address = Address.of(kind, name)
         if not is_valid_name(name):
             reason = "its name contains characters that a manifest must not contain" if name else "it has no name"
-            return UnexportableRow(address=address, id=row.id, reason=reason)
+            return ExportedEntry(address=address, id=row.id, reason=reason)
         if not self.is_resolved_by_name(kind, row):
             reason = "another resource has its name, and is declared"
-            return UnexportableRow(address=address, id=row.id, reason=reason)
+            return ExportedEntry(address=address, id=row.id, reason=reason)
         pin = {"id": row.id} if self.needs_id(kind, row) else {}
         return ExportedEntry(address=address, id=row.id, body={"name": name, **pin, **body.keys}, notes=body.notes)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Generic, TypeVar
 
 from msgspec import Struct
@@ -14,6 +13,7 @@ from lmsconf.model.names import (
     casefold_name,
     confusable_skeleton,
     differing_characters,
+    grouped,
     nearest_name,
     normalize_name,
     quote_name,
@@ -21,6 +21,19 @@ from lmsconf.model.names import (
 from lmsconf.model.snapshot import HasName
 
 L = TypeVar("L", bound=HasName)
+
+
+Node = TypeVar("Node", int, str)
+
+
+def cycles(following: Mapping[Node, Node]) -> Iterator[list[Node]]:
+    """Yield each cycle of a graph in which a node has at most one successor, with its first node first."""
+    for start in sorted(following):
+        path, last = {start: None}, start
+        while (at := following.get(last)) is not None and at not in path:
+            path[at], last = None, at
+        if at == start and start == min(path):
+            yield list(path)
 
 
 class Claim(Struct, frozen=True, kw_only=True):
@@ -37,29 +50,22 @@ class Claim(Struct, frozen=True, kw_only=True):
     address: str
 
 
-def match_claims(
-    claims: Sequence[Claim], lives: Sequence[L], *, incomplete: str | None = None, noun: str = "resource"
-) -> ClaimMatches[L]:
-    """Match claims with live rows of the same kind. Claims in `broken` have an error and no match.
+class ClaimMatches(Generic[L]):
+    """Claims, matched with live rows of the same kind.
 
     A pinned id takes precedence over the name, and the name over `previously`, which may shift a chain of names by one.
     A creation is an error if the listing is incomplete (`incomplete` says why), or if its name differs from another
     only in case or surrounding blanks; a name that is merely drawn alike is a warning.
-    """
-    return ClaimMatches(claims, lives, incomplete, noun)
 
-
-class ClaimMatches(Generic[L]):
-    """The live row of each claim (None: to be created, or broken), unclaimed rows, and problems.
-
-    broken: positions of claims with an error.
+    live: the row of each claim, None if it is to be created, or broken. unclaimed: the other rows. broken: the
+    positions of claims with an error, which have no match.
     """
 
-    def __init__(self, claims: Sequence[Claim], lives: Sequence[L], incomplete: str | None, noun: str) -> None:
+    def __init__(
+        self, claims: Sequence[Claim], lives: Sequence[L], incomplete: str | None = None, noun: str = "resource"
+    ) -> None:
         self.claims, self.lives, self.incomplete, self.noun = claims, lives, incomplete, noun
-        self.by_name: defaultdict[str, list[L]] = defaultdict(list)
-        for live in lives:
-            self.by_name[normalize_name(live.name)].append(live)
+        self.by_name = grouped(lives, lambda live: normalize_name(live.name))
         self.taken: dict[RemoteId, int] = {}
         self.match: dict[int, L] = {}
         self.broken: set[int] = set()
@@ -149,12 +155,7 @@ class ClaimMatches(Generic[L]):
     def _circles(self) -> None:
         """Reject cycles of earlier names: swapped names look the same before and after, so only ids tell them apart."""
         following = {index: other for index in self.match if (other := self._following(index)) is not None}
-        for start in sorted(following):
-            path = [start]
-            while (at := following.get(path[-1])) is not None and at not in path:
-                path.append(at)
-            if at != start or start != min(path):
-                continue
+        for path in cycles(following):
             ids = ", ".join(f"{self.claims[i].label} `id: {quote_name(self.match[following[i]].id)}`" for i in path)
             for index in path:
                 self._problem(
@@ -239,7 +240,7 @@ class ClaimMatches(Generic[L]):
             return
         names = [live.name for live in self.lives if live.id not in self.taken]
         names.extend(claim.name for claim in self.claims)
-        looks, skeletons = group_names(casefold_name, names), group_names(confusable_skeleton, names)
+        looks, skeletons = grouped(names, casefold_name), grouped(names, confusable_skeleton)
         for index in new:
             claim = self.claims[index]
             if claim.previously and self.incomplete is None:
@@ -291,11 +292,3 @@ class ClaimMatches(Generic[L]):
             f"`previously: [{quote_name(other)}]`.",
             Severity.WARNING,
         )
-
-
-def group_names(key: Callable[[str], str], names: Iterable[str]) -> dict[str, list[str]]:
-    """Group names by key."""
-    groups: defaultdict[str, list[str]] = defaultdict(list)
-    for name in names:
-        groups[key(name)].append(name)
-    return groups

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from lmsconf.api.spec.dialect_keys import ADD_MODE
 from lmsconf.kinds.shared.entry_keys import PeopleList
 from lmsconf.kinds.shared.kind_names import GROUP, SMART_GROUP, USER
+from lmsconf.kinds.shared.match_by_name import cycles
 from lmsconf.kinds.shared.plan_context import GRANTED, VACANT, BeforeAfter, Match, MatchResult, PlanContext
 from lmsconf.kinds.user.people_directory import people_directory
 from lmsconf.model.address import Address, Ref, RemoteId
@@ -34,21 +35,14 @@ def temporary_name(id: str) -> str:
 def find_rename_cycles(planning: PlanContext, matched: MatchResult[Any, Any]) -> None:
     """In each cycle of renames choose the resource that takes a temporary name first: the one with the lowest id."""
     wants = {
-        normalize_name(match.row.name): match
+        normalize_name(match.row.name): (match.row.id, match.address)
         for match in matched.matches
         if match.row is not None
         and normalize_name(match.row.name) != match.address.name
         and planning.chosen(match.address)
     }
-    for start in wants:
-        path: dict[str, Match[Any, Any]] = {}
-        at = start
-        while at in wants and at not in path:
-            path[at] = wants[at]
-            at = wants[at].address.name
-        if at == start:
-            _, address = min((match.row.id, match.address) for match in path.values() if match.row)
-            planning.temporary_names.add(address)
+    for path in cycles({name: address.name for name, (_, address) in wants.items()}):
+        planning.temporary_names.add(min(wants[name] for name in path)[1])
 
 
 def rename_steps(
@@ -139,16 +133,11 @@ def _people_list_steps(
         )
 
 
-def people_dependencies(planning: PlanContext, people: Iterable[str], *, manages: bool) -> frozenset[Ref]:
+def people_dependencies(planning: PlanContext, people: Collection[str], *, manages: bool) -> frozenset[Ref]:
     """Return what a call that names people depends on: their creation and, for managers, the grants of rights."""
-    refs: set[Ref] = set()
-    for person in people:
-        id = people_directory(planning).id(person)
-        if isinstance(id, Ref):
-            refs.add(id)
-        if manages:
-            refs |= granted_rights_ref(person)
-    return frozenset(refs)
+    ids = map(people_directory(planning).id, people)
+    rights = map(granted_rights_ref, people if manages else ())
+    return frozenset(id for id in ids if isinstance(id, Ref)).union(*rights)
 
 
 def granted_rights_ref(person: str) -> frozenset[Ref]:

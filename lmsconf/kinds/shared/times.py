@@ -25,10 +25,11 @@ def parse_manifest_time(text: str, zone: tzinfo | None, *, end_of_day: bool) -> 
     """
     parts = ISO.fullmatch(text.strip())
     if parts is None:
-        examples = "2026-01-05 or 2026-01-05T08:00+01:00"
         meant = date_in_other_order(text)
-        hint = f"Write {meant}." if meant else _WRITE
-        raise BadTime(f'"{shorten(text)}" is not a date or an ISO 8601 time such as {examples}', hint=hint)
+        raise BadTime(
+            f'"{shorten(text)}" is not a date or an ISO 8601 time such as 2026-01-05 or 2026-01-05T08:00+01:00',
+            hint=f"Write {meant}." if meant else _WRITE,
+        )
     try:
         day = date.fromisoformat(parts["date"])
         clock = time.fromisoformat(parts["time"]) if parts["time"] else LAST_SECOND if end_of_day else time()

@@ -14,7 +14,7 @@ from lmsconf.errors import SourceLocation
 from lmsconf.kinds.custom_field.compare import references_exist
 from lmsconf.kinds.custom_field.lost_answers import FieldOrChoiceDeletion
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, SMART_GROUP, choices_registry_kind
-from lmsconf.kinds.shared.plan_context import BeforeAfter, MatchResult, PlanContext, SideEffect
+from lmsconf.kinds.shared.plan_context import BeforeAfter, MatchResult, NameRegistry, PlanContext, SideEffect
 from lmsconf.kinds.smart_group.types import ConditionRow, DeclaredCondition, SmartGroupRow, SmartGroupSpec
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.declarations import DesiredResource
@@ -82,39 +82,40 @@ def keep_system_conditions(
         systems = kept[condition.field, condition.choices]
         if condition.system_condition is not None and condition.system_condition in systems:
             systems.remove(condition.system_condition)
-    out = []
-    for condition in declared:
-        systems = kept[condition.field, condition.choices]
-        if condition.system_condition is None and systems:
-            out.append(condition._replace(system_condition=systems.pop(0)))
-        else:
-            out.append(condition)
-    return tuple(out)
+    return tuple([_with_system(one, kept[one.field, one.choices]) for one in declared])
+
+
+def _with_system(condition: DeclaredCondition, systems: list[str | None]) -> DeclaredCondition:
+    """Return a condition; if it has no system condition, with the first of these, which is taken from them."""
+    is_open = condition.system_condition is None and systems
+    return condition._replace(system_condition=systems.pop(0)) if is_open else condition
 
 
 def conditions_by_name(planning: PlanContext, conditions: Iterable[ConditionRow]) -> tuple[DeclaredCondition, ...]:
     """Live conditions with the names after the plan; an unresolved id becomes `field id …` or `choice id …`."""
-    registry, out = planning.registry, []
-    for condition in conditions:
-        field = registry.name(CUSTOM_FIELD, condition.field) or f"field id {condition.field}"
-        scope = choices_registry_kind(field)
-        names = frozenset(registry.name(scope, choice) or f"choice id {choice}" for choice in condition.choices)
-        out.append(DeclaredCondition(field, names, condition.system_condition))
-    return tuple(out)
+    return tuple([_by_name(planning.registry, condition) for condition in conditions])
+
+
+def _by_name(registry: NameRegistry, condition: ConditionRow) -> DeclaredCondition:
+    field = registry.name(CUSTOM_FIELD, condition.field) or f"field id {condition.field}"
+    scope = choices_registry_kind(field)
+    names = frozenset(registry.name(scope, choice) or f"choice id {choice}" for choice in condition.choices)
+    return DeclaredCondition(field, names, condition.system_condition)
 
 
 def conditions_by_id(planning: PlanContext, conditions: Iterable[DeclaredCondition]) -> list[dict[str, object]]:
     """Conditions as in a request body; ids not known yet are Refs."""
-    id_of, bodies = planning.registry.id_or_ref, []
-    for field, choices, system_condition in conditions:
-        at, scope = Address.of(CUSTOM_FIELD, field), choices_registry_kind(field)
-        body: dict[str, object] = {"customFieldId": id_of(CUSTOM_FIELD, field, Ref(at))}
-        if choices:
-            body["choiceIds"] = [id_of(scope, name, Ref(at, name)) for name in sorted(choices)]
-        if system_condition is not None:
-            body["systemCondition"] = system_condition
-        bodies.append(body)
-    return bodies
+    return [_by_id(planning.registry, condition) for condition in conditions]
+
+
+def _by_id(registry: NameRegistry, condition: DeclaredCondition) -> dict[str, object]:
+    at, scope = Address.of(CUSTOM_FIELD, condition.field), choices_registry_kind(condition.field)
+    body = {
+        "customFieldId": registry.id_or_ref(CUSTOM_FIELD, condition.field, Ref(at)),
+        "choiceIds": [registry.id_or_ref(scope, name, Ref(at, name)) for name in sorted(condition.choices)],
+        "systemCondition": condition.system_condition,
+    }
+    return {key: value for key, value in body.items() if value}
 
 
 def condition_refs(conditions: Iterable[DeclaredCondition]) -> frozenset[Ref]:
@@ -194,13 +195,11 @@ def plan_condition_losses(
     if listing.incomplete is not None:
         _report_unread(planning, losses, listing.incomplete)
         return
-    declared = {match.row.id: match for match in matched.matches if match.row and planning.chosen(match.address)}
+    chosen = [match for match in matched.matches if planning.chosen(match.address)]
+    settled = {match.row.id for match in chosen if match.row and match.declared.spec.conditions is not None}
     for row in planning.snapshot.rows(SmartGroupRow):
         remaining = _remaining_conditions(row.conditions or (), losses)
-        match = declared.get(row.id)
-        if remaining == (row.conditions or ()) or row.id in deleted:
-            continue
-        if match is not None and match.declared.spec.conditions is not None:
+        if remaining == (row.conditions or ()) or row.id in deleted or row.id in settled:
             continue
         at = Address.of(SMART_GROUP, planning.registry.name(SMART_GROUP, row.id) or normalize_name(row.name))
         cause = next(losses[one.field] for one in row.conditions or () if one.field in losses and one not in remaining)

@@ -64,12 +64,12 @@ class DeclaredCondition(NamedTuple):
 
     def to_json(self) -> Json:
         """The condition as written in a manifest."""
-        body: dict[str, Json] = {"field": self.field}
-        if self.choices:
-            body["choices"] = [*sorted(self.choices)]
-        if self.system_condition is not None:
-            body["system_condition"] = self.system_condition
-        return body
+        body: dict[str, Json] = {
+            "field": self.field,
+            "choices": [*sorted(self.choices)],
+            "system_condition": self.system_condition,
+        }
+        return {key: value for key, value in body.items() if value or key == "field"}
 
 
 class SmartGroupSpec(Struct, frozen=True):

@@ -113,9 +113,11 @@ def _may_come(planning: PlanContext, declared: DesiredResource[PersonSpec], spec
             suggest_name(planning, declared.address.name, people_directory(planning).by_email, did_you_mean_email),
             "",
         )
-        way = "Creating people must be allowed in the project file: `people: {create: true}`."
-        if planning.policy.create_people:
-            way = "There is nobody to archive: remove the entry."
+        way = (
+            "There is nobody to archive: remove the entry."
+            if planning.policy.create_people
+            else "Creating people must be allowed in the project file: `people: {create: true}`."
+        )
         planning.report(
             declared,
             "person/unknown",
@@ -168,12 +170,12 @@ def _report_clearing(
 def _taken(before: Form, after: Form) -> frozenset[str]:
     """Return the keys whose change takes a right or all access from the person."""
     lost = {key for key in ("admin", "manager") if before.get(key) and not after[key]}
-    if after.get("archived") and not before["archived"]:
-        lost.add("archived")
-    # Access ends at that date, which may be past; a changed date may be earlier than the old one.
-    if after.get(ARCHIVE_DATE) is not None and after[ARCHIVE_DATE] != before.get(ARCHIVE_DATE):
-        lost.add(ARCHIVE_DATE)
-    return frozenset(lost)
+    ends = {
+        "archived": after.get("archived") and not before["archived"],
+        # Access ends at that date, which may be past; a changed date may be earlier than the old one.
+        ARCHIVE_DATE: after.get(ARCHIVE_DATE) not in (None, before.get(ARCHIVE_DATE)),
+    }
+    return frozenset(lost.union(key for key, is_over in ends.items() if is_over))
 
 
 def declared_form(planning: PlanContext, declared: DesiredResource[PersonSpec], answers: Mapping[str, Answer]) -> Form:

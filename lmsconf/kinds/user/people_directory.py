@@ -18,7 +18,7 @@ from lmsconf.kinds.user.types import RIGHTS, PersonRow, PersonSpec, loses_manage
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.declarations import DesiredResource
 from lmsconf.model.forms import Form
-from lmsconf.model.names import did_you_mean_email, normalize_email, normalize_name
+from lmsconf.model.names import did_you_mean_email, grouped, normalize_email, normalize_name
 from lmsconf.model.policy import SMALL
 
 
@@ -45,19 +45,14 @@ class PeopleDirectory(Struct, frozen=True):
     @staticmethod
     def of(people: Iterable[PersonRow], new: frozenset[str] = frozenset()) -> PeopleDirectory:
         """Index people. For an e-mail an active person precedes an archived one; two active ones make it ambiguous."""
-        by_email: dict[str, PersonRow] = {}
-        twice: dict[str, tuple[str, ...]] = {}
-        ids = []
-        for person in sorted(people, key=lambda one: (one.archived, one.id)):
-            key = normalize_email(person.email)
-            ids.append(person.id)
-            if key not in by_email:
-                by_email[key] = person
-            elif not person.archived:
-                twice[key] = (*twice.get(key, (by_email[key].id,)), person.id)
-        emails: dict[str, str] = {person.id: key for key, person in by_email.items() if key not in twice}
-        archived = frozenset(key for key, person in by_email.items() if person.archived)
-        return PeopleDirectory(by_email, emails, frozenset(ids), archived, twice, new)
+        ordered = sorted(people, key=lambda one: (one.archived, one.id))
+        groups = grouped(ordered, lambda one: one.name)
+        by_email = {email: same[0] for email, same in groups.items()}
+        active = {email: tuple(one.id for one in same if not one.archived) for email, same in groups.items()}
+        twice = {email: ids for email, ids in active.items() if len(ids) > 1}
+        emails: dict[str, str] = {one.id: email for email, one in by_email.items() if email not in twice}
+        archived = frozenset(email for email, ids in active.items() if not ids)
+        return PeopleDirectory(by_email, emails, frozenset(one.id for one in ordered), archived, twice, new)
 
     def live_to_compare(self, ids: Iterable[str], declared: PeopleList) -> PeopleList:
         """Return a live list in the form of a declared one, without unknown people and undeclared archived ones."""

@@ -8,7 +8,6 @@ blank lines, is a heading: parts are ordered above and below it, and none moves 
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -24,8 +23,8 @@ from lmsconf.manifest.yaml_reader import read_yaml
 from lmsconf.model.canonical_json import Json, canonical_json
 from lmsconf.model.names import casefold_name
 
-MODELINE: Final = re.compile(r"#\s*yaml-language-server:")
-"""A comment for editors, which stays at the top of its file."""
+_COMMENT: Final = r"#(?!\s*yaml-language-server:)"
+"""Any comment but the one for editors, which stays at the top of its file."""
 
 
 class Part(NamedTuple):
@@ -112,19 +111,7 @@ def _part(buffer: TextBuffer, node: Node, start: int, content_end: int) -> Part:
             break
         after = buffer.next_line(after)
         end = after if line.strip() else end
-    return Part(_comment_above(buffer, start, indent), start, end)
-
-
-def _comment_above(buffer: TextBuffer, start: int, indent: int) -> int:
-    """Return the start of the comment lines right above a part; the start of its line if there are none."""
-    begin = buffer.line_start(start)
-    while begin:
-        above = buffer.line_start(begin - 1)
-        line = buffer.text[above:begin].lstrip(" ")
-        if not line.startswith("#") or begin - above - len(line) > indent or MODELINE.match(line):
-            break
-        begin = above
-    return begin
+    return Part(buffer.comment_above(buffer.line_start(start), rf" {{0,{indent}}}{_COMMENT}"), start, end)
 
 
 def _groups(buffer: TextBuffer, parts: Sequence[Part]) -> Iterator[list[int]]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import NamedTuple, cast
+from typing import Final, NamedTuple, cast
 
 from msgspec import Struct
 
@@ -11,6 +12,10 @@ from lmsconf.manifest.edit.tree_builder import Node, part_span
 from lmsconf.manifest.edit.yaml_text import WIDTH, double_quoted, format_entry_lines, format_inline, format_scalar
 from lmsconf.manifest.nodes import map_texts
 from lmsconf.model.canonical_json import Json
+
+_BLANKS: Final = re.compile(r"[ \t]*")
+_BLANK_LINES: Final = re.compile(r"(?:[ \t\r\n]|(?<![^ \t\r\n])#[^\n]*)*+")
+"""Blanks, line breaks and comments."""
 
 
 class UnsafeEdit(Exception):
@@ -57,17 +62,17 @@ class TextBuffer:
 
     def skip_blanks(self, at: int, *, lines: bool = True) -> int:
         """Return the next offset that is neither whitespace nor comment; in the same line, unless `lines`."""
-        blank = " \t\r\n" if lines else " \t"
-        while at < len(self.text):
-            if self.text[at] == "#" and self.text[at - 1 : at] in ("", *" \t\r\n"):
-                if not lines:
-                    return at
-                at = self.line_end(at)
-            elif self.text[at] not in blank:
+        blanks = (_BLANK_LINES if lines else _BLANKS).match(self.text, at)
+        return blanks.end() if blanks else at
+
+    def comment_above(self, start: int, pattern: str) -> int:
+        """Return the start of the lines right above a line that match a pattern; `start` if there are none."""
+        while start:
+            above = self.line_start(start - 1)
+            if re.match(pattern, self.text[above:start]) is None:
                 break
-            else:
-                at += 1
-        return at
+            start = above
+        return start
 
     def insert_lines(self, at: int, lines: Iterable[str]) -> TextEdit:
         """Insert lines at the start of a line."""
@@ -228,19 +233,8 @@ def _rows(buffer: TextBuffer, node: Node) -> Iterator[_Row]:
     for item in node.items:
         dash = buffer.skip_blanks(at)
         start = buffer.line_start(dash)
-        yield _Row(dash, _comment_above(buffer, start, dash - start), start, buffer.next_line(item.end))
+        yield _Row(dash, buffer.comment_above(start, rf" {{{dash - start}}}#"), start, buffer.next_line(item.end))
         at = item.end
-
-
-def _comment_above(buffer: TextBuffer, start: int, indent: int) -> int:
-    """Return the start of the comment lines right above, if they have the same indent; else `start`."""
-    while start:
-        above = buffer.line_start(start - 1)
-        line = buffer.text[above:start]
-        if not line.startswith(" " * indent + "#"):
-            break
-        start = above
-    return start
 
 
 def _removal(buffer: TextBuffer, node: Node, rows: Sequence[_Row], at: int) -> TextEdit:

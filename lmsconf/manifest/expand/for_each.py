@@ -6,7 +6,6 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping
-from functools import cache
 from itertools import product
 from typing import Final, cast
 
@@ -17,8 +16,7 @@ from lmsconf.errors import Severity
 from lmsconf.manifest.expand.variables import Variables, referenced_variables
 from lmsconf.manifest.keys import FOR_EACH
 from lmsconf.manifest.nodes import EntrySourceMap, Map, Mark, Seq, Source
-from lmsconf.manifest.schema_check import SchemaValidator
-from lmsconf.manifest.whole_schema import Section, for_each_schema
+from lmsconf.manifest.whole_schema import Section, for_each_validator
 from lmsconf.model.canonical_json import Json
 
 COPIES: Final = 10_000
@@ -47,11 +45,6 @@ class Entry(Struct, frozen=True):
     def of(self, body: Map) -> Entry:
         """Return the entry with `body`, to which it was expanded."""
         return replace(self, body=body, places=self.places.of(body))
-
-
-@cache
-def _shape() -> SchemaValidator:
-    return SchemaValidator({"type": "object", "properties": {FOR_EACH: dict(for_each_schema())}})
 
 
 class ForEachExpander:
@@ -107,7 +100,7 @@ class ForEachExpander:
         before = self._reporter.refused
         expanded = self._variables.substitute(item[FOR_EACH], item.source, cast(Mark, item.mark(FOR_EACH)))
         places = places.of(item.changed({**item, FOR_EACH: expanded}))
-        findings = _shape().validate({FOR_EACH: expanded}) if self._reporter.refused == before else []
+        findings = for_each_validator().validate({FOR_EACH: expanded}) if self._reporter.refused == before else []
         for finding in findings:
             from lmsconf.manifest.schema_messages import problems_of
 

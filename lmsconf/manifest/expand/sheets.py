@@ -12,15 +12,17 @@ from lmsconf.kinds.assignment.parse import audience_forms, audience_from_text
 from lmsconf.kinds.shared.kind import Kind
 from lmsconf.kinds.shared.manifest_entry import EntryItems
 from lmsconf.manifest.expand.table import Table, TableSource, column_name, known_columns, require_columns
-from lmsconf.manifest.expand.table_files import FILE, TableFiles, selection_text
+from lmsconf.manifest.expand.table_files import FILE, SHEET, TableFiles, selection_text
 from lmsconf.manifest.keys import ALLOW_EMPTY
 from lmsconf.manifest.nodes import EntrySourceMap, Map, Seq, pack_mark
-from lmsconf.manifest.whole_schema import item_keys, sheet_keys
+from lmsconf.manifest.whole_schema import item_keys
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import did_you_mean, normalize_name
 
 MOST_ROWS: Final = 50_000
 """Maximum number of entries that one reference to a sheet may stand for."""
+_OWN_KEYS: Final = frozenset([FILE, SHEET, "where", ALLOW_EMPTY])
+"""The keys that choose rows; each other key applies to all rows."""
 _BOOLEANS: Final[dict[str, bool]] = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
@@ -30,7 +32,6 @@ class SheetEntries:
     def __init__(self, kind: Kind, tables: TableFiles) -> None:
         self._items = cast(EntryItems, kind.entry_items)
         self._keys = item_keys(kind)
-        self._sheet_keys = sheet_keys(kind)
         self._tables = tables
 
     def expand(self, reference: Json, places: EntrySourceMap) -> Iterator[Map]:
@@ -48,7 +49,7 @@ class SheetEntries:
             for problem in wrong.problems:
                 self._tables.problems.append(replace(problem, code=problem.code.replace("people/", "sheet/")))
             return
-        defaults = {key: value for key, value in reference.items() if key not in self._sheet_keys}
+        defaults = {key: value for key, value in reference.items() if key not in _OWN_KEYS}
         locations = [place for key in defaults for place in (places.key(key), places.at(key))]
         source = TableSource(table.sheet, locations)
         for line, cells in rows:

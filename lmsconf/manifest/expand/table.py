@@ -59,7 +59,7 @@ class TableSource(Source):
 
     def __init__(self, sheet: CellPositions, others: Sequence[SourceLocation] = ()) -> None:
         super().__init__(sheet.path)
-        self.opens = False  # cells are texts as they stand
+        self.escapes = True  # not in cells, which are texts as they stand, but in what is beside them
         self._sheet = sheet
         self._others = others
 
@@ -218,13 +218,9 @@ class CsvPositions(Struct, frozen=True, dict=True):
 
     def _end(self, at: int) -> int:
         """Return the offset at which the cell that begins at `at` ends."""
-        if self.text[at : at + 1] == '"':
-            quoted = _QUOTED.match(self.text, at)
-            if quoted is None:
-                return len(self.text)
-            at = quoted.end()
-        stop = re.compile(f"[{self.separator}\r\n]").search(self.text, at)
-        return stop.start() if stop else len(self.text)
+        # A quote that is not closed goes on to the end of the text.
+        cell = re.compile(rf'(?:"(?:[^"]|"")*+(?:"|\Z))?[^{self.separator}\r\n]*+').match(self.text, at)
+        return cell.end() if cell else at
 
 
 class WorkbookPositions(NamedTuple):

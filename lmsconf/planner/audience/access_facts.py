@@ -32,9 +32,9 @@ from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.planner.audience.affected import AccessScope
 from lmsconf.planner.audience.people_sets import AudienceKey
 from lmsconf.planner.audience.question import AccessQuery
-from lmsconf.planner.read.answer_index import AnswerIndex, read_answer_index
 from lmsconf.planner.read.manual_groups import read_group_members
 from lmsconf.planner.read.needed_listings import ReadContext, keep_keys, sorted_listing
+from lmsconf.planner.read.people_listings import AnswerIndex, read_answer_index
 from lmsconf.planner.read.target_requests import read_targets
 
 

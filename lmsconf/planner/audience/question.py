@@ -11,7 +11,7 @@ from msgspec import Struct
 from lmsconf.errors import LmsconfError
 from lmsconf.kinds.shared.kind_names import GROUP, SMART_GROUP
 from lmsconf.kinds.shared.managed_resources import claim_of
-from lmsconf.kinds.shared.match_by_name import match_claims
+from lmsconf.kinds.shared.match_by_name import ClaimMatches
 from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.names import normalize_name
@@ -69,7 +69,7 @@ def find_key(planning: PlanContext, facts: AccessFacts, address: Address) -> Aud
 def _match_left_out(planning: PlanContext, facts: AccessFacts, kind: str) -> Mapping[str, RemoteId | None]:
     """Return the live ids of what is declared of a kind that the plan has not read; without those in error."""
     claims = [claim_of(planning, one) for one in planning.declared if one.address.kind == kind]
-    matched = match_claims(claims, facts.audiences(kind))
+    matched = ClaimMatches(claims, facts.audiences(kind))
     pairs = enumerate(zip(claims, matched.live, strict=True))
     return {
         claim.name: None if row is None else row.id

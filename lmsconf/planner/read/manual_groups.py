@@ -7,9 +7,8 @@ of people.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
-from typing import Final, TypeAlias, cast
+from collections.abc import Collection, Sequence
+from typing import Final, cast
 
 from lmsconf.api.spec.dialect_keys import ADD_MODE
 from lmsconf.api.spec.operations import MANUAL_GROUPS
@@ -29,12 +28,10 @@ from lmsconf.planner.read.needed_listings import (
     keep_keys,
     sorted_listing,
 )
-from lmsconf.planner.read.people_listings import MANAGER_OF, MEMBER_OF, ExtendedInfoListing
+from lmsconf.planner.read.people_listings import ExtendedInfoListing
 
 _PAGE: Final = 100
 """How many people a page has at least (API specification, Users: `limit`)."""
-_Held: TypeAlias = "defaultdict[str, set[RemoteId]]"
-"""Group id → ids of people."""
 
 
 def read_groups(reading: ReadContext) -> Listing[GroupRow] | None:
@@ -125,48 +122,24 @@ def _from_people(
 
     people: the ids of all people; by default those of the plan's own listing.
     """
+    listed = reading.shared_state(ExtendedInfoListing)
     try:
-        rows = reading.shared_state(ExtendedInfoListing).rows()
+        rows = listed.rows()
     except ApiError:
         # The extended listing is only an optimization: if it fails, the requests per group decide.
         return None
     if people is None:
         known = reading.wait_for_listing(USER)
         people = () if known.incomplete else {row.id for row in known.rows}
-    if rows.incomplete or {str(row["userId"]) for row in rows.rows} != set(people):
+    if rows.incomplete or not listed.is_clear or {str(row["userId"]) for row in rows.rows} != set(people):
         return None
-    lists = _turned_round(rows.rows)
-    if lists is None:
-        return None
-    members, managers, called = lists
-    if any(called[row.id] - {row.name, ""} for row in wanted):
+    if any(listed.names[row.id] - {row.name, ""} for row in wanted):
         # A smart group may share the id; only the name distinguishes it, since `groupType` values are not documented.
         return None
     return {
-        row.id: GroupRow(row.id, row.name, frozenset(members[row.id]), frozenset(managers[row.id])) for row in wanted
+        row.id: GroupRow(row.id, row.name, frozenset(listed.members[row.id]), frozenset(listed.managers[row.id]))
+        for row in wanted
     }
-
-
-def _turned_round(
-    people: Sequence[Mapping[str, Json]],
-) -> tuple[_Held, _Held, defaultdict[str, set[str]]] | None:
-    """Members, managers and names by group id; None if the row of a person lacks its groups or a group its id."""
-    members: _Held = defaultdict(set)
-    managers: _Held = defaultdict(set)
-    called: defaultdict[str, set[str]] = defaultdict(set)
-    for row in people:
-        person = RemoteId(str(row["userId"]))
-        for key, held in zip((MEMBER_OF, MANAGER_OF), (members, managers), strict=True):
-            groups = row.get(key)
-            if not isinstance(groups, list):
-                return None
-            for group in groups:
-                if not isinstance(group, dict) or group.get("groupId") is None:
-                    return None
-                id = str(group["groupId"])
-                held[id].add(person)
-                called[id].add(str(group.get("name") or ""))
-    return members, managers, called
 
 
 def _listed(api: Api) -> Listing[GroupRow]:

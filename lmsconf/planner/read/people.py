@@ -37,14 +37,13 @@ from lmsconf.model.api_protocol import ListedRows
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_email
 from lmsconf.model.snapshot import Listing
-from lmsconf.planner.read.answer_index import PeopleWithAnswers
 from lmsconf.planner.read.custom_fields import copies_answers, may_delete_fields, may_lose_answers
 from lmsconf.planner.read.needed_listings import (
     ReadContext,
     keep_keys,
     sorted_listing,
 )
-from lmsconf.planner.read.people_listings import ExtendedInfoListing, read_needed_people
+from lmsconf.planner.read.people_listings import ExtendedInfoListing, PeopleWithAnswers, read_needed_people
 
 _LISTED = frozenset({"first_name", "last_name", "metadata", "answers", "custom_archive_date"})
 _ALONE = frozenset({"first_name", "last_name", "metadata", "language", "applications", "manager"})

@@ -1,75 +1,87 @@
-"""What the jobs of one reading share of people: their number, few of them by id, and the extended listing."""
+"""What the jobs of one reading share of people: few of them by id, the extended listing, and all with their answers.
+
+The listing of people is read once for a plan: what it says about answers is kept page by page, in compact form, with
+shared parts, one row for each person (API specification, User list entry).
+"""
 
 from __future__ import annotations
 
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cached_property
 from typing import Final, TypeAlias
 
+from msgspec import Struct
+
 from lmsconf.api.spec.operations import EXTENDED_INFO, USERS
 from lmsconf.errors import InvalidResponse, Rejected
 from lmsconf.kinds.shared.kind_names import GROUP
-from lmsconf.kinds.shared.responses import require_object
-from lmsconf.kinds.user.types import RIGHTS
+from lmsconf.kinds.shared.responses import (
+    AnswerRow,
+    comparable,
+    optional_text,
+    parse_answer,
+    require_object,
+    require_text,
+)
+from lmsconf.kinds.user.types import RIGHTS, AnswersRow
+from lmsconf.model.address import RemoteId
 from lmsconf.model.api_protocol import ListedRows
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.names import normalize_email
-from lmsconf.planner.read.needed_listings import ReadContext
-
-MEMBER_OF: Final = "memberOfGroups"
-MANAGER_OF: Final = "managerOfGroups"
+from lmsconf.model.names import normalize_email, normalize_name
+from lmsconf.planner.read.needed_listings import ReadContext, keep_keys
 
 
 class ExtendedInfoListing:
     """The extended listing, shared by the jobs of one reading (API specification, Users).
 
     Of the groups of a person, only manual ones are kept: most are smart groups, of which one person can be in hundreds.
+
+    members, managers: id of a manual group → ids of people. names: the names by which it was listed.
+    is_clear: False if a person was listed twice or without groups, or a group without its id.
     """
 
     def __init__(self, reading: ReadContext) -> None:
         self.reading = reading
+        self.members: defaultdict[str, set[RemoteId]] = defaultdict(set)
+        self.managers: defaultdict[str, set[RemoteId]] = defaultdict(set)
+        self.names: defaultdict[str, set[str]] = defaultdict(set)
+        self.is_clear = True
         self._lock = threading.Lock()
         self._rows: ListedRows | None = None
-        self._groups: dict[tuple[str, str], Json] = {}
+        self._seen: set[RemoteId] = set()
 
     def rows(self) -> ListedRows:
-        """Return the whole listing. Raises ApiError if the service refuses or cannot be reached."""
+        """Return the ids and rights of all people. Raises ApiError if the service refuses or cannot be reached."""
         with self._lock:
             if self._rows is None:
                 self._rows = self.reading.api.rows(EXTENDED_INFO, keep=self._kept)
             return self._rows
 
     def _kept(self, person: dict[str, Json]) -> dict[str, Json]:
-        lists = {key: person.get(key) for key in (MEMBER_OF, MANAGER_OF)}
-        return {
-            "userId": person["userId"],
-            **{key: person.get(key) for key in RIGHTS},
-            **{key: self._manual_only(groups) if isinstance(groups, list) else groups for key, groups in lists.items()},
-        }
+        id = RemoteId(str(person["userId"]))
+        self.is_clear = self.is_clear and id not in self._seen
+        self._seen.add(id)
+        for key, held in (("memberOfGroups", self.members), ("managerOfGroups", self.managers)):
+            groups = person.get(key)
+            for group in groups if isinstance(groups, list) else [None]:
+                self._hold(id, group, held)
+        return {"userId": person["userId"], **{key: person.get(key) for key in RIGHTS}}
+
+    def _hold(self, person: RemoteId, group: Json, held: defaultdict[str, set[RemoteId]]) -> None:
+        if not isinstance(group, dict) or group.get("groupId") is None:
+            self.is_clear = False
+        elif (id := str(group["groupId"])) in self._manual:
+            held[id].add(person)
+            self.names[id].add(str(group.get("name") or ""))
 
     @cached_property
     def _manual(self) -> frozenset[str]:
         """The ids of the manual groups, waiting for their listing; empty if it is not read."""
         rows = self.reading.wait_for_listing(GROUP).rows if self.reading.is_needed(GROUP) else ()
         return frozenset(row.id for row in rows)
-
-    def _manual_only(self, groups: list[Json]) -> list[Json]:
-        """Return the manual groups, one shared object each to save memory, and items without an id, unchanged."""
-        manual = self._manual
-        return [
-            self._shared(group)
-            for group in groups
-            if not isinstance(group, dict) or (id := group.get("groupId")) is None or str(id) in manual
-        ]
-
-    def _shared(self, group: Json) -> Json:
-        """Return one object for all equal groups, with id and name alone; what has no id as it is."""
-        if not isinstance(group, dict) or group.get("groupId") is None:
-            return group
-        key = (str(group["groupId"]), str(group.get("name") or ""))
-        return self._groups.get(key) or self._groups.setdefault(key, {"groupId": key[0], "name": key[1]})
 
 
 Row: TypeAlias = dict[str, Json]
@@ -140,3 +152,103 @@ def _editors(reading: ReadContext, known: set[str], keep: Callable[[Row], Row]) 
 
 def _emails(people: Iterable[Row]) -> frozenset[str]:
     return frozenset(normalize_email(str(person.get("email") or "")) for person in people)
+
+
+Answer: TypeAlias = tuple[str, AnswerRow | None]
+_MOST: Final = 10_000
+"""How many different answers are shared at most: texts differ for each person, and gain nothing."""
+
+
+class AnswerIndex(Struct, frozen=True, dict=True):
+    """All people, sorted by id. incomplete: why some may be missing. has_answers: whether any row had answers."""
+
+    people: tuple[AnswersRow, ...]
+    has_answers: bool
+    incomplete: str | None = None
+
+    @cached_property
+    def positions(self) -> Mapping[RemoteId, int]:
+        """Id → position among all people."""
+        return {person.id: position for position, person in enumerate(self.people)}
+
+
+class PeopleWithAnswers:
+    """Collects the rows of the listing of people while one reading reads it.
+
+    keeps_texts: whether long texts are kept as they are, and not only in the form in which they are compared, since
+    answers are copied or deleted.
+    """
+
+    def __init__(self, reading: ReadContext) -> None:
+        # Few people pick from few choices in many different ways: equal parts are kept once.
+        self._people: dict[RemoteId, AnswersRow] = {}
+        self._shared: dict[tuple[str, str, bool], Answer | None] = {}
+        self._rows: dict[tuple[Answer, ...], tuple[Answer, ...]] = {}
+        self._has_answers = False
+        self.keeps_texts = False
+        self.index: AnswerIndex | None = None
+
+    def collecting(self, keep: Callable[[Row], Row]) -> Callable[[Row], Row]:
+        """Return a filter of rows that also adds each row."""
+
+        def collect(row: Row) -> Row:
+            self.add(row)
+            return keep(row)
+
+        return collect
+
+    def add(self, row: Mapping[str, Json]) -> None:
+        """Keep what the effects of a plan need of one row."""
+        id = RemoteId(require_text(row, "userId"))
+        held = row.get("customFields")
+        self._has_answers = self._has_answers or held is not None
+        # An empty list means no answers: some services write an empty object like that. Any other shape is not known.
+        if held not in (None, []) and not isinstance(held, dict):
+            answers = None
+        else:
+            answer = self._answer
+            parsed = [answer(name, held[name]) for name in sorted(held)] if isinstance(held, dict) else []
+            pairs = tuple([pair for pair in parsed if pair is not None])
+            answers = self._rows.setdefault(pairs, pairs)
+        email, archived = optional_text(row, "email"), bool(row.get("archivedAt"))
+        self._people[id] = AnswersRow(id, answers, "customFields" in row, email, archived)
+
+    def answers_of(self, id: RemoteId) -> AnswersRow:
+        """Return the answers of a person whose row was added."""
+        return self._people[id]
+
+    def _answer(self, name: str, value: Json) -> Answer | None:
+        """Return a field and its answer, None for no answer; equal ones are one object, parsed once."""
+        text = value if isinstance(value, str) else repr(value)
+        key = (name, text if self.keeps_texts else comparable(text), isinstance(value, str))
+        if key in self._shared:
+            return self._shared[key]
+        answer = _parse(name, value, keeps_text=self.keeps_texts)
+        if len(self._shared) < _MOST:
+            self._shared[key] = answer
+        return answer
+
+    def finish(self, incomplete: str | None) -> AnswerIndex:
+        """Return the index of all rows, the listing having been read to its end or not."""
+        people = tuple(self._people[id] for id in sorted(self._people))
+        self.index = AnswerIndex(people, self._has_answers, incomplete)
+        return self.index
+
+
+def _parse(name: str, value: Json, *, keeps_text: bool) -> Answer | None:
+    """Return a field and its answer, None for no answer."""
+    try:
+        answer = parse_answer(name, value)
+    except InvalidResponse:
+        return normalize_name(name), None
+    if answer is None or not answer.picked:
+        return None
+    return normalize_name(name), answer if keeps_text else answer.comparable()
+
+
+def read_answer_index(reading: ReadContext) -> AnswerIndex:
+    """Return all people with their answers: as collected by the reading, or read now."""
+    people = reading.shared_state(PeopleWithAnswers)
+    if people.index is not None:
+        return people.index
+    return people.finish(reading.api.rows(USERS, keep=people.collecting(keep_keys("userId"))).incomplete)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final, cast
+from typing import Final
 
 from lmsconf.api.spec.value_encoding import NEVER_CLEARED, clear_answer_key
 from lmsconf.kinds.custom_field.compare import live_field_form
@@ -14,7 +14,7 @@ from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.kinds.shared.responses import AnswerRow, comparable
 from lmsconf.kinds.user.types import TEXTS, PersonRow
 from lmsconf.model.address import Address
-from lmsconf.model.canonical_json import Json
+from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.forms import Form
 from lmsconf.model.names import normalize_email, normalize_name
 from lmsconf.model.plan import Action, Change, Plan
@@ -116,8 +116,7 @@ def _is_given(answer: Json, given: Json) -> bool:
 
 
 def _given(form: Json) -> Mapping[str, Json]:
-    answers = form.get("answers") if isinstance(form, dict) else None
-    return cast("Mapping[str, Json]", answers) if isinstance(answers, dict) else {}
+    return members(members(form).get("answers"))
 
 
 def answers_taken(planning: PlanContext, address: Address, origin: Change) -> str | None:

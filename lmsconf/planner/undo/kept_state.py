@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 
 from msgspec.structs import replace
@@ -12,9 +12,10 @@ from lmsconf.kinds.custom_field.lost_answers import MOST_KEPT
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind import Kind, is_named, row_type_of
 from lmsconf.model.address import Address
+from lmsconf.model.forms import texts_in
 from lmsconf.model.names import casefold_name, normalize_name
 from lmsconf.model.plan import Action, Change, Plan, Undo, UndoLevel
-from lmsconf.model.snapshot import Listing, Snapshot, row_to_json
+from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.planner.undo.answers import people_losing_answers
 from lmsconf.planner.undo.references import references, renamed_to
 
@@ -93,11 +94,11 @@ def pre_image(plan: Plan, snapshot: Snapshot) -> Snapshot:
     lost = sorted(people_losing_answers(snapshot, plan.changes), key=lambda row: row.id)
     destroyed = {row.id: row for row in lost[:MOST_KEPT]}
     texts = {part for call in plan.calls for part in call.path.split("/")}
-    texts.update(_texts([call.body for call in plan.calls]))
+    texts.update(texts_in([call.body for call in plan.calls]))
     for kind in KINDS.values():
         for row in snapshot.rows(row_type_of(kind)):
             if row.id in ids:
-                texts.update(_texts(row_to_json(row)))
+                texts.update(texts_in(row))
     kept: dict[str, dict[str, Any]] = {}
     for kind in KINDS.values():
         for row_type in kind.row_types:
@@ -122,14 +123,3 @@ def _joined(row: Any, destroyed: Any) -> Any:
     """Return a row that is kept for its own change, with the values that were read only because they are destroyed."""
     more = {name: getattr(destroyed, name) for name in row.__struct_fields__ if getattr(row, name) is None}
     return replace(row, **more)
-
-
-def _texts(value: object) -> Iterator[str]:
-    """Yield every text in a value, keys included."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        yield from _texts([*value.keys(), *value.values()])
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from _texts(item)

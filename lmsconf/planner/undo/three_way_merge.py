@@ -49,7 +49,11 @@ class Times:
         self.run = run
         self.before = named_context(run.before, policy, api_spec)
         self.live = named_context(snapshot, policy, api_spec)
-        self._rows: dict[tuple[str, bool], dict[str, Any]] = {}
+        self._rows = {
+            (name, planning is self.live): {row.id: row for row in planning.snapshot.rows(row_type_of(kind))}
+            for name, kind in KINDS.items()
+            for planning in (self.before, self.live)
+        }
         self._names: dict[tuple[str, str], str] = {}
         self._parts: dict[str, str] = {}
         self._then, self._made, self._now = Names(), Names(), Names()
@@ -167,11 +171,7 @@ class Times:
 
     def rows(self, kind: Kind, *, live: bool) -> Mapping[str, Any]:
         """Return the resources of a kind by id, live ones or those of before the run."""
-        key = (kind.name, live)
-        if key not in self._rows:
-            rows = (self.live if live else self.before).snapshot.rows(row_type_of(kind))
-            self._rows[key] = {row.id: row for row in rows}
-        return self._rows[key]
+        return self._rows[kind.name, live]
 
     def recreated_id(self, kind: Kind, change: Change) -> RemoteId | None:
         """Return the live id of a deleted resource that an earlier undo of the run has created again."""

@@ -17,7 +17,7 @@ from lmsconf.kinds.shared.kind import Kind
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, USER
 from lmsconf.kinds.shared.manifest_entry import ManifestEntry
 from lmsconf.model.address import Address, RemoteId
-from lmsconf.model.canonical_json import Json, sha256
+from lmsconf.model.canonical_json import Json, members, sha256
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, FixedSource, Manifests
 from lmsconf.model.plan import Action, Change, UndoLevel
 from lmsconf.planner.undo.answers import lost_answer_entries
@@ -158,9 +158,9 @@ class Inversion:
             return
         bodies = (self.times.entry_before(kind, entry), self.times.body_now(kind, row))
         wanted, live = (body.get("answers") for body in bodies)
-        if missing := self._missing(change, _mapping(wanted), _mapping(live)):
+        if missing := self._missing(change, members(wanted), members(live)):
             draft = drafts.setdefault((USER, row.id, None), Draft(change=change, kind=kind, id=row.id))
-            draft.body["answers"] = {**missing, **_mapping(draft.body.get("answers"))}
+            draft.body["answers"] = {**missing, **members(draft.body.get("answers"))}
 
     def _missing(self, change: Change, wanted: Mapping[str, Json], live: Mapping[str, Json]) -> Body:
         """Return the answers, by field, that are not live; report those in whose place others are."""
@@ -219,7 +219,3 @@ class Inversion:
 def run_source(run: str) -> FixedSource:
     """Return the SourceMap of an entry that undoes a run: it has the name of the run in the place of a file."""
     return FixedSource(SourceLocation(f"run {run}"))
-
-
-def _mapping(value: Json) -> Mapping[str, Json]:
-    return value if isinstance(value, dict) else {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any, Final
 
 from msgspec import Struct, field
@@ -14,7 +15,7 @@ from lmsconf.errors import Problem, Severity
 from lmsconf.kinds.custom_field.types import parts_of
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind import Kind, required_keys
-from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD
+from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_name
@@ -104,7 +105,6 @@ class Drafter:
         self.there_again: set[Address] = set()
         self.left = LeftAlone()
         self.deleted_fields: frozenset[str] = frozenset()
-        self._related: dict[str, Mapping[str, list[tuple[Any, Body]]]] = {}
 
     def undo_creation(self, change: Change) -> Draft | None:
         """Return the entry that deletes what the run created; None if it is not live, or others have changed it."""
@@ -163,7 +163,7 @@ class Drafter:
 
     def _related_row(self, kind: Kind, body: Mapping[str, Json]) -> Any:
         """Return the live relation between the same resources."""
-        for row, live in self._relations(kind).get(_relation_key(kind, body), ()):
+        for row, live in self._relations.get(_relation_key(kind, body), ()):
             if all(alike(body.get(key), live.get(key)) for key in required_keys(kind)):
                 return row
         return None
@@ -339,15 +339,15 @@ class Drafter:
                     self.left.add(change, key, f"{key} lack {people} not live any more")
         return out
 
-    def _relations(self, kind: Kind) -> Mapping[str, list[tuple[Any, Body]]]:
-        """Return the live relations of a kind, by what they relate."""
-        if kind.name not in self._related:
-            related: defaultdict[str, list[tuple[Any, Body]]] = defaultdict(list)
-            for row in self._times.rows(kind, live=True).values():
-                body = self._times.body_now(kind, row)
-                related[_relation_key(kind, body)].append((row, body))
-            self._related[kind.name] = related
-        return self._related[kind.name]
+    @cached_property
+    def _relations(self) -> Mapping[str, list[tuple[Any, Body]]]:
+        """The live assignments, by what they relate."""
+        kind = KINDS[CONTENT_TARGET]
+        related: defaultdict[str, list[tuple[Any, Body]]] = defaultdict(list)
+        for row in self._times.rows(kind, live=True).values():
+            body = self._times.body_now(kind, row)
+            related[_relation_key(kind, body)].append((row, body))
+        return related
 
 
 def _relation_key(kind: Kind, body: Mapping[str, Json]) -> str:

@@ -12,7 +12,7 @@ from typing import Final, cast
 
 from lmsconf.sandbox.handlers.groups import compute_members
 from lmsconf.sandbox.request_context import PAGE, Handler, RequestContext, Sql, bad_request, parse_time
-from lmsconf.sandbox.store import Json, json_flag, json_known, json_list, json_time
+from lmsconf.sandbox.store import Json, json_flag, json_known, json_list, json_time, json_value
 
 STATES: Final = ("APPROVED", "IN_PROGRESS", "NOT_STARTED", "EXPIRED", "FAILED")
 _COUNTS: Final = {
@@ -144,7 +144,7 @@ def list_results(context: RequestContext) -> Json:
 def count_by_state(context: RequestContext) -> Json:
     """The number of participations in each state, of those that pass all filters."""
     counts = f"SELECT json_object({_STATISTICS}) FROM results WHERE {_FOUND}"
-    return _answer(context, f"json_object('statistics', ({counts}))")
+    return _answer(context, f"json_object('statistics', {json_value(counts)})")
 
 
 def _answer(context: RequestContext, shown: str) -> Json:

@@ -7,7 +7,7 @@ from typing import Final
 
 from lmsconf.sandbox.handlers.analytics import find_enrolment
 from lmsconf.sandbox.request_context import Handler, RequestContext, Sql, bad_request, not_found
-from lmsconf.sandbox.store import Json, json_flag, json_known, json_list
+from lmsconf.sandbox.store import Json, json_flag, json_known, json_list, json_value
 
 PDF: Final = "https://sandbox.invalid/certificates/"
 
@@ -25,10 +25,9 @@ def _shown(e: str, more: str = "") -> str:
     )
 
 
-_NEXT: Final = (
-    ", 'recertificationCertificate', (SELECT json({next}) FROM certificates n "
-    "WHERE n.person = e.person AND n.content = e.recertification)"
-).format(next=_shown("n"))
+_FOLLOWING_ONE: Final = _shown("n")
+_FOLLOWING: Final = "FROM certificates n WHERE n.person = e.person AND n.content = e.recertification"
+_NEXT: Final = f", 'recertificationCertificate', {json_value(f'SELECT {_FOLLOWING_ONE} {_FOLLOWING}')}"
 """The certificate of the same person that follows, if there is one."""
 _ASKED: Final = "(:userIds IS NULL OR e.person IN (SELECT value FROM json_each(:userIds)))"
 _FLAT: Final = f"""
@@ -42,7 +41,7 @@ _LATEST: Final = f"""
 """
 _LIST: Final = f"""
     SELECT CASE WHEN :flatView THEN json_object('certificates', {json_list(_FLAT)})
-        ELSE json_object('usersWithCertificates', ({_LATEST})) END
+        ELSE json_object('usersWithCertificates', {json_value(_LATEST)}) END
 """
 _OF_USER: Final = json_list(
     f"SELECT {_shown('e', _NEXT)} AS item FROM certificates e WHERE e.person = :userId ORDER BY e.seq"

@@ -20,7 +20,6 @@ from lmsconf.sandbox.request_context import (
 )
 from lmsconf.sandbox.store import json_flag, json_known, json_list, json_time
 
-OCCASIONS: Final = "occasions"
 _LARGEST: Final = 100
 _DETAILS: Final = """json_patch('{"partOfPrograms": [], "categories": [], "metadata": {}}', details)"""
 _VISIBLE_FOR: Final = json_list(

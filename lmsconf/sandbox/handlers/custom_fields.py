@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final, cast
 
 from lmsconf.sandbox.request_context import Entry, Handler, RequestContext, Sql, bad_request, forbidden
-from lmsconf.sandbox.store import Json, Value, encode_ids, json_flag, json_known, json_list
+from lmsconf.sandbox.store import Json, Value, json_flag, json_known, json_list
 
 AT_MOST: Final = 10
 _CHOICES: Final = json_list(
@@ -29,9 +29,9 @@ _SHOW: Final = f"SELECT {_FIELD} FROM fields WHERE id = :customFieldId"
 _RENUMBER: Final = """
     UPDATE {table} SET position = (
         SELECT count(*) FROM conditions c WHERE c.grp = {table}.grp AND c.position < {table}.position
-    ) WHERE grp IN (SELECT value FROM json_each(:groups))
+    )
 """
-"""Number the conditions of groups from 0 without gaps, as membership queries expect."""
+"""Number the conditions of each group from 0 without gaps, as membership queries expect."""
 _KEPT: Final = "(SELECT json_extract(value, '$.choiceId') FROM json_each(:choices))"
 _REMOVED: Final = f"(SELECT id FROM choices WHERE field = :customFieldId AND id NOT IN {_KEPT})"
 _WRITE_CHOICES: Final = """
@@ -108,7 +108,7 @@ _DELETE: Final = Sql(
         *(_RENUMBER.format(table=table) for table in ("condition_choices", "conditions")),
     ],
 )
-"""Delete a field with its choices and all answers to it."""
+"""Delete a field with its choices, the conditions on it, and all answers to it."""
 
 
 def create(context: RequestContext) -> Entry:
@@ -130,13 +130,6 @@ def _add_choice_ids(context: RequestContext) -> None:
         choices = cast("list[Mapping[str, Json]]", context.body["choices"])
         made = [one if "choiceId" in one else {**one, "choiceId": context.repository.new_id("ch")} for one in choices]
         context.values["choices"] = json.dumps(made)
-
-
-def delete(context: RequestContext) -> None:
-    """Delete a field, with the conditions on it, and all answers to it."""
-    query = "SELECT DISTINCT grp FROM conditions WHERE field = :customFieldId"
-    context.values["groups"] = encode_ids(context.repository.column(query))
-    _DELETE(context)
 
 
 _KEY: Final = "users.update-custom-field-choice"
@@ -199,9 +192,10 @@ def _rows(context: RequestContext, field: str, type: str, value: Json) -> list[t
             raise bad_request(f"{json.dumps(value)} does not clear custom field {field!r}")
         return []
     try:
-        given = list(dict.fromkeys(_texts(value, forms[name])))
+        given = list(_texts(value, forms[name]))
     except ValueError:
         raise bad_request(f"the answer to custom field {field!r} must be written as {name}") from None
+    given = given if type == "TEXT" else list(dict.fromkeys(given))
     if type != "MULTI_SELECT" and len(given) > 1:
         raise bad_request(f"custom field {field!r} takes one {'text' if type == 'TEXT' else 'choice'}")
     return [("", given[0])] if type == "TEXT" else _choice_rows(context, field, name, given)
@@ -253,7 +247,7 @@ HANDLERS: Final[Mapping[str, Handler]] = {
     "custom-fields.list": _LIST,
     "custom-fields.create": create,
     "custom-fields.replace": replace,
-    "custom-fields.delete": delete,
+    "custom-fields.delete": _DELETE,
     "users.update-custom-field-choice": update_answers,
     "users.custom-field-choice": _LIST,
 }

@@ -232,47 +232,40 @@ def compute_memberships(context: RequestContext, people: Iterable[str]) -> dict[
 
 
 class _Conditions:
-    """The conditions of all smart groups as bit sets: one integer per condition position, with one bit per group.
+    """The conditions of all smart groups as bits of long integers: one for each place of a condition and each group.
 
-    A page of people can be in thousands of groups: three operations on long integers per person take a tenth of the
+    A page of people can be in thousands of groups: some operations on long integers per person take a tenth of the
     time of counting met conditions one by one.
     """
 
     def __init__(self, repository: Repository) -> None:
         conditions = repository.rows(f"{_READINGS} ORDER BY g.seq")
         counts = Counter(group for group, *_ in conditions)
-        self._groups = list(counts)
-        number = {group: place for place, group in enumerate(self._groups)}
-        depth = max(counts.values(), default=0)
-        # A group without a condition at some position always meets it.
-        self._free = [sum(1 << number[group] for group, count in counts.items() if count <= p) for p in range(depth)]
-        self._meeting: dict[_Answer, list[int]] = {}
+        self._groups, self._depth = list(counts), max(counts.values(), default=0)
+        bits = {(group, p): 1 << (p * len(counts) + n) for n, group in enumerate(counts) for p in range(self._depth)}
+        # A group without a condition at some place always meets it.
+        self._free = sum(bit for (group, place), bit in bits.items() if place >= counts[group])
+        self._meeting: defaultdict[_Answer, int] = defaultdict(int)
         chosen: set[tuple[Value, Value]] = set()
-        for group, position, field, reading in conditions:
+        for group, place, field, reading in conditions:
             if reading == _ALWAYS:
-                self._free[int(position or 0)] |= 1 << number[group]
+                self._free |= bits[group, cast(int, place)]
             elif reading == _ANY_ANSWER:
-                self._add((field, ""), position, number[group])
+                self._meeting[field, ""] |= bits[group, cast(int, place)]
             else:
-                chosen.add((group, position))
-        for group, position, field, choice in repository.rows(_CHOSEN):
-            if (group, position) in chosen:
-                self._add((field, choice), position, number[group])
-
-    def _add(self, answer: _Answer, position: Value, group: int) -> None:
-        planes = self._meeting.setdefault(answer, [0] * len(self._free))
-        planes[int(position or 0)] |= 1 << group
+                chosen.add((group, place))
+        for group, place, field, choice in repository.rows(_CHOSEN):
+            if (group, place) in chosen:
+                self._meeting[field, choice] |= bits[group, cast(int, place)]
 
     def met_by(self, answers: Iterable[_Answer]) -> Iterator[Value]:
         """The groups whose every condition is met by one of these answers."""
         met = self._free
         for field, choice in answers:
-            for planes in (self._meeting.get((field, choice)), self._meeting.get((field, ""))):
-                if planes is not None:
-                    met = [so_far | more for so_far, more in zip(met, planes, strict=True)]
-        left = (1 << len(self._groups)) - 1 if met else 0
-        for plane in met:
-            left &= plane
+            met |= self._meeting.get((field, choice), 0) | self._meeting.get((field, ""), 0)
+        left = (1 << len(self._groups)) - 1 if self._depth else 0
+        for place in range(self._depth):
+            left &= met >> place * len(self._groups)
         return compress(self._groups, f"{left:b}".encode()[::-1].translate(_BITS))
 
 

@@ -5,9 +5,9 @@ Order details are stored as a whole, with a separate flag that disables payment.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
+from functools import partial
 from typing import Final, cast
 
 from lmsconf.sandbox.handlers.groups import compute_memberships
@@ -23,7 +23,7 @@ from lmsconf.sandbox.request_context import (
     conflict,
     encode_applications,
 )
-from lmsconf.sandbox.store import Json, Repository, Value, json_flag, json_known, json_list, json_time
+from lmsconf.sandbox.store import Json, Repository, Value, json_flag, json_known, json_list, json_time, json_value
 
 _GROUPS: Final = json_list(
     "SELECT g.id, g.kind, g.name FROM {table} JOIN groups g ON g.id = grp WHERE person = people.id ORDER BY g.seq",
@@ -34,11 +34,12 @@ _CHOICES: Final = json_list(
     "WHERE person = people.id AND answers.field = f.id ORDER BY c.position",
     "json_object('choiceId', choice, 'name', name)",
 )
-_ANSWERS: Final = f"""(SELECT json_group_object(name, json(CASE type WHEN 'TEXT' THEN json_object('text', text)
+_ANSWERS: Final = json_value(f"""
+    SELECT json_group_object(name, json(CASE type WHEN 'TEXT' THEN json_object('text', text)
     ELSE json_object('choices', {_CHOICES}) END)) FROM (
         SELECT f.id, f.name, f.type, a.text, max(f.seq) AS seq FROM answers a JOIN fields f ON f.id = a.field
         WHERE a.person = people.id GROUP BY f.name ORDER BY seq
-    ) f)"""
+    ) f""")
 """Field name → answer. Of two fields with one name the newer one's: with max(), SQLite takes a row's other columns."""
 _NAMES: Final = "'userId', id, 'email', email, 'firstName', first_name, 'lastName', last_name"
 _FLAGS: Final = f"'admin', {json_flag('admin')}, 'manager', {json_flag('manager')}"
@@ -58,15 +59,11 @@ _FILTERED: Final = f"({_NO_FILTER} OR {_MATCHES.format(text=':filter')})"
 _SOUGHT: Final = (
     f"""(coalesce(:text, '') = '' OR {_MATCHES.format(text=":text")}) AND (:metadata IS NULL OR {_HOLDS})"""
 )
-_GET: Final = f"""
-    SELECT {
-    json_known(
-        f"{_NAMES}, {_METADATA}, {_FLAGS}, {_DATES}, {_MEMBER_OF}, 'language', language, "
-        "'createdAt', created_at, 'applicationIds', json(applications), 'integrationIds', json('{}')"
-    )
-}
-    FROM people WHERE id = :userId
-"""
+_WHOLE: Final = json_known(
+    f"{_NAMES}, {_METADATA}, {_FLAGS}, {_DATES}, {_MEMBER_OF}, 'language', language, "
+    "'createdAt', created_at, 'applicationIds', json(applications), 'integrationIds', json('{}')"
+)
+_GET: Final = f"SELECT {_WHOLE} FROM people WHERE id = :userId"
 
 
 def _people(shown: str, rule: str) -> str:
@@ -99,36 +96,22 @@ _WITH_GROUPS: Final = _listing(f"{_NAMES}, {_FLAGS}, {_AVAILABLE}, {_MEMBER_OF}"
 _FOUND, _FOUND_WITH_GROUPS = _search(""), _search(f", {_AVAILABLE}, {_MEMBER_OF}")
 
 
-def list_users_with_groups(context: RequestContext) -> Entry:
-    """A page of people with their groups, the groups they manage, and their rights."""
-    answer = cast("dict[str, list[Entry]]", context.repository.json(_WITH_GROUPS))
-    _add_smart_groups(context, answer["users"])
-    return cast(Entry, answer)
-
-
-def search_users(context: RequestContext) -> Entry:
+def search_users(context: RequestContext) -> Json:
     """A page of people by name or e-mail and by metadata, with groups and applications on request."""
-    if context.body.get("includeGroups") is not True:
-        return cast(Entry, context.repository.json(_FOUND))
-    answer = cast("dict[str, list[Entry]]", context.repository.json(_FOUND_WITH_GROUPS))
-    _add_smart_groups(context, answer["users"])
-    return cast(Entry, answer)
+    if context.body.get("includeGroups") is True:
+        return answer_with_groups(_FOUND_WITH_GROUPS, context)
+    return context.repository.json(_FOUND)
 
 
-def get_user(context: RequestContext) -> Entry:
-    """One person with all fields."""
-    person = cast(Entry, context.repository.json(_GET))
-    _add_smart_groups(context, [person])
-    return person
-
-
-def _add_smart_groups(context: RequestContext, people: list[Entry]) -> None:
-    """Add the smart groups of people to their groups: manual ones come first."""
+def answer_with_groups(query: str, context: RequestContext) -> Json:
+    """Answer with a person or a page of people, and add their smart groups to their groups: manual ones come first."""
+    answer = cast(Entry, context.repository.json(query))
+    people = cast("list[dict[str, list[Json]]]", answer.get("users", [answer]))
     computed = compute_memberships(context, [str(person["userId"]) for person in people])
     refs = context.repository.cache_until_write(_every_group)
     for person in people:
-        groups = cast("list[Json]", person["memberOfGroups"])
-        groups.extend(refs[id] for id in computed.get(cast(str, person["userId"]), ()))
+        person["memberOfGroups"].extend(refs[id] for id in computed.get(cast(Value, person["userId"]), ()))
+    return answer
 
 
 def _every_group(repository: Repository) -> dict[Value, Json]:
@@ -203,10 +186,10 @@ def validate_language(language: str) -> str:
     return language
 
 
-KEYS: Final = (
-    *("email", "firstName", "lastName", "companyName", "companyNumber", "companyEmail", "phone", "phoneCode"),
-    *("address", "companyPayment", "note"),
+_TEXT_KEYS: Final = (
+    *("email", "firstName", "lastName", "companyName", "companyNumber", "companyEmail", "phone", "phoneCode", "note"),
 )
+KEYS: Final = (*_TEXT_KEYS, "address", "companyPayment")
 ADDRESS_KEYS: Final = ("street", "city", "country", "phone", "zip")
 _TIMES: Final = f"'createdAt', {json_time('o.created_at')}, 'updatedAt', {json_time('o.updated_at')}"
 _SHOW_ORDER: Final = f"""
@@ -215,23 +198,21 @@ _SHOW_ORDER: Final = f"""
 """
 _STORED: Final = "(SELECT details FROM orders WHERE person = :userId)"
 _STORE: Final = """
-    INSERT INTO orders VALUES ({person}, {details}, {now}, {now})
+    INSERT INTO orders VALUES (:userId, {details}, :now, :now)
     ON CONFLICT (person) DO UPDATE SET details = excluded.details, updated_at = excluded.updated_at
 """
 _SWITCH: Final = f"(SELECT json_extract({_STORED}, '$.disablePayment'))"
-_REPLACED: Final = f"json_patch(:body, json_object('disablePayment', {json_flag(_SWITCH)}))"
-_SWITCHED: Final = f"json_patch(coalesce({_STORED}, '{{}}'), :body)"
-
-
-def store_details(repository: Repository, person: str, details: Mapping[str, Json]) -> None:
-    """Store the order details of a person who has none."""
-    now = repository.now()
-    repository.execute("INSERT INTO orders VALUES (?, ?, ?, ?)", person, json.dumps(details), now, now)
+_GIVEN: Final = (
+    ", ".join(f"'{key}', :{key}" for key in _TEXT_KEYS)
+    + f", 'address', json(:address), 'companyPayment', {json_flag(':companyPayment')}"
+)
+_REPLACED: Final = json_known(f"{_GIVEN}, 'disablePayment', {json_flag(_SWITCH)}")
+_SWITCHED: Final = f"json_set(coalesce({_STORED}, '{{}}'), '$.disablePayment', {json_flag(':disablePayment')})"
 
 
 def _set_details(details: str) -> Sql:
     """Store order details, with the time of the first and of the last change, and answer them."""
-    return Sql(changes=[_STORE.format(person=":userId", details=details, now=":now")], answer=_SHOW_ORDER)
+    return Sql(changes=[_STORE.format(details=details)], answer=_SHOW_ORDER)
 
 
 def _update(change: str) -> Sql:
@@ -240,8 +221,8 @@ def _update(change: str) -> Sql:
 
 HANDLERS: Final[Mapping[str, Handler]] = {
     "users.list": Sql(answer=_listing(f"{_NAMES}, {_METADATA}, {_DATES}")),
-    "users.extended-info": list_users_with_groups,
-    "users.get": get_user,
+    "users.extended-info": partial(answer_with_groups, _WITH_GROUPS),
+    "users.get": partial(answer_with_groups, _GET),
     "users.search": search_users,
     "users.create": create,
     "users.delete": Sql(
