@@ -30,7 +30,7 @@ from lmsconf.errors import (
 )
 from lmsconf.kinds.shared.call_placeholders import fill_refs_in_body, fill_refs_in_path
 from lmsconf.model.address import Address
-from lmsconf.model.calls import Call
+from lmsconf.model.calls import Call, is_creation
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.plan import Action, Plan
 from lmsconf.workspace.reader import WaitClock
@@ -144,7 +144,8 @@ class AmbiguousWriteResolver(Struct, frozen=True, kw_only=True):
 
     def _poll_status(self, sent: IssuedRequest, ids: Learnt) -> WriteStatus:
         """Poll the status of a call until it can be acted upon, or until the time is over."""
-        conclusive = {WriteStatus.DONE} if sent.call.creates else {WriteStatus.DONE, WriteStatus.MISSING}
+        makes = is_creation(sent.call.operation)
+        conclusive = {WriteStatus.DONE} if makes else {WriteStatus.DONE, WriteStatus.MISSING}
         return self.poll(partial(self._status_now, sent, ids), lambda status: status in conclusive, is_lost=True)
 
     def _poll_times(self, seconds: float) -> Iterator[None]:
@@ -163,7 +164,7 @@ class AmbiguousWriteResolver(Struct, frozen=True, kw_only=True):
         try:
             fresh = self.look(address)
         except ProblemsFound as error:
-            for problem in error.problems if sent.call.creates else ():
+            for problem in error.problems if is_creation(sent.call.operation) else ():
                 if problem.code == LIVE_TWICE and problem.address == str(address):
                     raise _duplicate(sent, problem) from error
             return WriteStatus.UNKNOWN
@@ -178,7 +179,7 @@ def is_left(fresh: Plan, sent: IssuedRequest, ids: Learnt) -> bool:
     if any(call.address == address and _is_part_of(call, sent, ids) for call in fresh.calls):
         return True
     # However the service represents its other values: a resource that is still to be created was not created.
-    return sent.call.creates and any(
+    return is_creation(sent.call.operation) and any(
         change.address == address and change.action is Action.CREATE for change in fresh.changes
     )
 

@@ -258,7 +258,7 @@ def _ids_in(call: Call, kind: Kind, answer: Json) -> Learnt:
 def _created_refs(call: Call) -> frozenset[Ref]:
     """Return what a call creates whose ids later calls may need: they are looked up if the response lacks them."""
     choices = choices_created_by(call) if call.address.kind == CUSTOM_FIELD else frozenset()
-    return choices | {Ref(call.address)} if call.creates else choices
+    return choices | {Ref(call.address)} if is_creation(call.operation) else choices
 
 
 def _find_created_ids(client: Client, call: Call, kind: Kind, listing: ListOperation) -> Learnt:

@@ -100,26 +100,20 @@ def _meant(asked: str, seen: Sequence[str]) -> str | None:
     return next(exact, None) if pattern.matches else None
 
 
-def _found(runs: Iterable[RecordedRun], asked: str) -> tuple[History, set[str]]:
+def _found(runs: Sequence[RecordedRun], asked: str) -> tuple[History, set[str]]:
     """Return the history of exactly what is asked, and all addresses that the runs changed."""
     search = _Search(asked)
-    changes: list[RecordedChange] = []
-    unreadable: list[str] = []
-    count, kept_since = 0, None
-    for run in runs:
-        if run.opening is None:
-            unreadable.append(run.name)
-            continue
-        count, kept_since = count + 1, run.opening.started
-        changes.extend(search.in_run(run))
+    headers = {run.name: run.opening for run in runs if run.opening is not None}
+    changes = tuple(change for run in runs if run.name in headers for change in search.in_run(run))
+    began = [header.started for header in headers.values()]
     history = History(
         asked=asked,
-        changes=tuple(changes),
-        runs=count,
-        kept_since=None if kept_since is None else f"{kept_since:%Y-%m-%d}",
+        changes=changes,
+        runs=len(headers),
+        kept_since=f"{began[-1]:%Y-%m-%d}" if began else None,
         earlier_names=tuple(search.earlier),
         near=() if changes else tuple(nearest_names(search.canonical, sorted(search.seen), _SUGGESTED)),
-        unreadable=tuple(unreadable),
+        unreadable=tuple(run.name for run in runs if run.opening is None),
     )
     return history, search.seen
 

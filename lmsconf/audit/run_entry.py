@@ -130,7 +130,7 @@ Entry = Mapping[str, Json]
 def chain_findings(entries: Sequence[Entry]) -> Iterator[Problem]:
     """Yield what is wrong with the order and the links of the runs. Raises ValueError for entries of another form."""
     if list(map(entry_order, entries)) != sorted(map(entry_order, entries)):
-        yield _finding("evidence/order", "the runs are not in the order of their numbers")
+        yield finding("evidence/order", "the runs are not in the order of their numbers")
     for _, group in groupby(sorted(entries, key=entry_order), key=lambda entry: entry_order(entry)[:2]):
         chained = [entry for entry in group if entry["chain"] is not None]
         for earlier, later in pairwise(chained):
@@ -142,14 +142,14 @@ def _link_findings(earlier: Entry, later: Entry) -> Iterator[Problem]:
     name, run = value_at(earlier, str, "run"), value_at(later, str, "run")
     if there <= here:
         # A folder `.lmsconf/runs` that was deleted begins a chain with number 1 again.
-        yield _finding("evidence/chain", f"{run} and {name} are both run {there} of their workspace, or out of order")
+        yield finding("evidence/chain", f"{run} and {name} are both run {there} of their workspace, or out of order")
     elif there != here + 1:
         missing = "a run is" if there == here + 2 else f"{there - here - 1} runs are"
-        yield _finding("evidence/chain", f"{missing} missing between {name} (run {here}) and {run} (run {there})")
+        yield finding("evidence/chain", f"{missing} missing between {name} (run {here}) and {run} (run {there})")
     elif json_at(later, "chain", "previous") != name:
-        yield _finding("evidence/chain", f"{run} names another run before it than {name}")
+        yield finding("evidence/chain", f"{run} names another run before it than {name}")
     elif json_at(later, "chain", "previous_sha256") != json_at(earlier, "originals", "journal"):
-        yield _finding("evidence/chain", f"the journal of {name} is not the one that {run} names by its digest")
+        yield finding("evidence/chain", f"the journal of {name} is not the one that {run} names by its digest")
 
 
 def head_findings(entries: Sequence[Entry], heads: Sequence[str]) -> Iterator[Problem]:
@@ -168,7 +168,8 @@ def head_findings(entries: Sequence[Entry], heads: Sequence[str]) -> Iterator[Pr
             )
 
 
-def _finding(code: str, message: str) -> Problem:
+def finding(code: str, message: str) -> Problem:
+    """Return what is wrong with a folder of evidence."""
     return Problem(code=code, message=message, hint="Ask for the folder again from where the runs were made.")
 
 

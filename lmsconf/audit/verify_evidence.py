@@ -17,6 +17,7 @@ from lmsconf.audit.run_entry import (
     chain_findings,
     copy_path,
     evidence_html,
+    finding,
     head_findings,
     run_entry,
 )
@@ -39,7 +40,6 @@ _LARGEST: Final = 1 << 30
 """Bytes of a file that is read; a larger one is a finding."""
 _MOST: Final = 100_000
 """Files of a folder that are looked at."""
-_ASK: Final = "Ask for the folder again from where the runs were made."
 
 
 class Verification(Struct, frozen=True, kw_only=True):
@@ -65,10 +65,8 @@ class _Folder:
         for path in sorted(_paths(root)):
             self._read(path, path.relative_to(root).as_posix())
 
-    def found(self, code: str, message: str, hint: str = _ASK) -> None:
-        problem = Problem(code=code, message=message, hint=hint)
-        if problem not in self.findings:
-            self.findings.append(problem)
+    def found(self, code: str, message: str) -> None:
+        self.findings.append(finding(code, message))
 
     def _read(self, path: Path, name: str) -> None:
         if path.is_symlink() or not path.is_file():
@@ -104,13 +102,12 @@ def verify_evidence(root: Path, key: PublicKey | None, heads: Sequence[str] = ()
         try:
             entries, compared_page = _compare_evidence(folder, evidence)
             _compare_statement(folder, evidence, signer)
-            for problem in head_findings(entries, heads):
-                folder.found(problem.code, problem.message, str(problem.hint))
+            folder.findings.extend(head_findings(entries, heads))
         except (ValueError, LookupError, TypeError, RecursionError) as error:
             folder.found("evidence/forged", f"{EVIDENCE} is not what lmsconf writes: {error}")
     _compare_signature(folder, signer, key)
     return Verification(
-        findings=tuple(folder.findings),
+        findings=tuple(dict.fromkeys(folder.findings)),
         files=len(folder.contents),
         runs=len(entries),
         unchained=sum(entry.get("chain") is None for entry in entries),
@@ -202,8 +199,7 @@ def _compare_evidence(folder: _Folder, evidence: Mapping[str, Json]) -> tuple[li
     for name in listed.keys() & folder.contents.keys():
         if sha256_of_bytes(folder.contents[name]) != listed[name]:
             folder.found("evidence/changed", f"{name} was changed")
-    for problem in chain_findings(entries):
-        folder.found(problem.code, problem.message)
+    folder.findings.extend(chain_findings(entries))
     # Another version may word the page in another way; then its digest alone is compared.
     same_version = evidence["tool"] == TOOL
     if same_version and PAGE in folder.contents and evidence_html(evidence).encode("utf-8") != folder.contents[PAGE]:

@@ -7,6 +7,7 @@ can also be signed, with a key shared by those who plan and those who apply.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import islice
 from typing import cast
 
 from msgspec.structs import replace
@@ -211,14 +212,11 @@ def _with_problems_and_bodies(plan: Plan) -> Plan:
 
     `problems` of the document lists the plan's own first, then those of each change, with source locations.
     """
-    problems = list(plan.problems)
-    changes: list[Change] = []
-    for bare in reversed(plan.changes):
-        own = len(problems) - len(bare.problems)
-        changes.append(replace(bare, problems=tuple(problems[own:])))
-        del problems[own:]
+    own = len(plan.problems) - sum(len(change.problems) for change in plan.changes)
+    rest = iter(plan.problems[own:])
+    changes = (replace(bare, problems=tuple(islice(rest, len(bare.problems)))) for bare in plan.changes)
     calls = tuple(replace(call, body=request_body_from_json(cast("Json", call.body))) for call in plan.calls)
-    return replace(plan, changes=tuple(reversed(changes)), problems=tuple(problems), calls=calls)
+    return replace(plan, changes=tuple(changes), problems=plan.problems[:own], calls=calls)
 
 
 PAIRS = "$pairs"

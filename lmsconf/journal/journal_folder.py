@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from lmsconf.documents.document import escape_invisible
-from lmsconf.errors import LmsconfError
 from lmsconf.model.canonical_json import Json, canonical_json, sha256_of_bytes
-from lmsconf.support.atomic_files import os_error_message, os_errors_as
+from lmsconf.support.atomic_files import os_errors_as
 
 FOLDER: Final = ".lmsconf"
 RUNS: Final = "runs"
@@ -75,16 +74,8 @@ def open_journal(path: Path) -> BinaryIO:
 
 def read_journal(path: Path, *, first_line: bool = False, hint: str = "Check its permissions, or delete it.") -> bytes:
     """Return the content of a journal, or only its first line. Raises LmsconfError, with the hint."""
-    try:
-        with open_journal(path) as file:
-            return file.readline() if first_line else file.read()
-    except OSError as error:
-        raise unreadable_error(path, error, hint) from error
-
-
-def unreadable_error(path: Path, error: OSError, hint: str) -> LmsconfError:
-    """Return the error of a folder or a journal that cannot be read."""
-    return LmsconfError(f"{path} cannot be read: {os_error_message(error)}", hint=hint)
+    with os_errors_as(f"{path} cannot be read", hint), open_journal(path) as file:
+        return file.readline() if first_line else file.read()
 
 
 def open_private_file(path: Path, *flags: int) -> int:

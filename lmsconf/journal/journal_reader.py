@@ -26,7 +26,6 @@ from lmsconf.journal.journal_folder import (
     decode_lines,
     journals,
     read_journal,
-    unreadable_error,
 )
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.recorded_run import (
@@ -36,6 +35,7 @@ from lmsconf.model.recorded_run import (
     RecordedRun,
     RunEnding,
 )
+from lmsconf.support.atomic_files import os_error_message
 
 
 def read_runs(root: Path, url: str | None = None) -> Iterator[RecordedRun]:
@@ -126,8 +126,9 @@ def _journals(root: Path, url: str | None = None) -> list[Path]:
     try:
         return _sorted(list(journals(root, url)))
     except OSError as error:
-        path = Path(error.filename or root / FOLDER / RUNS)
-        raise unreadable_error(path, error, "Check its permissions, or delete it.") from error
+        path = error.filename or root / FOLDER / RUNS
+        reason = f"{path} cannot be read: {os_error_message(error)}"
+        raise LmsconfError(reason, hint="Check its permissions, or delete it.") from error
 
 
 def _sorted(paths: Sequence[Path]) -> list[Path]:

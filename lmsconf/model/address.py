@@ -95,9 +95,6 @@ class Address(str):
     def __getnewargs__(self) -> tuple[str, str]:  # type: ignore[override]  # those of its own __new__
         return self.kind, self.text
 
-    def __bool__(self) -> bool:
-        return True
-
     @classmethod
     def of(cls, kind: str, name: str) -> Address:
         """Return the address of a resource with this unescaped name."""

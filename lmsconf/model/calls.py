@@ -82,11 +82,6 @@ class Call(Struct, frozen=True, kw_only=True):
     may_be_refused: bool = False
     people: tuple[str, ...] = ()
 
-    @property
-    def creates(self) -> bool:
-        """Whether the call creates a resource, so that sending it twice makes a duplicate."""
-        return is_creation(self.operation)
-
 
 class CallIndex:
     """The calls of a plan by the address that each is for."""
@@ -109,5 +104,5 @@ class CallIndex:
 
 
 def is_creation(operation: str) -> bool:
-    """Whether an operation creates a resource: `manual-groups.create`."""
+    """Whether an operation such as `manual-groups.create` makes a resource: sent twice, it makes a duplicate."""
     return operation.endswith(".create")

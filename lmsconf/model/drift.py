@@ -182,7 +182,6 @@ class DriftReport(FromManifests, frozen=True, kw_only=True):
     @property
     def exit(self) -> ExitCode:
         """The exit code: ERROR if something could not be compared, else CHANGES if there is drift, else OK."""
-        codes = [ExitCode.CHANGES] if self.findings else []
         if any(problem.is_error for problem in self.problems):
-            codes.append(ExitCode.ERROR)
-        return ExitCode.worst(codes)
+            return ExitCode.ERROR
+        return ExitCode.CHANGES if self.findings else ExitCode.OK

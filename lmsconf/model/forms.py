@@ -69,9 +69,6 @@ class KeyedNames(Struct, frozen=True):
     def __hash__(self) -> int:
         return hash(frozenset(self.names.items()))
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, KeyedNames) and dict(self.names) == dict(other.names)
-
 
 class ExplainedKey(Struct, frozen=True, kw_only=True):
     """One key below the explained one."""

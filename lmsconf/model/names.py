@@ -27,7 +27,6 @@ UNPRINTABLE: Final = (
 # Zero-width joiners are kept between two non-Latin characters: Persian, Indic scripts and family emoji need them.
 _BEYOND_LATIN = "[^\x00-\u036f\u2000-\u206f]"
 _ACTIVE = re.compile(f"[{UNPRINTABLE}]|(?<!{_BEYOND_LATIN})[\u200c\u200d]|[\u200c\u200d](?!{_BEYOND_LATIN})")
-_LETTERS: Final = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 LOCK_PREFIX: Final = "lmsconf-lock "
 """Name prefix of the lock object, which is a manual group because the API has no lock."""
@@ -56,10 +55,7 @@ def escape_invisible(text: str) -> str:
 
 
 def _visible(match: re.Match[str]) -> str:
-    code = ord(match[0])
-    if match[0] in _LETTERS:
-        return _LETTERS[match[0]]
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+    return match[0].encode("unicode_escape").decode("ascii")
 
 
 def normalize_name(name: str) -> str:

@@ -55,11 +55,6 @@ class CallOutcome(CallResult, frozen=True, kw_only=True):
     people: tuple[str, ...] = ()
     unsure: bool = False
 
-    @property
-    def creates(self) -> bool:
-        """Whether the call creates a resource, so that sending it twice makes a duplicate."""
-        return is_creation(self.operation)
-
 
 def is_already_accepted(change: Change, outcomes: Iterable[CallOutcome]) -> bool:
     """Whether a change of a fresh plan was already accepted: all calls of its resource are done, or its creation is.
@@ -70,7 +65,8 @@ def is_already_accepted(change: Change, outcomes: Iterable[CallOutcome]) -> bool
     own_outcomes = [outcome for outcome in outcomes if outcome.address == change.address]
     if all(outcome.status is CallStatus.DONE for outcome in own_outcomes):
         return True
-    return change.action is Action.CREATE and any(one.creates and one.status is CallStatus.DONE for one in own_outcomes)
+    done = (one for one in own_outcomes if one.status is CallStatus.DONE)
+    return change.action is Action.CREATE and any(is_creation(one.operation) for one in done)
 
 
 class ApplyReport(OfWorkspace, frozen=True, kw_only=True):

@@ -10,7 +10,7 @@ from datetime import date, timedelta, tzinfo
 from math import inf
 from typing import Final, cast
 
-from msgspec import Struct, convert, field
+from msgspec import Struct, convert, field, to_builtins
 from msgspec.structs import replace
 
 from lmsconf.errors import SourceLocation, UsageError
@@ -26,7 +26,7 @@ UNKNOWN: Final = "unknown"
 CAN_BE_UNKNOWN: Final = ("answers", "people", "mandatory")
 
 
-class GuardLimit(Struct, frozen=True, kw_only=True):
+class GuardLimit(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A guard's limit: the highest allowed total, and share of each list of at least twenty (0.1 is 10 %).
 
     None: that half of the guard is off.
@@ -187,9 +187,8 @@ def stricter_limit(first: GuardLimit | None, second: GuardLimit | None) -> Guard
 
 def limit_to_json(limit: GuardLimit | None) -> Json:
     """Return a limit as JSON: `off`, or an object with `count` and, unless it is off, `share`."""
-    if limit is None:
-        return "off"
-    return {"count": limit.count} if limit.share is None else {"count": limit.count, "share": limit.share}
+    written: Json = "off" if limit is None else to_builtins(limit)
+    return written
 
 
 def _patterns(patterns: Iterable[str]) -> list[Json]:

@@ -18,7 +18,7 @@ from lmsconf.kinds.shared.kind import Kind, required_keys
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD
 from lmsconf.kinds.shared.manifest_entry import ManifestEntry
 from lmsconf.model.address import Address, RemoteId
-from lmsconf.model.calls import CallIndex
+from lmsconf.model.calls import CallIndex, is_creation
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, FixedSource, Manifests
 from lmsconf.model.plan import Action, Change, Plan
@@ -62,7 +62,7 @@ def _replaced(entry: _Entry, change: Change, calls: CallIndex) -> _Entry:
     """Return the entry of a change with what replaces its assignment, so that its calls wait for the same ones."""
     if not change.replaced_by:
         return entry
-    first = {one.address for one in calls.needed_by(change.address) if one.creates}
+    first = {one.address for one in calls.needed_by(change.address) if is_creation(one.operation)}
     after = frozenset(address for address in first if address.kind == CONTENT_TARGET and address != change.address)
     return replace(entry, spec=replace(entry.spec, replaced_by=change.replaced_by, after=after))
 

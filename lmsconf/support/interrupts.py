@@ -21,24 +21,22 @@ def defer_interrupts(handler: Handler) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    found = ((number, signal.getsignal(number)) for number in (signal.SIGINT, signal.SIGTERM))
+    before = {number: usual for number, usual in found if callable(usual)}
 
     def handle(number: int, frame: FrameType | None) -> None:
-        usual = before[signal.Signals(number)]
         try:
-            if callable(usual):
-                usual(number, frame)
+            before[signal.Signals(number)](number, frame)
         except KeyboardInterrupt as cut:
             handler(cut)
 
-    replaced = [number for number, usual in before.items() if callable(usual)]
-    for number in replaced:
+    for number in before:
         signal.signal(number, handle)
     try:
         yield
     finally:
-        for number in replaced:
-            signal.signal(number, before[number])
+        for number, usual in before.items():
+            signal.signal(number, usual)
 
 
 class Interrupts:

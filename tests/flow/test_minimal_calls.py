@@ -9,6 +9,7 @@ import pytest
 
 from lmsconf.errors import ProblemsFound, Rejected
 from lmsconf.kinds.grant_verification import revokes_access
+from lmsconf.model.calls import is_creation
 
 from .altered_service import plan_against
 from .project import Project
@@ -437,4 +438,7 @@ def test_where_there_are_more_fields_than_may_be_each_new_one_waits(tmp_path: Pa
         "custom_fields: [{name: A, type: TEXT}, {name: B, type: TEXT}]\nabsent: {custom_fields: [F1, F2, F3]}",
         lambda snapshot: snapshot["custom_field"].append({**snapshot["custom_field"][0], "id": "f-99", "name": "More"}),
     )
-    assert [(call.address.name, len(call.needs)) for call in plan.calls if call.creates] == [("A", 1), ("B", 1)]
+    assert [(call.address.name, len(call.needs)) for call in plan.calls if is_creation(call.operation)] == [
+        ("A", 1),
+        ("B", 1),
+    ]

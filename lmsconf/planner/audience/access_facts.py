@@ -7,7 +7,7 @@ Groups, Content Targeting), so a change of members costs a request for each cont
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import chain
 from typing import Any
@@ -79,10 +79,10 @@ class AccessFacts(Struct, frozen=True, kw_only=True, dict=True):
             beyond=frozenset(),
         )
 
-    def audiences(self, kind: str) -> Sequence[GroupRow | SmartGroupRow]:
-        """Return the live groups or smart groups."""
-        rows: Mapping[RemoteId, GroupRow | SmartGroupRow] = self.groups if kind == GROUP else self.smart_groups
-        return list(rows.values())
+    def audiences(self, kind: str) -> Mapping[RemoteId, GroupRow | SmartGroupRow]:
+        """Return the live groups or smart groups by id; none for another kind."""
+        rows: Mapping[str, Mapping[RemoteId, Any]] = {GROUP: self.groups, SMART_GROUP: self.smart_groups}
+        return rows.get(kind, {})
 
     @cached_property
     def target_audiences(self) -> Audiences:
@@ -109,10 +109,15 @@ class AccessFacts(Struct, frozen=True, kw_only=True, dict=True):
 
 def facts_from_snapshot(snapshot: Snapshot, scope: AccessScope, everyone: str) -> AccessFacts:
     """Return what a snapshot file holds; it lacks the members of smart groups."""
-    incomplete = [] if snapshot.redaction is None else ["the snapshot is redacted"]
-    for name in (USER, CONTENT, GROUP, SMART_GROUP, CUSTOM_FIELD, CONTENT_TARGET):
-        if (reason := snapshot.of(name).incomplete) is not None:
-            incomplete.append(f"the snapshot has no complete listing of {name.replace('_', ' ')}s: {reason}")
+    needed = (USER, CONTENT, GROUP, SMART_GROUP, CUSTOM_FIELD, CONTENT_TARGET)
+    incomplete = (
+        *(() if snapshot.redaction is None else ("the snapshot is redacted",)),
+        *(
+            f"the snapshot has no complete listing of {name.replace('_', ' ')}s: {reason}"
+            for name in needed
+            if (reason := snapshot.of(name).incomplete) is not None
+        ),
+    )
     people = tuple(map(answers_of, snapshot.rows(PersonRow)))
     targets: dict[RemoteId, list[TargetRow]] = {row.id: [] for row in snapshot.rows(ContentRow)}
     for row in snapshot.rows(TargetRow):
@@ -129,20 +134,21 @@ def facts_from_snapshot(snapshot: Snapshot, scope: AccessScope, everyone: str) -
         targets={id: tuple(rows) for id, rows in targets.items()},
         everyone=everyone,
         groups_incomplete=snapshot.of(GROUP).incomplete or snapshot.of(SMART_GROUP).incomplete,
-        incomplete=tuple(incomplete),
+        incomplete=incomplete,
     )
     return replace(facts, affected=affected_contents(scope, facts))
 
 
 def moved_audiences(scope: AccessScope, facts: AccessFacts) -> frozenset[AudienceKey]:
     """Return the groups and smart groups whose membership may change."""
-    all_smart_groups, fields = scope.changes_accounts, scope.fields
-    groups: set[AudienceKey] = {(GROUP, id) for id in scope.groups}
-    smart: set[AudienceKey] = {(SMART_GROUP, id) for id in scope.smart_groups}
-    for id, group in facts.conditions.items():
-        if all_smart_groups or any(condition.field in fields for condition in group.row.conditions or ()):
-            smart.add((SMART_GROUP, id))
-    return frozenset(groups | smart)
+    fields = scope.fields
+    smart = (
+        id
+        for id, group in facts.conditions.items()
+        if scope.changes_accounts or any(condition.field in fields for condition in group.row.conditions or ())
+    )
+    groups = ((GROUP, id) for id in scope.groups)
+    return frozenset([*groups, *((SMART_GROUP, id) for id in (*scope.smart_groups, *smart))])
 
 
 def affected_contents(scope: AccessScope, facts: AccessFacts) -> frozenset[RemoteId]:
@@ -161,25 +167,26 @@ def read_access_facts(
 
     query: what is read for questions, beside the effects.
     """
-    incomplete: list[str] = []
 
     def listing(name: str, operation: ListOperation, parse: Any, *keys: str) -> Listing[Any]:
         """Return a listing of the plan, or read it."""
-        listed = planning.snapshot.listings.get(name)
-        if listed is None:
-            rows = reading.api.rows(operation, keep=keep_keys(*keys) if keys else None)
-            listed = sorted_listing(map(parse, rows.rows), rows.incomplete)
-        if listed.incomplete is not None:
-            incomplete.append(f"the listing of {name.replace('_', ' ')}s is not complete: {listed.incomplete}")
-        return listed
+        if (listed := planning.snapshot.listings.get(name)) is not None:
+            return listed
+        rows = reading.api.rows(operation, keep=keep_keys(*keys) if keys else None)
+        return sorted_listing(map(parse, rows.rows), rows.incomplete)
 
     people = read_answer_index(reading)
-    if people.incomplete is not None:
-        incomplete.append(f"the listing of people is not complete: {people.incomplete}")
     catalog = listing(CONTENT, CATALOG, parse_content_row, "courseId", "name", "contentType")
     groups = listing(GROUP, MANUAL_GROUPS, parse_group_row, "groupId", "name")
     smart = listing(SMART_GROUP, SMART_GROUPS, parse_listed_row, "smartGroupId", "name")
     fields = listing(CUSTOM_FIELD, CUSTOM_FIELDS, parse_field_row)
+    reasons = {
+        "people": people.incomplete,
+        "contents": catalog.incomplete,
+        "groups": groups.incomplete,
+        "smart groups": smart.incomplete,
+        "custom fields": fields.incomplete,
+    }
     contents = {row.id: row for row in catalog.rows}
     asked = {id for id, row in contents.items() if query.wants_content(row.name)}
     targets = _targets(reading, scope, contents, asked)
@@ -195,7 +202,9 @@ def read_access_facts(
         everyone=reading.api_spec.behaviour("content-targets.everyone"),
         planned=planning.snapshot.rows(TargetRow),
         groups_incomplete=groups.incomplete or smart.incomplete,
-        incomplete=tuple(incomplete),
+        incomplete=tuple(
+            f"the listing of {name} is not complete: {why}" for name, why in reasons.items() if why is not None
+        ),
     )
     return _with_members(reading, planning, scope, facts, query, asked)
 
@@ -226,22 +235,20 @@ def _with_members(
     asked: Collection[RemoteId],
 ) -> AccessFacts:
     """Return facts with the audiences of the contents that can be affected or are asked for, and those that change."""
-    smart: dict[RemoteId, LiveSmartGroup] = {}
-    if scope.changes_answers or scope.changes_accounts:
-        # Any smart group may have a condition on what changes.
-        smart = _smart_groups(reading, facts.smart_groups.values())
+    # Any smart group may have a condition on answers or accounts that change.
+    any_smart = scope.changes_answers or scope.changes_accounts
+    smart = _smart_groups(reading, facts.smart_groups.values() if any_smart else ())
     facts = replace(facts, conditions=smart)
-    moved = moved_audiences(scope, facts)
     affected = affected_contents(scope, facts)
-    wanted = {facts.target_audiences.of(row) for id in affected for row in facts.targets.get(id, ())} | moved
-    wanted |= {change.audience for change in scope.assignments}
-    wanted |= {(GROUP, id) for id in _groups_of_leaving(reading, scope, facts)}
-    questioned: set[AudienceKey | None] = {
-        facts.target_audiences.of(row) for id in asked for row in facts.targets.get(id, ())
+    wanted = {
+        *_audiences_of(facts, affected),
+        *moved_audiences(scope, facts),
+        *(change.audience for change in scope.assignments),
+        *((GROUP, id) for id in _groups_of_leaving(reading, scope, facts)),
     }
-    questioned |= {*query.keys(planning, facts)}
-    both = wanted | questioned
-    ids = {kind: sorted(str(id) for of, id in filter(None, both) if of == kind) for kind in (GROUP, SMART_GROUP)}
+    questioned = {*_audiences_of(facts, asked), *query.keys(planning, facts)}
+    both = set(filter(None, wanted | questioned))
+    ids = {kind: sorted(str(id) for of, id in both if of == kind) for kind in (GROUP, SMART_GROUP)}
     groups = [facts.groups[RemoteId(id)] for id in ids[GROUP] if id in facts.groups]
     rest = [RemoteId(id) for id in ids[SMART_GROUP] if id in facts.smart_groups and id not in smart]
     further = {(kind, RemoteId(str(id))) for kind, id in filter(None, questioned - wanted)}
@@ -252,6 +259,11 @@ def _with_members(
         affected=affected,
         beyond=frozenset(further - {(SMART_GROUP, id) for id in smart}),
     )
+
+
+def _audiences_of(facts: AccessFacts, contents: Iterable[RemoteId]) -> Iterator[AudienceKey | None]:
+    """Yield the audiences of the live targets of contents; None for one that is not known."""
+    return (facts.target_audiences.of(row) for id in contents for row in facts.targets.get(id, ()))
 
 
 def _groups_of_leaving(reading: ReadContext, scope: AccessScope, facts: AccessFacts) -> Collection[RemoteId]:

@@ -73,10 +73,8 @@ def person_access(state: WorkspaceAccess, header: ReportHeader, email: str, cont
         placed = state.assignments(id)
         bases.extend(placement.assignment.audience.basis for placement in placed)
         held = _content(state, names[id], id, placed, position, planned=header.planned)
-        if content is not None:
-            contents.append(held)
-        elif _matters(held):
-            routes = tuple(route for route in held.routes if _leads(route))
+        if content is not None or _matters(held):
+            routes = held.routes if content is not None else tuple(filter(_leads, held.routes))
             contents.append(replace(held, routes=routes))
     unknown = any(one.before is None or (header.planned and one.after is None) for one in contents)
     return PersonAccess(

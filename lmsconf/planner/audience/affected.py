@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import NamedTuple, cast
 
@@ -186,10 +186,16 @@ def _add_smart_group(planning: PlanContext, scope: AccessScope, item: PlannedRes
 
 def _condition(planning: PlanContext, condition: DeclaredCondition) -> Condition:
     """Return a condition by ids."""
-    at, names = Address.of(CUSTOM_FIELD, condition.field), choices_registry_kind(condition.field)
-    choices = (planning.registry.id_or_ref(names, name, Ref(at, name)) for name in condition.choices)
-    field_id = planning.registry.id_or_ref(CUSTOM_FIELD, condition.field, Ref(at))
-    return Condition(field_id, frozenset(choices), condition.system_condition)
+    return Condition(*_by_ids(planning, condition.field, condition.choices), condition.system_condition)
+
+
+def _by_ids(
+    planning: PlanContext, field: str, choices: Iterable[str]
+) -> tuple[RemoteId | Ref, frozenset[RemoteId | Ref]]:
+    """Return the id of a field and those of choices of it, by their names."""
+    at, names = Address.of(CUSTOM_FIELD, field), choices_registry_kind(field)
+    ids = (planning.registry.id_or_ref(names, name, Ref(at, name)) for name in choices)
+    return planning.registry.id_or_ref(CUSTOM_FIELD, field, Ref(at)), frozenset(ids)
 
 
 def _add_person(planning: PlanContext, scope: AccessScope, item: PlannedResource, now: int) -> None:
@@ -228,12 +234,9 @@ def _answer(
     planning: PlanContext, name: str, answer: Answer
 ) -> tuple[RemoteId | Ref, frozenset[RemoteId | Ref] | None]:
     """Return a declared answer by ids: the field, and its choices, None if it takes a text."""
-    at, scope = Address.of(CUSTOM_FIELD, name), choices_registry_kind(name)
-    field_id = planning.registry.id_or_ref(CUSTOM_FIELD, name, Ref(at))
-    if planning.field_types.get(name) == "TEXT":
-        return field_id, None
-    choices = picked_choices(answer)
-    return field_id, frozenset(planning.registry.id_or_ref(scope, choice, Ref(at, choice)) for choice in choices)
+    is_text = planning.field_types.get(name) == "TEXT"
+    field_id, choices = _by_ids(planning, name, () if is_text else picked_choices(answer))
+    return field_id, None if is_text else choices
 
 
 def _add_assignment(

@@ -31,9 +31,11 @@ def predict_effects_of_plan(draft: DraftPlan, reading: ReadContext | None) -> Pr
     now = int(datetime.fromisoformat(draft.plan.created_at).timestamp())
     scope = access_scope(planning, draft.items, now)
     if not policy.effects:
-        measures = unknown_measures(can_take=scope.takes, can_require=False)
-        skipped = tuple(not_judged_problems(draft.manifests.tests))
-        return PredictedEffects(effects=EFFECTS_OFF, measures=measures, problems=skipped)
+        return PredictedEffects(
+            effects=EFFECTS_OFF,
+            measures=unknown_measures(can_take=scope.takes, can_require=False),
+            problems=tuple(not_judged_problems(draft.manifests.tests)),
+        )
     unchanged = PredictedEffects(effects=replace(NO_EFFECTS, rows=() if policy.people else None), measures=())
     if scope.is_empty and not draft.manifests.tests:
         return unchanged

@@ -163,9 +163,8 @@ def answer_sets(
     ids = frozenset(wanted)
     rows = [row for row in facts.fields if row.id in ids]
     before: dict[RemoteId | Ref, FieldHolders] = dict(_live(facts, rows, size))
-    after = {id: FieldHolders(dict(held.choices), held.unreadable) for id, held in before.items()}
-    for id in ids - after.keys():
-        after[id] = FieldHolders()
+    live = ((id, before.get(id, FieldHolders())) for id in ids)
+    after = {id: FieldHolders(dict(held.choices), held.unreadable) for id, held in live}
     for loss in scope.losses:
         if (held := after.get(loss.field.id)) is not None:
             for choice in loss.field.choices:

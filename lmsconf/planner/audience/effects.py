@@ -104,7 +104,7 @@ def predict_effects(model: Memberships, now: int, *, rows: bool) -> PredictedEff
         people=unknown_counts(can_take=can_take) if unknown else known,
         contents=tuple(contents),
         groups=tuple(sorted(groups, key=lambda group: group.address)),
-        calibration=Calibration(groups=model.groups_compared, exact=model.groups_equal),
+        calibration=Calibration(groups=len(model.compared), exact=sum(model.compared)),
         rows=tuple(people) if rows else None,
         unknown=tuple(_unknown_people(assigned)),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
@@ -84,18 +85,15 @@ def _results(api: Api, content: RemoteId, people: Sequence[RemoteId] | None) -> 
             person, result = optional_text(row, "userId"), _parse(row)
             is_wanted = bool(person) if wanted is None else person in wanted
             if is_wanted and optional_text(row, "contentId") == content:
-                known = latest.get(person)
-                if known is None or result.revision >= known.revision:
-                    latest[person] = result
+                # Of equal revisions the last row counts.
+                latest[person] = max(result, latest.get(person, result), key=attrgetter("revision"))
     return latest
 
 
 def _rows(api: Api, content: RemoteId, people: Sequence[RemoteId] | None) -> Iterator[Mapping[str, Json]]:
     """Yield all results for a content, of some people or of all, page by page until one is empty."""
     skip, seen = 0, set[str]()
-    filters: dict[str, Json] = {"contentIds": [content]}
-    if people is not None:
-        filters["userIds"] = [*people]
+    filters: dict[str, Json] = {"contentIds": [content], **({} if people is None else {"userIds": [*people]})}
     while True:
         options: dict[str, Json] = {"skip": skip, "limit": _AT_ONCE}
         answer = require_object(api.search("analytics.results", {**filters, "options": options}), "the results")
@@ -103,10 +101,10 @@ def _rows(api: Api, content: RemoteId, people: Sequence[RemoteId] | None) -> Ite
             raise InvalidResponse("a response is missing its list of results")
         rows = object_list(answer, "list")
         new = [row for row in rows if repr(row) not in seen]
-        yield from new
-        seen.update(map(repr, new))
         if not new:
             return
+        yield from new
+        seen.update(map(repr, new))
         skip += len(rows)
 
 

@@ -57,7 +57,8 @@ class Memberships(Struct):
     """All audiences of a plan. Positions: those of the live people, then those of new accounts.
 
     ids, emails: by position, the id of a new account being None. changed_people: position → the plan's change.
-    answers: who picked what, of the fields that conditions ask for.
+    answers: who picked what, of the fields that conditions ask for. compared: whether the predicted members of each
+    smart group that could be compared are the live ones.
     """
 
     facts: AccessFacts
@@ -68,8 +69,7 @@ class Memberships(Struct):
     active_before: Bits = 0
     active_after: Bits = 0
     reasons: list[str] = field(default_factory=list)
-    groups_compared: int = 0
-    groups_equal: int = 0
+    compared: list[bool] = field(default_factory=list)
     answers: AnswerSets = field(default_factory=lambda: AnswerSets({}, {}))
     readings: Readings = field(default_factory=Readings)
     _by_email: dict[str, int] = field(default_factory=dict)
@@ -101,20 +101,19 @@ class Memberships(Struct):
             self.readings.compare(uses, predict, self._listed(members) & self.active_before)
 
     def _add_people(self) -> None:
-        people = self.facts.people.people
-        positions = self.facts.people.positions
-        self.ids, self.emails = [person.id for person in people], [person.email for person in people]
+        people, positions = self.facts.people.people, self.facts.people.positions
         created = [person for person in self.scope.people if person.id is None]
-        self.ids.extend(None for _ in created)
-        self.emails.extend(person.address.name for person in created)
+        self.ids = [*(person.id for person in people), *(None for _ in created)]
+        self.emails = [*(person.email for person in people), *(person.address.name for person in created)]
         # Of two accounts with one e-mail, manifests mean the active one.
         for at in sorted(range(len(people)), key=lambda at: people[at].archived):
             self._by_email.setdefault(normalize_email(people[at].email), at)
         self._by_email.update({person.address.name: len(people) + nth for nth, person in enumerate(created)})
-        for person in self.scope.people:
-            position = self._by_email[person.address.name] if person.id is None else positions.get(person.id)
-            if position is not None:
-                self.changed_people[position] = person
+        places = (
+            (self._by_email[person.address.name] if person.id is None else positions.get(person.id), person)
+            for person in self.scope.people
+        )
+        self.changed_people = {position: person for position, person in places if position is not None}
         # An earlier e-mail stays known: manifests may rename an account.
         self._by_email.update({email: positions[id] for email, id in self.scope.emails.items() if id in positions})
         size = len(self.ids)
@@ -262,8 +261,7 @@ class Memberships(Struct):
         old = None if live is None else _live_conditions(live)
         new = old if change is None else change.conditions
         address = self._address(SMART_GROUP, id, None if live is None else live.row.name)
-        causes = [] if change is None else [change.address]
-        causes.extend(self._lost_fields((*(old or ()), *(new or ()))))
+        own = () if change is None else (change.address,)
         fact, listed = None, Basis.EXACT
         if live is not None and live.members is not None:
             members, listed = self._members(live.members, address)
@@ -273,7 +271,7 @@ class Memberships(Struct):
         return Audience(
             before=before,
             after=after,
-            causes=tuple(causes),
+            causes=(*own, *self._lost_fields((*(old or ()), *(new or ())))),
             basis=Basis.UNKNOWN if before is None else weakest_basis((listed, doubt, basis)),
             address=address,
             is_live=not isinstance(id, Ref),
@@ -290,9 +288,8 @@ class Memberships(Struct):
         if predicted is None or fact is None:
             self.reasons.extend(f"{address}: {reason}" if predicted is None else reason for reason in reasons)
             return (predicted, basis) if fact is None else (fact, Basis.ESTIMATE)
-        self.groups_compared += 1
+        self.compared.append(fact == predicted)
         if fact == predicted:
-            self.groups_equal += 1
             self.reasons.extend(reasons)
             return fact, basis
         self.reasons.append(
@@ -341,9 +338,7 @@ class Memberships(Struct):
     def _lost_fields(self, conditions: Iterable[Condition]) -> Iterator[Address]:
         """Yield the fields of conditions of which the plan deletes choices, or that it deletes."""
         fields = {condition.field for condition in conditions}
-        for loss in self.scope.losses:
-            if loss.field.id in fields:
-                yield loss.address
+        yield from (loss.address for loss in self.scope.losses if loss.field.id in fields)
 
     def _why_not_derived(
         self, conditions: Sequence[Condition], answers: Mapping[RemoteId | Ref, FieldHolders]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from lmsconf.kinds.assignment.target_ids import EVERYONE_KEY
 from lmsconf.kinds.assignment.types import ContentRow, TargetRow, assignment_address, unresolved_audience_label
 from lmsconf.kinds.custom_field.types import FieldRow
-from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, EVERYONE, GROUP, SMART_GROUP, USER
+from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, EVERYONE, SMART_GROUP, USER
 from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.kinds.shared.times import format_time
 from lmsconf.model.access import ConditionResult
@@ -106,8 +106,7 @@ class WorkspaceAccess(Memberships, kw_only=True):
         """Return the names of all audiences of a kind, for suggestions."""
         if kind == USER:
             return self.emails
-        rows = self.facts.groups if kind == GROUP else self.facts.smart_groups if kind == SMART_GROUP else {}
-        live = [normalize_name(row.name) for row in rows.values()]
+        live = (normalize_name(row.name) for row in self.facts.audiences(kind).values())
         return [*self.planning.registry.names(kind), *live]
 
     def contents(self) -> Mapping[RemoteId, str]:
@@ -138,7 +137,7 @@ class WorkspaceAccess(Memberships, kw_only=True):
         if kind == USER:
             position = self.facts.people.positions.get(id)
             return None if position is None else self.emails[position]
-        row = self.facts.groups.get(id) if kind == GROUP else self.facts.smart_groups.get(id)
+        row = self.facts.audiences(kind).get(id)
         return None if row is None else normalize_name(row.name)
 
     def condition_results(

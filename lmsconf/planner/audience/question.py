@@ -61,7 +61,8 @@ def find_key(planning: PlanContext, facts: AccessFacts, address: Address) -> Aud
             raise _twice(address, ids)
         id = planning.registry.id_or_ref(kind, name, Ref(address))
         return kind, id if planning.chosen(address) else _live(address, id)
-    if len(live := sorted(row.id for row in facts.audiences(kind) if normalize_name(row.name) == name)) > 1:
+    rows = facts.audiences(kind).values()
+    if len(live := sorted(row.id for row in rows if normalize_name(row.name) == name)) > 1:
         raise _twice(address, live)
     return (kind, live[0]) if live else None
 
@@ -69,7 +70,7 @@ def find_key(planning: PlanContext, facts: AccessFacts, address: Address) -> Aud
 def _match_left_out(planning: PlanContext, facts: AccessFacts, kind: str) -> Mapping[str, RemoteId | None]:
     """Return the live ids of what is declared of a kind that the plan has not read; without those in error."""
     claims = [claim_of(planning, one) for one in planning.declared if one.address.kind == kind]
-    matched = ClaimMatches(claims, facts.audiences(kind))
+    matched = ClaimMatches(claims, list(facts.audiences(kind).values()))
     pairs = enumerate(zip(claims, matched.live, strict=True))
     return {
         claim.name: None if row is None else row.id

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lmsconf.model.address import Address, RemoteId
-from lmsconf.model.calls import Call
+from lmsconf.model.calls import Call, is_creation
 from lmsconf.model.plan import Change, Plan
 from lmsconf.model.recorded_run import CallState, RecordedRun
 from lmsconf.model.snapshot import Snapshot
@@ -46,7 +46,7 @@ class RunToUndo:
 
     def created_id(self, change: Change) -> RemoteId | None:
         """Return the id of a resource that the run created; None if its journal has none."""
-        recorded = (self._recorded[call.id] for call in self.calls(change) if call.creates)
+        recorded = (self._recorded[call.id] for call in self.calls(change) if is_creation(call.operation))
         return next((RemoteId(one.id) for one in recorded if one.id), None)
 
     def people_of(self, change: Change, key: str) -> frozenset[str] | None:
@@ -81,7 +81,7 @@ class RunToUndo:
         """
         calls = self.calls(change)
         return any(call.method == "DELETE" for call in calls) and not any(
-            call.creates and self._is_done(call) for call in calls
+            is_creation(call.operation) and self._is_done(call) for call in calls
         )
 
     def has_sent(self, change: Change, text: str) -> bool:
