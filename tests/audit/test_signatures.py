@@ -42,6 +42,8 @@ from lmsconf.journal.kept_runs import REPORT, kept_path, kept_report_text
 from lmsconf.model.calls import CallStatus
 from lmsconf.model.canonical_json import sha256_of_bytes
 
+pytestmark = pytest.mark.sampled(day=4)
+
 PASSWORD = BestAvailableEncryption(b"secret")
 
 

@@ -25,6 +25,8 @@ from lmsconf.project.base_trust import (
 )
 from lmsconf.project.config_reader import read_project_file
 
+pytestmark = pytest.mark.sampled(day=4)
+
 SEED = """
 people: [{email: anna@x.example}, {email: bo@x.example}]
 groups:

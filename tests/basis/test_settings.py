@@ -13,6 +13,8 @@ from flow.shell import Ran, lmsconf
 
 from lmsconf.errors import ExitCode
 
+pytestmark = pytest.mark.sampled(day=4)
+
 CROWD = [f"p{n:02}@x.example" for n in range(20)]
 SEED = (
     "people: [{email: root@x.example, admin: true}, {email: vera@x.example, admin: true}, "

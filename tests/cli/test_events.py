@@ -24,6 +24,8 @@ from lmsconf.sandbox.serve import serve
 from lmsconf.sandbox.service import Sandbox
 from lmsconf.support.line_stream import LineStream, descriptor_writer
 
+pytestmark = pytest.mark.sampled(day=4)
+
 SCHEMA = schema_validator("events").schema
 BY_TYPE = {
     kind: Draft202012Validator({"$ref": f"#/$defs/{kind}_event", "$defs": SCHEMA["$defs"]})

@@ -16,6 +16,8 @@ from on_terminal import at_terminal
 
 from lmsconf.errors import ExitCode
 
+pytestmark = pytest.mark.sampled(day=4)
+
 ROOT = Path(__file__).parent.parent.parent
 SEEN = "cat > seen.txt"
 TERM = {"TERM": "xterm", "NO_COLOR": ""}

@@ -13,6 +13,8 @@ from lmsconf.cli import app
 from lmsconf.cli.run_command import run_command_line
 from lmsconf.errors import ExitCode
 
+pytestmark = pytest.mark.sampled(day=4)
+
 PROJECT = """
 workspaces:
   production: {url: 'sandbox:production.db', seed: seed.yaml}

@@ -7,10 +7,12 @@ import json
 import platform
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from manifest.cases import Case, cases
 
 from lmsconf import __version__
 from lmsconf.api.client import Exchange
@@ -198,57 +200,20 @@ WORKSPACES = "workspaces:\n  production: {url: 'https://lms.example'}\n"
 FOUND: dict[str, str | int] = {"a.name": "newName", "paging.limit": 50}
 
 
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        (
-            f"# top\n{WORKSPACES}timezone: UTC   # last",
-            f"# top\n{WORKSPACES}timezone: UTC   # last\ndialect:\n  a.name: newName\n  paging.limit: 50\n",
-        ),
-        (
-            f"dialect:   # ours\n  # first\n  b.name: x   # why\n  # end\n{WORKSPACES}",
-            f"dialect:   # ours\n  # first\n  b.name: x   # why\n"
-            f"  a.name: newName\n  paging.limit: 50\n  # end\n{WORKSPACES}",
-        ),
-        (
-            f"dialect:\n    a.name: 'old # one'   # why\n{WORKSPACES}",
-            f"dialect:\n    a.name: 'newName'   # why\n    paging.limit: 50\n{WORKSPACES}",
-        ),
-        (
-            f"dialect:\n  a.name: old one # why\n  paging.limit:   7\n{WORKSPACES}",
-            f"dialect:\n  a.name: newName # why\n  paging.limit:   50\n{WORKSPACES}",
-        ),
-        (
-            f"dialect: {{}}   # nothing yet\n{WORKSPACES}",
-            f"dialect: {{a.name: newName, paging.limit: 50}}   # nothing yet\n{WORKSPACES}",
-        ),
-        (
-            f"dialect: {{b.name: x, a.name: old}}   # why\n{WORKSPACES}",
-            f"dialect: {{b.name: x, a.name: newName, paging.limit: 50}}   # why\n{WORKSPACES}",
-        ),
-        (
-            f"dialect: {{\n  b.name: x,  # why\n}}\n{WORKSPACES}",
-            f"dialect: {{\n  b.name: x,  # why\n  a.name: newName,\n  paging.limit: 50,\n}}\n{WORKSPACES}",
-        ),
-        (
-            f"dialect:\n  b.name: >-\n    folded\n    text\n{WORKSPACES}",
-            f"dialect:\n  b.name: >-\n    folded\n    text\n  a.name: newName\n  paging.limit: 50\n{WORKSPACES}",
-        ),
-        (
-            "workspaces:\n  production:\n    url: 'https://lms.example'\n    dialect:\n      a.name: old # here\n",
-            "workspaces:\n  production:\n    url: 'https://lms.example'\n    dialect:\n      a.name: newName # here\n"
-            "dialect:\n  paging.limit: 50\n",
-        ),
-        (
-            WORKSPACES.replace("\n", "\r\n"),
-            (WORKSPACES + "dialect:\n  a.name: newName\n  paging.limit: 50\n").replace("\n", "\r\n"),
-        ),
-    ],
-    ids=["none", "block", "quoted", "plain", "empty", "flow", "flow-lines", "folded", "workspace", "crlf"],
-)  # fmt: skip
-def test_keys_are_put_beside_what_is_there(before: str, after: str) -> None:
-    """Comments, order, quotes and line ends stay; only the values that are wanted are new."""
-    assert set_dialect_keys(before, FOUND, "production") == after
+@pytest.mark.parametrize("case", cases(Path(__file__).with_name("dialect_keys.txt")), ids=lambda case: case.title)
+def test_keys_are_put_beside_what_is_there(case: Case) -> None:
+    """Comments, order and quotes stay; only the values that are wanted are new."""
+    assert set_dialect_keys(case.text, FOUND, "production") == case.told
+
+
+def test_keys_are_put_at_the_end_of_a_file_without_any() -> None:
+    """Also where its last line has no line break; line ends stay as they are."""
+    added = "dialect:\n  a.name: newName\n  paging.limit: 50\n"
+    assert set_dialect_keys(f"{WORKSPACES}timezone: UTC   # last", FOUND, "production") == (
+        f"{WORKSPACES}timezone: UTC   # last\n{added}"
+    )
+    windows, wanted = (text.replace("\n", "\r\n") for text in (WORKSPACES, WORKSPACES + added))
+    assert set_dialect_keys(windows, FOUND, "production") == wanted
 
 
 @pytest.mark.parametrize("value", ["null", "true", "no", "7", "1e3", "a: b", "", "é", "~", "it's", 'say "x"', "# no"])

@@ -16,6 +16,8 @@ from .conftest import Open
 from .served_project import BO, PROJECT, ServedProject, held
 from .test_probe_people import ANSWERS, answers, opened
 
+pytestmark = pytest.mark.sampled(day=4)
+
 MORE = {
     "groups": [
         {"name": "Coaches", "members": ["bo.ek@acme.example"], "managers": ["anna.berg@acme.example"]},

@@ -31,6 +31,8 @@ from lmsconf.workspace.reader import WorkspaceReader
 
 from .conftest import MANIFESTS, OWNED, SEED, codes, drift, only, states
 
+pytestmark = pytest.mark.sampled(day=4)
+
 
 def test_nothing_differs(stage: ServedProject) -> None:
     """Exit 0, and the text says so; what nobody manages is listed and does not count."""

@@ -14,6 +14,8 @@ from flow.project import Project
 from flow.shell import lmsconf
 from json_schemas import schema_validator
 
+pytestmark = pytest.mark.sampled(day=4)
+
 SEED = """
 people:
   - {email: anna.berg@acme.example, first_name: Anna, last_name: Berg, metadata: {cost_centre: "CC4711"}, admin: true}

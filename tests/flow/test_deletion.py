@@ -17,6 +17,8 @@ from .altered_service import plan_against
 from .project import Project
 from .shell import lmsconf
 
+pytestmark = pytest.mark.sampled(day=4)
+
 SEED = """
 people:
   - {email: anna@acme.example, id: u-anna}

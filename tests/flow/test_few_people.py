@@ -15,6 +15,8 @@ from .altered_service import planned
 from .project import Project
 from .shell import lmsconf
 
+pytestmark = pytest.mark.sampled(day=4)
+
 PEOPLE = 240
 SEED = (
     "people: ["

@@ -17,6 +17,8 @@ from .altered_service import plan_against
 from .project import Project
 from .shell import lmsconf
 
+pytestmark = pytest.mark.sampled(day=4)
+
 CROWD = [f"p{n:02}@acme.example" for n in range(60)]
 PEOPLE = "people:\n" + "".join(f"  - {{email: {one}}}\n" for one in CROWD)
 FIELD = "custom_fields: [{name: D, type: CHOICE, choices: [X, Y]}]\n"

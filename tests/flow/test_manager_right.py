@@ -13,6 +13,8 @@ from lmsconf.model.plan import Change, Plan, UndoLevel
 from .project import Project
 from .shell import lmsconf
 
+pytestmark = pytest.mark.sampled(day=4)
+
 SEED = """
 custom_fields: [{name: Dept, type: CHOICE, choices: [Sales]}]
 people:

@@ -18,6 +18,8 @@ from .altered_service import apply_under, planned
 from .project import Project
 from .shell import lmsconf
 
+pytestmark = pytest.mark.sampled(day=4)
+
 SEED = """
 custom_fields:
   - {name: Team, type: CHOICE, choices: [Sales, Tech]}

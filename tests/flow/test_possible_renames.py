@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from manifest.cases import Case, cases, shown
 
 from lmsconf.errors import Severity
-from lmsconf.model.plan import Plan
+from lmsconf.model.plan import Plan, PossibleRename
 
 from .project import Project
 from .shell import lmsconf
@@ -94,102 +95,21 @@ def test_an_owned_one_that_is_not_deleted_is_compared(tmp_path: Path) -> None:
     assert told(it.plan(additive=True, compares=0)) == []
 
 
-DELETED: Final = "absent: {groups: [Old]}\n"
-LOST: Final = (
-    'group/New: "Old" is deleted and "New" is created with the same content; if that is a rename, '
-    "the old one's people and answers would be lost"
-)
-CLOSE_NAME: Final = "group/{}: it would be created, and group/{}, which {}, has {}"
-
-
 @pytest.mark.sampled
-@pytest.mark.parametrize(
-    ("live", "wanted", "compares", "messages", "lines", "renames"),
-    [
-        (
-            groups("Old", "Beside"),
-            groups("New") + DELETED,
-            200,
-            [LOST],
-            ['To rename it, write previously: ["Old"] or previously: ["Beside"]. To delete and create, allow'],
-            {"group/New": (["Beside"], [])},
-        ),
-        (
-            groups("Old"),
-            groups("New", "Newer") + DELETED,
-            200,
-            [LOST, CLOSE_NAME.format("Newer", "Old", "goes", "most of the same members")],
-            ['write previously: ["Old"].', 'If they are the same, write previously: ["Old"] to rename it.'],
-            {},
-        ),
-        (groups("Old"), groups("New") + DELETED, 0, [LOST], ['write previously: ["Old"]. To delete and create,'], {}),
-        (
-            groups("A"),
-            groups("New"),
-            200,
-            [
-                "group/New: it would be created beside group/A, with the same members; if that is a rename, "
-                "there would be a duplicate"
-            ],
-            ['To rename it, write previously: ["A"]. To create it anyway, allow `recreates`.'],
-            {"group/New": (["A"], [])},
-        ),
-        (
-            "groups: [{name: Coaches}, {name: Trainers}]\n",
-            "groups: [{name: Coach}, {name: Trainer}]\nabsent: {groups: [Trainers]}\n",
-            200,
-            [
-                CLOSE_NAME.format("Coach", "Coaches", "stays", "a close name"),
-                CLOSE_NAME.format("Trainer", "Trainers", "goes", "a close name"),
-            ],
-            ['write previously: ["Coaches"] to rename it.', 'write previously: ["Trainers"] to rename it.'],
-            {"group/Coach": ([], ["Coaches"])},
-        ),
-        (
-            groups("A", "B", "C"),
-            groups("New"),
-            2,
-            [
-                "2 of the 3 groups that no manifest declares were compared with what would be created, and 1 were not",
-                "group/New: it would be created beside group/A and group/B, with the same members; if that is a "
-                "rename, there would be a duplicate",
-            ],
-            ["`lmsconf drift --coverage` compares all of them.", 'write previously: ["A"] or previously: ["B"].'],
-            {"group/New": (["A", "B"], [])},
-        ),
-        (
-            groups("A", "B"),
-            groups("New"),
-            2,
-            [
-                "group/New: it would be created beside group/A and group/B, with the same members; if that is a "
-                "rename, there would be a duplicate"
-            ],
-            ['write previously: ["A"] or previously: ["B"]. To create it anyway,'],
-            {"group/New": (["A", "B"], [])},
-        ),
-        (groups("A", "B"), groups("New"), 0, [], [], {}),
-    ],
-)
-def test_what_is_said_of_a_creation_that_may_be_a_rename(
-    tmp_path: Path,
-    live: str,
-    wanted: str,
-    compares: int,
-    messages: list[str],
-    lines: list[str],
-    renames: dict[str, tuple[list[str], list[str]]],
-) -> None:
+@pytest.mark.parametrize("case", cases(Path(__file__).with_name("possible_renames.txt")), ids=lambda case: case.title)
+def test_what_is_said_of_a_creation_that_may_be_a_rename(tmp_path: Path, case: Case) -> None:
     """What it may be, what would be lost, and the line that makes it a rename; deletions are compared in any case."""
-    plan = Project(tmp_path, PEOPLE + live).plan(wanted, compares=compares)
+    first, _, rest = case.text.partition("\n")
+    live, _, wanted = rest.partition("---\n")
+    plan = Project(tmp_path, PEOPLE + live).plan(wanted, compares=int(first.removeprefix("compares: ")))
     found = [one for one in plan.all_problems if one.code.startswith(("rename/", "guard/"))]
-    assert [one.message for one in found] == messages
-    for one, line in zip(found, lines, strict=True):
-        assert line in str(one.hint)
-    assert {
-        str(one.address): tuple([old.address.name for old in part] for part in (one.alike, one.close))
-        for one in plan.renames
-    } == renames
+    assert shown(found) + "".join(map(candidates, plan.renames)) == case.told
+
+
+def candidates(one: PossibleRename) -> str:
+    """What a creation may be, and what is close to it."""
+    alike, close = (", ".join(old.address.name for old in part) or "-" for part in (one.alike, one.close))
+    return f"{one.address} may be {alike}, is close to {close}\n"
 
 
 def test_members_are_read_where_a_group_with_members_comes(tmp_path: Path) -> None:

@@ -24,8 +24,6 @@ groups: [{name: G, id: g-1}, {name: D, id: g-2}]
 content: [{name: Intro, id: c-1}, {name: Twin, id: c-2}, {name: Other, id: c-3}]
 content_targets: [{content: Intro, assign_to: [{group: G}], visible_from: 2026-01-05T10:00:00Z}]
 """
-CASES = cases(Path(__file__).with_name("refused_declarations.txt"))
-EVERYONE = "assign_to: [everyone]"
 ANNA = "assign_to: [{user: anna@acme.example}]"
 
 
@@ -106,79 +104,16 @@ def twin_field(snapshot: dict[str, Any]) -> None:
     snapshot["custom_field"].append({"id": "f-9", "name": "Dept", "type": "CHOICE", "choices": []})
 
 
+EDITS = {one.__name__: one for one in (twin_field, renamed, odd_time, twice, shared_id, unread_groups)}
+
+
 @pytest.mark.sampled
-@pytest.mark.parametrize(
-    ("edit", "manifests", "code", "message", "hint"),
-    [
-        (
-            twin_field,
-            "smart_groups: [{name: S, conditions: [{field: Dept, choices: [Z]}]}]",
-            "identity/live-twice",
-            'smart_group/S: "Dept" is live more than once, with the ids f-1, f-9',
-            "Declare the right one, with its `id:`.",
-        ),
-        (
-            renamed,
-            f"content_targets: [{{content: Twin, {EVERYONE}}}]",
-            "content/twice",
-            'content_target/Twin -> everyone: "Twin" is in the catalog with the ids c-2, c-3',
-            "Select one",
-        ),
-        (
-            odd_time,
-            "content_targets: [{content: Intro, assign_to: [{group: G}], visible_from: 2026-01-05T10:00:00Z}]",
-            "content-target/time",
-            'content_target/Intro -> group/G: "soon" cannot be read as a time',
-            "content-targets.time-format",
-        ),
-        (
-            twice,
-            "content_targets: [{content: Intro, assign_to: [{group: G}], mandatory: true}]",
-            "identity/live-twice",
-            "content_target/Intro -> group/G: it is live 2 times, as c-1/GROUP/g-1, c-1/GROUP/g-1",
-            "Delete the duplicate in the product",
-        ),
-        (
-            twice,
-            "content_targets: [{content: Other, assign_to: [{group: G}], replaces: {content: Intro, then: remove}}]",
-            "identity/live-twice",
-            "content_target/Intro -> group/G: it is live 2 times, as c-1/GROUP/g-1, c-1/GROUP/g-1",
-            "Delete the duplicate in the product",
-        ),
-        (
-            shared_id,
-            "content_targets: [{content: Intro, assign_to: [{group: G}], visible_from: 2026-01-05T10:00:00Z}]",
-            "content-target/audience",
-            'content_target/Intro -> group/G: a live assignment is for the id "g-1", which is that of group/G and '
-            'user/anna@acme.example, and its targetType "TEAM" does not tell which',
-            "Remove the assignment from the manifests",
-        ),
-        (
-            shared_id,
-            "absent: {content_targets: [{content: Intro, assign_to: [{group: G}]}]}",
-            "content-target/audience",
-            'content_target/Intro -> group/G: a live assignment is for the id "g-1", which is that of group/G and '
-            'user/anna@acme.example, and its targetType "TEAM" does not tell which',
-            "Remove the assignment from the manifests",
-        ),
-        (
-            unread_groups,
-            f"absent: {{content_targets: [{{content: Intro, {ANNA}}}]}}",
-            "content-target/audience",
-            'content_target/Intro -> user/anna@acme.example: a live assignment is for the id "g-1", which is that of '
-            "user/anna@acme.example, and perhaps that of a group that was not read (page 2 failed), and its targetType "
-            '"TEAM" does not tell which',
-            "Plan again once the groups can be read.",
-        ),
-    ],
-)
-def test_what_the_workspace_leaves_open_is_an_error(
-    tmp_path: Path, edit: Callable[[dict[str, Any]], object], manifests: str, code: str, message: str, hint: str
-) -> None:
+@pytest.mark.parametrize("case", cases(Path(__file__).with_name("open_workspaces.txt")), ids=lambda case: case.title)
+def test_what_the_workspace_leaves_open_is_an_error(tmp_path: Path, case: Case) -> None:
     """Two contents of one name, a time that cannot be read, an assignment that may be for either of two."""
-    found = errors(lambda: plan_against(Project(tmp_path, SEED), manifests, edit))
-    assert [(one.code, one.message) for one in found] == [(code, message)]
-    assert hint in str(found[0].hint)
+    edit, _, manifests = case.text.removeprefix("workspace: ").partition("\n")
+    found = errors(lambda: plan_against(Project(tmp_path, SEED), manifests, EDITS[edit]))
+    assert shown(found) == case.told
 
 
 @pytest.mark.parametrize(("edit", "audience"), [(group_gone, ANNA), (person_gone, "assign_to: [{group: G}]")])

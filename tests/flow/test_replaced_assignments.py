@@ -18,6 +18,8 @@ from .altered_service import Edit, plan_against, plan_altered
 from .project import Project
 from .shell import lmsconf
 
+pytestmark = pytest.mark.sampled(day=4)
+
 GROUPS = tuple("ABCDEFG")
 VALUES = ("mandatory", "visible_from", "visible_until")
 OPTIONS = "timezone: Europe/Stockholm\ndialect: {content-targets.on-existing: update}\n"

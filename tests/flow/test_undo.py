@@ -20,6 +20,8 @@ from lmsconf.journal.journal_folder import decode_line, encode_line
 from .project import Project
 from .shell import lmsconf
 
+pytestmark = pytest.mark.sampled(day=4)
+
 SEED = """
 custom_fields:
   - {name: Dept, type: CHOICE, choices: [Sales, HR, IT], hidden: true, description: Where}

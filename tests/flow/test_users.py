@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from manifest.cases import Case, cases, shown
 
 from lmsconf.documents.plan_file import dumps, loads
 from lmsconf.errors import ProblemsFound
@@ -15,6 +16,8 @@ from lmsconf.model.plan import Action, Plan
 from .altered_service import plan_against
 from .project import Project
 from .shell import lmsconf
+
+pytestmark = pytest.mark.sampled(day=4)
 
 SEED = """
 custom_fields:
@@ -194,11 +197,12 @@ def test_people_are_created_only_where_the_project_says_so(tmp_path: Path) -> No
     assert [call.body for call in it.last.calls] == [wanted]
 
 
-@pytest.mark.parametrize("key", ["first_name", "last_name", "language"])
-def test_a_new_account_needs_names_and_language(tmp_path: Path, key: str) -> None:
-    """The service cannot do without them."""
-    said = ", ".join(part for part in NEW.split(", ") if not part.startswith(key))
-    assert told(project(tmp_path, CREATE), f"users: [{{email: nia@acme.example, {said}}}]") == [f"user/{key}-needed"]
+@pytest.mark.parametrize("case", cases(Path(__file__).with_name("wrong_users.txt")), ids=lambda case: case.title)
+def test_what_cannot_be_is_an_error_at_its_place(tmp_path: Path, case: Case) -> None:
+    """Accounts without a name, answers that do not fit their field, contradictions, and people under `absent`."""
+    with pytest.raises(ProblemsFound) as found:
+        project(tmp_path, CREATE).plan(case.text)
+    assert shown(problem for problem in found.value.problems if problem.is_error) == case.told
 
 
 def test_a_new_person_has_everything_that_is_said(tmp_path: Path) -> None:
@@ -301,21 +305,6 @@ def test_a_renamed_choice_is_no_new_answer(tmp_path: Path) -> None:
         "users: [{email: anna@acme.example, answers: {Unit: Selling}}]"
     )
     assert calls == ["custom-fields.replace"]
-
-
-@pytest.mark.parametrize(
-    ("answers", "codes"),
-    [
-        ("{Dpt: HR}", "reference/unknown-field"),
-        ("{Dept: Legal}", "reference/unknown-choice"),
-        ("{Dept: [HR, Sales]}", "user/answer"),
-        ("{Badge: [x]}", "user/answer"),
-        ("{Dept: [HR, Legal], Skills: [Law]}", "user/answer reference/unknown-choice reference/unknown-choice"),
-    ],
-)
-def test_an_answer_must_fit_its_field(tmp_path: Path, answers: str, codes: str) -> None:
-    """Unknown fields and choices, several choices where one is asked for, and lists where a text is; all are told."""
-    assert told(project(tmp_path), f"users: [{{email: anna@acme.example, answers: {answers}}}]") == codes.split()
 
 
 def test_a_date_alone_archives_at_the_beginning_of_the_day(tmp_path: Path) -> None:
@@ -476,34 +465,11 @@ def test_archiving_many_trips_the_share(tmp_path: Path, loss: str, key: str) -> 
     assert (guard.tripped, guard.reason) == (True, f"3 of 25 in all people ({key}), and the limit is 10%")
 
 
-@pytest.mark.parametrize("entry", ["anna@acme.example", "{email: anna@acme.example}"])
-def test_people_are_never_deleted(tmp_path: Path, entry: str) -> None:
-    """An entry under `absent` is an error that says what to do instead."""
-    it = project(tmp_path)
-    assert told(it, f"absent: {{users: [{entry}]}}") == ["user/never-deleted"]
-
-
 def test_people_are_never_owned(tmp_path: Path) -> None:
     """Nor does ownership delete anybody."""
     with pytest.raises(ProblemsFound) as found:
         _ = project(tmp_path, "ownership: {users: all}\n").settings
     assert [problem.code for problem in found.value.problems] == ["project/people-owned"]
-
-
-@pytest.mark.parametrize(
-    ("said", "code"),
-    [
-        ("archived: true, admin: true", "user/archived-admin"),
-        ("custom_archive_date: 2030-01-01T00:00Z, manager: true", "user/archive-date"),
-        ("applications: {include: [learn], exclude: [learn]}", "user/both"),
-        ("applications: [learning]", "manifest/value"),
-        ("custom_archive_date: 2030-13-01", "manifest/time"),
-        ("metadata: {$ref: x}", "user/metadata-key"),
-    ],
-)
-def test_contradictions_need_no_workspace(tmp_path: Path, said: str, code: str) -> None:
-    """What an entry says against itself is told before anything is read."""
-    assert told(project(tmp_path), f"users: [{{email: anna@acme.example, {said}}}]") == [code]
 
 
 def test_only_what_is_managed_is_read(tmp_path: Path) -> None:

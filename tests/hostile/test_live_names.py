@@ -39,6 +39,8 @@ from lmsconf.sandbox.service import Sandbox
 
 from .active_content import HALF, JUDGES, NAMES, text
 
+pytestmark = pytest.mark.sampled(day=4)
+
 ALL = [*NAMES, *HALF]
 PLAIN = [f"name {number}" if name.strip() else name for number, name in enumerate(ALL)]
 NOW = datetime(2026, 6, 1, tzinfo=UTC)

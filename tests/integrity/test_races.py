@@ -18,6 +18,8 @@ from lmsconf.model.plan import Plan
 from .served_project import CommandResult, ServedProject, staged
 from .test_stale_plans import ALL, DIALECT, MANIFESTS, OPTIONS, SEED, Hand, Screen
 
+pytestmark = pytest.mark.sampled(day=4)
+
 
 @pytest.fixture
 def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ServedProject]:

@@ -18,6 +18,8 @@ from lmsconf.model.canonical_json import Json
 
 from .served_project import Screen, ServedProject, staged
 
+pytestmark = pytest.mark.sampled(day=4)
+
 SEED = """
 custom_fields:
   - {name: Dept, type: CHOICE, choices: [Sales, HR, Ops], description: Old}

@@ -31,6 +31,8 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.sandbox.serve import Server, serve
 from lmsconf.sandbox.service import Sandbox
 
+pytestmark = pytest.mark.sampled(day=4)
+
 
 @pytest.fixture
 def served() -> Iterator[tuple[Server, Sandbox]]:

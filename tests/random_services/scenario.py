@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
+from string import Template
 from typing import Final
 
 import pytest
@@ -62,72 +63,8 @@ timezone: Europe/Stockholm
 people: {{create: true}}
 guards: off
 """
-FIRST: Final = """
-custom_fields:
-  - {{name: Department, type: CHOICE, choices: [Sales, Engineering]}}
-  - {{name: Region, type: CHOICE, choices: [North, South], description: Where somebody works}}
-  - {{name: Skills, type: MULTI_SELECT, choices: [SQL, Go, Rust]}}
-  - {{name: Room, type: TEXT}}
-  - {{name: Site, type: CHOICE, choices: [Oslo, Bergen], description: The desk, hidden: true}}
-groups:
-  - {{name: Coaches, members: [{bo}, {p0}, {p1}, {p2}, {p4}], managers: [{anna}, {p1}]}}
-  - {{name: Newcomers, members: [{p2}, {p3}, {new}], managers: [{bo}]}}
-smart_groups:
-  - {{name: Sales, conditions: [{{field: Department, choices: [Sales]}}], managers: [{anna}]}}
-  - name: Northern
-    conditions: [{{field: Region, choices: [North]}}, {{field: Department, choices: [Sales, Engineering]}}]
-    managers: [{p1}, {bo}]
-users:
-  - {{email: {bo}, {right}answers: {{Region: North, Skills: [SQL, Go], Room: "7"}}, metadata: {{cost: "200"}}}}
-  - {{email: {p0}, answers: {{Department: Sales, Region: South}}}}
-  - {{email: {p1}, manager: true, answers: {{Skills: [Rust], Room: "Attic"}}, applications: [learn, analyse]}}
-  - {{email: {new}, first_name: New, last_name: One, language: en, answers: {{Department: Sales}},
-     metadata: {{unit: B}}}}
-content_targets:
-  - content: GDPR basics
-    mandatory: true
-    assign_to:
-      - {{group: Coaches, visible_until: 2035-06-30}}
-      - {{smart_group: Northern, visible_from: 2026-02-01T08:00}}
-      - {{group: Newcomers, visible_from: 2026-03-01, visible_until: 2034-06-30}}
-      - {{everyone: true, mandatory: false}}
-      - {{user: {p3}}}
-  - {{content: First aid, assign_to: [{{group: Coaches, visible_from: 2031-01-05}}]}}
-"""
-SECOND: Final = """
-custom_fields:
-  - {{name: Department, type: CHOICE, choices: [Sales, Engineering]}}
-  - {{name: Region, type: CHOICE, choices: [North, South], description: Where somebody works}}
-  - {{name: Skills, type: MULTI_SELECT, choices: [SQL, Go, Rust]}}
-  - {{name: Room, type: TEXT}}
-  - {{name: Office, previously: [Site], type: CHOICE, choices: [Oslo, Bergen, Molde], description: null,
-     optional: true}}
-groups:
-  - {{name: Coaches, members: [{bo}, {p2}, {p4}], managers: [{anna}]}}
-  - {{name: New people, previously: [Newcomers], members: [{p2}, {new}, {p1}], managers: [{bo}]}}
-smart_groups:
-  - {{name: Sales, conditions: [{{field: Department, choices: [Sales, Engineering]}}], managers: [{anna}]}}
-  - {{name: North, previously: [Northern], conditions: [{{field: Region, choices: [North, South]}}], managers: [{bo}]}}
-users:
-  - {{email: {bo}, {right}answers: {{Region: South, Skills: [Go], Room: null}}, metadata: {{cost: "300"}}}}
-  - {{email: {p0}, answers: {{Department: null, Region: South}}}}
-  - {{email: {p1}, manager: false, answers: {{Skills: null, Room: Cellar}}, applications: [learn]}}
-  - {{email: {p4}, manager: false}}
-  - {{email: {new}, first_name: Newer, last_name: One, language: sv, answers: {{Department: Engineering}}}}
-content_targets:
-  - content: GDPR basics
-    assign_to:
-      - {{group: Coaches, mandatory: true, visible_from: 2026-01-05, visible_until: 2036-03-31}}
-      - {{smart_group: North, visible_from: 2026-02-01T08:00}}
-      - {{group: New people, mandatory: true, visible_from: 2026-03-01}}
-      - {{everyone: true, mandatory: true}}
-  - {{content: First aid, assign_to: [{{group: Coaches, visible_until: 2032-01-05}}]}}
-absent:
-  groups: [Interns]
-  content_targets:
-    - {{content: GDPR basics, assign_to: [{{user: {p3}}}]}}
-    - {{content: Fire safety, assign_to: [{{smart_group: Sales}}]}}
-"""
+FIRST, SECOND = (Path(__file__).with_name(f"{name}.yaml").read_text(encoding="utf-8") for name in ("first", "second"))
+"""The manifests of both applies, with the people and the right of one of them as `$` and a name."""
 MAY_GO: Final[dict[str, frozenset[Fact]]] = {
     "apply 1": frozenset(),
     "apply 2": frozenset({
@@ -190,8 +127,8 @@ def photo(service: RandomService) -> dict[str, list[tuple[object, ...]]]:
 
 
 _TABLES: Final = {
-    "people": "id, email, first_name, last_name, admin, manager, archived_at, custom_archive_at, language, metadata, "
-    "applications",
+    "people": "id, email, first_name, last_name, admin, manager, archived_at, custom_archive_at, language, "
+    "json(metadata), applications",
     "fields": "id, name, type, description, coalesce(hidden, 0), coalesce(locked, 0), coalesce(optional, 0)",
     "choices": "id, field, name, position",
     "answers": "person, field, choice, text",
@@ -252,7 +189,9 @@ class Project:
         """Write the one manifest. Where a service demands the manager right of managers, all of them have it."""
         right = "manager: true, " if self.service.points.manage == "with-right" else ""
         people = {"bo": BO, "anna": ANNA, "new": NEW, "p0": P0, "p1": P1, "p2": P2, "p3": P3, "p4": P4}
-        (self.folder / "manifests" / "all.yaml").write_text(manifest.format(right=right, **people), encoding="utf-8")
+        (self.folder / "manifests" / "all.yaml").write_text(
+            Template(manifest).substitute(right=right, **people), encoding="utf-8"
+        )
 
     def state(self, dialect: dict[str, str]) -> None:
         """Write these keys under `dialect:`."""

@@ -29,7 +29,7 @@ def test_a_service_of_any_kind_is_probed_and_converges(
 
 NOT_EXPLAINED: dict[int, str] = {}
 """Seed → what no stop explains there."""
-CHANGED = "content_targets: [{{content: GDPR basics, assign_to: [{{group: Coaches, mandatory: true}}, everyone]}}]\n"
+CHANGED = "content_targets: [{content: GDPR basics, assign_to: [{group: Coaches, mandatory: true}, everyone]}]\n"
 
 
 @pytest.mark.sampled(day=600, gate=40)

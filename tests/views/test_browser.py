@@ -13,9 +13,8 @@ from audit.scene import evidence, project_with_runs
 from fleet.fleet_project import large_fleet
 from msgspec.structs import replace
 from views.browser import CHROMIUM, Browser, browser
-from views.document_samples import MIXED, PEOPLE, PLANS, REPORTS, change
+from views.document_samples import LOSSES, MIXED, NAMES, PEOPLE, PLANS, REPORTS, change
 from views.drift_samples import DRIFTS, large
-from views.effect_samples import LOSSES, NAMES
 
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.model.address import Address

@@ -12,10 +12,15 @@ from integrity.served_project import ServedProject, staged
 from laws.sandbox_project import TransportConnection, VirtualClock
 from msgspec.structs import replace
 from views.document_samples import (
+    CONTENTS,
     EVIL,
+    LOSSES,
+    NORDICS,
     PEOPLE,
+    cause,
+    content,
+    counts,
 )
-from views.effect_samples import CONTENTS, LOSSES, NORDICS, cause, content, counts
 from views.test_markdown import judged
 
 from lmsconf.apply.run_plan import execute
