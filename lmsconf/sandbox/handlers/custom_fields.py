@@ -49,13 +49,15 @@ _CHOICES_FIT: Final = {
 }
 
 
-def _in_use(removed: str) -> str:
-    """A query of the message about a field that is in use by the dialect's rule. removed: the choices that would go."""
+def _in_use(by_choices: str = "c.field = :customFieldId") -> str:
+    """A query of the message about a field that is in use by the dialect's rule.
+
+    by_choices: which conditions use it where only removed choices count; all conditions on it if it is deleted.
+    """
     return f"""
         SELECT 'the custom field is in use by ' || group_concat(name, ', ') FROM (
             SELECT DISTINCT g.name FROM conditions c JOIN groups g ON g.id = c.grp
-            WHERE CASE $dialect(custom-fields.in-use) WHEN 'never' THEN FALSE WHEN 'removed-choice'
-                THEN c.grp IN (SELECT grp FROM condition_choices WHERE choice IN {removed})
+            WHERE CASE $dialect(custom-fields.in-use) WHEN 'never' THEN FALSE WHEN 'removed-choice' THEN {by_choices}
                 ELSE c.field = :customFieldId END ORDER BY g.seq LIMIT 5
         )
     """
@@ -84,7 +86,7 @@ _REPLACE: Final = Sql(
         "ORDER BY choice)": bad_request,
         "SELECT 'choices name the same choiceId twice' FROM json_each(:choices) "
         "GROUP BY json_extract(value, '$.choiceId') HAVING count(*) > 1": bad_request,
-        _in_use(_REMOVED): forbidden,
+        _in_use(f"c.grp IN (SELECT grp FROM condition_choices WHERE choice IN {_REMOVED})"): forbidden,
     },
     changes=[
         "UPDATE fields SET name = :name, description = nullif(:description, ''), hidden = :isHidden, "
@@ -97,7 +99,7 @@ _REPLACE: Final = Sql(
     answer=_SHOW,
 )
 _DELETE: Final = Sql(
-    refusals={_in_use("(SELECT id FROM choices WHERE field = :customFieldId)"): forbidden},
+    refusals={_in_use(): forbidden},
     changes=[
         *(
             f"DELETE FROM {table} WHERE field = :customFieldId"
