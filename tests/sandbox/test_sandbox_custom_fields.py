@@ -128,11 +128,17 @@ def test_in_use_while_a_condition_names_the_field(api):
 
 
 def test_in_use_when_a_named_choice_goes(open_workspace):
-    """Where only a removed choice counts as use, a PUT is 403 when it drops a choice that a condition names."""
+    """Where only a removed choice counts as use, a PUT is 403 when it drops a choice that a condition names.
+
+    A field goes only when no condition is on it, with or without choices.
+    """
     api = open_workspace({"custom-fields.in-use": "removed-choice"})
     assert api.no("PUT", DEPARTMENT, department(ENGINEERING, LEGAL)) == (403, "the custom field is in use by Sales")
     assert api.no("DELETE", DEPARTMENT)[0] == 403
     api.ok("PUT", DEPARTMENT, department({**SALES, "name": "Selling"}, {"name": "Finance"}))
+    badge = [{"customFieldId": "f-3", "systemCondition": "IS_ANY"}]
+    api.ok("POST", "/smart-groups", {"name": "Badged", "conditions": badge, "managers": []})
+    assert api.no("DELETE", "/custom-fields/f-3") == (403, "the custom field is in use by Badged")
 
 
 def test_never_in_use(open_workspace):
