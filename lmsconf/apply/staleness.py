@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import reduce
 from operator import and_
 from typing import Final, cast
@@ -22,6 +23,7 @@ from lmsconf.model.calls import Call, CallIndex
 from lmsconf.model.canonical_json import Json, members, sha256
 from lmsconf.model.names import escape_invisible, quote_name
 from lmsconf.model.plan import Action, Change, Plan
+from lmsconf.model.time_formats import ISO, format_request_time, parse_response_time
 from lmsconf.planner.guards import total_taken
 
 CODE: Final = "plan/stale"
@@ -286,7 +288,18 @@ def _same_requests(then: Sequence[Call], now: Sequence[Call]) -> bool:
 
 
 def _request_json(call: Call) -> Json:
-    return [call.operation, call.method, call.path, dict(call.query), _unordered(request_body_json(call.body))]
+    body = _unordered(request_body_json(call.body))
+    if call.operation == "content-targets.create":
+        body = {key: _in_milliseconds(value) for key, value in members(body).items()}
+    return [call.operation, call.method, call.path, dict(call.query), body]
+
+
+def _in_milliseconds(value: Json) -> Json:
+    """Return a time as digits: which form a service shows may be seen in one reading, and not in a smaller one."""
+    if isinstance(value, str) and ISO.fullmatch(value):
+        with suppress(ValueError):
+            return format_request_time(parse_response_time(value), "epoch-ms")
+    return str(value) if type(value) is int else value
 
 
 def _unordered(body: Json) -> Json:
