@@ -472,6 +472,24 @@ def test_an_eleventh_field_is_foretold_again(tmp_path: Path, monkeypatch: pytest
         assert (ran.code, ran.writes) == (3, []), ran.err
 
 
+def test_a_form_of_times_that_only_other_assignments_show_is_no_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A plan writes times as all assignments that it reads show them; its comparison reads those that it changes."""
+    seed = (
+        "content: [{name: Intro}, {name: Basics}]\n"
+        "content_targets: [{content: Intro, assign_to: [everyone], visible_from: 2026-01-01T00:00:00Z}]\n"
+    )
+    with staged(tmp_path, seed, monkeypatch, dialect={"content-targets.time-format": "epoch-ms"}) as stage:
+        stage.write(
+            "content_targets:\n"
+            "  - {content: Intro, assign_to: [everyone], visible_from: 2026-01-01T00:00:00Z}\n"
+            "  - {content: Basics, assign_to: [everyone], visible_from: 2026-02-01T00:00:00Z}\n"
+        )
+        ran = stage("apply", "--auto-approve")
+        assert (ran.code, [call.path for call in ran.writes]) == (0, ["/content/targets"]), ran.err
+
+
 @pytest.mark.parametrize("words", ["--auto-approve", "--expect-digest {}", "--auto-approve --expect-digest {}"])
 def test_nobody_slips_in_between_plan_and_first_call(stage: ServedProject, words: str) -> None:
     """What is changed by hand while a plan is made and shown is found before the first call, though nobody is asked."""
