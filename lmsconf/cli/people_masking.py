@@ -107,7 +107,7 @@ class PeopleMask:
 
     def _struct(self, value: Struct, is_personal: bool) -> Struct:
         """Return a copy of a struct with each field masked; of a person, values are hidden: keys show what changes."""
-        value, about = self._beforehand(value), getattr(value, "address", None)
+        value, about = self._masked_by_type(value), getattr(value, "address", None)
         if isinstance(about, Address):
             is_personal = _is_of_people(about.kind)
         fields = asdict(value)
@@ -119,8 +119,8 @@ class PeopleMask:
             masked |= dict.fromkeys(masked.keys() & {"id"})
         return replace(value, **masked)
 
-    def _beforehand(self, value: Struct) -> Struct:
-        """Return a struct of one of some types without what is not seen to be of people once its fields are alone."""
+    def _masked_by_type(self, value: Struct) -> Struct:
+        """Hide what only the type of a struct tells: fingerprints, user ids in a call, texts that a problem quotes."""
         match value:
             case Plan():
                 from lmsconf.documents.plan_file import plan_digest
