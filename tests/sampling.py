@@ -1,8 +1,8 @@
-"""How much is tried in a run: every day a twentieth of the cases and of the examples, with TESTS=all all.
+"""How much is tried in a run: every day a sixtieth of the cases and of the examples, with TESTS=all all.
 
-Which one it is follows from the number of commits, so that twenty commits in a row play all; of schedules of one call
-it is a part of 240, and with the number of a commit in SIMULATION, as .ci/run sets it, of 24. SIMULATION=all plays all.
-TESTS=0 to TESTS=19 chooses one twentieth.
+Which one it is follows from the number of commits, so that sixty commits in a row play all; of schedules of one call
+it is a part of 720, and with the number of a commit in SIMULATION, as .ci/run sets it, of 24. SIMULATION=all plays all.
+TESTS=0 to TESTS=59 chooses one sixtieth.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final, TypeVar
 
-PARTS: Final = 20
+PARTS: Final = 60
 GATES: Final = 24
 """So many runs of .ci/run in a row play all schedules."""
 _CHOSEN: Final = os.environ.get("TESTS", "")
@@ -67,7 +67,7 @@ def of_today(cases: Iterable[T], parts: int = PARTS, name: str = "") -> list[T]:
 
 
 def schedules_of_today(cases: Sequence[T], name: str, parts: int = GATES) -> list[T]:
-    """The same of schedules: every day a tenth of what .ci/run plays of them.
+    """The same of schedules: every day a thirtieth of what .ci/run plays of them.
 
     parts: how many commits in a row play all of them in .ci/run.
     """

@@ -42,7 +42,7 @@ from lmsconf.journal.kept_runs import REPORT, kept_path, kept_report_text
 from lmsconf.model.calls import CallStatus
 from lmsconf.model.canonical_json import sha256_of_bytes
 
-pytestmark = pytest.mark.sampled(day=4)
+pytestmark = pytest.mark.sampled(day=8)
 
 PASSWORD = BestAvailableEncryption(b"secret")
 

@@ -25,7 +25,7 @@ from lmsconf.project.base_trust import (
 )
 from lmsconf.project.config_reader import read_project_file
 
-pytestmark = pytest.mark.sampled(day=4)
+pytestmark = pytest.mark.sampled(day=8)
 
 SEED = """
 people: [{email: anna@x.example}, {email: bo@x.example}]

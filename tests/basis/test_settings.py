@@ -13,7 +13,7 @@ from flow.shell import Ran, lmsconf
 
 from lmsconf.errors import ExitCode
 
-pytestmark = pytest.mark.sampled(day=4)
+pytestmark = pytest.mark.sampled(day=8)
 
 CROWD = [f"p{n:02}@x.example" for n in range(20)]
 SEED = (

@@ -273,7 +273,7 @@ OF_OTHERS = {
 OF_PLANS = {"lmsconf.planner.plan", "lmsconf.api.client", "lmsconf.sandbox", "lmsconf.render", "sqlite3", "httpx"}
 
 
-@pytest.mark.sampled(day=2)
+@pytest.mark.sampled(day=6)
 @pytest.mark.parametrize(
     ("command", "unused"), [("plan", NEVER | OF_OTHERS), ("validate", NEVER | OF_OTHERS | OF_PLANS)]
 )

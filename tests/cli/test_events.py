@@ -24,7 +24,7 @@ from lmsconf.sandbox.serve import serve
 from lmsconf.sandbox.service import Sandbox
 from lmsconf.support.line_stream import LineStream, descriptor_writer
 
-pytestmark = pytest.mark.sampled(day=4)
+pytestmark = pytest.mark.sampled(day=8)
 
 SCHEMA = schema_validator("events").schema
 BY_TYPE = {

@@ -16,7 +16,7 @@ from on_terminal import at_terminal
 
 from lmsconf.errors import ExitCode
 
-pytestmark = pytest.mark.sampled(day=4)
+pytestmark = pytest.mark.sampled(day=8)
 
 ROOT = Path(__file__).parent.parent.parent
 SEEN = "cat > seen.txt"

@@ -25,7 +25,7 @@ from lmsconf.errors import ExitCode
 from lmsconf.sandbox.serve import serve
 from lmsconf.sandbox.service import Sandbox
 
-pytestmark = pytest.mark.sampled(day=4)
+pytestmark = pytest.mark.sampled(day=8)
 
 PROJECT = "workspaces: {sandbox: {url: 'sandbox:workspace.db'}}\ndefault_workspace: sandbox\n"
 MANIFEST = "groups: [{name: Søndag}, {name: Mandag}]\n"

@@ -181,7 +181,7 @@ LIMITERS: dict[str, Callable[[VirtualThreads, float], Limiter]] = {
 }
 
 
-@pytest.mark.sampled(day=24, gate=4)
+@pytest.mark.sampled(day=72, gate=4)
 @pytest.mark.parametrize("name", LIMITERS)
 @pytest.mark.parametrize("rate", [4.0, 10.0])
 @pytest.mark.parametrize("width", [4, 16])

@@ -24,7 +24,7 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.model.plan import Action, Plan
 from lmsconf.planner.plan_as_manifests import plan_to_manifests
 
-pytestmark = pytest.mark.sampled(day=4)
+pytestmark = pytest.mark.sampled(day=8)
 
 KINDS = list(KINDS.values())
 every_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)

@@ -16,7 +16,7 @@ from .conftest import Open
 from .served_project import BO, PROJECT, ServedProject, held
 from .test_probe_people import ANSWERS, answers, opened
 
-pytestmark = pytest.mark.sampled(day=4)
+pytestmark = pytest.mark.sampled(day=8)
 
 MORE = {
     "groups": [

@@ -163,7 +163,7 @@ def test_a_service_that_keeps_them_is_asked_once(open_clinic: Open) -> None:
 SHOWN = {(WHO, "given"): GIVEN, (MANAGED, "lose"): LOSE, (WHO, "anybody"): {}, (MANAGED, "keep"): {}}
 
 
-@pytest.mark.sampled(day=4)
+@pytest.mark.sampled(day=8)
 @pytest.mark.parametrize(("key", "value"), SHOWN)
 @pytest.mark.parametrize("accounts", [True, False])
 def test_the_probe_sees_it(open_clinic: Open, key: str, value: str, *, accounts: bool) -> None:
@@ -227,7 +227,7 @@ def refused_declare(clinic: ServedProject, manifest: str, options: str = "") -> 
     (clinic.folder / "lmsconf.yaml").write_text(clinic.project + options, encoding="utf-8")
 
 
-@pytest.mark.sampled(day=8)
+@pytest.mark.sampled(day=24)
 @pytest.mark.parametrize("status", [400, 403, 404, 422])
 @pytest.mark.parametrize(
     ("manifest", "people"),

@@ -115,7 +115,7 @@ CASES: Mapping[str, tuple[Mapping[str, str | int], Mapping[str, object], type[Sa
 
 def chosen(cases: Sequence[tuple[str, int]], name: str) -> list[tuple[str, int]]:
     """Every day a few of the cases, in .ci/run a 24th, with TESTS=all alone all."""
-    return of_today(cases, 240, name) if GATE is None else schedules_of_today(cases, name)
+    return of_today(cases, 720, name) if GATE is None else schedules_of_today(cases, name)
 
 
 @pytest.mark.sampled

@@ -224,7 +224,7 @@ def test_the_report_says_what_is_there_and_what_to_set(
     assert f"  Set in the project file, and apply again:\n    dialect:\n{lines}" in out
 
 
-@pytest.mark.sampled(day=4)
+@pytest.mark.sampled(day=8)
 @pytest.mark.parametrize(("change", "manifest", "said", "keys"), KEYS)
 def test_the_report_says_what_is_there_and_where_to_look(
     open_clinic: Open, change: Change, manifest: str, said: str, keys: list[str]

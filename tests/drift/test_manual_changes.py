@@ -22,7 +22,7 @@ from lmsconf.errors import ExitCode
 from .conftest import MANIFESTS, OWNED, drift, only, states
 from .conftest import drift as drift_of
 
-pytestmark = pytest.mark.sampled(day=4)
+pytestmark = pytest.mark.sampled(day=8)
 
 TARGET: Final = {"contentId": "c-1", "targetId": "g-1"}
 WHOLE: Final = {"groupId": "g-1"}

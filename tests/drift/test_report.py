@@ -31,7 +31,7 @@ from lmsconf.workspace.reader import WorkspaceReader
 
 from .conftest import MANIFESTS, OWNED, SEED, codes, drift, only, states
 
-pytestmark = pytest.mark.sampled(day=4)
+pytestmark = pytest.mark.sampled(day=8)
 
 
 def test_nothing_differs(stage: ServedProject) -> None:

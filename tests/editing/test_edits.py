@@ -28,7 +28,7 @@ from lmsconf.model.snapshot import Snapshot
 from lmsconf.support.atomic_files import write_all_or_none
 from lmsconf.workspace.project_manifests import load_manifests
 
-pytestmark = pytest.mark.sampled(day=4)
+pytestmark = pytest.mark.sampled(day=8)
 
 EDITS: Final = Path(__file__).with_name("edits.txt").read_text(encoding="utf-8")
 

@@ -109,7 +109,7 @@ def _answer(stage: SandboxProject, path: str, query: str = "", body: object = No
     return found
 
 
-@pytest.mark.sampled(day=80, gate=6)
+@pytest.mark.sampled(day=240, gate=6)
 @pytest.mark.parametrize(
     ("seed", "dialect"), [*((seed, "assumed") for seed in range(300)), *((seed, "second") for seed in range(300, 400))]
 )
@@ -118,7 +118,7 @@ def test_effects_are_what_the_workspace_shows(tmp_path: Path, seed: int, dialect
     assert_as_told(*planned(tmp_path, seed, DIALECTS[dialect]))
 
 
-@pytest.mark.sampled(day=80, gate=6)
+@pytest.mark.sampled(day=240, gate=6)
 @pytest.mark.parametrize("alone", MEANINGS)
 @pytest.mark.parametrize("seed", range(300))
 def test_what_system_conditions_mean_is_read_off_the_members(tmp_path: Path, seed: int, alone: str) -> None:

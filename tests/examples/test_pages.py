@@ -257,7 +257,7 @@ def lmsconf(
     return ran
 
 
-@pytest.mark.sampled(day=4)
+@pytest.mark.sampled(day=8)
 @pytest.mark.parametrize("name", NAMES)
 def test_the_plan_is_the_one_beside_it(name: str, lmsconf: Callable[..., tuple[int, str]], updating: bool) -> None:
     """`plan.txt` in the example's folder is what `lmsconf plan` prints there, digest aside."""
@@ -269,7 +269,7 @@ def test_the_plan_is_the_one_beside_it(name: str, lmsconf: Callable[..., tuple[i
     assert masked(text) == golden.read_text(encoding="utf-8")
 
 
-@pytest.mark.sampled(day=4)
+@pytest.mark.sampled(day=8)
 @pytest.mark.parametrize("name", NAMES)
 def test_it_applies_whole_and_then_plans_empty(name: str, lmsconf: Callable[..., tuple[int, str]]) -> None:
     """Plan has changes, apply does all of them with the consents of the page, and the next plan has none."""

@@ -14,7 +14,7 @@ from flow.project import Project
 from flow.shell import lmsconf
 from json_schemas import schema_validator
 
-pytestmark = pytest.mark.sampled(day=4)
+pytestmark = pytest.mark.sampled(day=8)
 
 SEED = """
 people:

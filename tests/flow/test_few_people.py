@@ -15,7 +15,7 @@ from .altered_service import planned
 from .project import Project
 from .shell import lmsconf
 
-pytestmark = pytest.mark.sampled(day=4)
+pytestmark = pytest.mark.sampled(day=8)
 
 PEOPLE = 240
 SEED = (

@@ -15,7 +15,7 @@ from lmsconf.model.plan import Change, Plan
 from .altered_service import plan_against
 from .project import Project
 
-pytestmark = pytest.mark.sampled(day=4)
+pytestmark = pytest.mark.sampled(day=8)
 
 PEOPLE = """
 people:

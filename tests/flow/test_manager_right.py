@@ -13,7 +13,7 @@ from lmsconf.model.plan import Change, Plan, UndoLevel
 from .project import Project
 from .shell import lmsconf
 
-pytestmark = pytest.mark.sampled(day=4)
+pytestmark = pytest.mark.sampled(day=8)
 
 SEED = """
 custom_fields: [{name: Dept, type: CHOICE, choices: [Sales]}]

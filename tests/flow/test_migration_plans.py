@@ -18,7 +18,7 @@ from .altered_service import apply_under, planned
 from .project import Project
 from .shell import lmsconf
 
-pytestmark = pytest.mark.sampled(day=4)
+pytestmark = pytest.mark.sampled(day=8)
 
 SEED = """
 custom_fields:

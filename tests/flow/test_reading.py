@@ -18,7 +18,7 @@ from .altered_service import Edit, apply_under, plan_altered, plan_under
 from .project import Project
 from .shell import lmsconf
 
-pytestmark = pytest.mark.sampled(day=4)
+pytestmark = pytest.mark.sampled(day=8)
 
 CROWD = [f"p{n:03}@acme.example" for n in range(150)]
 PEOPLE = "people:\n" + "".join(f"  - {{email: {one}}}\n" for one in CROWD)

@@ -18,7 +18,7 @@ from flow.shell import Ran, lmsconf
 from lmsconf.apply import rehearse
 from lmsconf.sandbox.service import LoggedRequest, Sandbox
 
-pytestmark = pytest.mark.sampled(day=4)
+pytestmark = pytest.mark.sampled(day=8)
 
 PEOPLE = [f"p{n}@x.example" for n in range(1, 8)]
 SEED: Mapping[str, Any] = {

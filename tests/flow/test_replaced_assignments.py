@@ -18,7 +18,7 @@ from .altered_service import Edit, plan_against, plan_altered
 from .project import Project
 from .shell import lmsconf
 
-pytestmark = pytest.mark.sampled(day=4)
+pytestmark = pytest.mark.sampled(day=8)
 
 GROUPS = tuple("ABCDEFG")
 VALUES = ("mandatory", "visible_from", "visible_until")

@@ -20,7 +20,7 @@ from lmsconf.journal.journal_folder import decode_line, encode_line
 from .project import Project
 from .shell import lmsconf
 
-pytestmark = pytest.mark.sampled(day=4)
+pytestmark = pytest.mark.sampled(day=8)
 
 SEED = """
 custom_fields:

@@ -20,7 +20,7 @@ from .project import Project
 from .shell import lmsconf
 from .test_undo import CHANGES, OPTIONS, SEED, assert_as_before, held, held_ids, started
 
-pytestmark = pytest.mark.sampled(day=4)
+pytestmark = pytest.mark.sampled(day=8)
 
 IN_PLACE = "dialect: {content-targets.on-existing: %s}\n"
 ASSIGNMENTS = """

@@ -39,7 +39,7 @@ from lmsconf.sandbox.service import Sandbox
 
 from .active_content import HALF, JUDGES, NAMES, text
 
-pytestmark = pytest.mark.sampled(day=4)
+pytestmark = pytest.mark.sampled(day=8)
 
 ALL = [*NAMES, *HALF]
 PLAIN = [f"name {number}" if name.strip() else name for number, name in enumerate(ALL)]

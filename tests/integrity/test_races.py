@@ -18,7 +18,7 @@ from lmsconf.model.plan import Plan
 from .served_project import CommandResult, ServedProject, staged
 from .test_stale_plans import ALL, DIALECT, MANIFESTS, OPTIONS, SEED, Hand, Screen
 
-pytestmark = pytest.mark.sampled(day=4)
+pytestmark = pytest.mark.sampled(day=8)
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from lmsconf.model.canonical_json import Json
 
 from .served_project import Screen, ServedProject, staged
 
-pytestmark = pytest.mark.sampled(day=4)
+pytestmark = pytest.mark.sampled(day=8)
 
 SEED = """
 custom_fields:

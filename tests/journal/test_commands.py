@@ -31,7 +31,7 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.sandbox.serve import Server, serve
 from lmsconf.sandbox.service import Sandbox
 
-pytestmark = pytest.mark.sampled(day=4)
+pytestmark = pytest.mark.sampled(day=8)
 
 
 @pytest.fixture

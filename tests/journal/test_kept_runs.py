@@ -30,7 +30,7 @@ from lmsconf.journal.journal_writer import Journal
 from lmsconf.journal.kept_runs import REPORT, Retention, chain_heads, delete_run, kept_path, kept_plan, kept_report_text
 from lmsconf.model.recorded_run import ManifestsCommit
 
-pytestmark = pytest.mark.sampled(day=4)
+pytestmark = pytest.mark.sampled(day=8)
 
 MORE = "default_workspace: sandbox\n"
 

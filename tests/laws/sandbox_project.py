@@ -274,7 +274,7 @@ def _look(get: Callable[..., dict[str, object]]) -> Iterable[tuple[tuple[str, st
 
 # How hard the laws are tried: the same examples in every run, or with LAWS=search new ones each time.
 #
-# With every other commit that is a twentieth of them, with TESTS=all all. In .ci/run each law is tried with every sixth
+# With every fourth commit that is a sixtieth of them, with TESTS=all all. In .ci/run each law is tried with every sixth
 # commit. LAWS=quick stops at the first example that fails instead of making it smaller, which can take minutes.
 
 

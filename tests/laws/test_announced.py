@@ -19,7 +19,7 @@ from lmsconf.model.address import Address
 from lmsconf.model.names import normalize_email, normalize_name
 from lmsconf.model.plan import Action, Change, Plan
 
-pytestmark = pytest.mark.sampled(day=2, gate=6)  # minutes in all
+pytestmark = pytest.mark.sampled(day=4, gate=6)  # minutes in all
 
 Both = tuple[RandomWorkspace, RandomManifests]
 PEOPLE: Final = ("members", "managers")

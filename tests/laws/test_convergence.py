@@ -27,7 +27,7 @@ from lmsconf.model.calls import CallStatus
 from lmsconf.model.plan import Action, Plan
 from lmsconf.sandbox.faults import Fault, FaultScript
 
-pytestmark = pytest.mark.sampled(day=2, gate=6)  # minutes in all
+pytestmark = pytest.mark.sampled(day=4, gate=6)  # minutes in all
 
 Both = tuple[RandomWorkspace, RandomManifests]
 

@@ -34,7 +34,7 @@ from lmsconf.model.plan import Plan
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import HasName, Snapshot
 
-pytestmark = pytest.mark.sampled(day=2, gate=6)  # minutes in all
+pytestmark = pytest.mark.sampled(day=4, gate=6)  # minutes in all
 
 STRANGE: Final = (
     *NAMES, "", " ", "\u202egroup", "bell\x07", "\ud800", "line\nbreak", "- a", "a #b", "? c", "<<", "=", "-1", "0x1F",

@@ -20,7 +20,7 @@ from lmsconf.api.spec import ApiSpec
 from lmsconf.sandbox.seed import fill_workspace
 from lmsconf.sandbox.service import Sandbox
 
-pytestmark = pytest.mark.sampled(day=2, gate=6)  # minutes in all
+pytestmark = pytest.mark.sampled(day=4, gate=6)  # minutes in all
 
 names = st.sampled_from(["Coaches", "coaches", "Åre | 100 %", "Straße", ""])
 field_names = st.sampled_from(["Unit", "Badge", "Åre"])

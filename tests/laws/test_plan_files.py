@@ -32,7 +32,7 @@ from lmsconf.model.snapshot import Snapshot
 from lmsconf.sandbox.seed import fill_workspace
 from lmsconf.sandbox.service import Sandbox
 
-pytestmark = pytest.mark.sampled(day=2, gate=6)  # minutes in all
+pytestmark = pytest.mark.sampled(day=4, gate=6)  # minutes in all
 
 Both = tuple[RandomWorkspace, RandomManifests]
 
@@ -138,7 +138,7 @@ def test_a_twin_reads_as_the_workspace(opened: Open, second: bool) -> None:
 # What a rehearsal says of a plan comes true: the same calls end the same way, and leave the same workspace.
 
 
-@pytest.mark.sampled(day=10, gate=6)
+@pytest.mark.sampled(day=20, gate=6)
 @pytest.mark.parametrize("second", [False, True], ids=["assumed", "second"])
 def test_what_is_rehearsed_comes_true(opened: Open, second: bool) -> None:
     """Calls that the twin does are done, calls that it refuses are refused, and both end as the same workspace."""

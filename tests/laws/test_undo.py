@@ -31,7 +31,7 @@ from lmsconf.planner.undo.kept_state import pre_image
 from lmsconf.sandbox.faults import Fault, FaultScript
 from lmsconf.workspace.undo_plan import load_run, plan_undo
 
-pytestmark = pytest.mark.sampled(day=2, gate=6)  # minutes in all
+pytestmark = pytest.mark.sampled(day=4, gate=6)  # minutes in all
 
 Both = tuple[RandomWorkspace, RandomManifests]
 
@@ -86,7 +86,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("undo")
 
 
-@pytest.mark.sampled(day=10, gate=6)
+@pytest.mark.sampled(day=20, gate=6)
 @tried(200)
 @given(answered_wishes())
 def test_an_undone_run_leaves_only_what_the_plan_announced(opened: Open, both: Both) -> None:
@@ -114,7 +114,7 @@ def test_an_undone_run_leaves_only_what_the_plan_announced(opened: Open, both: B
     assert not differing, "\n".join(map(str, [*differing, *plan.changes, "UNDO", *undo.changes, *undo.problems]))
 
 
-@pytest.mark.sampled(day=10, gate=6)
+@pytest.mark.sampled(day=20, gate=6)
 @tried(100)
 @given(answered_wishes(), st.lists(st.tuples(st.sampled_from(EDITS), st.integers(0, 9), st.integers(0, 9)), max_size=4))
 def test_what_others_have_done_since_is_left_alone(opened: Open, both: Both, edits: list[tuple[str, int, int]]) -> None:
@@ -132,7 +132,7 @@ def test_what_others_have_done_since_is_left_alone(opened: Open, both: Both, edi
     by_hand.check(stage.look(), undo)
 
 
-@pytest.mark.sampled(day=10, gate=6)
+@pytest.mark.sampled(day=20, gate=6)
 @tried(80)
 @given(answered_wishes(), st.integers(0, 60))
 def test_a_run_that_was_cut_short_is_undone_as_far_as_it_went(opened: Open, both: Both, place: int) -> None:

@@ -175,7 +175,7 @@ def test_with_the_lock_nothing_is_made_twice(tmp_path: Path, chunk: int) -> None
     settings = project(tmp_path, MANIFEST)
     manifests = load_manifests(settings)
     done = 0
-    # An order takes a twentieth of a second: every day plays a tenth of a twentieth, and .ci/run a twentieth.
+    # An order takes a twentieth of a second: every day plays a tenth of a sixtieth, and .ci/run a twentieth.
     step = 1 if os.environ.get("SIMULATION") == "all" else 20 if WHOLE else 10
     seeds = of_today(range(chunk * CHUNK, (chunk + 1) * CHUNK))[(chunk + (GATE or 0)) % step :: step]
     for seed in seeds:

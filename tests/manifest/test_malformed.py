@@ -21,7 +21,7 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.support.folders import read_schema
 from lmsconf.workspace.project_manifests import load_manifests
 
-pytestmark = pytest.mark.sampled(day=4)
+pytestmark = pytest.mark.sampled(day=8)
 
 CASES = [case for path in sorted(Path(__file__).parent.glob("malformed*.txt")) for case in cases(path)]
 VARIABLES: dict[str, Json] = {

@@ -27,7 +27,7 @@ from lmsconf.render.size_limit import MIN_LIMIT, SERVICE_LIMITS, SizeLimit, pars
 from lmsconf.render.terminal_style import colorize, wrap_prose
 from lmsconf.render.text import plan_text
 
-pytestmark = pytest.mark.sampled(day=4)
+pytestmark = pytest.mark.sampled(day=8)
 
 READER = MarkdownIt("commonmark").enable("table")
 OPENING = re.compile(r"^```+(?=[a-z]+$)", re.MULTILINE)
