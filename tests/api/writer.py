@@ -10,9 +10,10 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from textwrap import indent, wrap
 from typing import Any
 
@@ -21,6 +22,7 @@ from lmsconf.api.spec import ApiSpec
 ROOT = Path(__file__).parent.parent.parent
 DOCUMENT = json.loads((ROOT / "schemas" / "openapi.json").read_text(encoding="utf-8"))
 TARGET = ROOT / "lmsconf" / "api" / "sdk"
+AS_OURS = (f"--config={ROOT / 'pyproject.toml'}", f"--config=src = ['{ROOT}']")
 ORIGIN = "Written by tests/api/writer.py from schemas/openapi.json; edit that one."
 PLAIN = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
 SHORT = {"manual_groups": "groups"}
@@ -282,7 +284,7 @@ def written() -> dict[str, str]:
     files["messages.py"] = _shapes("Bodies and responses of single operations.", shapes.messages, shapes.known)
     files["service.py"] = _service(groups)
     files["__init__.py"] = _init(groups)
-    return {name: formatted(text) for name, text in files.items()}
+    return formatted(files)
 
 
 def _shapes(about: str, classes: list[str], imported: Set[str]) -> str:
@@ -390,13 +392,15 @@ def _service(groups: dict[str, list[Method]]) -> str:
     return SERVICE.replace("ORIGIN", ORIGIN).replace("IMPORTS", imports).replace("        GROUPS", made)
 
 
-def formatted(text: str) -> str:
-    """The text as ruff formats it, its imports in order."""
-    as_one_of_ours = f"--stdin-filename={TARGET / '_.py'}"
-    for command in (["check", "--select=I,F401", "--fix", "--quiet"], ["format"]):
-        line = [sys.executable, "-m", "ruff", *command, as_one_of_ours, "-"]
-        text = subprocess.run(line, input=text, capture_output=True, text=True, check=True, cwd=ROOT).stdout
-    return text
+def formatted(files: Mapping[str, str]) -> dict[str, str]:
+    """The texts as ruff formats them, their imports in order."""
+    with TemporaryDirectory() as root:
+        for name, text in files.items():
+            (Path(root) / name).write_text(text, encoding="utf-8")
+        for command in (["check", "--select=I,F401", "--fix"], ["format"]):
+            line = [sys.executable, "-m", "ruff", *command, "--quiet", "--no-cache", *AS_OURS, "."]
+            subprocess.run(line, capture_output=True, check=True, cwd=root)
+        return {name: (Path(root) / name).read_text(encoding="utf-8") for name in files}
 
 
 if __name__ == "__main__":

@@ -176,8 +176,12 @@ FAILING = (
 
 def test_color_is_for_terminals_that_want_it() -> None:
     """A terminal gets colour, unless NO_COLOR is set."""
-    assert "\x1b[31merror" in terminal({"NO_COLOR": ""}, FAILING)
-    assert "\x1b[" not in terminal({"NO_COLOR": "1"}, FAILING)
+    program = f"import os; {FAILING}; print('then'); os.environ['NO_COLOR'] = '1'; {FAILING}"
+    colored, then, plain = terminal({"NO_COLOR": ""}, program).partition("then")
+    assert then
+    assert "\x1b[31merror" in colored
+    assert "error" in plain
+    assert "\x1b[" not in plain
 
 
 def test_progress_on_a_terminal_is_a_bar() -> None:

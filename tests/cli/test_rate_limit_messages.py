@@ -16,6 +16,7 @@ import pytest
 from json_schemas import schema_validator
 from rate_limited import NOON, IdleClock, RateLimitFaults, bucket, limit_sandboxes
 from self_signed import make_certificate
+from waiting import nobody_waits
 
 import lmsconf
 from lmsconf.cli import app
@@ -167,6 +168,7 @@ def test_a_wait_for_what_does_not_show_is_told_once(
     told: int,
 ) -> None:
     """On stderr, with the longest that it may take; where everything shows at once, nothing is said of it."""
+    nobody_waits(monkeypatch)
     (tmp_path / "seed.yaml").write_text("groups: [{name: Old}]\n")
     (tmp_path / "manifests").mkdir()
     (tmp_path / "manifests" / "all.yaml").write_text("groups: [{name: New, previously: [Old]}]\n")

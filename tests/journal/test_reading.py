@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from flow.project import runs_of
 from journal.conftest import CALLS, KEEP_ALL, JournalProject
+from sampling import of_today
 
 from lmsconf.errors import LmsconfError
 from lmsconf.journal.journal_folder import decode_line, encode_line, runs_folder
@@ -47,9 +48,12 @@ def test_torn_at_every_byte(journal: bytes) -> None:
 
 
 def test_flipped_bits(journal: bytes) -> None:
-    """Whichever bit is flipped: no call is said to be done that was not, and what is lost is counted."""
+    """Whichever bit is flipped: no call is said to be done that was not, and what is lost is counted.
+
+    Every day plays a quarter of them.
+    """
     whole = parse_journal("run", journal)
-    for place, bit in _bits(journal):
+    for place, bit in of_today(_bits(journal), 4):
         changed = bytearray(journal)
         changed[place] ^= 1 << bit
         run = parse_journal("run", bytes(changed))

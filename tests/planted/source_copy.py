@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Final, NamedTuple
@@ -51,15 +51,24 @@ class Fault:
                 raise ValueError(f"{self.name}: its text stands {times} times in {edit.file}")
             texts[edit.file] = text.replace(edit.find, edit.put)
         for file, text in texts.items():
-            if ast.dump(ast.parse(text)) == _meaning((root / file).read_text(encoding="utf-8")):
+            if _meaning(text) == _meaning((root / file).read_text(encoding="utf-8")):
                 raise ValueError(f"{self.name}: it changes nothing in {file}")
         return texts
 
 
-@lru_cache(maxsize=16)
-def _meaning(text: str) -> str:
-    """The syntax tree of a text in which faults are planted; many stand in one file."""
-    return ast.dump(ast.parse(text))
+def _meaning(text: str) -> list[str]:
+    """The syntax trees of a module's statements."""
+    lines, begin, found = text.splitlines(keepends=True), 0, []
+    for statement in ast.parse(text).body:
+        found.append(_tree("".join(lines[begin : statement.end_lineno])))
+        begin = statement.end_lineno or begin
+    return found
+
+
+@cache
+def _tree(statement: str) -> str:
+    """The syntax tree of a statement; a fault changes one of the many in a file."""
+    return ast.dump(ast.parse(statement))
 
 
 def faults() -> dict[str, Fault]:

@@ -32,7 +32,8 @@ NOT_EXPLAINED: dict[int, str] = {}
 CHANGED = "content_targets: [{content: GDPR basics, assign_to: [{group: Coaches, mandatory: true}, everyone]}]\n"
 
 
-@pytest.mark.sampled(day=2400, gate=40)
+@pytest.mark.slow  # some seconds each
+@pytest.mark.sampled(gate=40)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_service_is_found_out_without_a_probe(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After each stop the lines that it says are pasted, and the next run goes on: at most six rounds to an empty plan.

@@ -33,9 +33,8 @@ REASONS = {
     ),
     "client/test_sockets.py after_the_request.answer": "a drip takes time; however long, the deadline is first",
     "client/test_sockets.py ended": "the deadline of a socket is the system's; nothing is judged by how long it took",
-    "client/test_sockets.py listening": "how often a server looks whether the test is over",
     "client/test_sockets.py test_nothing_is_sent_on_a_connection_that_was_idle": (
-        "a connection is idle for at least so long; load makes it longer"
+        "the clock of connections, put forward; load makes them idle for longer"
     ),
     "fleet/fleet_project.py _end": "how long Dask's processes may take to end before they are killed",
     "fleet/fleet_project.py dask_cluster": "Dask tells nobody when it listens, but writes a file",

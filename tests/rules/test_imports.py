@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -86,10 +87,24 @@ def modules() -> list[Path]:
 
 
 @cache
+def nodes(path: Path) -> tuple[ast.AST, ...]:
+    """Every statement of a file, and of the functions and classes in it."""
+    return tuple(statements(ast.parse(path.read_text(encoding="utf-8"))))
+
+
+def statements(node: ast.AST) -> Iterator[ast.AST]:
+    """The statements in another one. Expressions, which are most of a file, have none."""
+    for part in ("body", "orelse", "handlers", "cases", "finalbody"):
+        for inner in getattr(node, part, ()):
+            yield inner
+            yield from statements(inner)
+
+
+@cache
 def imported(path: Path) -> tuple[str, ...]:
     """Every module that a file imports, wherever in it."""
     names: list[str] = []
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             names.extend(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -145,11 +160,10 @@ def test_modules_of_a_package_import_in_no_circle(name: str) -> None:
 
 def _run_time_imports(path: Path) -> set[Path]:
     """The modules of ours that a file imports when it runs, at once or later: all but those for types alone."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    guards = [node for node in ast.walk(tree) if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)]
+    guards = [node for node in nodes(path) if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)]
     for_types = {inner for guard in guards for inner in ast.walk(guard)}
     found: set[Path] = set()
-    for node in ast.walk(tree):
+    for node in nodes(path):
         if isinstance(node, ast.ImportFrom) and node not in for_types and (node.module or "").startswith("lmsconf"):
             folder = ROOT.parent / str(node.module).replace(".", "/")
             inner = [folder / f"{alias.name}.py" for alias in node.names]

@@ -58,13 +58,13 @@ def struck(kind: str, calls: int) -> range:
     return range(1, calls + 1, 6 if kind in LIKE_ANOTHER and not WHOLE else 1)
 
 
-@pytest.mark.parametrize("kind", [*KINDS, KILLED_UNRECORDED])
 @pytest.mark.parametrize("reference", REFERENCES)
-def test_whatever_strikes_one_call_the_next_runs_converge(reference: str, kind: str, played: Played) -> None:
+def test_whatever_strikes_one_call_the_next_runs_converge(reference: str, played: Played) -> None:
     """Wherever it strikes: run again, and nothing is lost, doubled, or touched that no manifest names."""
-    calls = struck(kind, scene(reference).calls)
-    schedules = [Schedule(reference, way, call) for way in ways(kind) for call in calls]
-    played(schedules_of_today(schedules, f"{reference}-{kind}"))
+    calls = scene(reference).calls
+    for kind in (*KINDS, KILLED_UNRECORDED):
+        schedules = [Schedule(reference, way, call) for way in ways(kind) for call in struck(kind, calls)]
+        played(schedules_of_today(schedules, f"{reference}-{kind}"))
 
 
 def test_the_developers_guide_says_how_many_there_are() -> None:
@@ -82,29 +82,18 @@ def test_the_developers_guide_says_how_many_there_are() -> None:
 # Two mishaps in one schedule, and storms in which any request may be struck. SIMULATION=all plays the whole sample.
 
 
-_BATCHES: Final = 4
-_PAIRS: Final = (3000 if WHOLE else 144) // len(REFERENCES) // _BATCHES
-_STORMS: Final = (1008 if WHOLE else 48) // len(REFERENCES) // _BATCHES
+_SAMPLES: Final = {PAIRS: 3000 if WHOLE else 144, STORMS: 1008 if WHOLE else 48}
 
 
-def _batch(reference: str, kind: str, batch: int, size: int) -> list[Schedule]:
-    those = range(batch * size, (batch + 1) * size)
-    chosen = of_today(range(_BATCHES * size), 30, f"{reference}-{kind}")
-    return [Schedule(reference, kind, number) for number in chosen if number in those]
-
-
-@pytest.mark.parametrize("batch", range(_BATCHES))
+@pytest.mark.parametrize("kind", _SAMPLES)
 @pytest.mark.parametrize("reference", REFERENCES)
-def test_two_mishaps_come_to_the_same(reference: str, batch: int, played: Played) -> None:
-    """Two mishaps anywhere in a run and the one after it: the workspace converges, or twins are named."""
-    played(_batch(reference, PAIRS, batch, _PAIRS))
+def test_a_storm_comes_to_the_same(reference: str, kind: str, played: Played) -> None:
+    """Two mishaps anywhere in a run and the next one, or a run in which up to every fifth request is struck.
 
-
-@pytest.mark.parametrize("batch", range(_BATCHES))
-@pytest.mark.parametrize("reference", REFERENCES)
-def test_a_storm_comes_to_the_same(reference: str, batch: int, played: Played) -> None:
-    """A run in which up to every fifth request is struck by anything: calm runs converge, or twins are named."""
-    played(_batch(reference, STORMS, batch, _STORMS))
+    Calm runs converge afterwards, or twins are named.
+    """
+    numbers = range(_SAMPLES[kind] // len(REFERENCES))
+    played([Schedule(reference, kind, number) for number in of_today(numbers, 60, f"{reference}-{kind}")])
 
 
 # A process that dies at any of three places around a call leaves a journal that names that call, and no other.
