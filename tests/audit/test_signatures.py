@@ -31,6 +31,7 @@ from msgspec.structs import replace
 from securesystemslib.dsse import Envelope
 from securesystemslib.exceptions import VerificationError
 from securesystemslib.signer import SSlibKey
+from texts import text_of
 
 from lmsconf.audit.signing import load_public_key
 from lmsconf.audit.verify_evidence import verify_evidence
@@ -160,27 +161,8 @@ def test_a_key_that_cannot_sign_is_refused(folder: Folder, tmp_path: Path, spoil
 
 
 NAMES = re.compile(rb"canary", re.IGNORECASE)
-GROUPS = """
-groups:
-  - {name: Coaches, members: [di.canary@canary.example, "o'cy.canary@canary.example"], managers: []}
-  - {name: Mentors, members: {file: ../canary/hr.csv, column: email}, managers: [bo.canary@canary.example],
-     about: {owner: Canarynew Ek, ticket: for di.canary@canary.example}}
-smart_groups: [{name: Nordics, conditions: [{field: Country, choices: [SE]}], managers: [bo.canary@canary.example]}]
-content_targets:
-  - {content: GDPR basics, assign_to: [{user: di.canary@canary.example}], mandatory: true}
-absent:
-  content_targets: [{content: Old intro, assign_to: [{user: di.canary@canary.example}]}]
-"""
-PEOPLE = """
-users:
-  - email: anna.canary@canary.example
-    first_name: Canarynew
-    last_name: Canary Berg
-    metadata: {badge: canaryother}
-    answers: {Nickname: canarysaid, Country: "NO"}
-    about: {owner: Canarynew, reason: Canary Berg married}
-  - {email: new.canary@canary.example, first_name: Canaryfirst, last_name: Canarylast, language: en}
-"""
+GROUPS = text_of(__file__, "signatures_groups.yaml")
+PEOPLE = text_of(__file__, "signatures_people.yaml")
 OPTIONS = "timezone: UTC\npeople: {create: true}\nguards: {min_admins: 1}\n"
 META = ("approved_by=di.canary@canary.example", "ticket=T-1")
 

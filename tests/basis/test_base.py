@@ -12,6 +12,7 @@ import pytest
 from flow.project import Project
 from flow.shell import Ran, lmsconf
 from json_schemas import schema_validator
+from texts import text_of
 
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import Problem, ProblemsFound, UsageError
@@ -27,15 +28,7 @@ from lmsconf.project.config_reader import read_project_file
 
 pytestmark = pytest.mark.sampled(day=8)
 
-SEED = """
-people: [{email: anna@x.example}, {email: bo@x.example}]
-groups:
-  - {name: Coaches, id: g-1, members: [anna@x.example]}
-  - {name: Mentors, id: g-2}
-  - {name: Readers, id: g-3}
-content: [{name: GDPR, id: c-1}]
-content_targets: [{content: GDPR, assign_to: [{group: Readers}]}]
-"""
+SEED = text_of(__file__, "base_seed.yaml")
 BASE = """
 groups:
   - {name: Coaches, members: [bo@x.example]}

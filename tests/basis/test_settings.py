@@ -10,6 +10,7 @@ from typing import Any, cast
 import pytest
 from flow.project import Project
 from flow.shell import Ran, lmsconf
+from texts import text_of
 
 from lmsconf.errors import ExitCode
 
@@ -30,21 +31,7 @@ waves: [ring=canary]
 fleet_guards: {deletes: 10, people: 20, answers: 5}
 allow: [{deletes: 1, reason: old, until: 2999-01-01}]
 """
-CHANGED = """
-guards: {removals: off, updates: {count: 20}, min_admins: 1}
-leave_alone: [group/UI *, group/X *]
-ownership: {groups: [B *]}
-people: {create: true}
-settle: 0s
-ignore: [{address: group/Y, reason: z}]
-plans: {valid_for: 30d}
-timezone: Europe/Stockholm
-default_workspace: sandbox
-runs: {keep: 1}
-max_failures: 3
-fleet_guards: {deletes: 11, answers: 4, mandatory: 1}
-allow: [{removals: 20, reason: new, until: 2999-01-01}]
-"""
+CHANGED = text_of(__file__, "settings_changed.yaml")
 
 
 @pytest.fixture

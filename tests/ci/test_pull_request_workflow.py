@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from texts import text_of
 
 from lmsconf.api.client import Client
 from lmsconf.cli import app
@@ -27,16 +28,7 @@ pytestmark = [
     pytest.mark.sampled(gate=2),
     pytest.mark.skipif(_LACKS, reason="the stand-in for gh needs jq, and the story needs git"),
 ]
-SEED = """
-people:
-  - {email: anna.berg@acme.example, admin: true}
-  - {email: bo.ek@acme.example}
-  - {email: cy.dahl@acme.example}
-groups:
-  - {name: Book club, members: [cy.dahl@acme.example]}
-content:
-  - {name: Fire safety}
-"""
+SEED = text_of(__file__, "pull_request_workflow_seed.yaml")
 OFFICERS = """
 groups:
   - name: Safety officers

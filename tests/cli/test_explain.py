@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from json_schemas import schema_validator
+from texts import listed_cases
 from waiting import nobody_waits
 
 import lmsconf
@@ -107,24 +108,7 @@ def test_every_key_of_the_project_file_is_explained() -> None:
         assert explain(found.path) == found or found.path == "lint", path
 
 
-@pytest.mark.parametrize(
-    ("asked", "path", "meaning"),
-    [
-        ("guards", "guards", "Where a plan stops"),
-        ("workspaces.url", "workspaces.url", "sandbox:FILE"),
-        ("workspaces.production.url", "workspaces.url", "sandbox:FILE"),
-        ("for_each", "for_each", "A key of: custom_fields, users, groups"),
-        ("set", "set", "groups.members"),
-        ("people_sets", "people_sets", "{set: NAME}"),
-        ("tests", "tests", "planned state"),
-        ("windows", "windows", "window: NAME"),
-        ("default_workspace", "default_workspace", "The workspace"),
-        ("description", "custom_fields.description", "null clears it"),
-        ("reference/unknown-choice", "reference/unknown-choice", "has no choice of this name"),
-        ("project/unknown-key", "project/unknown-key", "No such key"),
-        ("lint/closed-window", "lint/closed-window", "is over"),
-    ],
-)
+@listed_cases("asked", "path", "meaning")
 def test_other_things_are_explained(asked: str, path: str, meaning: str) -> None:
     """The project file, keys that may stand in many places, sets, loops, tests, windows, lints and codes."""
     found = explain(asked)

@@ -15,6 +15,7 @@ import pytest
 import yaml
 from flow.shell import lmsconf
 from on_terminal import at_terminal
+from texts import listed_cases
 
 from lmsconf import __version__
 from lmsconf.cli import app
@@ -166,19 +167,7 @@ def test_nothing_is_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert not (tmp_path / "elsewhere.yaml").exists()
 
 
-@pytest.mark.parametrize(
-    ("options", "reason"),
-    [
-        (["--url", "http://lms.example/api"], "would send the token unencrypted"),
-        (["--url", "https://anna:secret@lms.example"], "must not contain a user name or a password"),
-        (["--timezone", "Europe/Stokholm"], "there is no time zone Europe/Stokholm"),
-        (["--timezone", "../etc/passwd"], "there is no time zone"),
-        (["--token-env", "eyJhbGciOi.J9"], "not the name of an environment variable"),
-        (["--workspace-name", "env"], "cannot be called env"),
-        (["--workspace-name", " "], "has no name"),
-        (["--ci", "jenkins"], "'jenkins' is not one of"),
-    ],
-)
+@listed_cases("options", "reason")
 def test_wrong_answers_are_refused(
     tmp_path: Path, options: Sequence[str], reason: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

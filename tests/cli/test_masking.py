@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from flow.project import Project
 from json_schemas import schema_validator
+from texts import text_of
 
 from lmsconf.cli import app
 from lmsconf.cli.output_streams import report_problems, write_redacted
@@ -23,51 +24,8 @@ from lmsconf.sandbox.serve import serve
 from lmsconf.sandbox.service import Sandbox
 from lmsconf.support.secrets import register_secret
 
-SEED = """
-people:
-  - {email: Anna.Canary@canary.example, id: u-canary-1, first_name: Canaryanna, last_name: Canaryberg, admin: true,
-     metadata: {badge: canarybadge}, answers: {Country: SE, Nickname: canarynick}}
-  - {email: bo.canary@canary.example, id: u-canary-2, first_name: Canarybo, last_name: Ek, admin: true}
-  - {email: "o'cy.canary@canary.example", id: u-canary-3, archived: true}
-  - {email: di.canary@canary.example, id: u-canary-4}
-custom_fields:
-  - {name: Country, type: CHOICE, choices: [SE, NO]}
-  - {name: Nickname, type: TEXT}
-groups:
-  - name: Coaches
-    members: [Anna.Canary@canary.example, bo.canary@canary.example]
-    managers: [bo.canary@canary.example]
-  - {name: Team of di.canary@canary.example, members: [di.canary@canary.example, bo.canary@canary.example]}
-smart_groups: [{name: Nordics, conditions: [{field: Country, choices: [SE]}], managers: [di.canary@canary.example]}]
-content: [{name: GDPR basics}, {name: Old intro}]
-content_targets:
-  - {content: GDPR basics, assign_to: [{user: bo.canary@canary.example}]}
-  - {content: Old intro, assign_to: [{user: di.canary@canary.example}, everyone]}
-"""
-MANIFESTS = """
-groups:
-  - name: Coaches
-    members:
-      include: [di.canary@canary.example, "o'cy.canary@canary.example"]
-      exclude: [Anna.Canary@canary.example]
-    managers: []
-  - name: New group of di.canary@canary.example
-    members: {file: ../hr.csv, column: email}
-    about: {owner: bo.canary@canary.example}
-smart_groups: [{name: Nordics, managers: [bo.canary@canary.example]}]
-content_targets:
-  - {content: GDPR basics, assign_to: [{user: di.canary@canary.example}], mandatory: true}
-users:
-  - email: anna.canary@canary.example
-    first_name: Canarynew
-    metadata: {badge: canaryother}
-    answers: {Nickname: canarysaid, Country: "NO"}
-    about: {owner: di.canary@canary.example}
-  - {email: bo.canary@canary.example, manager: true}
-absent:
-  groups: [Team of di.canary@canary.example]
-  content_targets: [{content: Old intro, assign_to: [{user: di.canary@canary.example}]}]
-"""
+SEED = text_of(__file__, "masking_seed.yaml")
+MANIFESTS = text_of(__file__, "masking_manifests.yaml")
 OPTIONS = (
     "timezone: UTC\nownership: {content_targets: declared_content}\n"
     "guards: {protect: ['user/nobody.canary@canary.example'], min_admins: 1}\n"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from texts import text_of
 from views.document_samples import COMPLETE, EMPTY
 
 from lmsconf.cli import app
@@ -133,32 +134,8 @@ def test_limits_that_make_no_sense(
 # `lmsconf graph`: what leans on what, for Mermaid and for Graphviz.
 
 
-GRAPH_MANIFEST = """\
-custom_fields: [{name: Site, type: CHOICE, choices: [Oslo]}]
-groups: [{name: Coaches, members: [anna@acme.example]}]
-users: [{email: anna@acme.example, language: sv}]
-smart_groups: [{name: Norway, conditions: [{field: Site, choices: [Oslo]}, {field: Country, choices: ["NO"]}]}]
-content_targets:
-- {content: GDPR, mandatory: true, assign_to: [{smart_group: Norway}, {group: Elsewhere, mandatory: false}, everyone]}
-- {content: GDPR, assign_to: [{user: bo@acme.example}]}
-"""
-MERMAID = """\
-flowchart LR
-  n0[["GDPR (content)"]]
-  n1[/"Country (custom field)"/]:::elsewhere
-  n2[/"Site (custom field)"/]
-  n3["everyone"]
-  n4["Coaches (group)"]
-  n5["Elsewhere (group)"]:::elsewhere
-  n6(["Norway (smart group)"])
-  n0 ==> n3
-  n0 --> n5
-  n0 ==> n6
-  n6 --> n1
-  n6 --> n2
-  classDef elsewhere stroke-dasharray: 4 3
-  %% 1 assignment to single people left out
-"""
+GRAPH_MANIFEST = text_of(__file__, "show_graph_manifest.yaml")
+MERMAID = text_of(__file__, "show_mermaid.txt")
 
 
 def graph(root: Path, manifest: str, *options: str) -> Result:

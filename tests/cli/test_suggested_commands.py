@@ -8,6 +8,7 @@ import shlex
 from pathlib import Path
 
 import pytest
+from texts import text_of
 
 from lmsconf.cli import app
 from lmsconf.cli.run_command import run_command_line
@@ -23,16 +24,7 @@ default_workspace: production
 guards: {removals: {count: 0}}
 leave_alone: ["group/UI *"]
 """
-SEED = """
-people: [{email: anna@acme.example}]
-groups:
-  - {name: A, members: [anna@acme.example]}
-  - {name: B, members: [anna@acme.example]}
-  - {name: Book club}
-  - {name: UI scratch}
-content: [{name: K}]
-content_targets: [{content: K, assign_to: [everyone, {group: A}]}]
-"""
+SEED = text_of(__file__, "suggested_commands_seed.yaml")
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 import httpx
 import pytest
+from texts import listed_cases
 
 from lmsconf.api.client import Client, Exchange
 from lmsconf.errors import (
@@ -440,21 +441,7 @@ def test_a_certificate_is_not_asked_for_twice() -> None:
     assert "The certificate of sandbox was refused: it is bad." in str(caught.value.hint)
 
 
-@pytest.mark.parametrize(
-    ("said_of_it", "way_out"),
-    [
-        ("certificate is not yet valid", "Ask the operator of the service to renew it"),
-        ("certificate has expired", "Ask the operator of the service to renew it"),
-        ("unable to get issuer certificate", "SSL_CERT_FILE"),
-        ("self-signed certificate", "SSL_CERT_FILE"),
-        ("self-signed certificate in certificate chain", "SSL_CERT_FILE"),
-        ("unable to get local issuer certificate", "SSL_CERT_FILE"),
-        ("unable to verify the first certificate", "SSL_CERT_FILE"),
-        ("Hostname mismatch, certificate is not valid for 'x'.", "issued for another host name"),
-        ("IP address mismatch, certificate is not valid for '10.0.0.1'.", "issued for another host name"),
-        ("unspecified certificate verification error", "Ask the operator of the service to fix it"),
-    ],
-)
+@listed_cases("said_of_it", "way_out")
 def test_a_refused_certificate_says_which_check_failed(said_of_it: str, way_out: str) -> None:
     """OpenSSL's word for it and what to do, which is not the same for a date, a name and an unknown authority."""
     text = f"[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: {said_of_it} (_ssl.c:1007)"
@@ -475,31 +462,7 @@ def test_a_port_without_tls_is_named(said_of_it: str, hint: str) -> None:
     assert str(failure(WRITE, httpx.ConnectError(said_of_it)).hint).startswith(hint)
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        "http://lms.example",
-        "ftp://lms.example",
-        "lms.example",
-        "",
-        "https://",
-        "https://me:secret@lms.example",
-        "https://lms.example@evil.example",
-        "https://lms.example?x=secret",
-        "https://lms.example/#secret",
-        "https://lms.example:0",
-        "https://lms.example:99999",
-        "https://lms.example\\@evil.example",
-        "https://lms .example",
-        "https://lms.exämple",
-        "https://[::1",
-        "http://127.0.0.1.evil.example",
-        "http://10.0.0.5",
-        "http://192.168.1.4:8080",
-        "http://localhost.evil.example",
-        "https://lms.example\n",
-    ],
-)
+@listed_cases("url")
 def test_only_safe_urls_are_given_a_token(url: str) -> None:
     """https, or http to this machine, and nothing but a host and a path; what the URL hides is not repeated."""
     with pytest.raises(LmsconfError) as caught:

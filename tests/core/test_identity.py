@@ -11,6 +11,7 @@ from hostile.active_content import UNSEEN
 from hypothesis import example, given
 from hypothesis import strategies as st
 from laws.sandbox_project import tried
+from texts import listed_cases
 
 from lmsconf.errors import Problem, Severity, SourceLocation
 from lmsconf.kinds.assignment.types import assignment_address
@@ -101,19 +102,7 @@ def problems(declared: Sequence[str], live: Sequence[str], previously: Sequence[
     return found.problems
 
 
-@pytest.mark.parametrize(
-    ("other", "by"),
-    [
-        ("S\u0430les North", "U+0430 CYRILLIC SMALL LETTER A, U+0061 LATIN SMALL LETTER A"),
-        ("Sales N\u03bfrth", "U+03BF GREEK SMALL LETTER OMICRON, U+006F LATIN SMALL LETTER O"),
-        ("Sales\u200b North", "U+200B ZERO WIDTH SPACE"),
-        ("Sales\u00ad North", "U+00AD SOFT HYPHEN"),
-        ("Sales\ufe0f North", "U+FE0F VARIATION SELECTOR-16"),
-        ("Sales\u00a0North", "U+00A0 NO-BREAK SPACE, U+0020 SPACE"),
-        ("\uff33ales North", "U+FF33 FULLWIDTH LATIN CAPITAL LETTER S, U+0053 LATIN CAPITAL LETTER S"),
-        ("Sales  North", "blanks"),
-    ],
-)
+@listed_cases("other", "by")
 def test_a_creation_that_people_cannot_tell_from_another_is_warned_of(other: str, by: str) -> None:
     """It is created all the same, and the warning says by which characters the two differ; the other way round too."""
     for name, beside in (("Sales North", other), (other, "Sales North")):
@@ -124,46 +113,13 @@ def test_a_creation_that_people_cannot_tell_from_another_is_warned_of(other: str
     assert [one.code for one in problems(["Sales North", other], [])] == ["name/confusable"] * 2
 
 
-@pytest.mark.parametrize(
-    ("name", "hint"),
-    [
-        ("Sales  North", "They look the same, and differ by blanks."),
-        (
-            "S\u0430les North",
-            "They look the same, and differ by U+0061 LATIN SMALL LETTER A, U+0430 CYRILLIC SMALL LETTER A.",
-        ),
-        (
-            "S\u0430l\u0435s North",
-            "They look the same, and differ by U+0061 LATIN SMALL LETTER A, U+0065 LATIN SMALL LETTER E, U+0430 "
-            "CYRILLIC SMALL LETTER A.",
-        ),
-        ("SALES NORTH", ""),
-        ("Sale North", ""),
-    ],
-)
+@listed_cases("name", "hint")
 def test_a_suggestion_that_looks_the_same_says_what_differs(name: str, hint: str) -> None:
     """The hint about an unknown name tells the characters only where a person cannot see the difference."""
     assert did_you_mean(name, ["Sales North"]) == f'Did you mean "Sales North"? {hint}'.strip()
 
 
-@pytest.mark.parametrize(
-    ("name", "is_suspicious"),
-    [
-        ("Coaches\u201d", True),
-        ("\u201eCoaches", True),
-        ("\u201cCoaches\u201d", True),
-        ("\u201cA\u201d and \u201cB\u201d", False),
-        ("\u201cA\u201c and B\u201d", False),
-        ("The \u201d team", False),
-        ("\u201cA\u201d B\u201d", False),
-        ('""', True),
-        ('"', False),
-        ('"Coaches', False),
-        ('Coaches"', False),
-        ('""Coaches"', False),
-        ('"Coaches""', False),
-    ],
-)
+@listed_cases("name", "is_suspicious")
 def test_a_quotation_mark_that_is_left_over_is_suspicious(name: str, is_suspicious: bool) -> None:
     """One curly quotation mark at an end of a name, or a pair around all of it, was probably pasted with the name."""
     expected = f"includes quotation marks: {quote_name(name)}" if is_suspicious else None
@@ -264,25 +220,7 @@ def test_the_words_of_a_view_mean_their_resource(address: Address) -> None:
     assert matches_pattern(str(address), resolve_pattern(title, [address]).pattern)
 
 
-@pytest.mark.parametrize(
-    ("typed", "pattern"),
-    [
-        ("groups/Sales", "group/Sales"),
-        ("smart_groups/S*", "smart_group/S*"),
-        ("custom_fields/A/B", "custom_field/A/B"),
-        ("users/Bo.Ek@Acme.example", "user/bo.ek@acme.example"),
-        ("people/Bo.Ek@Acme.example", "user/bo.ek@acme.example"),
-        ("content_targets/X -> groups/R/D", "content_target/X -> group/R/D"),
-        ("content_targets/* -> user/Bo@X.example", "content_target/* -> user/bo@x.example"),
-        ("content/GDPR basics", "content_target/GDPR basics -> *"),
-        ("group/R\\/D", "group/R/D"),
-        ("group/All \\*", "group/All [*]"),
-        ("*group/Sales", "*group/Sales"),
-        ("group/e\u0301", "group/é"),
-        ("group/A\\U0010ffff", "group/A\U0010ffff"),
-        ("group/A\\U00110000", "group/A\\U00110000"),
-    ],
-)
+@listed_cases("typed", "pattern")
 def test_spellings_of_an_address(typed: str, pattern: str) -> None:
     """Section names, case of e-mails, slashes as earlier versions printed them, and a star that is no wildcard.
 

@@ -10,6 +10,7 @@ from datetime import date
 from typing import Any
 
 import pytest
+from texts import listed_cases
 
 from lmsconf.api.request_encoding import decode
 from lmsconf.documents import snapshot_file
@@ -231,23 +232,7 @@ def test_an_answer_is_read_in_every_shape(value: Json, answer: tuple[frozenset[s
     assert parse_answer("Dept", value) == (None if answer is None else AnswerRow("Dept", *answer))
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        {"label": "Badge"},
-        {"value": {"deep": 1}},
-        True,
-        {"value": True},
-        [True],
-        [None],
-        [["c-1"]],
-        [{"choices": ["c-1", "c-2"]}],
-        {"id": "f-1", "name": "Dept"},
-        {"type": "CHOICE", "id": "f-1"},
-        {"type": "CHOICE", "picked": "c-1"},
-        {"value": {"value": {"value": {"value": {"value": "c-1"}}}}},
-    ],
-)
+@listed_cases("value")
 def test_an_answer_of_another_shape_is_not_guessed(value: Json) -> None:
     """It may be anything, the field's own id among it, so it is an error that names the field."""
     with pytest.raises(InvalidResponse, match="to Dept h"):

@@ -8,46 +8,10 @@ from typing import Any, Final
 
 import pytest
 from integrity.served_project import CommandResult, ServedProject, staged
+from texts import text_of
 
-SEED: Final = """
-people:
-  - {email: anna@acme.example, id: u-anna, first_name: Anna, language: sv, answers: {Dept: A}}
-  - {email: bo@acme.example, id: u-bo}
-  - {email: cy@acme.example, id: u-cy}
-custom_fields:
-  - {name: Dept, type: CHOICE, choices: [A, B]}
-  - {name: Extra, type: CHOICE, choices: [X]}
-groups:
-  - {name: Team, id: g-1, members: [anna@acme.example, bo@acme.example], managers: [cy@acme.example]}
-  - {name: LMS a, id: g-2}
-  - {name: Book club, id: g-3}
-  - {name: UI lab, id: g-4}
-smart_groups:
-  - {name: All A, id: s-1, conditions: [{field: Dept, choices: [A]}]}
-  - {name: All B, id: s-2, conditions: [{field: Dept, choices: [B]}]}
-content: [{name: Basics, id: c-1}, {name: Intro, id: c-2}]
-content_targets:
-  - {content: Basics, mandatory: true, assign_to: [{group: Team}, everyone]}
-  - {content: Intro, assign_to: [{user: bo@acme.example}]}
-"""
-MANIFESTS: Final = """custom_fields:
-  - {name: Dept, type: CHOICE, choices: [A, B]}
-groups:
-  - name: Team
-    members: [anna@acme.example, bo@acme.example]
-    managers: [cy@acme.example]
-  - name: LMS a
-smart_groups:
-  - {name: All A, conditions: [{field: Dept, choices: [A]}]}
-content_targets:
-  - content: Basics
-    mandatory: true
-    assign_to:
-      - {group: Team}
-      - everyone
-users:
-  - {email: anna@acme.example, first_name: Anna, language: sv}
-"""
+SEED: Final = text_of(__file__, "conftest_seed.yaml")
+MANIFESTS: Final = text_of(__file__, "conftest_manifests.yaml")
 OWNED: Final = 'ownership: {groups: ["LMS *"], content_targets: declared_content}\nleave_alone: ["group/UI *"]\n'
 
 

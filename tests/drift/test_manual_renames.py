@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 import pytest
 from integrity.served_project import ServedProject, staged
 from sampling import of_today, schedules_of_today
+from texts import text_of
 
 from lmsconf.api.client import Client
 
@@ -41,26 +42,7 @@ content_targets:
   - {content: Intro, assign_to: [{group: Pilots}, {group: Empty ones}]}
 """
 )
-MANIFESTS: Final = """custom_fields:
-  - {name: Dept, type: CHOICE, choices: [Sales, Engineering, HR]}
-  - {name: Skills, type: MULTI_SELECT, choices: [Excel, Word]}
-  - {name: Track, type: CHOICE, choices: [Office, Remote], description: Where}
-  - {name: Shoe size, type: TEXT}
-groups:
-  - {name: Coaches, members: [anna@acme.example, bo@acme.example], managers: [cy@acme.example]}
-  - {name: Pilots, members: [anna@acme.example, bo@acme.example, cy@acme.example]}
-  - {name: Single person, members: [dan@acme.example]}
-  - {name: Empty ones, members: []}
-smart_groups:
-  - {name: Sellers, conditions: [{field: Dept, choices: [Sales]}]}
-  - {name: Homers, conditions: [{field: Dept, choices: [Engineering, HR]}, {field: Skills, choices: [Excel]}]}
-content_targets:
-  - content: Basics
-    mandatory: true
-    assign_to: [{group: Coaches}, {smart_group: Sellers}]
-  - content: Intro
-    assign_to: [{group: Pilots}, {group: Empty ones}]
-"""
+MANIFESTS: Final = text_of(__file__, "manual_renames_manifests.yaml")
 TWO: Final = "[anna@acme.example, bo@acme.example]"
 """What TWO stands for in an edit."""
 Edits = Mapping[str, str]

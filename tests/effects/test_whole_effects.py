@@ -11,40 +11,14 @@ from flow.altered_service import Edit, connected, plan_against, plan_altered
 from flow.project import Project
 from manifest.cases import Case, cases
 from msgspec.structs import replace
+from texts import text_of
 
 from lmsconf.errors import ProblemsFound
 from lmsconf.model.plan import Plan
 from lmsconf.workspace.project_manifests import load_manifests
 from lmsconf.workspace.reader import WorkspaceReader
 
-SEED = """
-people:
-  - {email: ann@x.example, answers: {Country: SE, Level: High}}
-  - {email: bo@x.example, answers: {Country: FI, Level: High}}
-  - {email: cy@x.example, answers: {Country: SE, Level: Low}}
-  - {email: dan@x.example, answers: {Country: DE}}
-  - {email: old@x.example, answers: {Country: SE}, archived: true}
-custom_fields:
-  - {name: Country, type: CHOICE, choices: [SE, FI, DE]}
-  - {name: Level, type: MULTI_SELECT, choices: [High, Low]}
-  - {name: Badge, type: TEXT}
-groups:
-  - {name: Team, members: [ann@x.example, bo@x.example, old@x.example]}
-  - {name: Crew, members: [cy@x.example]}
-  - {name: Club, members: [bo@x.example]}
-smart_groups:
-  - {name: Nordics, conditions: [{field: Country, choices: [SE, FI]}]}
-  - {name: High Swedes, conditions: [{field: Country, choices: [SE]}, {field: Level, choices: [High]}]}
-  - {name: Odd, conditions: [{field: Country, choices: [SE], system_condition: IS_ODD}]}
-content: [{name: A}, {name: B}, {name: C}, {name: D}, {name: E}, {name: F}, {name: G}]
-content_targets:
-  - {content: A, assign_to: [{group: Team}]}
-  - {content: B, mandatory: true, assign_to: [{smart_group: Nordics}]}
-  - {content: C, assign_to: [{smart_group: High Swedes}, {user: dan@x.example}]}
-  - {content: D, assign_to: [everyone]}
-  - {content: E, assign_to: [{smart_group: Odd}]}
-  - {content: F, assign_to: [{group: Crew}]}
-"""
+SEED = text_of(__file__, "whole_effects_seed.yaml")
 LIMITED = """
   - content: G
     visible_from: "2920-01-01T00:00:00Z"

@@ -14,6 +14,7 @@ from flow.shell import lmsconf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sampling import examples
+from texts import listed_cases, text_of
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.kinds.custom_field.types import parse_field_row
@@ -34,31 +35,7 @@ from lmsconf.model.names import is_representable
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import Listing, Snapshot
 
-SEED = """
-people:
-  - {email: anna.berg@acme.example, admin: true, answers: {Department: Sales, Skills: [Go]}}
-  - {email: bo.ek@acme.example, answers: {Department: Sales, Skills: [Go, Rust]}}
-  - {email: cy.dahl@acme.example, answers: {Department: People & Culture}}
-  - {email: no.answer@acme.example}
-custom_fields:
-  - {name: Department, type: CHOICE, choices: [Sales, People & Culture, ..]}
-  - {name: Skills, type: MULTI_SELECT, choices: [Go, Rust]}
-groups:
-  - {name: Sales - Leads, members: [anna.berg@acme.example, bo.ek@acme.example]}
-  - {name: Sales - Mixed, members: [anna.berg@acme.example, cy.dahl@acme.example]}
-  - {name: HR - Unknown, members: [cy.dahl@acme.example, no.answer@acme.example]}
-  - {name: SALES - Shouted, members: [cy.dahl@acme.example]}
-  - {name: Empty, members: []}
-smart_groups:
-  - {name: All of Sales, conditions: [{field: Department, choices: [Sales]}]}
-  - {name: Both, conditions: [{field: Department, choices: [Sales, People & Culture]}]}
-  - {name: Dots, conditions: [{field: Department, choices: [..]}]}
-content: [{name: Sales - Basics}, {name: Intro}]
-content_targets:
-  - {content: Intro, mandatory: true, assign_to: [{group: Sales - Leads}]}
-  - {content: Intro, assign_to: [everyone, {smart_group: Dots}, {user: cy.dahl@acme.example}]}
-  - {content: Sales - Basics, assign_to: [{smart_group: Both}]}
-"""
+SEED = text_of(__file__, "by_team_seed.yaml")
 
 
 @pytest.fixture
@@ -311,20 +288,7 @@ def test_what_is_written_reads_as_what_it_was(entry: dict[str, Json]) -> None:
     assert values == [{"groups": [entry]}]
 
 
-@pytest.mark.parametrize(
-    ("value", "line"),
-    [
-        ("NO", "- name: NO"),
-        ("2026-01-05", "- name: 2026-01-05"),
-        ("People and Culture, IT", "- name: People and Culture, IT"),
-        ("true", '- name: "true"'),
-        ("007", '- name: "007"'),
-        ("a: b", '- name: "a: b"'),
-        ("*star", '- name: "*star"'),
-        ("a #1", '- name: "a #1"'),
-        (["Sales, IT", "HR"], '- name: ["Sales, IT", HR]'),
-    ],
-)
+@listed_cases("value", "line")
 def test_quotes_stand_only_where_they_must(value: Json, line: str) -> None:
     """A word that YAML takes for text stands as it is, also one that older YAML took for a boolean or a date."""
     assert list(format_entry_lines({"name": value}, "")) == [line]

@@ -13,32 +13,11 @@ import yaml
 from flow.project import Project
 from flow.shell import lmsconf
 from json_schemas import schema_validator
+from texts import text_of
 
 pytestmark = pytest.mark.sampled(day=8)
 
-SEED = """
-people:
-  - {email: anna.berg@acme.example, first_name: Anna, last_name: Berg, metadata: {cost_centre: "CC4711"}, admin: true}
-  - {email: bo.ek@acme.example, first_name: Bo, last_name: Ek, answers: {Country: SE}}
-  - {email: cy.dahl@acme.example, first_name: Cy, last_name: Dahl, archived: true}
-custom_fields:
-  - {name: Country, type: CHOICE, choices: [SE, NO, "007"], description: "Where: exactly", locked: true}
-groups:
-  - {name: Coaches, id: g-1, members: [anna.berg@acme.example, cy.dahl@acme.example], managers: [bo.ek@acme.example]}
-  - {name: Empty, id: g-2}
-  - {name: Twice, id: g-3, members: [bo.ek@acme.example]}
-  - {name: Twice, id: g-4}
-  - {name: UI scratch, id: g-5}
-smart_groups:
-  - name: Nordics
-    id: s-1
-    conditions: [{field: Country, choices: [SE, NO]}, {field: Country, system_condition: IS_ANY}]
-content: [{name: GDPR basics, id: c-1}, {name: Old intro, id: c-2}]
-content_targets:
-  - {content: GDPR basics, mandatory: true, visible_from: "2026-01-04T23:00:00Z", assign_to: [{smart_group: Nordics}]}
-  - {content: GDPR basics, mandatory: true, assign_to: [everyone, {user: bo.ek@acme.example}]}
-  - {content: Old intro, visible_until: "2026-12-31T22:59:59Z", assign_to: [{group: Coaches}]}
-"""
+SEED = text_of(__file__, "commands_seed.yaml")
 OPTIONS = "timezone: Europe/Stockholm\nleave_alone: ['group/UI *']\n"
 
 

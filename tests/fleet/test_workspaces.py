@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from fleet.fleet_project import BASE, PROJECT, TABLE, Fleet
+from texts import listed_cases
 
 
 def explained(fleet: Fleet, workspace: str) -> dict[str, object]:
@@ -73,23 +74,7 @@ def test_the_last_overlay_holds_and_each_set_may_be_replaced(fleet: Fleet) -> No
     assert "custom_field/F: declared twice" in err
 
 
-@pytest.mark.parametrize(
-    ("project", "table", "message"),
-    [
-        (None, "name,url,token\nx,sandbox:,abc\n", "workspaces.csv:1:10: error: a token must not stand in this file"),
-        (None, "name,url\n../x,sandbox:\n", 'workspaces.csv:2:1: error: "../x" cannot be the name of a workspace'),
-        (None, "name,url\nx,sandbox:\nx,sandbox:\n", 'workspaces.csv:3:1: error: the workspace "x" is declared twice'),
-        (None, "name,url,labels\nx,sandbox:,ring\n", "workspaces.csv:2:12: error: ring is not a list of pairs"),
-        (None, "name,url\nx,ftp://x\n", "workspaces.csv:2:3: error: workspaces.x:"),
-        (None, "name,adress\nx,sandbox:\n", 'workspaces.csv:1:6: error: unknown column "adress"'),
-        (None, "name,url\n", "error: this table has no workspace"),
-        ("workspaces: {file: none.csv}\n", "", "there is no file none.csv"),
-        ("workspaces: {file: ../x.csv}\n", "", "../x.csv is outside the project"),
-        ("workspaces: {token: {env: A}, x: {url: 'sandbox:'}}\n", "", "token"),
-        ("workspaces: {x: {url: 'sandbox:'}}\nmanifests: [a, a/b]\n", "", "a/b is inside a, so its files would"),
-        ("workspaces: {x: {url: 'sandbox:'}}\nmanifests: 'a/$(ring)'\n", "", "a variable that is not a label"),
-    ],
-)  # fmt: skip
+@listed_cases("project", "table", "message")
 def test_mistakes_have_their_place(fleet: Fleet, project: str | None, table: str, message: str) -> None:
     """A table or a list of folders that cannot be used is an error at its cell or line."""
     if project is not None:

@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 from json_schemas import schema_validator
+from texts import listed_cases
 
 from lmsconf.errors import ExitCode
 
@@ -79,19 +80,7 @@ def test_the_live_state_is_judged_if_asked(tmp_path: Path) -> None:
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize(
-    ("test", "said"),
-    [
-        ("{audience: {group: Empty}, size: {min: 0}}", "group/Empty is empty"),
-        ("{none: {group: Empty}, has: GDPR}", "group/Empty is empty"),
-        ("{disjoint: [everyone, {group: Empty}]}", "group/Empty is empty"),
-        ("{all: {group: Nobody}, has: GDPR}", "group/Nobody is neither live nor declared"),
-        ("{all: everyone, has: GDPS}", 'the catalog has no content "GDPS". Did you mean "GDPR"?'),
-        ("{all: everyone, has: {name: GDPR, id: c-none}}", 'no content "GDPR" with the id "c-none"'),
-        ("{user: who@acme.example, has_not: GDPR}", "user/who@acme.example is neither live nor declared"),
-        ("{user: dee@acme.example, has_not: GDPR}", "user/dee@acme.example is archived"),
-    ],
-)
+@listed_cases("test", "said")
 def test_what_is_empty_or_unknown_fails(tmp_path: Path, test: str, said: str) -> None:
     """Also a statement that would hold for nobody."""
     seed = SEED.replace("groups:\n", "groups:\n  - {name: Empty}\n", 1)
@@ -299,25 +288,7 @@ def test_masked_people_are_nowhere(tmp_path: Path) -> None:
         assert "person 1" in ran.out
 
 
-@pytest.mark.parametrize(
-    ("test", "place", "said"),
-    [
-        ("{all: everyone, none: everyone, has: X}", "6:21", "all and none exclude each other"),
-        ("{all: everyon, has: X}", "6:11", 'Did you mean "everyone"?'),
-        ("{all: {groop: X}, has: X}", "6:12", 'unknown key "groop" in all'),
-        ("{all: everyone, has: X, mandatory: false}", "6:40", "mandatory must be true"),
-        ("{audience: everyone, size: {min: 5, max: 3}}", "6:38", "min is 5, and max is 3"),
-        ("{audience: everyone, size: {}}", "6:32", "size needs min or max"),
-        ("{audience: everyone, size: {min: -1}}", "6:38", "size.min must be at least 0, and is -1"),
-        ("{audience: everyone, size: {max: -1}}", "6:38", "size.max must be at least 0, and is -1"),
-        ("{disjoint: [everyone]}", "6:16", "disjoint needs at least 2 items, and has 1"),
-        ("{disjoint: [everyone, everyone, everyone]}", "6:16", "disjoint needs at most 2 items, and has 3"),
-        ("{user: bo@acme.example}", "6:5", "needs has or has_not"),
-        ("{user: bo@acme.example, has: X, has_not: Y}", "6:46", "has and has_not exclude each other"),
-        ("{has: X}", "6:5", "needs all, none, audience, disjoint or user"),
-        ("{al: everyone, has: X}", "6:6", 'Did you mean "all"?'),
-    ],
-)
+@listed_cases("test", "place", "said")
 def test_malformed_tests_have_their_place(tmp_path: Path, test: str, place: str, said: str) -> None:
     """At file, line and column, with what to write."""
     ran = lmsconf(project(tmp_path, test), "validate")

@@ -9,6 +9,7 @@ from threading import Event
 import httpx
 import pytest
 from msgspec.structs import replace
+from texts import text_of
 from waiting import Interruptions, awaited
 
 from lmsconf.api.client import Client
@@ -25,16 +26,7 @@ from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.project_manifests import load_manifests
 from lmsconf.workspace.reader import WaitClock, WorkspaceReader
 
-SEED = """\
-people:
-- {email: anna@acme.example}
-- {email: bo@acme.example}
-- {email: cy@acme.example}
-custom_fields: [{name: Country, type: CHOICE, choices: [SE, NO]}]
-content: [{name: GDPR}]
-groups: [{name: Coaches, members: [anna@acme.example]}]
-content_targets: [{content: GDPR, assign_to: [everyone]}]
-"""
+SEED = text_of(__file__, "ambiguous_writes_seed.yaml")
 WANTED = """\
 custom_fields: [{name: Site, type: CHOICE, choices: [Oslo]}]
 groups:

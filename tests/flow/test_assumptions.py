@@ -10,6 +10,7 @@ from typing import Any, cast
 import pytest
 from json_schemas import schema_validator
 from manifest.cases import Case, cases
+from texts import text_of
 
 from lmsconf.errors import Rejected
 from lmsconf.model.plan import Assumption, Plan
@@ -18,21 +19,7 @@ from lmsconf.workspace.connection import Connection
 from .project import Project
 from .shell import lmsconf
 
-SEED = """
-people:
-  - {email: anna@acme.example, answers: {Department: Sales, Skills: [SQL], Badge: "7"}, metadata: {cost: "1"}}
-  - {email: bo@acme.example}
-  - {email: cy@acme.example, manager: true}
-custom_fields:
-  - {name: Department, type: CHOICE, choices: [Sales, HR], description: Where}
-  - {name: Skills, type: MULTI_SELECT, choices: [SQL, Go]}
-  - {name: Badge, type: TEXT}
-groups: [{name: Coaches, members: [bo@acme.example], managers: [anna@acme.example]}, {name: Old}]
-content: [{name: GDPR}, {name: Intro}]
-content_targets:
-  - {content: GDPR, visible_until: "2030-01-01T00:00:00Z", assign_to: [{group: Coaches}]}
-  - {content: Intro, assign_to: [everyone]}
-"""
+SEED = text_of(__file__, "assumptions_seed.yaml")
 OPTIONS = "timezone: Europe/Stockholm\nguards: off\npeople: {create: true}\n"
 RENAME = "groups: [{name: Mentors, previously: [Coaches]}]\n"
 LINE = "that nobody has tried on this workspace: "

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from texts import text_of
 
 from lmsconf.errors import ExitCode
 from lmsconf.kinds.kind_table import KINDS
@@ -159,20 +160,7 @@ def test_a_consent_is_told_with_what_it_lets_pass(tmp_path: Path, reason: str, b
 # `guards.protect`: nothing is taken out of what is protected, whichever key of whichever kind it is.
 
 
-PROTECTED_SEED = """
-custom_fields: [{name: Country, type: CHOICE, choices: [SE, NO]}, {name: Note, type: TEXT}]
-people:
-  - {email: root@acme.example, admin: true}
-  - {email: vera@acme.example, admin: true}
-  - {email: bo@acme.example, first_name: Bo, manager: true, applications: [learn, create], metadata: {cost: "1"},
-     answers: {Country: SE, Note: old}}
-groups: [{name: Team, members: [bo@acme.example], managers: [bo@acme.example]}]
-smart_groups: [{name: Sweden, conditions: [{field: Country, choices: [SE]}], managers: [bo@acme.example]}]
-content: [{name: Welcome}]
-content_targets:
-  - {content: Welcome, mandatory: true, visible_from: "2026-03-01T00:00:00Z", visible_until: "2027-03-01T00:00:00Z",
-     assign_to: [everyone]}
-"""
+PROTECTED_SEED = text_of(__file__, "blockers_protected_seed.yaml")
 
 
 class Case(NamedTuple):

@@ -16,6 +16,7 @@ import pytest
 from json_schemas import schema_validator
 from msgspec.structs import replace
 from on_terminal import at_terminal
+from texts import text_of
 from waiting import HANGS, HeldResponse, nobody_waits
 
 from lmsconf.api.spec import ApiSpec
@@ -29,15 +30,7 @@ from . import project as projects
 from .project import Project
 from .shell import lmsconf
 
-SEED = """
-people:
-  - {email: anna@acme.example}
-  - {email: bo@acme.example}
-groups:
-  - {name: Coaches, id: g-1, members: [anna@acme.example]}
-  - {name: Unmanaged}
-content: [{name: GDPR basics}]
-"""
+SEED = text_of(__file__, "commands_seed.yaml")
 TOKEN = "s3cret-" + "token"
 MANIFEST = """
 groups:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import cast
 
 import pytest
+from texts import text_of
 
 from lmsconf.errors import ExitCode, Problem, ProblemsFound
 from lmsconf.model.plan import Action, Change, Plan
@@ -24,26 +25,7 @@ pytestmark = pytest.mark.sampled  # some seconds in all
 OLD, NEW = "c-25", "c-26"
 SALES = ("ann@x.example", "bo@x.example", "cy@x.example")
 EVERYBODY = (*SALES, "dan@x.example", "eve@x.example")
-SEED = """
-people:
-  - {email: ann@x.example, id: u-ann}
-  - {email: bo@x.example, id: u-bo}
-  - {email: cy@x.example, id: u-cy}
-  - {email: dan@x.example, id: u-dan}
-  - {email: eve@x.example, id: u-eve}
-  - {email: old@x.example, id: u-old, archived: true}
-groups:
-  - {name: Sales, id: g-sales, members: [ann@x.example, bo@x.example, cy@x.example, old@x.example]}
-  - {name: Other, id: g-other, members: [dan@x.example, ann@x.example]}
-content: [{name: GDPR 2024, id: c-24}, {name: GDPR 2025, id: c-25}, {name: GDPR 2026, id: c-26}]
-content_targets:
-  - {content: GDPR 2025, mandatory: true, assign_to: [{group: Sales}]}
-participations:
-  - {user: ann@x.example, content: GDPR 2025, state: IN_PROGRESS}
-  - {user: bo@x.example, content: GDPR 2025, state: APPROVED}
-  - {user: dan@x.example, content: GDPR 2025, state: IN_PROGRESS}
-  - {user: old@x.example, content: GDPR 2025, state: IN_PROGRESS}
-"""
+SEED = text_of(__file__, "course_reruns_seed.yaml")
 OPTIONS = "timezone: Europe/Stockholm\nguards: off\n"
 REMOVE = """
 content_targets:

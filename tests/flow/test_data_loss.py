@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from texts import text_of
 
 from lmsconf.errors import ExitCode
 from lmsconf.model.plan import GuardResult, Plan
@@ -15,21 +16,7 @@ from .altered_service import Edit, plan_against, planned
 from .project import Project
 from .shell import lmsconf
 
-SEED = """
-custom_fields:
-  - {name: Dept, type: CHOICE, choices: [Sales, HR]}
-  - {name: Skills, type: MULTI_SELECT, choices: [SQL, Go]}
-  - {name: Badge, type: TEXT}
-  - {name: Empty, type: TEXT}
-people:
-  - {email: a@acme.example, id: u-a, answers: {Dept: Sales, Badge: "7"}}
-  - {email: b@acme.example, id: u-b, answers: {Dept: HR, Skills: [SQL, Go]}}
-  - {email: c@acme.example, id: u-c, answers: {Skills: [Go], Badge: "8"}, archived: true}
-  - {email: d@acme.example, id: u-d}
-groups: [{name: Old, members: [a@acme.example]}]
-content: [{name: Intro}]
-content_targets: [{content: Intro, assign_to: [everyone, {group: Old}]}]
-"""
+SEED = text_of(__file__, "data_loss_seed.yaml")
 
 
 DROPS = "custom_fields: [{name: Skills, choices: [SQL]}]"

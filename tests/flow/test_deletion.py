@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from texts import listed_cases
 
 from lmsconf.errors import ProblemsFound, Severity
 from lmsconf.model.plan import Plan
@@ -232,20 +233,7 @@ def test_a_group_does_not_go_while_its_assignments_are_not_all_known(
     assert {one.code for one in found.value.problems if one.is_error} == {"read/incomplete"}
 
 
-@pytest.mark.parametrize(
-    ("kind", "manifests"),
-    [
-        ("group", "absent: {groups: [lms c]}"),
-        ("smart_group", "absent: {smart_groups: [S]}"),
-        ("custom_field", "absent: {custom_fields: [Dept]}"),
-        ("content_target", "absent: {content_targets: [{content: X, assign_to: [everyone]}]}"),
-        ("group", "groups: [{name: New}]"),
-        ("smart_group", "smart_groups: [{name: New, conditions: [{field: Dept, choices: [A]}]}]"),
-        ("custom_field", "custom_fields: [{name: New, type: TEXT}]"),
-        ("content_target", "content_targets: [{content: Z, assign_to: [everyone]}]"),
-        ("group", "groups: [{name: New, previously: [lms c]}]"),
-    ],
-)
+@listed_cases("kind", "manifests")
 @pytest.mark.parametrize("lack", [_without, _halved])
 def test_nothing_is_created_or_deleted_on_the_word_of_a_listing_that_is_not_whole(
     tmp_path: Path, kind: str, manifests: str, lack: Callable[[str], Callable[[dict[str, Any]], object]]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import cast
 
 import pytest
+from texts import text_of
 
 from lmsconf.apply.run_plan import execute
 from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound
@@ -24,22 +25,7 @@ from .project import Project
 
 pytestmark = pytest.mark.sampled  # some seconds in all
 
-SEED = """
-custom_fields:
-  - {name: Team, type: CHOICE, choices: [Sales, Tech, HR]}
-  - {name: Country, type: MULTI_SELECT, choices: [SE, FI]}
-people:
-  - {email: a@x.se, first_name: A, last_name: A, answers: {Team: Sales, Country: [SE]}}
-  - {email: b@x.se, first_name: B, last_name: B, answers: {Team: Tech}}
-  - {email: c@x.se, first_name: C, last_name: C, answers: {Country: [SE, FI]}}
-  - {email: d@x.se, first_name: D, last_name: D, answers: {Team: HR}, archived: true}
-smart_groups:
-  - {name: Sellers, conditions: [{field: Team, choices: [Sales]}]}
-  - {name: Others, conditions: [{field: Team, choices: [Tech, HR]}]}
-content: [{name: Welcome}]
-content_targets:
-  - {content: Welcome, assign_to: [{smart_group: Sellers}, {smart_group: Others}]}
-"""
+SEED = text_of(__file__, "field_migration_seed.yaml")
 FIELD = """
 custom_fields:
   - name: Department

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from texts import text_of
 
 from lmsconf.model.lint_codes import RULES
 
@@ -28,27 +29,7 @@ people:
 custom_fields: [{name: Country, type: CHOICE, choices: [DE, FI, SE]}, {name: Level, type: CHOICE, choices: [Low, High]}]
 groups: [{name: Void}, {name: Full, members: [bo@acme.example]}, {name: Emptied, members: [ann@acme.example]}]
 """
-GROUPS = """
-custom_fields: [{name: Region, type: CHOICE, choices: [North]}]
-groups:
-  - {name: New, members: []}
-  - {name: Open}
-  - {name: Emptied, members: []}
-  - {name: Left, members: [old@acme.example]}
-  - {name: Team, members: [ann@acme.example, old@acme.example]}
-  - {name: Others, members: {exclude: [ann@acme.example]}}
-smart_groups:
-  - {name: Fresh, conditions: [{field: Region, choices: [North]}]}
-  - {name: Nordics, conditions: [{field: Country, choices: [SE, FI]}]}
-  - {name: Swedes, conditions: [{field: Country, choices: [SE]}]}
-  - {name: High Swedes, conditions: [{field: Level, choices: [High]}, {field: Country, choices: [SE]}]}
-  - {name: Low Nordics, conditions: [{field: Level, choices: [Low]}, {field: Country, choices: [SE, FI]}]}
-  - {name: Odd Swedes, conditions: [{field: Country, choices: [SE], system_condition: IS_ODD}]}
-  - {name: Odd Nordics, conditions: [{field: Country, choices: [SE, FI], system_condition: IS_ODD}]}
-  - {name: Any Swedes, conditions: [{field: Country, choices: [SE], system_condition: IS_ANY}]}
-  - {name: Any Nordics, conditions: [{field: Country, choices: [SE, FI], system_condition: IS_ANY}]}
-content_targets:
-"""
+GROUPS = text_of(__file__, "group_and_assignment_lints_groups.yaml")
 CODES = ("closed-window", "archived-assignee", "empty-mandatory", "contradicting-assignments")
 OPTIONAL = "it is optional, and mandatory for {}, which contains its audience"
 LONGER = "its window hides nothing: that of {}, which contains its audience, is open longer"

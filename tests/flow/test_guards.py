@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from texts import listed_cases
 
 from lmsconf.errors import ExitCode, ProblemsFound
 from lmsconf.model.plan import Action, GuardResult, Plan
@@ -197,22 +198,7 @@ def test_a_choice_of_a_protected_field_keeps_its_name(tmp_path: Path, pattern: s
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize(
-    ("live", "said", "total"),
-    [
-        (["A"], ["-"], 1),
-        (["A"], ["A"], 1),
-        (["A"], ["B"], 0),
-        (["A"], ["-", "-"], 0),
-        (["A", "A"], ["-", "A"], 1),
-        (["A", "A"], ["-", "B"], 0),
-        (["A", "A"], ["A", "B"], 0),
-        (["A", "B"], ["-", "-"], 1),
-        (["A", "-"], ["A", "B"], 1),
-        (["A", "-"], ["B", "C"], 0),
-        (["A", "-"], ["-", "B"], 1),
-    ],
-)
+@listed_cases("live", "said", "total")
 def test_a_system_condition_counts_where_both_sides_say_one(
     tmp_path: Path, live: list[str], said: list[str], total: int
 ) -> None:
@@ -229,22 +215,7 @@ def test_other_choices_are_no_rename(tmp_path: Path) -> None:
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize(
-    ("live", "said", "after"),
-    [
-        (["A"], ["-"], None),
-        (["A", "B"], ["-", "-"], None),
-        (["A", "B"], ["A", "-"], None),
-        (["A", "B"], ["-", "B"], None),
-        (["A", "-"], ["-", "-"], None),
-        (["A"], ["B"], ["B"]),
-        (["A"], ["-", "-"], ["-", "A"]),
-        (["A"], ["A", "-"], ["-", "A"]),
-        (["A", "A", "B"], ["A", "-"], ["A", "A"]),
-        (["A", "B"], ["-"], ["A"]),
-        (["-"], ["A", "-"], ["-", "A"]),
-    ],
-)
+@listed_cases("live", "said", "after")
 def test_a_condition_keeps_the_system_condition_that_it_does_not_declare(
     tmp_path: Path, live: list[str], said: list[str], after: list[str] | None
 ) -> None:

@@ -11,6 +11,7 @@ import pytest
 from json_schemas import schema_validator
 from manifest.cases import Case, cases
 from sarif_pydantic import Sarif
+from texts import listed_cases, text_of
 
 from lmsconf.errors import ExitCode
 from lmsconf.model.lint_codes import RULES
@@ -23,23 +24,7 @@ from .shell import Ran, lmsconf
 
 pytestmark = pytest.mark.sampled
 
-SEED = """
-people:
-  - {email: ann@acme.example, answers: {Country: SE, Skills: [SQL]}}
-  - {email: bo@acme.example, answers: {Country: FI, Skills: [Go]}}
-  - {email: cy@acme.example, answers: {Country: SE}}
-  - {email: old@acme.example, answers: {Country: DE}, archived: true}
-custom_fields:
-  - {name: Country, type: CHOICE, choices: [SE, FI, DE]}
-  - {name: Skills, type: MULTI_SELECT, choices: [SQL, Go]}
-groups:
-  - {name: Coaches, members: [ann@acme.example], managers: [bo@acme.example]}
-  - {name: Emptied, members: [ann@acme.example]}
-smart_groups:
-  - {name: Nordics, conditions: [{field: Country, choices: [SE]}]}
-  - {name: Odd, conditions: [{field: Country, choices: [DE], system_condition: IS_ODD}]}
-content: [{name: GDPR}, {name: Coaching}]
-"""
+SEED = text_of(__file__, "lints_seed.yaml")
 OVER = "2020-01-01T00:00:00Z"
 
 
@@ -178,19 +163,7 @@ def test_the_digest_of_a_plan_does_not_depend_on_findings(tmp_path: Path) -> Non
     assert (ran.code, ran.document["digest"]) == (0, document["digest"])
 
 
-@pytest.mark.parametrize(
-    ("setting", "code", "place"),
-    [
-        ("{lint/closed-window: {level: off}}", "project/lint-reason", "lmsconf.yaml:3:36"),
-        ("{lint/closed-window: {level: note}}", "project/lint-reason", "lmsconf.yaml:3:36"),
-        ("{lint/closed-window: {level: off, reason: x, until: '2026-02-30'}}", "project/date", "lmsconf.yaml:3:59"),
-        ("{lint/closed-windows: {level: off, reason: x}}", "project/unknown-key", "lmsconf.yaml:3:8"),
-        ("{lint/closed-window: {level: quiet}}", "project/value", "lmsconf.yaml:3:36"),
-        ("{lint/closed-window: {reason: x}}", "project/missing", "lmsconf.yaml:3:28"),
-        ("{lint/closed-window: {level: error, why: x}}", "project/unknown-key", "lmsconf.yaml:3:43"),
-        ("{lint/closed-window: off}", "project/type", "lmsconf.yaml:3:28"),
-    ],
-)
+@listed_cases("setting", "code", "place")
 def test_a_wrong_setting_is_an_error_at_its_place(setting: str, code: str, place: str, tmp_path: Path) -> None:
     """A level below the default needs a reason; codes, levels and keys are those that there are."""
     ran = lmsconf(made(tmp_path, CLOSED, f"lint: {setting}\n"), "validate")

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from texts import text_of
 
 from lmsconf.errors import ExitCode
 from lmsconf.model.plan import Change, Plan, UndoLevel
@@ -15,17 +16,7 @@ from .shell import lmsconf
 
 pytestmark = pytest.mark.sampled(day=8)
 
-SEED = """
-custom_fields: [{name: Dept, type: CHOICE, choices: [Sales]}]
-people:
-  - {email: root@acme.example, id: u-root, admin: true}
-  - {email: vera@acme.example, id: u-vera, admin: true}
-  - {email: mo@acme.example, id: u-mo, manager: true}
-  - {email: anna@acme.example, id: u-anna, manager: true}
-  - {email: bo@acme.example, id: u-bo}
-groups: [{name: Coaches, id: g-1, managers: [mo@acme.example]}]
-smart_groups: [{name: Sales, id: sg-1, conditions: [{field: Dept, choices: [Sales]}]}]
-"""
+SEED = text_of(__file__, "manager_right_seed.yaml")
 OPTIONS = "people: {create: true}\ndialect: {manual-groups.who-can-manage: with-right}\n"
 GIVEN = OPTIONS.replace("with-right", "given")
 LOSE = "dialect: {user-access.make-manager.managed-groups: lose}\n"

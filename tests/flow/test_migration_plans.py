@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from texts import text_of
 
 from lmsconf.documents.plan_file import dumps, loads
 from lmsconf.errors import ExitCode, Rejected
@@ -20,16 +21,7 @@ from .shell import lmsconf
 
 pytestmark = pytest.mark.sampled(day=8)
 
-SEED = """
-custom_fields:
-  - {name: Team, type: CHOICE, choices: [Sales, Tech]}
-people:
-  - {email: anna@acme.example, answers: {Team: Sales}}
-  - {email: bo@acme.example, answers: {Team: Tech}}
-smart_groups:
-  - {name: Sellers, conditions: [{field: Team, choices: [Sales]}]}
-  - {name: Coders, conditions: [{field: Team, choices: [Tech]}]}
-"""
+SEED = text_of(__file__, "migration_plans_seed.yaml")
 REPLACED = "its conditions name custom_field/Team, whose answers move to custom_field/Unit"
 TEXT = "custom_fields: [{name: Unit, type: TEXT, migrate: {from: Team}}]\n"
 FIELD = """
@@ -155,16 +147,7 @@ def test_a_field_may_move_to_another_field_in_each_workspace(
 
 
 ANSWERS = "users.update-custom-field-choice"
-UNCLEARED_SEED = """
-custom_fields:
-  - {name: Dept, type: CHOICE, choices: [Sales, HR]}
-  - {name: Skills, type: MULTI_SELECT, choices: [SQL, Go]}
-  - {name: Badge, type: TEXT}
-people:
-  - {email: root@acme.example, id: u-root, admin: true}
-  - {email: anna@acme.example, id: u-anna, answers: {Dept: Sales, Skills: [SQL], Badge: "7"}}
-  - {email: bo@acme.example, id: u-bo}
-"""
+UNCLEARED_SEED = text_of(__file__, "migration_plans_uncleared_seed.yaml")
 TYPES = {"choice": "Dept", "multi-select": "Skills", "text": "Badge"}
 
 
@@ -239,16 +222,7 @@ def test_an_undo_leaves_metadata_that_the_service_merges(tmp_path: Path) -> None
 # Which answers a migration copies where people's answers and e-mails are not all as one would wish.
 
 
-MIGRATED_SEED = """
-custom_fields:
-  - {name: Team, type: CHOICE, choices: [Sales, Tech]}
-  - {name: Unit, type: TEXT}
-  - {name: Note, type: TEXT}
-people:
-  - {email: ann@x.se, answers: {Team: Sales}}
-  - {email: bo@x.se, answers: {Team: Tech}}
-  - {email: cy@x.se}
-"""
+MIGRATED_SEED = text_of(__file__, "migration_plans_migrated_seed.yaml")
 MIGRATED_FIELD = "custom_fields: [{name: Unit, type: TEXT, migrate: {from: Team}}]\n"
 SALES = {"choices": [{"choiceId": "ch-1", "name": "Sales"}]}
 GONE = {"choices": [{"choiceId": "ch-9", "name": "Gone"}]}

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from json_schemas import schema_validator
 from manifest.cases import Case, cases
+from texts import listed_cases, text_of
 
 from lmsconf.errors import ExitCode, ProblemsFound
 from lmsconf.model.address import Address
@@ -29,32 +30,7 @@ from .altered_service import connected
 from .project import Project
 from .shell import Ran, lmsconf
 
-SEED = """
-people:
-  - {email: ann@acme.example, answers: {Country: SE, Skills: [SQL, Go]}}
-  - {email: Bo@acme.example, answers: {Country: FI, Skills: [Go]}}
-  - {email: cy@acme.example, answers: {Skills: [SQL]}}
-  - {email: dee@acme.example, answers: {Country: SE}, archived: true}
-custom_fields:
-  - {name: Country, type: CHOICE, choices: [SE, FI, DE]}
-  - {name: Skills, type: MULTI_SELECT, choices: [SQL, Go]}
-  - {name: Badge, type: TEXT}
-groups:
-  - {name: Coaches, members: [ann@acme.example, dee@acme.example]}
-smart_groups:
-  - {name: Nordics, conditions: [{field: Country, choices: [SE, FI]}]}
-  - {name: Odd, conditions: [{field: Country, choices: [SE], system_condition: IS_NONE_OF}]}
-content:
-  - {name: GDPR}
-  - {name: Coaching}
-  - {name: Old}
-  - {name: Odd one}
-content_targets:
-  - {content: GDPR, mandatory: true, visible_from: "2026-01-05T00:00:00+01:00", assign_to: [{smart_group: Nordics}]}
-  - {content: Coaching, assign_to: [{group: Coaches}]}
-  - {content: Old, visible_until: "2020-01-01T00:00:00Z", assign_to: [everyone]}
-  - {content: Odd one, assign_to: [{smart_group: Odd}]}
-"""
+SEED = text_of(__file__, "people_commands_seed.yaml")
 NARROWED = """
 smart_groups:
   - {name: Nordics, conditions: [{field: Country, choices: [SE]}]}
@@ -443,36 +419,11 @@ absent: {smart_groups: [Odd]}
 """
 
 CASES = cases(Path(__file__).with_name("access.txt"))
-EVERYTHING = """
-custom_fields: [{name: Level, type: CHOICE, choices: [High, Low]}, {name: Land, previously: [Country]}]
-users:
-  - {email: eve@acme.example, first_name: Eve, last_name: Ek, language: en, answers: {Land: SE, Level: High}}
-  - {email: ann@acme.example, answers: {Level: Low}}
-groups: [{name: Trainers, previously: [Coaches]}, {name: Club, members: [ann@acme.example, eve@acme.example]}]
-smart_groups: [{name: High, conditions: [{field: Level, choices: [High]}, {field: Land, choices: [SE]}]}]
-content_targets:
-  - content: GDPR
-    mandatory: true
-    visible_until: 2999-12-31
-    assign_to: [{group: Club}, {user: ann@acme.example}, {smart_group: High}]
-absent: {smart_groups: [Odd], groups: [Guests]}
-"""
+EVERYTHING = text_of(__file__, "people_commands_everything.yaml")
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize(
-    ("address", "is_live", "stays", "before", "after"),
-    [
-        ("everyone", True, True, 3, 4),
-        ("group/Club", False, True, 0, 1),
-        ("group/Trainers", True, True, 1, 1),
-        ("group/Coaches", True, True, 1, 1),
-        ("smart_group/Nordics", True, True, 2, 2),
-        ("smart_group/Odd", True, False, 1, 0),
-        ("user/cy@acme.example", True, True, 1, 1),
-        ("user/eve@acme.example", False, True, 0, 1),
-    ],
-)
+@listed_cases("address", "is_live", "stays", "before", "after")
 def test_an_audience_that_the_plan_makes_renames_or_deletes(
     tmp_path: Path, address: str, is_live: bool, stays: bool, before: int, after: int
 ) -> None:
@@ -481,15 +432,7 @@ def test_an_audience_that_the_plan_makes_renames_or_deletes(
     assert [found[key] for key in ("is_live", "stays", "before", "after")] == [is_live, stays, before, after]
 
 
-ODD = """
-people: [{email: ann@acme.example, answers: {Country: SE}}, {email: bo@acme.example, answers: {Country: SE}}]
-custom_fields: [{name: Country, type: CHOICE, choices: [SE, FI]}]
-smart_groups:
-  - name: Nordics
-    conditions: [{field: Country, choices: [SE]}, {field: Country, choices: [SE], system_condition: IS_ANY}]
-content: [{name: GDPR}]
-content_targets: [{content: GDPR, assign_to: [{smart_group: Nordics}, everyone, {user: bo@acme.example}]}]
-"""
+ODD = text_of(__file__, "people_commands_odd.yaml")
 NOT_KNOWN = Path(__file__).with_name("access_not_known.txt").read_text(encoding="utf-8")
 
 

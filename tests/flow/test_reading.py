@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from texts import listed_cases
 
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound, Unauthorized
@@ -238,23 +239,7 @@ def test_a_problem_of_the_part_is_told_although_another_part_has_it_too(tmp_path
     assert errors(found.value) == {"content/unknown"}
 
 
-@pytest.mark.parametrize(
-    ("manifests", "operation"),
-    [
-        ("groups: [{name: New}]", "manual-groups.list"),
-        ("absent: {groups: [Old]}", "manual-groups.list"),
-        ("groups: [{name: New, previously: [Old]}]", "manual-groups.list"),
-        ("smart_groups: [{name: New, conditions: [{field: D, choices: [X]}]}]", "smart-groups.list"),
-        ("absent: {smart_groups: [S]}", "smart-groups.list"),
-        ("custom_fields: [{name: New, type: TEXT}]", "custom-fields.list"),
-        ("absent: {custom_fields: [E]}", "custom-fields.list"),
-        ("content_targets: [{content: M, assign_to: [everyone]}]", "content.list"),
-        ("absent: {groups: [Old]}", "content.list"),
-        ("absent: {content_targets: [{content: K, assign_to: [everyone]}]}", "content.list"),
-        ("groups: [{name: A, members: [p149@acme.example]}]", "users.list"),
-        ("content_targets: [{content: M, assign_to: [{user: p149@acme.example}]}]", "users.list"),
-    ],
-)
+@listed_cases("manifests", "operation")
 def test_a_failed_page_never_becomes_a_plan(tmp_path: Path, manifests: str, operation: str) -> None:
     """Whether the first page fails or a later one: nothing is created, renamed or deleted on its word."""
     it = project(tmp_path)
@@ -399,20 +384,7 @@ absent: {groups: [Going, Gone]}
 """
 
 
-@pytest.mark.parametrize(
-    "pattern",
-    [
-        "group/New",
-        "group/Going",
-        "group/Gone",
-        "group/Own x",
-        "group/Loose",
-        "group/Else",
-        "content_target/Intro -> group/A",
-        "content_target/Intro -> group/Loose",
-        "content_target/Basics -> group/Loose",
-    ],
-)
+@listed_cases("pattern")
 def test_what_exists_can_be_left_out(tmp_path: Path, pattern: str) -> None:
     """What is to be created, under `absent` and live or not, owned and undeclared, unmanaged, and left alone."""
     plan = Project(tmp_path, SELECTION_SEED, OPTIONS).plan(MANIFESTS, excluded=(pattern,))
@@ -475,19 +447,7 @@ def test_words_that_mean_several_resources_are_an_error(tmp_path: Path) -> None:
     assert "Write one of: --only 'group/A b'; --only 'smart_group/A b'." in ran.err
 
 
-@pytest.mark.parametrize(
-    ("typed", "near"),
-    [
-        ("group/Sale", "--except group/Sales"),
-        ("groups/Sale", "--except group/Sales"),
-        ("grup/Sales", "--except group/Sales"),
-        ("smart_group/Sales", "--except group/Sales"),
-        ("Sale", "--except group/Sales"),
-        ("Sal*", "--except group/Sales"),
-        ("group/Loosely", "--except group/Loose"),
-        ("content_target/Intro -> Sales", "--except 'content_target/Intro -> group/Sales'"),
-    ],
-)
+@listed_cases("typed", "near")
 def test_an_unknown_address_gets_the_nearest(tmp_path: Path, typed: str, near: str) -> None:
     """Declared or live, as it is to be written; exit 1."""
     it = Project(tmp_path, SELECTION_SEED, OPTIONS)

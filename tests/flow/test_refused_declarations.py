@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from manifest.cases import Case, cases, shown
+from texts import listed_cases, text_of
 
 from lmsconf.errors import Problem, ProblemsFound
 from lmsconf.project.settings import load_settings
@@ -176,55 +177,8 @@ def test_only_the_first_unknown_names_are_compared_with_the_known(tmp_path: Path
 # What manifests promise, word for word: times, dates, people from CSV files, and what validate finds by itself.
 
 
-PROMISED_SEED = """
-people:
-  - {email: anna.berg@acme.example}
-  - {email: bo.ek@acme.example}
-  - {email: cy.dahl@acme.example}
-custom_fields:
-  - {name: Department, type: CHOICE, choices: [Sales, Engineering, HR]}
-  - {name: Country, type: CHOICE, choices: [SE, "NO", FI]}
-groups:
-  - {name: Coaches, members: [cy.dahl@acme.example]}
-  - {name: Summer interns 2024}
-content: [{name: GDPR basics}, {name: Old intro}]
-"""
-EVERYTHING = """
-x-owners: &owners [anna.berg@acme.example]
-custom_fields:
-  - name: Department
-    type: CHOICE
-    choices: [Sales, Engineering, {name: People and Culture, previously: [HR]}]
-    description: Where the person works
-    hidden: false
-    about: {owner: hr-systems, ticket: LD-412}
-groups:
-  - name: Onboarding coaches
-    previously: [Coaches]
-    managers: *owners
-    members: {include: [bo.ek@acme.example], exclude: [cy.dahl@acme.example]}
-  - name: Leadership SE
-    only_in: [production]
-    members: {file: hr/leaders.csv, column: email, where: {Group: Leadership SE}}
-smart_groups:
-  - name: Sales Nordics
-    conditions:
-      - {field: Department, choices: [Sales]}
-      - {field: Country, choices: [SE, NO, FI]}
-    managers: *owners
-content_targets:
-  - content: GDPR basics
-    mandatory: true
-    visible_from: 2026-01-05
-    assign_to:
-      - {smart_group: Sales Nordics, visible_until: 2026-12-31}
-      - {group: Onboarding coaches, mandatory: false}
-      - {user: bo.ek@acme.example}
-      - everyone
-absent:
-  groups: [Summer interns 2024, {name: Summer interns 2025, until: 2027-03-31}]
-  content_targets: [{content: Old intro, assign_to: [everyone]}]
-"""
+PROMISED_SEED = text_of(__file__, "refused_declarations_promised_seed.yaml")
+EVERYTHING = text_of(__file__, "refused_declarations_everything.yaml")
 
 
 def project(root: Path, manifests: str, options: str = "timezone: Europe/Stockholm\n") -> Project:
@@ -292,19 +246,7 @@ def test_times(key: str, said: str, sent: str, tmp_path: Path) -> None:
     assert it.plan().changes == ()
 
 
-@pytest.mark.parametrize(
-    ("said", "zone", "reason", "hint"),
-    [
-        ("2026-03-29T02:30", "Europe/Stockholm", "the clocks skip it", "2026-03-29T03:30:00+02:00"),
-        ("2026-10-25T02:30", "Europe/Stockholm", "occurs twice", "2026-10-25T02:30:00+01:00"),
-        ("2026-01-05T08:00", None, "has no offset", "timezone: Europe/Stockholm"),
-        ("2026-01-05", None, "has no offset", "timezone: Europe/Stockholm"),
-        ("2026-02-30", "Europe/Stockholm", "is not on the calendar: day is out of range", "2026-01-05T08:00+01:00"),
-        ("9999-12-31", "America/New_York", "outside the years", "no limit"),
-        ("'0001-01-01T00:00+01:00'", None, "outside the years", "no limit"),
-        ("'2026-01-05T08:00+99:00'", None, "an offset of a day or more", "2026-01-05T08:00+01:00"),
-    ],
-)
+@listed_cases("said", "zone", "reason", "hint")
 def test_times_that_are_none(said: str, zone: str | None, reason: str, hint: str, tmp_path: Path) -> None:
     """A moment that a clock change skips or repeats, that has no zone, or no year, is an error with its way out."""
     it = open_window(tmp_path, "visible_until", said, f"timezone: {zone}\n" if zone else "")

@@ -10,6 +10,7 @@ import pytest
 import yaml
 from manifest.cases import Case, cases, shown
 from msgspec.structs import replace
+from texts import text_of
 
 from lmsconf.errors import ExitCode, Problem, ProblemsFound
 from lmsconf.model.plan import Plan
@@ -24,25 +25,7 @@ GROUPS = tuple("ABCDEFG")
 VALUES = ("mandatory", "visible_from", "visible_until")
 OPTIONS = "timezone: Europe/Stockholm\ndialect: {content-targets.on-existing: update}\n"
 CASES = cases(Path(__file__).with_name("replacements.txt"))
-SEED = """
-custom_fields: [{name: Country, type: CHOICE, choices: [SE]}]
-people:
-  - {email: ann@x.example, answers: {Country: SE}}
-  - {email: bo@x.example}
-  - {email: cy@x.example, archived: true}
-  - {email: dan@x.example}
-groups:
-  - {name: A, members: [ann@x.example, bo@x.example, cy@x.example]}
-  - {name: B, members: [ann@x.example]}
-smart_groups: [{name: S, conditions: [{field: Country, choices: [SE]}]}]
-content: [{name: Old}, {name: Older}, {name: New}, {name: Newer}, {name: Twin, id: c-8}, {name: Twin, id: c-9}]
-participations:
-  - {user: ann@x.example, content: Old, state: IN_PROGRESS}
-  - {user: ann@x.example, content: Older, state: IN_PROGRESS}
-  - {user: bo@x.example, content: Old, state: APPROVED}
-  - {user: cy@x.example, content: Old, state: IN_PROGRESS}
-  - {user: dan@x.example, content: Old, state: IN_PROGRESS}
-"""
+SEED = text_of(__file__, "replaced_assignments_seed.yaml")
 
 
 def made(root: Path, groups: tuple[str, ...], *, timezone: str = "") -> Project:

@@ -12,6 +12,7 @@ import pytest
 from flow.project import runs_of
 from json_schemas import schema_validator
 from msgspec.structs import replace
+from texts import text_of
 
 from lmsconf.api.spec.value_encoding import PickedChoice, build_answers_body, encode_answer
 from lmsconf.documents.snapshot_file import dumps, loads
@@ -22,28 +23,7 @@ from .shell import lmsconf
 
 pytestmark = pytest.mark.sampled(day=8)
 
-SEED = """
-custom_fields:
-  - {name: Dept, type: CHOICE, choices: [Sales, HR, IT], hidden: true, description: Where}
-  - {name: Skills, type: MULTI_SELECT, choices: [SQL, Go, C]}
-  - {name: Badge, type: TEXT}
-  - {name: Grade, type: MULTI_SELECT, choices: [G1, G2]}
-people:
-  - {email: root@acme.example, id: u-root, admin: true}
-  - {email: vera@acme.example, id: u-vera, admin: true}
-  - {email: mo@acme.example, id: u-mo, manager: true, applications: [learn, analyse],
-     answers: {Dept: HR, Skills: [Go], Badge: "8"}}
-  - {email: anna@acme.example, id: u-anna, first_name: Anna, last_name: Berg, language: sv, applications: [learn],
-     metadata: {cost: "100", unit: A}, answers: {Dept: Sales, Skills: [SQL, Go], Badge: "7", Grade: [G1]}}
-groups:
-  - {name: Coaches, id: g-1, members: [anna@acme.example, mo@acme.example], managers: [vera@acme.example]}
-  - {name: Others, id: g-2, members: [mo@acme.example]}
-smart_groups:
-  - {name: Coders, id: s-1, conditions: [{field: Grade, choices: [G1]}], managers: [vera@acme.example]}
-content: [{name: GDPR basics, id: c-1}, {name: First aid, id: c-2}]
-content_targets:
-  - {content: GDPR basics, mandatory: true, visible_until: "2030-06-30T12:00:00Z", assign_to: [{group: Coaches}]}
-"""
+SEED = text_of(__file__, "undo_seed.yaml")
 OPTIONS = "guards: off\ntimezone: Europe/Stockholm\npeople: {create: true}\n"
 
 

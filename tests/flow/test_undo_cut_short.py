@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from simulation.request_faults import KEPT, Killed, MortalJournal
+from texts import text_of
 
 from lmsconf.apply.replanning import refuse_stale_plan
 from lmsconf.apply.run_plan import execute
@@ -211,31 +212,8 @@ def test_a_run_is_undone_whichever_call_it_died_at(tmp_path: Path, change: str, 
 # `plan --undo RUN` of a run that migrated a field, completed or cut short, in both dialects of a field in use.
 
 
-MIGRATION_SEED = """
-custom_fields:
-  - {name: Team, type: CHOICE, choices: [Sales, Tech, HR], description: Where, hidden: true}
-  - {name: Level, type: TEXT}
-people:
-  - {email: a@x.se, id: u-a, answers: {Team: Sales, Level: "3"}}
-  - {email: b@x.se, id: u-b, answers: {Team: Tech}}
-  - {email: c@x.se, id: u-c, answers: {Level: "3"}}
-  - {email: d@x.se, id: u-d, answers: {Team: HR}, archived: true}
-smart_groups:
-  - {name: Sellers, id: s-1, conditions: [{field: Team, choices: [Sales]}]}
-  - {name: Others, id: s-2, conditions: [{field: Team, choices: [Tech, HR]}]}
-content: [{name: Welcome}]
-content_targets:
-  - {content: Welcome, assign_to: [{smart_group: Sellers}, {smart_group: Others}]}
-"""
-MIGRATION = """
-custom_fields:
-  - name: Department
-    type: CHOICE
-    choices: [Sales and Marketing, Tech, People]
-    migrate: {from: Team, choices: {Sales: Sales and Marketing, HR: People}, conditions: all}
-smart_groups:
-  - {name: Sellers, conditions: [{field: Department, choices: [Sales and Marketing]}]}
-"""
+MIGRATION_SEED = text_of(__file__, "undo_cut_short_migration_seed.yaml")
+MIGRATION = text_of(__file__, "undo_cut_short_migration.yaml")
 MIGRATION_OPTIONS = "guards: off\ndialect: {custom-fields.in-use: %s}\n"
 CALLS = 7
 

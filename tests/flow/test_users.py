@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from manifest.cases import Case, cases, shown
+from texts import listed_cases, text_of
 
 from lmsconf.documents.plan_file import dumps, loads
 from lmsconf.errors import ProblemsFound
@@ -19,19 +20,7 @@ from .shell import lmsconf
 
 pytestmark = pytest.mark.sampled(day=8)
 
-SEED = """
-custom_fields:
-  - {name: Dept, type: CHOICE, choices: [Sales, HR]}
-  - {name: Skills, type: MULTI_SELECT, choices: [SQL, Go, C]}
-  - {name: Badge, type: TEXT}
-people:
-  - {email: root@acme.example, id: u-root, admin: true}
-  - {email: vera@acme.example, id: u-vera, admin: true}
-  - {email: mo@acme.example, id: u-mo, manager: true, applications: [learn, analyse]}
-  - {email: Anna@Acme.example, id: u-anna, first_name: Anna, last_name: Berg, language: sv, applications: [learn],
-     metadata: {cost: "100", unit: A}, answers: {Dept: Sales, Skills: [SQL, Go], Badge: "7"}}
-  - {email: gone@acme.example, id: u-gone, archived: true}
-"""
+SEED = text_of(__file__, "users_seed.yaml")
 PAGES = "dialect: {paging.limit: 100}\n"
 CREATE = "people: {create: true}\n"
 NEW = "first_name: Nia, last_name: Ny, language: en"
@@ -323,27 +312,7 @@ def test_a_right_waits_for_the_archive_date_to_go(tmp_path: Path) -> None:
     assert [call.operation for call in it.last.calls] == ["users.set-custom-archived-date", "user-access.make-manager"]
 
 
-@pytest.mark.parametrize(
-    ("said", "code", "words"),
-    [
-        ("vera@acme.example, archived: true", "refusal/admin-archived", "an admin cannot be archived"),
-        (
-            "vera@acme.example, custom_archive_date: 2030-01-01T00:00Z",
-            "refusal/archive-date",
-            "an admin cannot have a custom archive date",
-        ),
-        (
-            "mo@acme.example, custom_archive_date: 2030-01-01T00:00Z",
-            "refusal/archive-date",
-            "a manager cannot have a custom archive date",
-        ),
-        (
-            "root@acme.example, admin: false",
-            "refusal/lock-out",
-            "the plan would leave 1 admin, and there must be 2",
-        ),
-    ],
-)
+@listed_cases("said", "code", "words")
 def test_certain_refusals_are_foretold(tmp_path: Path, said: str, code: str, words: str) -> None:
     """What the service or the project will refuse for certain stops apply with exit 4, and nothing is sent."""
     it = project(tmp_path)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from call_count import Effort
+from texts import listed_cases
 
 from lmsconf.manifest.file_set import FILE_LIMIT
 from lmsconf.manifest.load import load_folder
@@ -212,19 +213,7 @@ def test_tags(tag: str, tmp_path: Path) -> None:
     assert [(problem.code, str(problem.source)) for problem in found.problems] == [("yaml/tag", "a.yaml:1:6")]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "groups: []\ngroups: []\n",
-        "groups: [{name: a, name: b}]\n",
-        "groups: [{name: a, 'name': b}]\n",
-        'groups: [{name: a, "n\\u0061me": b}]\n',
-        "groups: [{name: a, about: {b: 1, b: 1}}]\n",
-        "x-a: {b: {c: 1, c: 2}}\n",
-        "smart_groups: [{name: a, conditions: [{field: b, choices: [c], field: d}]}]\n",
-        "content_targets: [{content: a, assign_to: [{group: a, group: b}]}]\n",
-    ],
-)
+@listed_cases("text")
 def test_a_key_twice(text: str, tmp_path: Path) -> None:
     """A key that is a duplicate in one mapping is an error that names both places, however it is spelt."""
     (problem,) = [one for one in loaded(tmp_path, text).problems if one.code == "manifest/duplicate-key"]
@@ -245,21 +234,7 @@ def project(tmp_path: Path) -> Path:
     return root
 
 
-@pytest.mark.parametrize(
-    ("target", "code"),
-    [
-        ("../../secret.yaml", "manifest/outside"),
-        ("/etc/hostname", "manifest/outside"),
-        ("/dev/zero", "manifest/outside"),
-        ("/dev/stdin", "manifest/outside"),
-        ("/proc/self/environ", "manifest/outside"),
-        ("../manifests/gone.yaml", "manifest/unreadable"),
-        ("link.yaml", "manifest/unreadable"),
-        ("../../folder", "manifest/linked-folder"),
-        ("..", "manifest/linked-folder"),
-        (".", "manifest/linked-folder"),
-    ],
-)
+@listed_cases("target", "code")
 def test_links(target: str, code: str, project: Path) -> None:
     """A link out of the project, to nothing, around in a circle or to a folder is an error, never passed over."""
     (project / "manifests" / "link.yaml").symlink_to(target)

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 from fleet.fleet_project import ServedFleet, served
 from integrity.served_project import Screen, ServedProject, staged
+from texts import text_of
 from wire.second_dialect import known_dialect
 
 from lmsconf.api.spec.operations import load_api_description
@@ -313,39 +314,8 @@ EVERY_KEY = {
     **{key: behaviour["default"] for key, behaviour in load_api_description().behaviours.items()},
 }
 KNOWN_OPTIONS = f"timezone: UTC\nguards: off\npeople: {{create: true}}\nsettle: 0s\ndialect: {json.dumps(EVERY_KEY)}\n"
-SEED = """\
-custom_fields:
-- {name: Department, type: CHOICE, choices: [Sales, Engineering]}
-- {name: Skills, type: MULTI_SELECT, choices: [SQL, Go], description: What}
-- {name: Room, type: TEXT}
-people:
-- {email: anna@acme.example, admin: true}
-- {email: bo@acme.example, answers: {Department: Sales, Skills: [SQL], Room: "7"}, metadata: {cost: "1"}}
-- {email: cy@acme.example, answers: {Room: "8"}}
-- {email: di@acme.example}
-- {email: ed@acme.example}
-groups:
-- {name: Coaches, members: [bo@acme.example], managers: [anna@acme.example]}
-- {name: Guides, members: [cy@acme.example], managers: [anna@acme.example]}
-smart_groups: [{name: Sellers, conditions: [{field: Department, choices: [Sales]}], managers: [anna@acme.example]}]
-content: [{name: Intro}, {name: Safety}]
-content_targets: [{content: Intro, assign_to: [{group: Coaches}, {group: Guides}]}]
-"""
-KNOWN_DECLARED = """\
-custom_fields: [{name: Skills, description: null, choices: [SQL, Go, Rust]}]
-groups:
-- {name: Trainers, previously: [Coaches], members: {include: [di@acme.example, ed@acme.example]},
-   managers: {include: [cy@acme.example]}}
-- {name: Guides, members: {include: [di@acme.example]}, managers: {include: [bo@acme.example]}}
-smart_groups: [{name: Sellers, managers: {include: [di@acme.example, bo@acme.example]}}]
-users:
-- {email: bo@acme.example, answers: {Department: Engineering, Skills: [Go], Room: null}, metadata: {cost: "2"}}
-- {email: cy@acme.example, answers: {Department: Sales}, custom_archive_date: 2040-01-01}
-- {email: di@acme.example, manager: true, answers: {Room: "9"}}
-content_targets:
-- {content: Intro, assign_to: [{group: Trainers, mandatory: true, visible_until: 2040-06-30}, {group: Guides}]}
-- {content: Safety, assign_to: [everyone, {group: Guides, visible_from: 2040-01-01}]}
-"""
+SEED = text_of(__file__, "apply_requests_seed.yaml")
+KNOWN_DECLARED = text_of(__file__, "apply_requests_known_declared.yaml")
 """A change that rests on every key that manifests rest on, each more than once where that is possible."""
 FIELD = "{name: Department, type: CHOICE, choices: [Sales, Support]}"
 PLAN = {

@@ -12,6 +12,7 @@ import httpx
 import pytest
 from laws.sandbox_project import TransportConnection
 from msgspec.structs import replace
+from texts import text_of
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.apply.run_plan import execute
@@ -27,17 +28,7 @@ from lmsconf.workspace.reader import WaitClock, WorkspaceReader
 
 from .served_project import ServedProject, staged
 
-SEED = """
-people: [{email: anna@acme.example}, {email: bo@acme.example}]
-custom_fields: [{name: D, type: CHOICE, choices: [X]}]
-groups:
-  - {name: A, members: [anna@acme.example], managers: [bo@acme.example]}
-  - {name: B}
-  - {name: C}
-smart_groups: [{name: S, conditions: [{field: D, choices: [X]}]}]
-content: [{name: K}]
-content_targets: [{content: K, assign_to: [everyone, {group: B}]}]
-"""
+SEED = text_of(__file__, "edge_cases_seed.yaml")
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from threading import Event
 import httpx
 import pytest
 from laws.sandbox_project import TransportConnection
+from texts import text_of
 from wire.second_dialect import known_dialect
 
 from lmsconf.api.spec import ApiSpec
@@ -23,15 +24,7 @@ from lmsconf.sandbox.service import Sandbox
 from lmsconf.workspace.project_manifests import load_manifests
 from lmsconf.workspace.reader import WaitClock, WorkspaceReader
 
-SEED = """
-people:
-  - {email: anna@acme.example}
-  - {email: bo@acme.example, admin: true}
-  - {email: cy@acme.example}
-content: [{name: K, id: c-1}, {name: L, id: c-2}]
-content_targets: [{content: K, assign_to: [{group: A}]}]
-groups: [{name: A, members: [anna@acme.example], managers: [bo@acme.example]}]
-"""
+SEED = text_of(__file__, "eventual_consistency_seed.yaml")
 
 
 @dataclass

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import cast
 
 import pytest
+from texts import text_of
 from wire.second_dialect import known_dialect
 
 from lmsconf.cli import app
@@ -20,64 +21,8 @@ from .served_project import Screen, ServedProject, staged
 
 pytestmark = pytest.mark.sampled(day=8)
 
-SEED = """
-custom_fields:
-  - {name: Dept, type: CHOICE, choices: [Sales, HR, Ops], description: Old}
-  - {name: Site, type: CHOICE, choices: [Rome, Oslo]}
-  - {name: Gone, type: CHOICE, choices: [A]}
-  - {name: Was, type: TEXT}
-  - {name: Badge, type: TEXT}
-people:
-  - {email: root@acme.example, id: u-root, admin: true}
-  - {email: vera@acme.example, id: u-vera, admin: true}
-  - {email: anna@acme.example, id: u-anna, first_name: Anna, last_name: Berg, language: sv, applications: [learn],
-     metadata: {cost: "100"}, answers: {Dept: Sales, Badge: "7"}}
-  - {email: bo@acme.example, id: u-bo}
-  - {email: cy@acme.example, id: u-cy}
-  - {email: di@acme.example, id: u-di}
-groups:
-  - {name: Team, id: g-team, members: [bo@acme.example], managers: [vera@acme.example]}
-  - {name: Old name, id: g-old, members: [cy@acme.example]}
-  - {name: Going, id: g-going, members: [bo@acme.example], managers: [vera@acme.example]}
-  - {name: Audience, id: g-aud}
-  - {name: By the way, id: g-else}
-smart_groups:
-  - {name: Sellers, id: sg-sellers, conditions: [{field: Dept, choices: [Sales]}], managers: [vera@acme.example]}
-  - {name: Old smart, id: sg-old, conditions: [{field: Site, choices: [Oslo]}]}
-  - {name: Going smart, id: sg-going, conditions: [{field: Site, choices: [Rome]}], managers: [vera@acme.example]}
-content: [{name: Intro, id: c-1}, {name: Basics, id: c-2}, {name: Other, id: c-3}]
-content_targets:
-  - {content: Intro, assign_to: [{group: Team}], mandatory: false, visible_from: 2026-01-01T00:00:00Z}
-  - {content: Basics, assign_to: [{group: Team}]}
-"""
-MANIFESTS = """
-custom_fields:
-  - {name: Dept, choices: [Sales, HR, Ops, Legal], description: New, hidden: false, locked: false, optional: false}
-  - {name: Fresh, type: CHOICE, choices: [X, Y]}
-  - {name: Is, previously: [Was]}
-groups:
-  - {name: Team, members: [bo@acme.example, cy@acme.example], managers: [vera@acme.example, root@acme.example]}
-  - {name: New name, previously: [Old name]}
-  - {name: Made, members: [di@acme.example]}
-smart_groups:
-  - {name: Sellers, conditions: [{field: Dept, choices: [Sales, HR]}], managers: [vera@acme.example, root@acme.example]}
-  - {name: New smart, previously: [Old smart]}
-  - {name: Made smart, conditions: [{field: Dept, choices: [Ops]}]}
-content_targets:
-  - content: Intro
-    assign_to:
-      - {group: Team, mandatory: true, visible_from: 2026-01-01T00:00:00Z, visible_until: 2027-01-01T00:00:00Z}
-      - {group: Audience}
-users:
-  - {email: anna@acme.example, first_name: Ann, last_name: Bergh, language: en, applications: [learn, create],
-     metadata: {cost: "200"}, answers: {Dept: HR, Badge: "8"}, manager: true, admin: false}
-  - {email: di@acme.example, custom_archive_date: 2027-01-01T00:00:00Z}
-absent:
-  custom_fields: [Gone]
-  groups: [Going]
-  smart_groups: [Going smart]
-  content_targets: [{content: Basics, assign_to: [{group: Team}]}]
-"""
+SEED = text_of(__file__, "stale_plans_seed.yaml")
+MANIFESTS = text_of(__file__, "stale_plans_manifests.yaml")
 DIALECT: Mapping[str, str | int] = {"custom-fields.in-use": "never"}
 OPTIONS = f"guards: off\ndialect: {json.dumps({**known_dialect(), **DIALECT})}\n"
 Hand = Callable[[ServedProject], object]

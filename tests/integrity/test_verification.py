@@ -13,6 +13,7 @@ import httpx
 import pytest
 from json_schemas import schema_validator
 from laws.sandbox_project import TransportConnection
+from texts import text_of
 from wire.second_dialect import known_dialect
 
 from lmsconf.apply.run_plan import execute
@@ -27,22 +28,7 @@ from lmsconf.workspace.reader import WorkspaceReader
 
 from .served_project import CommandResult, ServedProject, staged
 
-SEED = """
-people:
-  - {email: root@acme.example, id: u-root, admin: true}
-  - {email: anna@acme.example, id: u-anna}
-  - {email: bo@acme.example, id: u-bo}
-custom_fields:
-  - {name: Dept, type: CHOICE, choices: [Sales, HR, Ops]}
-  - {name: Site, type: CHOICE, choices: [Rome, Oslo, Bonn]}
-groups:
-  - {name: Team, id: g-team, members: [anna@acme.example, bo@acme.example], managers: [root@acme.example]}
-  - {name: Crew, id: g-crew}
-  - {name: Other, id: g-other}
-smart_groups: [{name: Sellers, id: sg-sellers, conditions: [{field: Dept, choices: [Sales]}]}]
-content: [{name: Intro, id: c-1}]
-content_targets: [{content: Intro, assign_to: [{group: Team}], mandatory: true}]
-"""
+SEED = text_of(__file__, "verification_seed.yaml")
 LIVE = """
 custom_fields: [{name: Dept, choices: [Sales, HR, Ops]}, {name: Site, choices: [Rome, Oslo, Bonn]}]
 groups:
@@ -330,15 +316,7 @@ def test_people_who_are_skipped_are_no_match(stage: ServedProject) -> None:
 # After an apply, the members of smart groups are compared with those that the plan predicted.
 
 
-MEMBERS_SEED = """
-custom_fields: [{name: Country, type: CHOICE, choices: [SE, 'NO']}]
-people:
-  - {email: anna@acme.example, id: u-1, answers: {Country: SE}}
-  - {email: bo@acme.example, id: u-2, answers: {Country: 'NO'}}
-  - {email: cy@acme.example, id: u-3, archived: true, answers: {Country: 'NO'}}
-  - {email: di@acme.example, id: u-4}
-smart_groups: [{name: Nordic, id: sg-1, conditions: [{field: Country, choices: [SE]}]}]
-"""
+MEMBERS_SEED = text_of(__file__, "verification_members_seed.yaml")
 WANTED = "smart_groups: [{name: Nordic, conditions: [{field: Country, choices: [SE, 'NO']}]}]"
 
 

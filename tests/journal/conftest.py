@@ -10,6 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 from laws.sandbox_project import TransportConnection
+from texts import text_of
 
 from lmsconf.apply.run_plan import execute
 from lmsconf.journal.journal_writer import Journal
@@ -23,16 +24,7 @@ from lmsconf.workspace.reader import WorkspaceReader
 
 BEGAN = datetime(2026, 6, 1, 8, 0, tzinfo=UTC)
 PROJECT = 'workspaces: {sandbox: {url: "sandbox:"}}\n'
-MANIFEST = """
-custom_fields:
-  - {name: Country, type: CHOICE, choices: [SE, "NO"]}
-groups:
-  - {name: Coaches}
-  - {name: "Lärare \\U0001F600"}
-  - {name: Mentors}
-smart_groups:
-  - {name: Nordics, conditions: [{field: Country, choices: [SE, "NO"]}]}
-"""
+MANIFEST = text_of(__file__, "conftest_manifest.yaml")
 CALLS = 5
 
 KEEP_ALL = Retention(keep=1000, settle=30.0)

@@ -10,6 +10,7 @@ import pytest
 from call_count import Effort
 from json_schemas import schema_validator
 from jsonschema import Draft202012Validator
+from texts import listed_cases, text_of
 
 from lmsconf.errors import Problem
 from lmsconf.export.manifest_files import expanded_manifest
@@ -42,58 +43,9 @@ condition_sets:
   Own staff:
     - {field: Employment, except: [Contractor]}
 """
-GROUPS = """\
-groups:
-  - for_each: {country: $(countries), team: [A, 2]}
-    name: Team $(country) $(team)
-    managers: $(leads)
-    members: [x@acme.example, {set: Coaches}, {set: Leaders}]
-  - {name: Everybody, members: {include: {set: Leaders}, exclude: [{set: Coaches}]}}
-smart_groups:
-  - for_each: {country: $(countries)}
-    name: Staff $(country)
-    conditions: [{field: Country, choices: [$(country)]}]
-    use: Own staff
-    managers: {set: Coaches}
-  - {name: All own, use: [Own staff]}
-"""
-TARGETS = """\
-content_targets:
-  - for_each: {country: $(countries)}
-    content: Safety $(country)
-    mandatory: $(strict)
-    assign_to: [{smart_group: Staff $(country)}, everyone]
-absent:
-  groups:
-    - {name: Interns $(year), for_each: {year: [2024, 2025]}, until: 2030-01-01}
-    - Old $$(x)
-"""
-PLAIN = """\
-custom_fields:
-  - {name: Country, type: CHOICE, choices: [SE, NO]}
-  - {name: Employment, type: CHOICE, choices: [Permanent, {name: Contractor, previously: [External]}, Temp]}
-groups:
-  - &team
-    name: Team SE A
-    managers: [anna.berg@acme.example, bo.ek@acme.example]
-    members: [x@acme.example, cy.dahl@acme.example, bo.ek@acme.example, lea@acme.example]
-  - {name: Team SE 2, managers: &m [anna.berg@acme.example, bo.ek@acme.example], members: &p [x@acme.example, cy.dahl@acme.example, bo.ek@acme.example, lea@acme.example]}
-  - {name: Team NO A, managers: *m, members: *p}
-  - {name: Team NO 2, managers: *m, members: *p}
-  - {name: Everybody, members: {include: [lea@acme.example], exclude: [cy.dahl@acme.example, bo.ek@acme.example]}}
-smart_groups:
-  - {name: Staff SE, conditions: [{field: Country, choices: [SE]}, &own {field: Employment, choices: [Permanent, Temp]}], managers: &c [cy.dahl@acme.example, bo.ek@acme.example]}
-  - {name: Staff NO, conditions: [{field: Country, choices: [NO]}, *own], managers: *c}
-  - {name: All own, conditions: [*own]}
-content_targets:
-  - {content: Safety SE, mandatory: true, assign_to: [{smart_group: Staff SE}, everyone]}
-  - {content: Safety NO, mandatory: true, assign_to: [{smart_group: Staff NO}, everyone]}
-absent:
-  groups:
-    - {name: Interns 2024, until: 2030-01-01}
-    - {name: Interns 2025, until: 2030-01-01}
-    - Old $$(x)
-"""  # noqa: E501  # written at length, that is how it reads
+GROUPS = text_of(__file__, "expansion_groups.yaml")
+TARGETS = text_of(__file__, "expansion_targets.yaml")
+PLAIN = text_of(__file__, "expansion_plain.yaml")
 SHORT = {"fields.yaml": FIELDS, "sets.yaml": SETS, "hr.yaml": GROUPS, "targets.yaml": TARGETS}
 
 
@@ -193,25 +145,7 @@ smart_groups:
     assert [len(said) for said in conditions.values()] == [2, 3]
 
 
-@pytest.mark.parametrize(
-    ("members", "place"),
-    [
-        ("{set: Nobody}", "2:35"),
-        ("[bo@acme.example, {set: Nobody}]", "2:53"),
-        ("{include: {set: Nobody}, exclude: [bo@acme.example]}", "2:45"),
-        ("{include: [bo@acme.example], exclude: {set: Nobody}}", "2:73"),
-        ("$(none)", "2:29"),
-        ("[$(none)]", "2:29"),
-        ("{include: $(none)}", "2:39"),
-        ("[$(none), {set: Somebody}]", None),
-        ("{set: Nobody, allow_empty: true}", None),
-        ("[{set: Nobody, allow_empty: true}]", None),
-        ("{set: File}", None),
-        ("[]", None),
-        ("[ ]", None),
-        ("*none", None),
-    ],
-)
+@listed_cases("members", "place")
 def test_an_empty_list_that_nobody_sees_is_an_error(tmp_path: Path, members: str, place: str | None) -> None:
     """A set or a variable without people is told where it is used, unless that is said to be right; [] means nobody."""
     text = f"""\
@@ -273,27 +207,7 @@ def written_out(text: str, told: list[Problem] | None = None) -> tuple[Json, Ent
     return value, EntrySourceMap(value, document.source, document.mark)
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("a: $(team)", "Sales"),
-        ("a: $(team) $(year)", "Sales 2026"),
-        ("a: $( year )", "2026"),
-        ("a: $(strict)", True),
-        ('a: "$(strict)"', "true"),
-        ("a: '$(strict)'", "true"),
-        ("a: |-\n  $(strict)\n", "true"),
-        ("a: !!str $(strict)", True),
-        ("a: is $(strict)", "is true"),
-        ("a: $(nordics)", ["SE", "NO"]),
-        ("a: [DK, $(nordics), $(none), $(team)]", ["DK", "SE", "NO", "Sales"]),
-        ("a: {b: [$(none)]}", {"b": []}),
-        ("a: $$(team)", "$(team)"),
-        ("a: $$(team) $(team)", "$(team) Sales"),
-        ("a: $(title)", "$(team)"),
-        ("a: &x $(strict)\nb: *x", True),
-    ],
-)
+@listed_cases("text", "value")
 def test_what_a_variable_becomes(text: str, value: Json) -> None:
     """A whole plain text becomes what the variable is; in quotes and inside a text it is put in as text, and once."""
     told: list[Problem] = []

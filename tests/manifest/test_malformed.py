@@ -12,6 +12,7 @@ import pytest
 import yaml
 from flow.project import Project
 from manifest.cases import Case, cases, shown
+from texts import listed_cases
 
 from lmsconf.manifest.load import load_folder
 from lmsconf.manifest.schema_check import SchemaValidator
@@ -63,23 +64,7 @@ def test_all_files_are_told_about_in_one_run(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("schema", "value"),
-    [
-        ({"const": True}, 1),
-        ({"oneOf": [{"type": "string"}, {"type": "object", "required": ["a"]}]}, {"b": 1}),
-        (
-            {"type": "object", "properties": {"description": {"type": "string"}}, "additionalProperties": False},
-            {"d": 1},
-        ),
-        ({"type": "integer", "minimum": 0}, True),
-        ({"enum": ["a", "b"]}, "c"),
-        ({"oneOf": [{"enum": ["a"]}, {"const": False}]}, 0),
-        ({"type": "string", "minLength": 1}, "a\n"),
-        ({"type": "object", "additionalProperties": {"type": "string"}}, {"a\tb": "c"}),
-        ({"type": "string", "pattern": "^[a-z]+$"}, "a\n"),
-    ],
-)
+@listed_cases("schema", "value")
 def test_what_the_schema_forbids_is_found(schema: dict[str, object], value: object) -> None:
     """A value that the schema forbids is found, however the schema is rewritten."""
     assert SchemaValidator(schema).validate(value)
@@ -106,19 +91,7 @@ def test_every_problem_has_a_way_out() -> None:
             assert line.startswith("  ") or below.startswith("  "), line
 
 
-@pytest.mark.parametrize(
-    ("mistake", "pasted"),
-    [
-        ("content_targets: [{content: A, assign_to: [Staff]}]", "{group: Staff}"),
-        ("content_targets: [{content: A, assign_to: ['true, \"x\"']}]", '{smart_group: "true, \\"x\\""}'),
-        ("content_targets: [{content: A, assign_to: [p00@acme.example]}]", "{user: p00@acme.example}"),
-        ("groups: [{name: A, members: a@acme.example}]", "[a@acme.example]"),
-        ("groups: Sales", "[{name: Sales}]"),
-        ("groups: ['null']", '{name: "null"}'),
-        ("groups: [5]", '{name: "5"}'),
-        ("absent: {groups: [{name: A, until: 31.12.2027}]}", "2027-12-31"),
-    ],
-)
+@listed_cases("mistake", "pasted")
 def test_a_way_out_can_be_pasted(mistake: str, pasted: str, tmp_path: Path) -> None:
     """What is offered in place of a mistake is sound where the mistake stood."""
     (tmp_path / "a.yaml").write_text(f"{mistake}\n")

@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from manifest.cases import Case, cases, shown
+from texts import listed_cases
 
 from lmsconf.cli import app
 from lmsconf.cli.run_command import run_command_line
@@ -235,23 +236,7 @@ def test_from_sheet_to_workspace(
 # What a cell of a sheet says of an audience.
 
 
-@pytest.mark.parametrize(
-    ("text", "item"),
-    [
-        ("everyone", {"everyone": True}),
-        ("Everyone", {"everyone": True}),
-        ("group: Sales", {"group": "Sales"}),
-        ("Group : Sales: North", {"group": "Sales: North"}),
-        ("smart group: Nordics", {"smart_group": "Nordics"}),
-        ("smart_group/Nordics", {"smart_group": "Nordics"}),
-        ("group/R\\/D", {"group": "R/D"}),
-        ("group: R\\/D", {"group": "R\\/D"}),
-        ("user: ann@acme.example", {"user": "ann@acme.example"}),
-        ("team: Sales", None),
-        ("Sales", None),
-        ("group:", None),
-    ],
-)
+@listed_cases("text", "item")
 def test_a_cell_names_an_audience(text: str, item: dict[str, Any] | None) -> None:
     """By its kind and name with a colon or a slash; only after a slash is a backslash part of no name."""
     assert audience_from_text(text) == item

@@ -11,6 +11,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from texts import text_of
 
 from .forked import other_codes
 from .line_coverage import Reached, everyday, moved
@@ -137,23 +138,7 @@ def test_only_functions_that_change_get_other_code() -> None:
     assert changed(before.replace("lambda: 3", "lambda: 4")) == {"<module>", "C", "C.<lambda>"}
 
 
-IN_FORKS = """
-from lmsconf.api.retry import RetryPolicy
-from tests.planted.forked import NewCode, with_forks
-
-def broken(*_, **__): return 1 / 0
-
-def endless(*_, **__):
-    while True: pass
-
-def work(forks):
-    tests = dict.fromkeys(sorted(test for test in forks.tests if "rate" in test or "read_is_tried" in test), 2.0)
-    for other in ([], [broken], [endless], []):
-        changed = [NewCode(RetryPolicy.is_rate_limited, one.__code__) for one in other]
-        print("", forks.judged(changed, tests).fate, end="")
-
-with_forks(["tests/client/test_retry.py"], work)
-"""
+IN_FORKS = text_of(__file__, "planted_in_forks.txt")
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import pytest
 from rules.test_imports import MAY_IMPORT
+from texts import listed_cases
 
 from lmsconf.support.folders import guide_topics, read_guide_page
 
@@ -165,19 +166,7 @@ def test_every_reason_is_needed() -> None:
     assert set(REASONS) == {key for place, finding in found() if (key := excuse(place, finding)) is not None}
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "You write what shall be",
-        "is not as the manifests say",
-        "errors; the others are not told",
-        "which smart group leans on it",
-        "Take it out, or use it.",
-        "`x` is no list",
-        "the key stands here twice",
-        "it begins again from workspace.yaml",
-    ],
-)
+@listed_cases("text")
 def test_a_wrong_word_is_seen(text: str) -> None:
     """Each of these is what earlier messages were."""
     assert list(findings(text))

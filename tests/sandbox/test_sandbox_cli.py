@@ -12,6 +12,7 @@ import sys
 import httpx
 import pytest
 import yaml
+from texts import listed_cases
 from waiting import HANGS
 
 from lmsconf.cli import app
@@ -106,19 +107,7 @@ def test_reset_takes_no_other_file(lmsconf, tmp_path):
     assert (tmp_path / "seed.yaml").read_text(encoding="utf-8") == SEED
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code"),
-    [
-        (["serve", "--port", "70000", "--db", "w.db"], 64),
-        (["serve", "--latency", "-1", "--db", "w.db"], 64),
-        (["serve", "--log", "missing/log", "--db", "w.db"], 1),
-        (["serve", "--seed", "missing.yaml"], 1),
-        (["serve", "--faults", "missing.yaml", "--db", "w.db"], 1),
-        (["seed", "--seed", "seed.yaml", "--users", "3", "--db", "w.db"], 64),
-        (["seed", "--out", "made.yaml", "--db", "w.db"], 64),
-        (["seed", "--fields", "11", "--db", "w.db"], 64),
-    ],
-)
+@listed_cases("arguments", "code")
 def test_wrong_commands_do_nothing(lmsconf, tmp_path, arguments, code):
     """What makes no sense is an error before anything is written."""
     assert lmsconf(*arguments)[0] == code
@@ -317,26 +306,7 @@ def test_a_script_is_read_from_a_file(open_workspace, tmp_path, as_json):
     assert statuses(api, 2) == [200, 200]
 
 
-@pytest.mark.parametrize(
-    ("text", "messages"),
-    [
-        ("a: b", ["it has no list of faults"]),
-        ("- x", ["[0]: it is not a mapping"]),
-        ("- {colour: red}", ["[0]: unknown key 'colour'; there are operation, times, status, headers, delay, cut, "]),
-        (
-            "- {times: -1}\n- {times: 1}\n- {after: x}",
-            ["[0]: times is not a count: -1", "[2]: after is not a count: x"],
-        ),
-        ("- {status: 99}", ["[0]: status is not an HTTP status: 99"]),
-        ("- {headers: [x]}", ["[0]: headers is not a mapping of texts"]),
-        ("- {spoil: pdf}", ["[0]: spoil is neither truncated nor html: pdf"]),
-        ("- {cut: perhaps}", ["[0]: cut is neither true nor false: perhaps"]),
-        ("- {chance: 2}", ["[0]: chance is not from 0 to 1: 2"]),
-        ("- {chance: nan}", ["[0]: chance is not from 0 to 1: nan"]),
-        ("- {delay: long}", ["[0]: delay is not a number: long"]),
-        ("- {calls: [1, x]}", ["[0]: calls is not a count: x"]),
-    ],
-)
+@listed_cases("text", "messages")
 def test_a_wrong_script_is_refused(tmp_path, text, messages):
     """Everything that is wrong in a script is told together, with the file."""
     path = tmp_path / "faults.yaml"

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import httpx
 import jsonschema
 import pytest
+from texts import listed_cases
 from waiting import HANGS
 
 from lmsconf.api.spec import ApiSpec
@@ -139,40 +140,7 @@ def test_every_operation_is_carried_out():
     assert all(map(handlers.find_handler, handled))
 
 
-@pytest.mark.parametrize(
-    ("operation", "path"),
-    [
-        ("users.list", "/users"),
-        ("users.extended-info", "/users/extended-info"),
-        ("users.get", "/users/u-4"),
-        ("manual-groups.list", "/groups"),
-        ("manual-groups.members", "/groups/g-1/members"),
-        ("manual-groups.managers", "/groups/g-1/managers"),
-        ("smart-groups.list", "/smart-groups"),
-        ("smart-groups.get", "/smart-groups/sg-1?includeMembers=true"),
-        ("smart-groups.managers", "/smart-groups/sg-1/managers"),
-        ("custom-fields.list", "/custom-fields"),
-        ("content.list", "/content/all"),
-        ("content.get", "/content/c-1"),
-        ("content-targets.list", "/content/targets?contentId=c-1"),
-        ("content.meetups", "/content/meetups"),
-        ("users.custom-field-choice", "/users/custom-field-choice"),
-        ("users.order-details", "/users/u-1/order-details"),
-        ("user-certificates.list", "/users/certificates?flatView=true"),
-        ("user-certificates.list", "/users/certificates"),
-        ("user-certificates.of-user", "/users/u-2/certificates"),
-        ("certificates.status", "/manage-certificate/status/job-1"),
-        ("analytics.event-logs", "/analyse/event-logs/content/c-1/user/u-2"),
-        ("users.search", {"includeGroups": True}),
-        ("users.create", {"email": "eve@acme.example"}),
-        ("auth.create", {"userId": "u-2"}),
-        ("certificates.start", {"userId": "u-1", "contentId": "c-1", "contentType": "COURSE"}),
-        ("analytics.results", {}),
-        ("analytics.statistics", {}),
-        ("users.set-order-details", {"note": "x", "address": {"city": "Oslo"}}),
-        ("users.disable-payment", {"disablePayment": True}),
-    ],
-)
+@listed_cases("operation", "path")
 def test_answers_are_as_described(open_workspace, operation, path):
     """Every answer has the shape of the description and no key besides. `path` is what is asked, or the body."""
     api = open_workspace(more=DONE)

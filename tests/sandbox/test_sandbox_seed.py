@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 from manifest.cases import cases
+from texts import text_of
 
 from lmsconf.errors import ProblemsFound
 from lmsconf.sandbox.seed import fill_workspace, load_seed
@@ -16,31 +17,7 @@ from lmsconf.sandbox.synthetic_seed import dump_seed, generate_seed
 
 from .conftest import Caller
 
-WORKSPACE = """
-people:
-  - {id: u-7, email: Anna.Berg@acme.example, first_name: Anna, answers: {Country: NO, Since: 2026-01-05, Skills: [SQL]}}
-  - {email: bo.ek@acme.example, archived: true, manager: true}
-custom_fields:
-  - {name: Country, type: CHOICE, choices: [SE, NO], description: Where, hidden: true, optional: false}
-  - {name: Since, type: TEXT}
-  - {name: Skills, type: MULTI_SELECT, choices: [Python, SQL]}
-groups:
-  - {name: Coaches, members: [ANNA.berg@acme.example], managers: [bo.ek@acme.example]}
-  - {id: lead, name: Leaders}
-smart_groups:
-  - name: Nordics
-    conditions:
-      - {field: Country, choices: [NO, SE]}
-      - {field: Since, system_condition: IS_ANY}
-    managers: [anna.berg@acme.example]
-content:
-  - {id: c-42, name: GDPR basics, type: PROGRAM, price: 490, description: Yes}
-content_targets:
-  - content: GDPR basics
-    assign_to: [everyone, {group: Leaders}, {smart_group: Nordics}, {user: bo.ek@acme.example}]
-    mandatory: true
-    visible_from: 2026-01-05T00:00:00+01:00
-"""
+WORKSPACE = text_of(__file__, "sandbox_seed_workspace.yaml")
 
 
 @pytest.fixture
@@ -105,29 +82,7 @@ def test_content_and_targets_are_planted(planted):
     assert {(one["mandatory"], one["startTime"]) for one in targets} == {(True, "2026-01-04T23:00:00Z")}
 
 
-MORE = """
-people:
-  - email: anna.berg@acme.example
-    language: sv
-    metadata: {employeeId: 007}
-    applications: [create, learn]
-    custom_archive_date: 2030-01-01T00:00:00Z
-    order_details: {company_name: Acme, address: {city: Oslo}, company_payment: true, disable_payment: true}
-  - {email: bo.ek@acme.example, admin: true}
-content:
-  - {name: GDPR basics, updated: 2025-01-01T00:00:00Z}
-  - {name: Fire drill, type: MEETUP, programs: [Safety], occasions: [{starts: 2026-01-01T00:00:00Z, attending: 3}]}
-  - {name: Safety, type: PROGRAM}
-participations:
-  - {user: anna.berg@acme.example, content: GDPR basics, state: APPROVED, updated: 2025-02-01T00:00:00Z}
-  - user: anna.berg@acme.example
-    content: Safety
-    state: IN_PROGRESS
-    percentage: 30
-    events: [{status: IN_PROGRESS, at: 2025-02-01T00:00:00Z, revision: 3, mandatory: true, manually: true}]
-certificates:
-  - {id: x-1, user: anna.berg@acme.example, content: GDPR basics, issued: 2025-02-01T00:00:00Z, notify: true}
-"""
+MORE = text_of(__file__, "sandbox_seed_more.yaml")
 
 
 @pytest.fixture

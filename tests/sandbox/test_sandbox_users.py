@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from texts import listed_cases
 
 from .conftest import DAY, NOW, chosen
 
@@ -269,27 +270,7 @@ def test_an_account_is_deleted_with_all_that_is_about_it(api):
     assert api.ok("POST", "/users", {"email": "bo.ek@acme.example"}) == {"userId": "u-5", "newUser": True}
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "body"),
-    [
-        ("DELETE", "", None),
-        ("POST", "/archive", None),
-        ("POST", "/unarchive", None),
-        ("POST", "/set-custom-archived-date", {"date": None}),
-        ("POST", "/update-email", {"email": "eve@acme.example"}),
-        ("POST", "/update-fullname", {"firstName": "Eve"}),
-        ("POST", "/update-language", {"language": "sv"}),
-        ("POST", "/update-metadata", {"metadata": {}}),
-        ("POST", "/update-custom-field-choice", {}),
-        ("GET", "/order-details", None),
-        ("PUT", "/order-details", {}),
-        ("PUT", "/disable-payment", {"disablePayment": True}),
-        ("POST", "/access/ADD", {"applicationId": "learn"}),
-        ("POST", "/make-admin/true", None),
-        ("POST", "/make-manager/true", None),
-        ("GET", "/certificates", None),
-    ],
-)
+@listed_cases("method", "path", "body")
 @chosen("ids", "errors")
 def test_an_unknown_user_is_not_found(api, method, path, body):
     """Whatever is asked of somebody who is not there is 404."""

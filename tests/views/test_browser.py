@@ -12,6 +12,7 @@ import pytest
 from audit.scene import evidence, project_with_runs
 from fleet.fleet_project import large_fleet
 from msgspec.structs import replace
+from texts import text_of
 from views.browser import CHROMIUM, Browser, browser
 from views.document_samples import LOSSES, MIXED, NAMES, PEOPLE, PLANS, REPORTS, change
 from views.drift_samples import DRIFTS, large
@@ -212,15 +213,7 @@ def test_pages_complain_of_nothing(name: str, chromium: Browser, tmp_path: Path)
     assert chromium.run("document.querySelectorAll('#rows .row, .record').length") > 0
 
 
-TANGLED = """[...document.querySelectorAll('#rows .row > summary')].flatMap(summary => {
-  const parts = [...summary.children].map(part => [part.textContent, part.getBoundingClientRect(), part]);
-  return parts.flatMap(([text, at, part], number) => [
-    ...(part.className == 'name' && at.width < 150 ? [`no room: ${text}`] : []),
-    ...(part.className != 'place' && part.scrollWidth > part.clientWidth + 1 ? [`sticks out: ${text}`] : []),
-    ...parts.slice(number + 1).filter(([, other]) => at.left < other.right - 1 && other.left < at.right - 1
-      && at.top < other.bottom - 1 && other.top < at.bottom - 1).map(([other]) => `${text} on ${other}`),
-  ]);
-})"""
+TANGLED = text_of(__file__, "browser_tangled.txt")
 """The parts of rows that lie on others or beyond their own place, and names that have no room."""
 
 

@@ -11,17 +11,10 @@ import pytest
 from flow.project import Project
 from flow.shell import lmsconf
 from manifest.cases import Case, cases
+from texts import text_of
 
 HERE = Path(__file__).parent
-SEED = """
-custom_fields:
-  - {name: Team, type: CHOICE, choices: [Sales, Tech], description: Where, hidden: true}
-  - {name: Site, type: CHOICE, choices: [Oslo, Bergen]}
-  - {name: Motto, type: TEXT}
-smart_groups:
-  - {name: Sellers, conditions: [{field: Team, choices: [Sales]}]}
-  - {name: Coders, conditions: [{field: Team, choices: [Tech]}]}
-"""
+SEED = text_of(__file__, "field_calls_seed.yaml")
 
 MANY = "".join(f"  - {{name: K{n}, type: TEXT}}\n" for n in range(7))
 NEW = "{{name: {}, type: CHOICE, choices: [Sales, Tech, Oslo, Bergen]{}}}"
@@ -87,29 +80,7 @@ PROJECT = """\
 workspaces: {sandbox: {url: "sandbox:", seed: workspace.yaml}}
 leave_alone: [user/gus@x.se]
 """
-MIGRATIONS_SEED = """\
-custom_fields:
-  - {name: Team, type: CHOICE, choices: [Sales, Tech, HR]}
-  - {name: Skills, type: MULTI_SELECT, choices: [Go, SQL]}
-  - {name: Motto, type: TEXT}
-  - {name: Unit, type: CHOICE, choices: [Sellers, Tech, People]}
-  - {name: Known, type: MULTI_SELECT, choices: [Go, SQL, R]}
-  - {name: Words, type: TEXT}
-  - {name: Site, type: CHOICE, choices: [Oslo, Bergen]}
-people:
-  - {email: ann@x.se, answers: {Team: Sales, Skills: [Go], Motto: Go}}
-  - {email: bea@x.se, answers: {Team: Tech, Unit: Tech, Skills: [Go, SQL], Known: [Go], Motto: go, Words: Go}}
-  - {email: cai@x.se, answers: {Team: HR, Unit: Sellers, Skills: [SQL], Known: [SQL], Words: Be}}
-  - {email: dan@x.se, archived: true, answers: {Team: HR, Unit: Sellers, Skills: [SQL], Known: [SQL, R], Motto: C}}
-  - {email: eva@x.se, answers: {Team: HR, Unit: Sellers, Motto: SQL, Words: SQL}}
-  - {email: fia@x.se, answers: {Team: HR, Unit: Tech, Motto: Words}}
-  - {email: gus@x.se, answers: {Skills: [Go]}}
-smart_groups:
-  - {name: Sellers, conditions: [{field: Team, choices: [Sales]}]}
-  - {name: Others, conditions: [{field: Team, choices: [Tech, HR]}, {field: Site, choices: [Oslo]}]}
-  - {name: Staff, conditions: [{field: Team, choices: [HR]}]}
-  - {name: Coders, conditions: [{field: Skills, choices: [Go]}]}
-"""
+MIGRATIONS_SEED = text_of(__file__, "field_calls_migrations_seed.yaml")
 
 
 @pytest.mark.sampled
@@ -128,23 +99,7 @@ def test_a_plan_says_which_answers_move(tmp_path: Path, case: Case, golden: Call
 # What `validate` and `plan` find in groups, smart groups and fields: tests/golden/lints_….txt.
 
 
-LINT_TEXTS_SEED = """\
-custom_fields:
-  - {name: Country, type: CHOICE, choices: [SE, FI, DE]}
-  - {name: Skills, type: MULTI_SELECT, choices: [SQL, Go]}
-  - {name: Motto, type: TEXT}
-people:
-  - {email: ann@x.se, answers: {Country: SE, Skills: [SQL]}}
-  - {email: bea@x.se, answers: {Country: FI, Skills: [Go]}}
-MORE
-smart_groups:
-  - {name: Odd, conditions: [{field: Country, choices: [DE], system_condition: IS_ODD}], managers: [ann@x.se]}
-  - {name: Any, conditions: [{field: Country, choices: [SE], system_condition: IS_ANY}]}
-  - {name: Bare, conditions: [{field: Country, choices: [DE]}]}
-groups:
-  - {name: Live, members: [ann@x.se, bea@x.se], managers: [old@x.se]}
-  - {name: Led, managers: [ann@x.se]}
-"""
+LINT_TEXTS_SEED = text_of(__file__, "field_calls_lint_texts_seed.txt")
 MORE = "  - {email: cai@x.se, answers: {Country: SE}}\n  - {email: old@x.se, archived: true}"
 MANIFEST = (HERE / "odd_groups.yaml").read_text(encoding="utf-8")
 PEOPLE = {

@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 import pytest
 from flow.shell import lmsconf
+from texts import text_of
 
 from lmsconf.cli import app
 from lmsconf.cli.help_layout import EXAMPLES, OPTION_GROUPS
@@ -104,58 +105,8 @@ def test_each_group_of_options_is_used() -> None:
 # Pages of the guide on a terminal.
 
 
-PAGE = """\
-# Fruit
-
-Some [lists](lists.md) of fruit,
-with **many** words that do not fit into one line; see [the site](https://fruit.example).
-<!-- setup: true -->
-
-![A bowl of apples.](../pictures/apples.webp)
-
-<picture>
-  <img src="../pictures/pears.webp" alt="Pears.">
-</picture>
-
-Draw [fruit trees](trees.md#fruit) as the [examples](../examples) do.
-
-- apples, which are
-  round and grow on trees
-- pears
-
-| fruit | `a \\| b` |
-|---|---|
-| long-name-of-a-fruit | a cell with words that has to be cut into lines |
-
-```console
-$ eat --all-that-is-there --and-more --in-one-line
-# not a heading
-```
-"""
-NARROW = """\
-# Fruit
-
-Some `lmsconf help lists` of fruit, with
-many words that do not fit into one
-line; see the site
-(https://fruit.example).
-
-Draw fruit trees (`lmsconf help trees`)
-as the examples do.
-
-- apples, which are round and grow on
-  trees
-- pears
-
-fruit                 `a | b`
---------------------  ------------------
-long-name-of-a-fruit  a cell with words
-                      that has to be cut
-                      into lines
-
-    $ eat --all-that-is-there --and-more --in-one-line
-    # not a heading
-"""
+PAGE = text_of(__file__, "help_texts_page.txt")
+NARROW = text_of(__file__, "help_texts_narrow.txt")
 
 
 def test_a_page_fits_its_terminal() -> None:

@@ -14,6 +14,7 @@ import pytest
 from api.writer import attribute, snake
 from client.network import Network, client, said
 from flow.project import Project
+from texts import text_of
 
 from lmsconf.api import Service
 from lmsconf.api.client import Client
@@ -154,39 +155,8 @@ UNPLANNED = {
 }
 """Key of an operation that plans use → why no plan depends on it."""
 
-SEED = """
-custom_fields:
-  - {name: Dept, type: CHOICE, choices: [Sales, HR]}
-  - {name: Skills, type: MULTI_SELECT, choices: [SQL, Go]}
-  - {name: Badge, type: TEXT, description: Old}
-  - {name: Desk, type: CHOICE, choices: [A, B]}
-people:
-  - {email: root@acme.example, id: u-root, admin: true}
-  - {email: vera@acme.example, id: u-vera, admin: true}
-  - {email: anna@acme.example, id: u-anna, metadata: {cost: "1"},
-     answers: {Dept: Sales, Skills: [SQL], Badge: "7", Desk: A}}
-  - {email: bo@acme.example, id: u-bo, answers: {Desk: A}}
-groups:
-  - {name: Coaches, id: g-1, members: [vera@acme.example]}
-smart_groups:
-  - {name: Sales, id: sg-1, conditions: [{field: Dept, choices: [Sales]}]}
-content:
-  - {name: GDPR, id: c-1}
-content_targets:
-  - {content: GDPR, visible_from: "2026-01-05T00:00:00Z", assign_to: [everyone]}
-"""
-MANIFEST = """
-custom_fields: [{name: Badge, description: null}]
-groups: [{name: Trainers, previously: [Coaches], members: [anna@acme.example, bo@acme.example, vera@acme.example],
-          managers: [root@acme.example, vera@acme.example]}]
-users:
-  - {email: anna@acme.example, metadata: {unit: A}, answers: {Dept: null, Skills: [], Badge: null, Desk: A},
-     custom_archive_date: 2030-01-01}
-  - {email: bo@acme.example, answers: {Desk: B, Badge: "9"}}
-  - {email: nia@acme.example, first_name: Nia, last_name: Ny, language: sv}
-content_targets:
-  - {content: GDPR, assign_to: [{everyone: true, mandatory: true, visible_from: null, visible_until: 2027-01-01}]}
-"""
+SEED = text_of(__file__, "every_key_seed.yaml")
+MANIFEST = text_of(__file__, "every_key_manifest.yaml")
 IN_USE = "custom_fields: [{name: Dept, choices: [Sales, HR, Ops]}]"
 OPTIONS = "timezone: UTC\npeople: {create: true}\n"
 
