@@ -23,14 +23,7 @@ SEED = (
     + f"]\ngroups: [{{name: A, members: [{', '.join(CROWD)}]}}, {{name: Kept}}]\n"
 )
 EMPTIED = "groups: [{name: A, members: []}]\n"
-BASE = """
-guards: {protect: [group/Kept]}
-leave_alone: [group/UI *]
-lock: true
-waves: [ring=canary]
-fleet_guards: {deletes: 10, people: 20, answers: 5}
-allow: [{deletes: 1, reason: old, until: 2999-01-01}]
-"""
+BASE = text_of(__file__, "settings_base.yaml")
 CHANGED = text_of(__file__, "settings_changed.yaml")
 
 

@@ -131,18 +131,7 @@ def test_without_an_argument_all_is_listed() -> None:
     assert all(explain(name).keys for name in names)
 
 
-@pytest.mark.parametrize(
-    ("asked", "hint"),
-    [
-        ("gards", '"guards"'),
-        ("guards.delets", '"deletes"'),
-        ("workspaces.production.tokn", '"token"'),
-        ("for_eech", '"for_each"'),
-        ("referense/unknown-choice", '"reference/unknown-choice"'),
-        ("lint/closed-windw", '"lint/closed-window"'),
-        ("visible_untill", '"visible_until"'),
-    ],
-)
+@listed_cases("asked", "hint")
 def test_the_nearest_of_all_is_offered(asked: str, hint: str) -> None:
     """Of keys, wherever they may stand, and of codes."""
     with pytest.raises(UsageError) as error:

@@ -31,14 +31,7 @@ OPTIONS = (
     "guards: {protect: ['user/nobody.canary@canary.example'], min_admins: 1}\n"
     "ignore: [{address: 'user/bo.canary@canary.example', reason: as di.canary@canary.example says}]\n"
 )
-WRONG = """
-groups:
-  - {name: Coaches, members: [ana.canary@canary.example]}
-  - {name: Nobody, members: {file: ../bad.csv, column: email}}
-  - {name: Both, members: {include: [bo.canary@canary.example], exclude: [bo.canary@canary.example]}}
-content_targets: [{content: GDPR basics, assign_to: [{user: canary.di@canary.example}]}]
-users: [{email: nobody.canary@canary.example, id: u-canary-99}]
-"""
+WRONG = text_of(__file__, "masking_wrong.yaml")
 FORMATS = {
     "plan": ("text", "json", "markdown", "html"),
     "drift": ("text", "json", "markdown", "html", "junit", "sarif"),

@@ -19,6 +19,7 @@ import pytest
 from flow.project import Project
 from flow.shell import lmsconf
 from json_schemas import schema_validator
+from texts import listed_cases
 from waiting import HANGS, HeldResponse
 
 from lmsconf.errors import ExitCode
@@ -143,18 +144,7 @@ def test_a_full_stderr_loses_only_what_it_would_say(project: Path) -> None:
 
 @pytest.mark.sampled(gate=3)
 @pytest.mark.parametrize("more", LATIN, ids=["latin-1", "C"])
-@pytest.mark.parametrize(
-    "command",
-    [
-        "plan --format json",
-        "plan --format html",
-        "plan --format markdown",
-        "drift --format junit",
-        "drift --format sarif",
-        "graph --format dot",
-        "graph --format mermaid",
-    ],
-)
+@listed_cases("command")
 def test_documents_are_utf_8_whatever_the_terminal_is(project: Path, command: str, more: Mapping[str, str]) -> None:
     """On stdout stands byte for byte what `--output` writes to a file."""
     piped = shell(project, f"lmsconf {command}", **more).stdout

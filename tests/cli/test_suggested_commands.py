@@ -16,14 +16,7 @@ from lmsconf.errors import ExitCode
 
 pytestmark = pytest.mark.sampled(day=8)
 
-PROJECT = """
-workspaces:
-  production: {url: 'sandbox:production.db', seed: seed.yaml}
-  staging: {url: 'sandbox:staging.db', seed: seed.yaml}
-default_workspace: production
-guards: {removals: {count: 0}}
-leave_alone: ["group/UI *"]
-"""
+PROJECT = text_of(__file__, "suggested_commands_project.yaml")
 SEED = text_of(__file__, "suggested_commands_seed.yaml")
 
 

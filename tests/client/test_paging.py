@@ -8,6 +8,7 @@ from concurrent.futures import Future
 
 import httpx
 import pytest
+from texts import listed_cases
 from waiting import HANGS
 
 from lmsconf.api.concurrent_requests import ConcurrentReader, WorkerPool
@@ -65,18 +66,7 @@ def test_without_a_total_only_an_empty_page_is_the_end() -> None:
     assert skips(network) == [0, 2, 3]
 
 
-@pytest.mark.parametrize(
-    ("listed", "cap", "asked"),
-    [
-        ("", 2, [0, 0]),
-        ("a", 2, [0, 1]),
-        ("ab", 2, [0, 2, 1]),
-        ("abc", 2, [0, 2, 3]),
-        ("abcd", 2, [0, 2, 4, 3]),
-        ("a", 1, [0, 1]),
-        ("ab", 1, [0, 1, 2, 1]),
-    ],
-)
+@listed_cases("listed", "cap", "asked")
 def test_an_empty_page_is_doubted_after_full_pages_only(listed: str, cap: int, asked: list[int]) -> None:
     """A page is full with as many rows as were asked for, or as the first page had: then the last row is read again."""
     network = Network(answering=pages("users", "userId", listed, cap=cap))

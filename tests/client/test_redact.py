@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 import httpx
 import pytest
+from texts import listed_cases
 
 from lmsconf.api.client import Exchange
 from lmsconf.errors import ApiError
@@ -77,18 +78,7 @@ def test_every_word_for_a_key_hides_what_it_names(word: str) -> None:
         assert redact_secrets(json.dumps(f'{{"{name}": "canary-1"}}')) == json.dumps(f'{{"{name}": "***"}}')
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "the token has expired",
-        "https://lms.example/api/groups?skip=100&limit=100",
-        '{"error": "in_use", "key": "Department", "message": "Bearer of bad news"}',
-        "custom_field/Signature of the manager: policy: unknown",
-        "anna.berg@acme.example",
-        "Basic course",
-        "",
-    ],
-)
+@listed_cases("text")
 def test_other_words_stay(text: str) -> None:
     """What only sounds like a key is shown, or nobody would know what went wrong."""
     assert redact_secrets(text) == text

@@ -17,6 +17,7 @@ from types import SimpleNamespace
 
 import pytest
 from self_signed import make_certificate
+from texts import listed_cases
 from waiting import HANGS
 
 from lmsconf.api.client import Client
@@ -303,17 +304,7 @@ def test_debug_logs_of_the_libraries_hold_no_secret(caplog: pytest.LogCaptureFix
 VARIABLES = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy")
 
 
-@pytest.mark.parametrize(
-    ("environ", "variable"),
-    [
-        ({}, None),
-        ({"HTTPS_PROXY": "http://127.0.0.1:1"}, "HTTPS_PROXY"),
-        ({"https_proxy": "127.0.0.1:1"}, "https_proxy"),
-        ({"ALL_PROXY": "http://127.0.0.1:1"}, "ALL_PROXY"),
-        ({"HTTPS_PROXY": "http://127.0.0.1:1", "NO_PROXY": "lms.invalid"}, None),
-        ({"HTTPS_PROXY": "http://127.0.0.1:1", "NO_PROXY": "other.invalid"}, "HTTPS_PROXY"),
-    ],
-)
+@listed_cases("environ", "variable")
 def test_a_proxy_that_is_not_there_is_named_by_its_variable(
     monkeypatch: pytest.MonkeyPatch, environ: Mapping[str, str], variable: str | None
 ) -> None:

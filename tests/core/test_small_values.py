@@ -68,20 +68,7 @@ def test_what_protects_less_is_a_weaker_setting(path: str, base: list[Json], now
     assert change.weaker is is_weaker
 
 
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [
-        (0.2, "1 second"),
-        (89, "89 seconds"),
-        (90, "1 minute 30 seconds"),
-        (594, "9 minutes 50 seconds"),
-        (595, "10 minutes"),
-        (89 * 60, "89 minutes"),
-        (90 * 60, "1 hour 30 minutes"),
-        (130 * 60, "2 hours 10 minutes"),
-        (180 * 60, "3 hours"),
-    ],
-)
+@listed_cases("seconds", "words")
 def test_a_duration_is_told_in_two_units_at_most(seconds: float, words: str) -> None:
     """Rounded to seconds, to ten seconds or to minutes, the longer it is; a unit without a number is left out."""
     assert duration_in_words(seconds) == words

@@ -13,6 +13,7 @@ from json_schemas import schema_validator
 from on_terminal import on_terminal
 from random_services.points import made_of
 from random_services.scenario import opened, photo
+from texts import listed_cases
 from wire.second_dialect import FORBIDDING, SHOWN_BY_MEMBERS, second_dialect
 
 from lmsconf.api.spec import ApiSpec
@@ -83,18 +84,7 @@ def test_the_report_says_what_is_new(open_clinic: Open) -> None:
     assert second.endswith(f"\n\n{left}The project file states all that was learnt already.\n")
 
 
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        ("content-targets.clear-time", "empty"),
-        ("content-targets.time-format", "epoch-ms-number"),
-        ("content-targets.time-format", "iso-ms"),
-        ("content-targets.time-format", "iso-local"),
-        ("content-targets.time-precision", "minute"),
-        ("custom-fields.in-use", "never"),
-        ("content-targets.on-existing", "recreate"),
-    ],
-)
+@listed_cases("key", "value")
 def test_one_behaviour_is_found(open_clinic: Open, key: str, value: str) -> None:
     """Every value of a behaviour is told from the others, also where all else is as assumed."""
     clinic = open_clinic({key: value})
@@ -289,17 +279,7 @@ def test_the_document_fits_its_schema(open_clinic: Open) -> None:
         assert [error.message for error in schema_validator("doctor").iter_errors(json.loads(out))] == []
 
 
-@pytest.mark.parametrize(
-    ("points", "verdict", "value"),
-    [
-        ({"counted": "distinct", "batch": 10, "stranger": "passed-over"}, "found", 10),
-        ({"counted": "distinct", "batch": 10, "stranger": "refused"}, "unknown", None),
-        ({"counted": "distinct", "batch": 1000, "stranger": "passed-over"}, "confirmed", 100),
-        ({"counted": "distinct", "batch": 2}, "found", 2),
-        ({"batch": 1000}, "confirmed", 100),
-        ({"batch": 10}, "found", 10),
-    ],
-)
+@listed_cases("points", "verdict", "value")
 def test_how_many_a_call_may_carry_where_ids_are_counted_otherwise(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, points: dict[str, str | int], verdict: str, value: int | None
 ) -> None:

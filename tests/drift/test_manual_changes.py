@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 import pytest
 from flow.project import Project
 from integrity.served_project import ServedProject
+from texts import listed_cases
 
 from lmsconf.cli import app
 from lmsconf.cli.run_command import run_command_line
@@ -111,20 +112,7 @@ def _field(stage: ServedProject, name: str) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize(
-    ("operation", "path", "body", "missing"),
-    [
-        ("smart-groups.delete", SMART, None, ["smart_group/All A"]),
-        ("manual-groups.delete", {"groupId": "g-2"}, None, ["group/LMS a"]),
-        (
-            "content-targets.delete",
-            {},
-            {"contentId": "c-1", "targetId": "EVERYONE", "targetType": "EVERYONE"},
-            ["content_target/Basics -> everyone"],
-        ),
-        ("manual-groups.rename", {"groupId": "g-2"}, {"name": "Another"}, ["group/LMS a"]),
-    ],
-)
+@listed_cases("operation", "path", "body", "missing")
 def test_what_was_deleted_or_renamed_is_missing(
     stage: ServedProject, operation: str, path: dict[str, str], body: Any, missing: list[str]
 ) -> None:

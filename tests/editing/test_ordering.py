@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from manifest.cases import Case, cases
 from sampling import examples
+from texts import listed_cases
 
 from lmsconf.errors import ProblemsFound
 from lmsconf.manifest.edit.ordering import order_manifest
@@ -51,17 +52,7 @@ def test_line_ends_and_block_scalars_stay() -> None:
     assert ordered(before) == f"custom_fields:\n  - name: a\n    type: TEXT\n{text}"
 
 
-@pytest.mark.parametrize(
-    ("text", "why", "line"),
-    [
-        ("groups:\n  # whose?\n  - name: b\n  - name: a\n", "may be about that part", 3),
-        ("groups:\n  - members: []\n    # whose?\n    name: a\n", "comment above it", 2),
-        ("groups: [{name: b}, # b\n  {name: a}]\n", "between brackets", 1),
-        ("groups: [{name: b, managers: &m [x@x.se]}, {name: a, managers: *m}]\n", "anchor", 0),
-        ("people: []\ngroups: []\n", "keys that manifests do not have", 1),
-        ("groups: []\n? name\n: 1\n", "keys that manifests do not have", 1),
-    ],
-)
+@listed_cases("text", "why", "line")
 def test_what_cannot_be_ordered_is_left(text: str, why: str, line: int) -> None:
     """With a warning at the place, and the way out."""
     with pytest.raises(ProblemsFound) as raised:

@@ -11,7 +11,7 @@ from flow.altered_service import Edit, connected, plan_against, plan_altered
 from flow.project import Project
 from manifest.cases import Case, cases
 from msgspec.structs import replace
-from texts import text_of
+from texts import listed_cases, text_of
 
 from lmsconf.errors import ProblemsFound
 from lmsconf.model.plan import Plan
@@ -239,17 +239,7 @@ def test_a_whole_snapshot_tells_who_loses_what(tmp_path: Path, change: str, foun
     assert (numbers(plan), plan.effects.reasons, plan.effects.basis.value) == (found, (), "exact")
 
 
-@pytest.mark.parametrize(
-    ("listing", "change"),
-    [
-        ("user", SNAPSHOT_FEWER),
-        ("content", SNAPSHOT_FEWER),
-        ("group", NARROWED),
-        ("smart_group", SNAPSHOT_FEWER),
-        ("custom_field", SNAPSHOT_FEWER),
-        ("content_target", SNAPSHOT_FEWER),
-    ],
-)
+@listed_cases("listing", "change")
 def test_an_incomplete_listing_in_a_snapshot_makes_everything_unknown(
     tmp_path: Path, listing: str, change: str
 ) -> None:

@@ -16,6 +16,7 @@ import pytest
 import yaml
 from flow.project import Project
 from flow.shell import Ran, lmsconf
+from texts import text_of
 
 pytestmark = pytest.mark.sampled
 
@@ -239,14 +240,7 @@ def test_a_plan_of_named_people_is_the_live_one(project: Project) -> None:
     assert "snapshot/redacted" in codes
 
 
-WHOLE = """
-groups:
-  - {name: Group 0, members: [person1@acme.example]}
-  - {name: Group 3, managers: []}
-content_targets: [{content: Old intro, assign_to: [{group: Group 3}]}]
-users: [{email: person7@acme.example, admin: false}]
-absent: {groups: [Group 1]}
-"""
+WHOLE = text_of(__file__, "redacted_whole.yaml")
 
 
 def test_people_whom_nobody_names_are_counted_as_the_live_plan_counts_them(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from fleet.fleet_project import PROJECT, Fleet, large_fleet
 from json_schemas import schema_validator
+from texts import text_of
 
 from lmsconf.fleet.fleet_run import parse_selector
 from lmsconf.fleet.tasks import FleetTask, task_json
@@ -127,14 +128,7 @@ def test_one_variable_does_not_hold_the_token_of_two_hosts(fleet: Fleet, monkeyp
     assert out.count("LMSCONF_ALL is not set") == 1
 
 
-PEOPLE = """
-people: [{email: anna@x.example, answers: {Size: M}}, {email: bo@x.example}]
-groups: [{name: Team, members: [anna@x.example, bo@x.example]}]
-smart_groups: [{name: Odd, conditions: [{field: Size, choices: [S], system_condition: WEIRD}]}]
-custom_fields: [{name: Size, type: CHOICE, choices: [S, M]}]
-content: [{name: GDPR}]
-content_targets: [{content: GDPR, assign_to: [{group: Team}, {smart_group: Odd}]}]
-"""
+PEOPLE = text_of(__file__, "fleet_people.yaml")
 SEEDED = "workspaces: {one: {url: 'sandbox:1.db', seed: seed.yaml}, two: {url: 'sandbox:2.db', seed: seed.yaml}}\n"
 
 

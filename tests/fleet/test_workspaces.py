@@ -109,18 +109,7 @@ def test_a_label_of_a_branch_does_not_choose_another_token(fleet: Fleet, tmp_pat
     assert "LMSCONF_two" in err
 
 
-@pytest.mark.parametrize(
-    ("project", "message"),
-    [
-        (
-            "fleet_guards: {peple: 1}",
-            'error: unknown key "peple" in fleet_guards [project/unknown-key]\n  Did you mean',
-        ),
-        ("fleet_guards: {x: 1}", "[project/unknown-key]\n  Known here: deletes, removals, recreates, "),
-        ("labels: {ring one: a}", 'labels cannot be "ring one" [project/value]\n  Write letters, digits, ., _ and -'),
-        ("labels: {ring: a b}", 'labels.ring cannot be "a b" [project/value]\n  Write letters, digits, ., _ and -'),
-    ],
-)
+@listed_cases("project", "message")
 def test_a_wrong_guard_or_label_is_named(fleet: Fleet, project: str, message: str) -> None:
     """An unknown guard of the fleet is an unknown key; the hint about a label lists its characters."""
     labels = project if project.startswith("labels") else "vars: {}"

@@ -46,26 +46,7 @@ def reason(root: Path, test: str, *arguments: str, **more: Any) -> str | None:
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize(
-    ("test", "fails"),
-    [
-        (HOLDS, None),
-        ("{all: {group: Coaches}, has: Coaching}", None),
-        ("{all: {group: Coaches}, has: Coaching, mandatory: true}", "1 of 1 person has it, but not as mandatory"),
-        ("{all: everyone, has: GDPR}", "2 of 3 people do not have it"),
-        ("{all: everyone, has: Old}", "3 of 3 people do not have it"),
-        ("{none: everyone, has: Old}", None),
-        ("{none: everyone, has: GDPR}", "1 of 3 people has it"),
-        ("{audience: everyone, size: {min: 3, max: 3}}", None),
-        ("{audience: everyone, size: {min: 4}}", "it has 3 people"),
-        ("{audience: everyone, size: {max: 2}}", "it has 3 people"),
-        ("{disjoint: [{smart_group: Nordics}, {group: Coaches}]}", "1 person is in both"),
-        ("{user: ANN@acme.example, has: GDPR}", None),
-        ("{user: bo@acme.example, has: GDPR}", "the person does not have it"),
-        ("{user: bo@acme.example, has_not: GDPR}", None),
-        ("{user: ann@acme.example, has_not: GDPR}", "the person has it"),
-    ],
-)
+@listed_cases("test", "fails")
 def test_each_form_is_judged_on_the_state_after_the_plan(tmp_path: Path, test: str, fails: str | None) -> None:
     """The plan narrows Nordics to one person; archived people count nowhere; a window that is over gives nothing."""
     assert reason(tmp_path, test) == fails

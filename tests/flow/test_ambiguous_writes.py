@@ -27,14 +27,7 @@ from lmsconf.workspace.project_manifests import load_manifests
 from lmsconf.workspace.reader import WaitClock, WorkspaceReader
 
 SEED = text_of(__file__, "ambiguous_writes_seed.yaml")
-WANTED = """\
-custom_fields: [{name: Site, type: CHOICE, choices: [Oslo]}]
-groups:
-- {name: Mentors, members: [bo@acme.example, cy@acme.example]}
-- {name: Coaches, members: [bo@acme.example]}
-smart_groups: [{name: Nordics, conditions: [{field: Country, choices: [SE, NO]}, {field: Site, choices: [Oslo]}]}]
-content_targets: [{content: GDPR, assign_to: [{group: Mentors}, {everyone: true, mandatory: true}]}]
-"""
+WANTED = text_of(__file__, "ambiguous_writes_wanted.yaml")
 
 
 class FaultyTransport(httpx.BaseTransport):

@@ -287,17 +287,7 @@ def test_the_assignments_of_a_group_stay_when_it_is_not_part_of_the_plan(
     assert plan.changes == ()
 
 
-@pytest.mark.parametrize(
-    ("absent", "stays"),
-    [
-        ("groups: [LMS A]", "LMS a"),
-        ("groups: ['ui *']", None),
-        ("groups: ['UI *']", "UI d"),
-        ("smart_groups: [s]", "S"),
-        ("content_targets: [{content: x, assign_to: [everyone]}]", "X"),
-        ("content_targets: [{content: Y, assign_to: [{group: lms b}]}]", "LMS b"),
-    ],
-)
+@listed_cases("absent", "stays")
 def test_an_entry_under_absent_that_finds_nothing_names_what_it_may_have_meant(
     tmp_path: Path, absent: str, stays: str | None
 ) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from texts import listed_cases, text_of
 
 from lmsconf.model.plan import Plan
 
@@ -81,18 +82,7 @@ def test_somebody_who_is_to_come_takes_the_whole_list(tmp_path: Path) -> None:
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize(
-    ("page", "first", "members", "is_looked_up"),
-    [
-        (10, 130, 11, True),
-        (10, 130, 12, False),
-        (80, 130, 1, True),
-        (80, 130, 2, False),
-        (100, 130, 1, True),
-        (120, 130, 1, False),
-        (120, 5, 1, False),
-    ],
-)
+@listed_cases("page", "first", "members", "is_looked_up")
 def test_more_members_than_half_the_further_pages_are_listed(
     tmp_path: Path, page: int, first: int, members: int, is_looked_up: bool
 ) -> None:
@@ -152,14 +142,7 @@ def test_drift_names_the_last_editor_who_is_a_person(tmp_path: Path) -> None:
 # Members and managers from the listing of people with their groups, believed only where it fits the others.
 
 
-LISTING_SEED = """
-people:
-  - {email: ann@x.se}
-  - {email: bo@x.se}
-groups:
-  - {name: A, members: [ann@x.se], managers: [bo@x.se]}
-  - {name: B, members: [ann@x.se, bo@x.se], managers: [bo@x.se]}
-"""
+LISTING_SEED = text_of(__file__, "few_people_listing_seed.yaml")
 Row = dict[str, object]
 _SMART = {"groupId": "g-1", "name": "A smart group"}
 
@@ -228,14 +211,7 @@ def test_a_listing_that_does_not_fit_hides_and_invents_no_member(
 
 
 COUNTS_PAGES = "dialect: {paging.limit: 20}\n"
-FIVE = """\
-custom_fields: [{name: Country}]
-groups:
-- {name: G1, members: [p1@acme.example, p100@acme.example]}
-- {name: G2, managers: [p2@acme.example]}
-smart_groups: [{name: S1, managers: [p200@acme.example]}]
-content_targets: [{content: C1, assign_to: [{group: G1}]}]
-"""
+FIVE = text_of(__file__, "few_people_five.yaml")
 
 
 def workspace(people: int, groups: int, smart_groups: int, contents: int) -> str:

@@ -21,14 +21,7 @@ groups: [{name: Coaches, managers: [ann@acme.example, bo@acme.example]}]
 content: [{name: GDPR}]
 """
 
-MANY = """
-people:
-  - {email: ann@acme.example, answers: {Country: SE, Level: Low}}
-  - {email: bo@acme.example, answers: {Country: FI}}
-  - {email: old@acme.example, archived: true}
-custom_fields: [{name: Country, type: CHOICE, choices: [DE, FI, SE]}, {name: Level, type: CHOICE, choices: [Low, High]}]
-groups: [{name: Void}, {name: Full, members: [bo@acme.example]}, {name: Emptied, members: [ann@acme.example]}]
-"""
+MANY = text_of(__file__, "group_and_assignment_lints_many.yaml")
 GROUPS = text_of(__file__, "group_and_assignment_lints_groups.yaml")
 CODES = ("closed-window", "archived-assignee", "empty-mandatory", "contradicting-assignments")
 OPTIONAL = "it is optional, and mandatory for {}, which contains its audience"

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from texts import text_of
+from texts import listed_cases, text_of
 
 from lmsconf.errors import ExitCode
 from lmsconf.model.plan import Change, Plan, UndoLevel
@@ -60,18 +60,7 @@ def test_who_lacks_the_right_is_foretold(tmp_path: Path, manifest: str, expected
     assert told(project(tmp_path).plan(manifest)) == expected
 
 
-@pytest.mark.parametrize(
-    "manifest",
-    [
-        "groups: [{name: Coaches, managers: [mo@acme.example, anna@acme.example, root@acme.example]}]",
-        "smart_groups: [{name: Sales, managers: [anna@acme.example]}]",
-        "groups: [{name: Coaches, managers: [bo@acme.example]}]\nusers: [{email: bo@acme.example, manager: true}]",
-        "groups: [{name: Coaches, managers: [bo@acme.example]}]\nusers: [{email: bo@acme.example, admin: true}]",
-        f"groups: [{{name: Coaches, managers: [nia@acme.example]}}]\nusers: [{NEW}, manager: true}}]",
-        "groups: [{name: Coaches, managers: [bo.ek@acme.example]}]\n"
-        "users: [{email: bo.ek@acme.example, previously: [bo@acme.example], manager: true}]",
-    ],
-)
+@listed_cases("manifest")
 def test_who_has_the_right_or_is_given_it_can_manage(tmp_path: Path, manifest: str) -> None:
     """A right that the same plan gives is given before it is needed."""
     report = project(tmp_path).apply(manifest)
@@ -205,14 +194,7 @@ def test_a_declared_manager_cannot_lose_the_right(tmp_path: Path, managers: str)
 # Where a service deletes fields in use, what it takes out of smart groups is announced, counted and taken along.
 
 
-CONDITIONS_SEED = """
-custom_fields:
-  - {name: D, type: CHOICE, choices: [X, Y]}
-  - {name: E, type: CHOICE, choices: [P, Q]}
-smart_groups:
-  - {name: Both, conditions: [{field: D, choices: [X, Y]}, {field: E, choices: [P]}]}
-  - {name: Other, conditions: [{field: E, choices: [Q]}]}
-"""
+CONDITIONS_SEED = text_of(__file__, "manager_right_conditions_seed.yaml")
 ALONE = "  - {name: Alone, conditions: [{field: D, choices: [X]}]}\n"
 NEVER = "dialect: {custom-fields.in-use: never}\n"
 DELETED = "absent: {custom_fields: [D]}"

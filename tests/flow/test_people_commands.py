@@ -389,18 +389,7 @@ def test_of_people_who_were_not_all_listed_nothing_is_known(tmp_path: Path) -> N
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize(
-    ("typed", "meant"),
-    [
-        ("Nordics", "smart_group/Nordics"),
-        ("Nordics (smart group)", "smart_group/Nordics"),
-        ("assignment of GDPR to smart_group/Nordics", "smart_group/Nordics"),
-        ("assignment of Old to everyone", "everyone"),
-        ("groups/Coaches", "group/Coaches"),
-        ("people/Ann@acme.example", "user/ann@acme.example"),
-        ("ann@acme.example", "user/ann@acme.example"),
-    ],
-)
+@listed_cases("typed", "meant")
 def test_an_audience_in_other_words(tmp_path: Path, typed: str, meant: str) -> None:
     """A name alone, the words of a view, a section's name; `access` takes the address of a person too."""
     assert audience(project(tmp_path), typed)["address"] == meant

@@ -8,6 +8,7 @@ from typing import Final
 
 import pytest
 from manifest.cases import Case, cases, shown
+from texts import listed_cases
 
 from lmsconf.errors import Severity
 from lmsconf.model.plan import Plan, PossibleRename
@@ -65,19 +66,7 @@ def test_several_that_it_may_be_are_all_named(tmp_path: Path) -> None:
 ANY: Final = "system_condition: IS_ANY"
 
 
-@pytest.mark.parametrize(
-    ("live", "new", "is_told"),
-    [
-        ("{field: D, choices: [A, B, C]}", "{field: D, choices: [A, B, E]}", True),
-        ("{field: D, choices: [A, B]}", "{field: D, choices: [A, C]}", False),
-        ("{field: D, choices: [A, B]}", "{field: F, choices: [A, B]}", False),
-        (
-            f"{{field: D, {ANY}}}, {{field: F, {ANY}}}",
-            f"{{field: D, {ANY}}}, {{field: F, {ANY}}}, {{field: G, {ANY}}}",
-            True,
-        ),
-    ],
-)
+@listed_cases("live", "new", "is_told")
 def test_most_of_the_same_conditions_are_a_note(tmp_path: Path, live: str, new: str, is_told: bool) -> None:
     """Each choice of a field is one; without choices the field is."""
     fields = ", ".join(f"{{name: {name}, type: CHOICE, choices: [A, B, C, E]}}" for name in "DFG")

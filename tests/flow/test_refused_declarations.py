@@ -223,17 +223,7 @@ def test_every_key_at_once(tmp_path: Path) -> None:
     assert it.plan().changes == ()
 
 
-@pytest.mark.parametrize(
-    ("key", "said", "sent"),
-    [
-        ("visible_from", "2026-01-05", "2026-01-04T23:00:00Z"),
-        ("visible_until", "2026-12-31", "2026-12-31T22:59:59Z"),
-        ("visible_from", "2026-07-01T08:00", "2026-07-01T06:00:00Z"),
-        ("visible_from", "2026-07-01T08:00:30.9-02:30", "2026-07-01T10:30:30Z"),
-        ("visible_from", "2026-10-25T02:30+02:00", "2026-10-25T00:30:00Z"),
-        ("visible_until", "'9999-12-31T23:59:59Z'", "9999-12-31T23:59:59Z"),
-    ],
-)
+@listed_cases("key", "said", "sent")
 def test_times(key: str, said: str, sent: str, tmp_path: Path) -> None:
     """A bare date is midnight or the last second, in the project's zone unless an offset stands there."""
     it = open_window(tmp_path, key, said)

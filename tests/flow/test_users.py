@@ -48,41 +48,7 @@ def told(it: Project, manifests: str) -> list[str]:
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize(
-    ("said", "calls"),
-    [
-        ("email: anna@acme.example", []),
-        ("email: anna@acme.example, first_name: Anna, language: sv, admin: false, archived: false", []),
-        ("email: ab@acme.example, previously: [anna@acme.example]", ["users.update-email"]),
-        ("email: ab@acme.example, id: u-anna", ["users.update-email"]),
-        ("email: anna@acme.example, first_name: Anni", ["users.update-fullname"]),
-        ("email: anna@acme.example, first_name: Anni, last_name: B", ["users.update-fullname"]),
-        ("email: anna@acme.example, language: en", ["users.update-language"]),
-        ("email: anna@acme.example, admin: true", ["user-access.make-admin"]),
-        ("email: anna@acme.example, manager: true", ["user-access.make-manager"]),
-        ("email: mo@acme.example, manager: false", ["user-access.make-manager"]),
-        ("email: anna@acme.example, applications: [learn, create]", ["user-access.set"]),
-        ("email: anna@acme.example, applications: [follow-up]", ["user-access.set"] * 2),
-        ("email: mo@acme.example, applications: {exclude: [analyse]}", ["user-access.set"]),
-        ("email: mo@acme.example, applications: {include: [analyse], exclude: [create]}", []),
-        ("email: anna@acme.example, metadata: {cost: '200'}", ["users.update-metadata"]),
-        ("email: anna@acme.example, metadata: {cost: '', new: x}", ["users.update-metadata"]),
-        ("email: anna@acme.example, metadata: {cost: '100'}", []),
-        ("email: anna@acme.example, metadata: {other: null}", []),
-        ("email: anna@acme.example, answers: {Dept: HR}", ["users.update-custom-field-choice"]),
-        (
-            "email: anna@acme.example, answers: {Dept: HR, Skills: [C], Badge: '8'}",
-            ["users.update-custom-field-choice"],
-        ),
-        ("email: anna@acme.example, answers: {Dept: null, Badge: null}", ["users.update-custom-field-choice"]),
-        ("email: anna@acme.example, answers: {Dept: [Sales], Skills: [Go, SQL], Badge: '7'}", []),
-        ("email: mo@acme.example, answers: {Dept: null, Skills: [], Badge: null}", []),
-        ("email: anna@acme.example, archived: true", ["users.archive"]),
-        ("email: gone@acme.example, archived: false", ["users.unarchive"]),
-        ("email: anna@acme.example, custom_archive_date: '2030-01-05T00:00Z'", ["users.set-custom-archived-date"]),
-        ("email: anna@acme.example, custom_archive_date: null", []),
-    ],
-)
+@listed_cases("said", "calls")
 def test_a_change_is_its_fewest_calls(tmp_path: Path, said: str, calls: list[str]) -> None:
     """What differs is sent, what does not is not, and afterwards the plan is empty."""
     assert project(tmp_path).settled(f"users: [{{{said}}}]") == calls
@@ -114,17 +80,7 @@ def test_what_is_sent_arrives(tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.parametrize(
-    "dialect",
-    [
-        "users.update-custom-field-choice.wrapper: answers",
-        "users.update-custom-field-choice.value: list",
-        "users.update-custom-field-choice.value: name",
-        "users.update-custom-field-choice.omitted: clear",
-        "users.update-metadata.mode: merge",
-        "users.set-custom-archived-date.date: archiveAt",
-    ],
-)
+@listed_cases("dialect")
 def test_other_services_are_spoken_to_in_their_words(tmp_path: Path, dialect: str) -> None:
     """Answers and metadata that are not spoken of stay, however the service takes what it is given."""
     it = project(tmp_path, f"dialect: {{{dialect}}}\n")

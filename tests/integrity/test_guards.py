@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from flow.project import Project
 from msgspec.structs import replace
+from texts import listed_cases
 
 from lmsconf.errors import Problem
 from lmsconf.model.address import Address
@@ -186,18 +187,7 @@ def test_consent_is_exact(stage: ServedProject, arguments: list[str], code: int)
     assert (ran.code, bool(ran.writes)) == (code, code == 0)
 
 
-@pytest.mark.parametrize(
-    ("allow", "code"),
-    [
-        ("{deletes: 6, until: 2999-01-01}", 0),
-        ("{deletes: 5, until: 2999-01-01}", 4),
-        ("{removals: 6, until: 2999-01-01}", 4),
-        ("{deletes: 6, until: 2020-01-01}", 4),
-        ("{deletes: 6}", 1),
-        ("{deletes: 6, removals: 1, until: 2999-01-01}", 1),
-        ("{deletes: all, until: 2999-01-01}", 1),
-    ],
-)
+@listed_cases("allow", "code")
 def test_consent_of_the_project_file_has_a_date(stage: ServedProject, allow: str, code: int) -> None:
     """It holds for the exact number and before its day; without a day it is an error."""
     stage.options(f"allow: [{allow}]\n")

@@ -18,6 +18,7 @@ import httpx
 import pytest
 from api.test_every_operation import DEFAULT, OTHER, RecordingClient
 from api.test_every_operation import test_every_operation_in_one_life as whole_life
+from texts import text_of
 
 from lmsconf.api import Service
 from lmsconf.api.client import Client
@@ -32,14 +33,7 @@ from lmsconf.sandbox.service import Sandbox
 pytestmark = pytest.mark.slow
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 CONTENT = {"content": [{"name": "Fire safety", "id": "c-1"}]}
-PEOPLE = """
-users:
-  - {email: new.here@acme.example, first_name: Nia, last_name: Ny, language: en, applications: [learn, create],
-     manager: true, metadata: {cost: "100"}, answers: {Country: SE}}
-  - {email: gone.soon@acme.example, first_name: Gu, last_name: Gå, language: sv, custom_archive_date: 2030-01-05}
-  - {email: bo.ek@acme.example, last_name: Ek-Åberg, language: "no", admin: true, answers: {Country: NO}}
-  - {email: finn.holm@acme.example, archived: true}
-"""
+PEOPLE = text_of(__file__, "prism_people.yaml")
 """What the examples leave out: people, for the quickstart's workspace."""
 
 

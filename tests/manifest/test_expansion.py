@@ -35,14 +35,7 @@ custom_fields:
   - {name: Country, type: CHOICE, choices: $(countries)}
   - {name: Employment, type: CHOICE, choices: [Permanent, {name: Contractor, previously: [External]}, Temp]}
 """
-SETS = """\
-people_sets:
-  Coaches: [cy.dahl@acme.example, Bo.Ek@acme.example]
-  Leaders: {file: hr/people.csv, column: email, where: {team: A}}
-condition_sets:
-  Own staff:
-    - {field: Employment, except: [Contractor]}
-"""
+SETS = text_of(__file__, "expansion_sets.yaml")
 GROUPS = text_of(__file__, "expansion_groups.yaml")
 TARGETS = text_of(__file__, "expansion_targets.yaml")
 PLAIN = text_of(__file__, "expansion_plain.yaml")

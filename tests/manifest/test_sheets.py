@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from manifest.cases import Case, cases, shown
-from texts import listed_cases
+from texts import listed_cases, text_of
 
 from lmsconf.cli import app
 from lmsconf.cli.run_command import run_command_line
@@ -20,14 +20,7 @@ from lmsconf.manifest.load import load_folder
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import Manifests
 
-SHEET = """\
-content;audience;mandatory;visible_from;visible_until
-Fire safety;group: Sales;true;2026-01-05;2026-03-31
-Fire safety;smart_group: Sales Nordics;false;;2026-02-01T12:00
-
-GDPR basics;user: Bo.Ek@acme.example;;;
-GDPR basics;everyone;;;
-"""
+SHEET = text_of(__file__, "sheets_sheet.txt")
 EXPECTED = {
     "Fire safety -> group/Sales": (True, "2026-01-05T00:00:00", "2026-03-31T23:59:59"),
     "Fire safety -> smart_group/Sales Nordics": (False, "-", "2026-02-01T12:00:00"),

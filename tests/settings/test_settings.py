@@ -396,18 +396,7 @@ def test_a_label_chooses_no_program_that_nobody_allowed(tmp_path: Path) -> None:
     assert shown == ["true '$(key)'", "false '$(key)'"]
 
 
-@pytest.mark.parametrize(
-    ("token", "told"),
-    [
-        ("{env: LMSCONF_P}", "the environment variable LMSCONF_P is not set"),
-        ("{file: missing}", "missing cannot be read: No such file or directory"),
-        ("{file: empty}", "empty does not hold a valid token: it is empty"),
-        ("{file: several}", "several does not hold a valid token: character 13 is not allowed in a token"),
-        ("{command: [no-such-program]}", "the command no-such-program gave no token: No such file or directory"),
-        ('{command: ["false"]}', "the command false gave no token: it exited with 1"),
-        ('{command: ["true"]}', "the command true does not hold a valid token: it is empty"),
-    ],
-)
+@listed_cases("token", "told")
 def test_no_token(tmp_path: Path, token: str, told: str) -> None:
     """A token that cannot be had is an error when it is needed, which says where it was looked for."""
     (tmp_path / "empty").touch(mode=0o600)

@@ -11,6 +11,7 @@ import pytest
 from integrity.served_project import ServedProject, staged
 from laws.sandbox_project import TransportConnection, VirtualClock
 from msgspec.structs import replace
+from texts import text_of
 from views.document_samples import (
     CONTENTS,
     EVIL,
@@ -172,14 +173,7 @@ def test_only_a_page_can_have_people(view: str) -> None:
 # What reports of real runs on the embedded workspace say where it is easy to say too much.
 
 
-SEED = """\
-people:
-- {email: anna@acme.example, admin: true, answers: {Country: SE}}
-- {email: bo@acme.example}
-custom_fields: [{name: Country, type: CHOICE, choices: [SE, NO]}]
-content: [{name: GDPR}]
-groups: [{name: Old}]
-"""
+SEED = text_of(__file__, "effects_seed.yaml")
 PEOPLES = ("text", "markdown", "html")
 
 

@@ -66,17 +66,7 @@ def test_ids_that_could_reach_elsewhere_are_refused(value: str) -> None:
         SPEC["users.get"].fill_path({"userId": value})
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "operation"),
-    [
-        ("GET", "/users/extended-info", "users.extended-info"),
-        ("GET", "/users/u-1", "users.get"),
-        ("GET", "/content/all", "content.list"),
-        ("GET", "/content/targets", "content-targets.list"),
-        ("GET", "/content/c-1", "content.get"),
-        ("DELETE", "/content/targets", "content-targets.delete"),
-    ],
-)
+@listed_cases("method", "path", "operation")
 def test_fixed_parts_win_over_parameters(method: str, path: str, operation: str) -> None:
     """A path that is one by itself is never taken for another one's parameter."""
     found = SPEC.match_route(method, path)
@@ -104,21 +94,7 @@ def test_an_unknown_key_is_told_with_the_nearest() -> None:
     assert problem({"zzz": "x"}).hint == "Keys look like paging.limit."
 
 
-@pytest.mark.parametrize(
-    ("key", "value", "hint"),
-    [
-        ("content-targets.on-existing", "replace", "It is one of update, recreate."),
-        ("paging.limit", 0, "It is a whole number from 1."),
-        ("paging.limit", True, "It is a whole number from 1."),
-        ("paging.limit", "many", "It is a whole number from 1."),
-        ("paging.limit", "9" * 5000, "It is a whole number from 1."),
-        ("manual-groups.rename.name", "", "It is a text that is not empty."),
-        ("manual-groups.rename.name", 5, 'It is a text that is not empty, such as "5".'),
-        ("content-targets.everyone", None, "It is a text that is not empty."),
-        ("content-targets.everyone", "", "It is a text that is not empty."),
-        ("content-targets.everyone", 5, 'It is a text that is not empty, such as "5".'),
-    ],
-)
+@listed_cases("key", "value", "hint")
 def test_a_value_that_a_key_cannot_have_is_an_error(key: str, value: object, hint: str) -> None:
     """Enumerations, numbers and names are checked, and the way out is said."""
     found = problem({key: value})
