@@ -51,8 +51,8 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """What `-n auto` stands for: one more than there are processors, since many wait for processes of their own."""
-    return (os.cpu_count() or 1) + 1
+    """What `-n auto` stands for: the processors. One worker more would import and collect all tests once more."""
+    return os.cpu_count() or 1
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:

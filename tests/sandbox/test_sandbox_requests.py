@@ -151,7 +151,8 @@ def test_answers_are_as_described(open_workspace, operation, path):
         if isinstance(path, str)
         else api.ok(call.method, call.fill_path(dict.fromkeys(call.path_schemas, "u-2")), path)
     )
-    jsonschema.validate(answer, closed(call.success))
+    closed_schema = closed(call.success)
+    assert list(jsonschema.Draft202012Validator(closed_schema).iter_errors(answer)) == []
 
 
 def closed(schema: object) -> object:
