@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache
 from typing import TypeVar
 
 import httpx
 import pytest
+from seeded import fill_by_copy
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.sandbox.faults import FaultScript
-from lmsconf.sandbox.seed import fill_workspace
 from lmsconf.sandbox.service import Sandbox
 
 NOW = 1_767_225_600.0  # 2026-01-01T00:00:00Z
@@ -97,15 +96,6 @@ DAY = 86_400_000
 Open = Callable[..., Caller]
 
 
-@cache
-def _seeded(dialect: str, seed: str) -> Sandbox:
-    """A workspace in which nothing has happened yet. dialect, seed: as JSON."""
-    sandbox = Sandbox(spec=ApiSpec(json.loads(dialect)), clock=lambda: NOW)
-    with sandbox.store.write_transaction() as repository:
-        fill_workspace(repository, json.loads(seed), spec=sandbox.spec)
-    return sandbox
-
-
 @pytest.fixture
 def open_workspace() -> Iterator[Open]:
     """Opens a seeded workspace in memory; `dialect`, `faults`, `clock` and more of a seed may be said."""
@@ -118,10 +108,7 @@ def open_workspace() -> Iterator[Open]:
         more: Mapping[str, object] | None = None,
     ) -> Caller:
         sandbox = Sandbox(spec=ApiSpec(dialect), clock=clock, faults=faults)
-        assert clock() == NOW
-        # A copy takes a hundredth of the time of filling it anew, which most of these tests would take.
-        seeded = _seeded(json.dumps(dialect), json.dumps({**SEED, **(more or {})}))
-        seeded.store._connection.backup(sandbox.store._connection)
+        fill_by_copy(sandbox, json.dumps({**SEED, **(more or {})}), dialect, clock)
         opened.append(Caller(sandbox))
         return opened[-1]
 
