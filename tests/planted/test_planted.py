@@ -76,6 +76,7 @@ def test_a_planted_fault_is_found(ground: SourceCopy, name: str) -> None:
     assert before == {file: (ground.root / file).read_text(encoding="utf-8") for file in before}
 
 
+@pytest.mark.sampled(day=8)
 def test_tests_that_do_not_run_catch_nothing(ground: SourceCopy) -> None:
     """A fault that cannot even be imported, or tests that do not exist, are told apart from one that was found."""
     assert ground.judged(["tests/none.py"], 60.0).fate is Outcome.BROKEN

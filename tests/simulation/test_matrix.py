@@ -17,7 +17,7 @@ from shutil import rmtree
 from typing import Any, Final
 
 import pytest
-from sampling import of_today, schedules_of_today
+from sampling import PARTS, of_today, schedules_of_today
 
 from lmsconf.api.transport import HttpResponse, HttpTransport
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest, WriteStatus
@@ -58,15 +58,27 @@ def struck(kind: str, calls: int) -> range:
     return range(1, calls + 1, 6 if kind in LIKE_ANOTHER and not WHOLE else 1)
 
 
+SAMPLES: Final = {PAIRS: 3000 if WHOLE else 144, STORMS: 1008 if WHOLE else 48}
+"""Two mishaps in one schedule, and storms in which any request may be struck. SIMULATION=all plays the whole sample."""
+
+
 @pytest.mark.parametrize("reference", REFERENCES)
-def test_whatever_strikes_one_call_the_next_runs_converge(reference: str, played: Played) -> None:
-    """Wherever it strikes: run again, and nothing is lost, doubled, or touched that no manifest names."""
+def test_whatever_strikes_the_next_runs_converge(reference: str, played: Played) -> None:
+    """Run again, and nothing is lost, doubled, or touched that no manifest names.
+
+    Strikes one call, whichever it is; two, of which the second may be of the next run; or up to every fifth request.
+    After the latter two, the workspace converges or twins are named.
+    """
     calls = scene(reference).calls
     for kind in (*KINDS, KILLED_UNRECORDED):
         schedules = [Schedule(reference, way, call) for way in ways(kind) for call in struck(kind, calls)]
         played(schedules_of_today(schedules, f"{reference}-{kind}"))
+    for kind, size in SAMPLES.items():
+        numbers = of_today(range(size // len(REFERENCES)), PARTS, f"{reference}-{kind}")
+        played([Schedule(reference, kind, number) for number in numbers])
 
 
+@pytest.mark.sampled(day=8)
 def test_the_developers_guide_says_how_many_there_are() -> None:
     """Its number of calls, kinds and schedules is the one that is played."""
     counts = [scene(name).calls for name in REFERENCES]
@@ -77,23 +89,6 @@ def test_the_developers_guide_says_how_many_there_are() -> None:
     assert f"each of the {sum(counts)} calls of six applies with {often} kinds of mishap" in page
     assert f"every sixth with {len(LIKE_ANOTHER)} more" in page
     assert f"All {played:,} schedules converge" in page
-
-
-# Two mishaps in one schedule, and storms in which any request may be struck. SIMULATION=all plays the whole sample.
-
-
-_SAMPLES: Final = {PAIRS: 3000 if WHOLE else 144, STORMS: 1008 if WHOLE else 48}
-
-
-@pytest.mark.parametrize("kind", _SAMPLES)
-@pytest.mark.parametrize("reference", REFERENCES)
-def test_a_storm_comes_to_the_same(reference: str, kind: str, played: Played) -> None:
-    """Two mishaps anywhere in a run and the next one, or a run in which up to every fifth request is struck.
-
-    Calm runs converge afterwards, or twins are named.
-    """
-    numbers = range(_SAMPLES[kind] // len(REFERENCES))
-    played([Schedule(reference, kind, number) for number in of_today(numbers, 60, f"{reference}-{kind}")])
 
 
 # A process that dies at any of three places around a call leaves a journal that names that call, and no other.
