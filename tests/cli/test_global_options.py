@@ -55,6 +55,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+@pytest.mark.sampled(day=4)
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 def test_every_command_takes_them_and_says_so_once(words: tuple[str, ...], tmp_path: Path) -> None:
     """Below one heading of its help, the last one, each global option stands once."""
@@ -172,6 +173,7 @@ def test_without_a_topic_all_are_listed(tmp_path: Path) -> None:
     assert "lmsconf help TOPIC" in usage
 
 
+@pytest.mark.sampled(day=4)
 @pytest.mark.parametrize("topic", TOPICS)
 def test_a_page_fits_a_terminal(topic: str, tmp_path: Path) -> None:
     """It begins with its title, and no line of prose is longer than 100 characters."""

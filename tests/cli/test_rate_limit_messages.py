@@ -220,6 +220,7 @@ def told(root: Path, capsys: pytest.CaptureFixture[str], expected: ExitCode) -> 
     return problem["message"], problem["hint"]
 
 
+@pytest.mark.sampled(day=2)
 @pytest.mark.parametrize(
     ("name", "proxy"),
     [

@@ -304,6 +304,7 @@ def test_debug_logs_of_the_libraries_hold_no_secret(caplog: pytest.LogCaptureFix
 VARIABLES = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy")
 
 
+@pytest.mark.sampled(day=3)
 @listed_cases("environ", "variable")
 def test_a_proxy_that_is_not_there_is_named_by_its_variable(
     monkeypatch: pytest.MonkeyPatch, environ: Mapping[str, str], variable: str | None

@@ -85,6 +85,7 @@ def test_the_run_tells_who_is_given_the_right(open_clinic: Open, list: str, mode
     assert clinic.run("plan", "--detailed-exitcode")[0] == 0
 
 
+@pytest.mark.sampled(day=3)
 @pytest.mark.parametrize("list", LISTS)
 def test_a_service_that_gives_no_right_is_not_asked_again(open_clinic: Open, list: str) -> None:
     """The run notes what it has seen, and goes on; the next apply reads nobody."""

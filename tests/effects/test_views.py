@@ -325,6 +325,7 @@ def test_a_plan_names_only_whom_its_changes_name(project: Project, format: str, 
     assert not NOT_NAMED.search(_everything(ran))
 
 
+@pytest.mark.sampled(day=2)
 @pytest.mark.parametrize("format", VIEWS)
 def test_a_masked_plan_names_nobody(project: Project, format: str) -> None:
     """People that the changes name are left out too."""
@@ -343,6 +344,7 @@ def test_effects_name_nobody_but_in_addresses_of_changes(project: Project) -> No
     assert not NOBODY.search(effects)
 
 
+@pytest.mark.sampled(day=2)
 @pytest.mark.parametrize("format", VIEWS)
 def test_naming_people_in_a_file_names_them_nowhere_else(project: Project, format: str) -> None:
     """`--people` writes names to its file, for its owner alone, and into a page, which has a search for them."""

@@ -142,6 +142,7 @@ def lost(tmp_path: Path, edit: Edit) -> Any:
     return found, effects.reasons
 
 
+@pytest.mark.sampled(day=4)
 @pytest.mark.parametrize(
     ("rows", "states"),
     [
@@ -239,6 +240,7 @@ def test_a_whole_snapshot_tells_who_loses_what(tmp_path: Path, change: str, foun
     assert (numbers(plan), plan.effects.reasons, plan.effects.basis.value) == (found, (), "exact")
 
 
+@pytest.mark.sampled(day=3)
 @listed_cases("listing", "change")
 def test_an_incomplete_listing_in_a_snapshot_makes_everything_unknown(
     tmp_path: Path, listing: str, change: str

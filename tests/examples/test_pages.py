@@ -285,6 +285,7 @@ def test_it_applies_whole_and_then_plans_empty(name: str, lmsconf: Callable[...,
     assert "No changes. The workspace matches the manifests." in text
 
 
+@pytest.mark.sampled(day=4)
 def test_acme_shows_every_action_on_every_kind(lmsconf: Callable[..., tuple[int, str]]) -> None:
     """The first plan of acme creates, changes and deletes some of each kind, and renames."""
     plan = json.loads(lmsconf("acme", "plan", "--format", "json")[1])
@@ -295,6 +296,7 @@ def test_acme_shows_every_action_on_every_kind(lmsconf: Callable[..., tuple[int,
     assert sorted(renamed) == ["Coaches", "Cost center", "GDPR champions", "People managers"]
 
 
+@pytest.mark.sampled(day=4)
 def test_acme_is_as_large_as_its_page_says() -> None:
     """It declares 9 fields, 25 groups, 25 smart groups, 120 assignments and 5 tests for 400 people and 40 contents."""
     declared: Counter[str] = Counter()
@@ -309,6 +311,7 @@ def test_acme_is_as_large_as_its_page_says() -> None:
     assert (len(seed["people"]), len(seed["content"])) == (400, 40)
 
 
+@pytest.mark.sampled(day=4)
 def test_every_smart_group_of_acme_that_can_have_members_has_some(copy: Copy) -> None:
     """People's answers put members into each smart group, apart from the one on a field that nobody answered yet."""
     folder = copy("acme")

@@ -132,6 +132,7 @@ def test_a_lost_answer_is_settled(tmp_path: Path, operation: str, mishap: str) -
     assert scene.sent(operation) <= usual + (mishap != "none" and operation not in MAKING)
 
 
+@pytest.mark.sampled(day=4)
 @pytest.mark.parametrize("operation", MAKING)
 def test_nothing_new_is_asked_for_again_before_the_time_is_over(tmp_path: Path, operation: str) -> None:
     """A call that may still arrive is waited for; one that never does is sent again after that."""

@@ -154,6 +154,7 @@ content_targets: [{content: Other, assign_to: [{group: D}]}]
     assert found.hint == "Plan group/D too to see its error."
 
 
+@pytest.mark.sampled(day=3)
 @pytest.mark.parametrize(
     "entry",
     [

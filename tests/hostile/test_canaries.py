@@ -119,6 +119,7 @@ def leaks(text: str) -> list[str]:
 FORMATS = ["text", "json"]
 
 
+@pytest.mark.sampled(day=2)
 @pytest.mark.parametrize("format", FORMATS)
 def test_what_succeeds(format: str, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Plans, snapshots, reports, journals and what is shown of them hold neither, where all goes well."""

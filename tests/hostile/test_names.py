@@ -68,6 +68,7 @@ PROJECTS = {
 CASES = [(PROJECT, text) for text in MANIFESTS.values()] + [(text, "") for text in PROJECTS.values()]
 
 
+@pytest.mark.sampled(day=4)
 @pytest.mark.parametrize(("project", "manifest"), CASES, ids=[*MANIFESTS, *PROJECTS])
 def test_a_long_value_is_cut(project: str, manifest: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """Of any value, 60 characters stand in message and hint at most."""
@@ -143,6 +144,7 @@ def test_a_listing_with_an_unusable_id_is_incomplete(
     assert {request.method for request in service.log} == {"GET"}
 
 
+@pytest.mark.sampled(day=5)
 @pytest.mark.parametrize("id", UNUSABLE)
 def test_a_creation_with_an_unusable_id_is_not_built_upon(
     id: str, service: Altering, ran: Callable[..., tuple[int, str]]
@@ -159,6 +161,7 @@ def test_a_creation_with_an_unusable_id_is_not_built_upon(
     assert [request.method for request in service.log if request.writes] == ["POST"]
 
 
+@pytest.mark.sampled(day=3)
 @pytest.mark.parametrize("id", ["", True, {}])
 def test_a_creation_whose_id_is_no_text_is_looked_up(
     id: object, service: Altering, ran: Callable[..., tuple[int, str]]

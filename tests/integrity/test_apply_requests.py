@@ -262,6 +262,7 @@ def test_a_person_who_is_looked_up_is_compared(stage: ServedProject, what: str) 
     assert (ran.code, ran.writes) == (3, []), ran.err
 
 
+@pytest.mark.sampled(day=2)
 @pytest.mark.parametrize("fault", [{"status": 404}, {"spoil": "html"}], ids=str)
 def test_where_single_reads_do_not_help_all_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: dict[str, Any]

@@ -112,6 +112,7 @@ def members(sandbox: Sandbox, list: str = "members") -> list[str]:
     return sorted(json.loads(sandbox.handle_request(request).read())["userIds"])
 
 
+@pytest.mark.sampled(day=3)
 @pytest.mark.parametrize("lag", [0.0, 2.0, 20.0])
 def test_what_shows_late_is_waited_for(tmp_path: Path, sandbox: Sandbox, lag: float) -> None:
     """The run looks until all of it shows, and has converged; the next one finds nothing to do."""
@@ -127,6 +128,7 @@ def test_what_shows_late_is_waited_for(tmp_path: Path, sandbox: Sandbox, lag: fl
     assert late.sent == []
 
 
+@pytest.mark.sampled(day=2)
 @pytest.mark.parametrize(("lag", "seen"), [(20.0, True), (60.0, False)])
 def test_what_was_made_is_waited_for_although_more_of_it_failed(
     tmp_path: Path, sandbox: Sandbox, lag: float, seen: bool
@@ -188,6 +190,7 @@ def test_no_group_is_deleted_before_its_members_are_in_another(tmp_path: Path, s
     assert report.outcomes[1].reason == "the service accepted it, and 1 of 1 are not in the list; nobody is removed"
 
 
+@pytest.mark.sampled(day=2)
 @pytest.mark.parametrize("lag", [0.0, 5.0])
 def test_no_field_is_deleted_before_its_answers_are_in_another(tmp_path: Path, sandbox: Sandbox, lag: float) -> None:
     """A copy without effect keeps the old field, a late one does not."""
@@ -244,6 +247,7 @@ def test_an_assignment_stays_until_what_replaces_it_is_there(tmp_path: Path, san
     assert [one.split()[0] for one in late.sent] == ["POST", "DELETE"]
 
 
+@pytest.mark.sampled(day=2)
 @pytest.mark.parametrize("audience", ["{user: cy@acme.example}", "everyone"])
 def test_an_assignment_that_may_be_listed_under_another_id_is_not_waited_for(
     tmp_path: Path, sandbox: Sandbox, audience: str

@@ -203,6 +203,7 @@ def test_some_bad_reads_leave_no_plan(world: PagedProject) -> None:
     assert plans.count(None) > 15
 
 
+@pytest.mark.sampled(day=2)
 @pytest.mark.parametrize("name", ["empty", "first row missing"])
 def test_a_list_that_is_short_once_is_read_again(world: PagedProject, name: str) -> None:
     """A page that lacks rows once costs a second look, and the plan is the right one all the same."""
@@ -259,6 +260,7 @@ def test_results_are_read_until_a_page_has_no_new_ones(world: PagedProject) -> N
     assert same.asked.count("/analyse/results") == 2
 
 
+@pytest.mark.sampled(day=3)
 @pytest.mark.parametrize("group", [{"name": "X"}, "X", None], ids=["no id", "text", "null"])
 def test_a_group_without_an_id_is_no_group_to_leave_out(world: PagedProject, group: object) -> None:
     """Where the listing of everybody names a group that nobody can tell, the groups themselves are asked."""

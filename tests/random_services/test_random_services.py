@@ -47,6 +47,7 @@ def test_a_service_is_found_out_without_a_probe(seed: int, tmp_path: Path, monke
         assert outcome.kind == "converged", f"{outcome.stage}: {outcome.changed}\n{outcome.output}"
 
 
+@pytest.mark.sampled(day=2)
 @pytest.mark.parametrize("unknown", ["passed-over", "refused"])
 def test_an_assignment_that_is_made_anew_is_not_lost(
     unknown: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

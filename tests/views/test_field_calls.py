@@ -58,12 +58,14 @@ def shown(it: Project, manifests: str, more: dict[str, object]) -> str:
     return "\n".join([*lines, ""])
 
 
+@pytest.mark.sampled(day=4)
 @pytest.mark.parametrize("case", cases(HERE / "field_calls.txt"), ids=lambda case: case.title)
 def test_the_calls_of_fields(tmp_path: Path, case: Case, golden: Callable[[str, str], None]) -> None:
     """A field is replaced as a whole, by as few calls as its smart groups and names allow."""
     golden(f"fields_{case.title}.txt", shown(Project(tmp_path, SEED, case.told), case.text, {}))
 
 
+@pytest.mark.sampled(day=4)
 @pytest.mark.parametrize("name", SLOTS)
 def test_the_calls_of_ten_fields(tmp_path: Path, name: str, golden: Callable[[str, str], None]) -> None:
     """A workspace has at most ten: a new one waits for a deletion, or is refused."""

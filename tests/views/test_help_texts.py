@@ -55,6 +55,7 @@ def test_a_help_text_is_whole(words: tuple[str, ...]) -> None:
     assert [line for line in text.splitlines() if len(line) > 80] == []
 
 
+@pytest.mark.sampled(day=4)
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 def test_a_help_text_on_a_narrow_terminal(words: tuple[str, ...]) -> None:
     """No word of prose is cut and no line but of an example or of usage is wider than 40 columns."""

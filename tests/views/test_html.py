@@ -64,6 +64,7 @@ class Page(HTMLParser):
         return [attrs[attribute] or "" for _, attrs in self.elements if attribute in attrs]
 
 
+@pytest.mark.sampled(day=4)
 @pytest.mark.parametrize("name", PAGES)
 def test_elements_fit_and_links_lead_somewhere(name: str) -> None:
     """Every element ends where it should, no two have one id, and each link leads to a place on the page."""
@@ -73,6 +74,7 @@ def test_elements_fit_and_links_lead_somewhere(name: str) -> None:
     assert [href for href in page.values("href") if href.removeprefix("#") not in ids] == []
 
 
+@pytest.mark.sampled(day=4)
 @pytest.mark.parametrize("name", PAGES)
 def test_nothing_is_asked_for_and_nothing_acts(name: str) -> None:
     """The policy allows the two inline parts by their hashes, and no element loads, embeds, sends, or has a handler."""

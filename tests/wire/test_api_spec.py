@@ -197,6 +197,7 @@ def leads(schema: Any, steps: list[str]) -> bool:
     return True
 
 
+@pytest.mark.sampled(day=4)
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.id)
 def test_an_operation_is_whole(operation: Operation) -> None:
     """Its id is in its group's words, its parameters are declared as its path has them, and its schemas are schemas."""

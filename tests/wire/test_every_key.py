@@ -232,6 +232,7 @@ def test_an_answer_is_written_as_the_dialect_says(dialect: dict[str, str | int],
     assert sent(network) == [{"f": value}]
 
 
+@pytest.mark.sampled(day=4)
 @pytest.mark.parametrize("key", load_api_description().names)
 def test_the_typed_client_goes_by_a_name(key: str) -> None:
     """A body or a header goes out under the name of the dialect, and an answer comes in under the specification's."""
