@@ -51,7 +51,6 @@ def project(root: Path, manifests: str) -> Iterator[tuple[Settings, Sandbox]]:
         sandbox.close_workspace()
 
 
-@pytest.mark.sampled(day=3)
 @pytest.mark.parametrize(
     ("only", "manifests"),
     [
@@ -115,7 +114,6 @@ def test_a_refusal_is_the_outcome_of_its_call(tmp_path: Path) -> None:
     assert report.count(CallStatus.DONE) == len(report.outcomes) - 1
 
 
-@pytest.mark.sampled(day=5)
 @pytest.mark.parametrize("status", [400, 404, 409, 410, 422])
 @pytest.mark.parametrize(("operation", "method"), [("manual-groups.delete", "DELETE"), ("manual-groups.rename", "PUT")])
 def test_only_what_is_gone_already_counts_as_deleted(tmp_path: Path, operation: str, method: str, status: int) -> None:

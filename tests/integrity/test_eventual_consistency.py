@@ -128,7 +128,6 @@ def test_what_shows_late_is_waited_for(tmp_path: Path, sandbox: Sandbox, lag: fl
     assert late.sent == []
 
 
-@pytest.mark.sampled(day=2)
 @pytest.mark.parametrize(("lag", "seen"), [(20.0, True), (60.0, False)])
 def test_what_was_made_is_waited_for_although_more_of_it_failed(
     tmp_path: Path, sandbox: Sandbox, lag: float, seen: bool
@@ -190,7 +189,6 @@ def test_no_group_is_deleted_before_its_members_are_in_another(tmp_path: Path, s
     assert report.outcomes[1].reason == "the service accepted it, and 1 of 1 are not in the list; nobody is removed"
 
 
-@pytest.mark.sampled(day=2)
 @pytest.mark.parametrize("lag", [0.0, 5.0])
 def test_no_field_is_deleted_before_its_answers_are_in_another(tmp_path: Path, sandbox: Sandbox, lag: float) -> None:
     """A copy without effect keeps the old field, a late one does not."""
