@@ -16,7 +16,8 @@ from texts import text_of
 
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import Problem, ProblemsFound, UsageError
-from lmsconf.project.base_trust import (
+from lmsconf.project.config_reader import read_project_file
+from lmsconf.project.credentials import (
     NOWHERE,
     PARTS,
     RequestDestination,
@@ -24,7 +25,6 @@ from lmsconf.project.base_trust import (
     refuse_untrusted_changes,
     request_destination,
 )
-from lmsconf.project.config_reader import read_project_file
 
 pytestmark = pytest.mark.sampled(day=8)
 

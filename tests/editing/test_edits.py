@@ -14,12 +14,12 @@ from integrity.served_project import ServedProject
 from laws.random_manifests import RandomManifests
 from laws.random_workspaces import Dice, RandomWorkspace, worlds
 from laws.sandbox_project import SandboxProject, open_stage, tried
+from lmsconf.workspace.export.accept_drift import DriftedProject
+from lmsconf.workspace.export.export import export_snapshot
 from manifest.cases import Case, cases
 from msgspec.structs import replace
 
 from lmsconf.errors import LmsconfError
-from lmsconf.export.accept_drift import DriftedProject
-from lmsconf.export.export import export_snapshot
 from lmsconf.kinds.custom_field.types import ChoiceRow
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP
 from lmsconf.model.address import RemoteId

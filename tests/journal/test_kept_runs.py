@@ -17,6 +17,18 @@ from flow.project import Project as Folder
 from flow.project import runs_of
 from flow.shell import lmsconf as command
 from journal.conftest import JournalProject
+from lmsconf.documents.journal.journal_folder import encode_line
+from lmsconf.documents.journal.journal_reader import find_run, read_headers, run_names
+from lmsconf.documents.journal.journal_writer import Journal
+from lmsconf.documents.journal.kept_runs import (
+    REPORT,
+    Retention,
+    chain_heads,
+    delete_run,
+    kept_path,
+    kept_plan,
+    kept_report_text,
+)
 from msgspec.structs import replace
 
 import lmsconf
@@ -24,11 +36,7 @@ from lmsconf.apply.run_plan import execute
 from lmsconf.documents import apply_report_file
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound, Severity
-from lmsconf.journal.journal_folder import encode_line
-from lmsconf.journal.journal_reader import find_run, read_headers, run_names
-from lmsconf.journal.journal_writer import Journal
-from lmsconf.journal.kept_runs import REPORT, Retention, chain_heads, delete_run, kept_path, kept_plan, kept_report_text
-from lmsconf.model.recorded_run import ManifestsCommit
+from lmsconf.model.outcomes import ManifestsCommit
 
 pytestmark = pytest.mark.sampled(day=8)
 

@@ -10,10 +10,10 @@ import pytest
 from call_count import Effort
 from json_schemas import schema_validator
 from jsonschema import Draft202012Validator
+from lmsconf.workspace.export.manifest_files import expanded_manifest
 from texts import listed_cases, text_of
 
 from lmsconf.errors import Problem
-from lmsconf.export.manifest_files import expanded_manifest
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.manifest.expand.variables import Reporter, Variables
 from lmsconf.manifest.load import ExpandedEntries, load_folder

@@ -71,12 +71,12 @@ DOORS = {
     "sqlite3": {"sandbox/store.py"},
     "jinja2": {"render/jinja.py", "sandbox/serve.py"},
     "markupsafe": {"render/jinja.py"},
-    "cryptography": {"audit/signing.py"},
+    "cryptography": {"audit/statement.py"},
     "dask": {"fleet/dask_engine.py"},
     "distributed": {"fleet/dask_engine.py", "fleet/dask_worker.py"},
-    "rich": {"cli/progress.py"},
+    "rich": {"cli/terminal.py"},
     "subprocess": {
-        *("cli/pager.py", "fleet/worker.py", "project/credentials.py", "support/git.py"),
+        *("cli/terminal.py", "fleet/worker.py", "project/credentials.py", "support/git.py"),
     },
 }
 """Library → the only modules that may import it. httpx's types may be named where a transport is handed in."""
