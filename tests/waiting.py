@@ -17,7 +17,7 @@ import pytest
 
 from lmsconf.api import transport
 from lmsconf.api.retry import RetryPolicy
-from lmsconf.journal.journal_reader import wait_for_pending_writes
+from lmsconf.documents.journal.journal_reader import wait_for_pending_writes
 from lmsconf.sandbox.serve import Server, serve
 from lmsconf.sandbox.service import LoggedRequest, Sandbox
 from lmsconf.workspace.reader import WaitClock

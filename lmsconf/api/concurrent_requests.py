@@ -31,9 +31,8 @@ from lmsconf.api.pagination import (
 )
 from lmsconf.api.response_limits import MemoryQuota, fan_out_memory_limit
 from lmsconf.api.spec import ApiSpec, Operation
-from lmsconf.model.api_protocol import ListedRows, ListOperation, ReadArguments
+from lmsconf.model.api_protocol import ListedRows, ListOperation, RateLimit, ReadArguments, Report, RunProgress
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.progress import RateLimit, Report, RunProgress
 
 if TYPE_CHECKING:
     from lmsconf.api.client import Client

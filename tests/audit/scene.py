@@ -9,8 +9,8 @@ from flow.project import Project as Folder
 from flow.shell import Ran
 from flow.shell import lmsconf as command
 
+from lmsconf.documents.journal.journal_reader import run_names
 from lmsconf.errors import ExitCode
-from lmsconf.journal.journal_reader import run_names
 
 SEED = """
 people:

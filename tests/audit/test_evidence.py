@@ -120,8 +120,7 @@ def without_one(generator: random.Random) -> Callable[[list[dict[str, object]]],
 
 def rewrite(copy: Path, change: Callable[[list[dict[str, object]]], None]) -> None:
     """Change the runs as lmsconf would have written them: page, digests and statement follow."""
-    from lmsconf.audit.run_entry import evidence_html
-    from lmsconf.audit.signing import statement_text
+    from lmsconf.audit.statement import evidence_html, statement_text
 
     document = json.loads((copy / "evidence.json").read_text())
     change(document["runs"])
@@ -190,7 +189,7 @@ def test_a_forged_page_is_found(written: Path) -> None:
     page = copy / "index.html"
     page.write_text(page.read_text().replace("T-2", "T-9"))
     document = json.loads((copy / "evidence.json").read_text())
-    from lmsconf.audit.signing import statement_text
+    from lmsconf.audit.statement import statement_text
 
     files = (path for path in copy.rglob("*") if path.is_file() and path.name != "evidence.intoto.json")
     digests = {path.relative_to(copy).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
@@ -254,7 +253,7 @@ def test_a_run_missing_at_the_end_is_found_by_its_head(folder: Folder, written: 
 def test_a_broken_chain_is_told_when_the_evidence_is_written(tmp_path: Path) -> None:
     """A journal that was changed after the next run had named it: the page says it, and so does verify."""
     folder = project_with_runs(tmp_path / "project", ("groups: [{name: A}]\n", "groups: [{name: B}]\n"))
-    from lmsconf.journal.journal_folder import decode_lines, encode_line
+    from lmsconf.documents.journal.journal_folder import decode_lines, encode_line
 
     path = runs_of(folder.root) / f"{names(folder)[0]}.jsonl"
     opening, *rest = decode_lines(path.read_bytes())

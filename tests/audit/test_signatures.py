@@ -32,13 +32,12 @@ from securesystemslib.dsse import Envelope
 from securesystemslib.exceptions import VerificationError
 from securesystemslib.signer import SSlibKey
 
-from lmsconf.audit.signing import load_public_key
+from lmsconf.audit.statement import load_public_key
 from lmsconf.audit.verify_evidence import verify_evidence
 from lmsconf.documents import apply_report_file
+from lmsconf.documents.journal.journal_folder import decode_lines, encode_line
+from lmsconf.documents.journal.journal_reader import REPORT, find_run, kept_path, kept_report_text
 from lmsconf.errors import ExitCode, Problem, SourceLocation
-from lmsconf.journal.journal_folder import decode_lines, encode_line
-from lmsconf.journal.journal_reader import find_run
-from lmsconf.journal.kept_runs import REPORT, kept_path, kept_report_text
 from lmsconf.model.calls import CallStatus
 from lmsconf.model.canonical_json import sha256_of_bytes
 

@@ -15,7 +15,8 @@ from json_schemas import schema_validator
 
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import Problem, ProblemsFound, UsageError
-from lmsconf.project.base_trust import (
+from lmsconf.project.config_reader import read_project_file
+from lmsconf.project.credentials import (
     NOWHERE,
     PARTS,
     RequestDestination,
@@ -23,7 +24,6 @@ from lmsconf.project.base_trust import (
     refuse_untrusted_changes,
     request_destination,
 )
-from lmsconf.project.config_reader import read_project_file
 
 pytestmark = pytest.mark.sampled(day=4)
 

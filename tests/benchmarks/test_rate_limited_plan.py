@@ -10,8 +10,8 @@ from rate_limited import IdleClock, RateLimitFaults, bucket, limit_sandboxes
 from workload import Size, make_project, values_of
 
 import lmsconf
-from lmsconf.cli.progress import LimitWording
-from lmsconf.model.progress import RunProgress
+from lmsconf.cli.terminal import LimitWording
+from lmsconf.model.api_protocol import RunProgress
 
 LEFT = re.compile(r"([\d,]+) left, about (?:(\d+) hours?)? ?(?:(\d+) minutes?)? ?(?:(\d+) seconds?)?")
 

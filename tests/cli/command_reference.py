@@ -12,8 +12,7 @@ from typing import NamedTuple
 
 import click
 
-from lmsconf.cli.command import GLOBAL_OPTIONS
-from lmsconf.cli.commands import COMMANDS, app
+from lmsconf.cli.command import COMMANDS, GLOBAL_OPTIONS, app
 from lmsconf.errors import ExitCode
 
 GUIDE = Path(__file__).parent.parent.parent / "lmsconf" / "guide"

@@ -19,11 +19,11 @@ from pathlib import Path
 import click
 import pytest
 
-from lmsconf.cli.commands import COMMANDS
+from lmsconf.cli.command import COMMANDS
 from lmsconf.cli.output import Output, output_options
 from lmsconf.cli.output_streams import show_progress
 from lmsconf.cli.run_command import run_command_line
-from lmsconf.cli.wrong_usage import COMMANDS_ELSEWHERE
+from lmsconf.cli.usage import COMMANDS_ELSEWHERE
 from lmsconf.errors import (
     ExitCode,
     LmsconfError,
@@ -35,7 +35,7 @@ from lmsconf.errors import (
     Terminated,
     UsageError,
 )
-from lmsconf.model.progress import RunProgress
+from lmsconf.model.api_protocol import RunProgress
 
 RAISED: dict[str, Callable[[], BaseException]] = {
     "kind": lambda: StalePlan("too many deletes", hint="lmsconf apply --allow deletes=9"),
@@ -184,7 +184,7 @@ def test_progress_on_a_terminal_is_a_bar() -> None:
     """Where a person watches, progress is drawn with rich."""
     program = (
         "import sys; from lmsconf.cli.output_streams import show_progress\n"
-        "from lmsconf.model.progress import RunProgress\n"
+        "from lmsconf.model.api_protocol import RunProgress\n"
         "with show_progress() as tell: tell(RunProgress(done=1, total=2, is_final=True), 'Reading groups')\n"
         "assert 'rich' in sys.modules"
     )
@@ -221,10 +221,7 @@ def test_help_lists_every_command_and_imports_none() -> None:
     shown = subprocess.run(
         [sys.executable, "-I", "-S", "-c", _with_path(program)], capture_output=True, text=True, check=True
     )
-    expected = [
-        f"lmsconf.cli.{name}"
-        for name in ("command", "commands", "context", "help_layout", "output_streams", "run_command")
-    ]
+    expected = [f"lmsconf.cli.{name}" for name in ("command", "context", "output_streams", "run_command", "usage")]
     assert shown.stderr == f"{expected}\n"
     assert all(f"  {name} " in shown.stdout for name, entry in COMMANDS.items())
 
@@ -267,7 +264,7 @@ ROOT = Path(__file__).parent.parent.parent
 NEVER = {"httpcore", "h11", "anyio", "asyncio", "jsonschema", "deepdiff", "jinja2", "rich"}
 OF_OTHERS = {
     *("lmsconf.doctor", "lmsconf.apply", "lmsconf.api.sdk", "lmsconf.render.html", "lmsconf.render.markdown"),
-    *("lmsconf.render.junit", "lmsconf.render.code_review", "lmsconf.support.git"),
+    *("lmsconf.render.code_review", "lmsconf.render.code_review", "lmsconf.support.git"),
     *("lmsconf.planner.drift", "lmsconf.workspace.plan_with_base", "lmsconf.manifest.schema_messages"),
 }
 OF_PLANS = {"lmsconf.planner.plan", "lmsconf.api.client", "lmsconf.sandbox", "lmsconf.render", "sqlite3", "httpx"}

@@ -23,7 +23,7 @@ from lmsconf.manifest.whole_schema import manifest_schema
 from lmsconf.model.lint_codes import RULES
 from lmsconf.model.policy import GUARDS
 from lmsconf.model.problem_codes import MEANINGS, meaning_of
-from lmsconf.project.base_trust import PARTS
+from lmsconf.project.credentials import PARTS
 from lmsconf.render.help_pages import explain_json
 from lmsconf.sandbox.serve import serve
 from lmsconf.sandbox.service import Sandbox

@@ -210,7 +210,7 @@ def test_a_signal_while_the_pager_is_started(project: Path, monkeypatch: pytest.
 
 def test_a_pager_that_ignores_sigterm_is_killed(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A terminated lmsconf exits as one, without a traceback."""
-    monkeypatch.setattr("lmsconf.cli.pager._SECONDS", 0.2)
+    monkeypatch.setattr("lmsconf.cli.terminal._SECONDS", 0.2)
     command = "trap '' TERM; cat > /dev/null; kill -TERM $PPID; sleep 3 > /dev/null 2>&1; echo ended > seen.txt"
     ran, shown = at_terminal(project, "plan", env={**TERM, "PAGER": command})
     assert ran.code == ExitCode.TERMINATED

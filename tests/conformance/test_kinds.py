@@ -16,8 +16,8 @@ from laws.sandbox_project import SandboxProject, open_stage
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.kinds.kind_table import KINDS
-from lmsconf.kinds.shared.call_placeholders import fill_refs_in_path
 from lmsconf.kinds.shared.kind import Kind, row_type_of
+from lmsconf.kinds.shared.steps import fill_refs_in_path
 from lmsconf.manifest.schema_check import branches_of
 from lmsconf.manifest.whole_schema import declared_section, sections_by_path
 from lmsconf.model.canonical_json import Json

@@ -17,18 +17,17 @@ from views.document_samples import REPORTS
 from lmsconf.documents import access_documents, apply_report_file, fleet_file, snapshot_file
 from lmsconf.documents.document import add_seal, render_json
 from lmsconf.errors import InvalidResponse, LmsconfError, Problem, SourceLocation, StalePlan
-from lmsconf.kinds.manual_group.types import GroupRow
+from lmsconf.kinds.manual_group import GroupRow
 from lmsconf.kinds.shared.responses import object_list
 from lmsconf.model.access import AccessRoute, ConditionResult, HeldContent, PersonContent, RouteSide
 from lmsconf.model.address import RemoteId
-from lmsconf.model.blockers import Blocker
 from lmsconf.model.calls import Call
 from lmsconf.model.canonical_json import Json, sha256
 from lmsconf.model.drift import FieldDrift, ManagedShare
 from lmsconf.model.effects import AccessCounts, ContentEffects, Effects, GroupEffects
 from lmsconf.model.fleet import FleetEntry
 from lmsconf.model.forms import ExplainedKey
-from lmsconf.model.outcomes import CallOutcome
+from lmsconf.model.outcomes import CallOutcome, ManifestsCommit, SnapshotDigest
 from lmsconf.model.plan import (
     Change,
     FieldChange,
@@ -41,9 +40,9 @@ from lmsconf.model.plan import (
     Undo,
     UnmanagedResources,
 )
-from lmsconf.model.recorded_run import ManifestsCommit, SnapshotDigest
+from lmsconf.model.problem_codes import Blocker
 from lmsconf.model.snapshot import Listing, Snapshot
-from lmsconf.planner.read.manual_groups import parse_user_ids
+from lmsconf.planner.read.fields_and_groups import parse_user_ids
 
 
 def test_problems_of_another_format_are_refused() -> None:

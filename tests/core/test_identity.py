@@ -19,7 +19,7 @@ from lmsconf.kinds.shared.kind_names import resource_title
 from lmsconf.kinds.shared.match_by_name import Claim, ClaimMatches
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.names import did_you_mean, matches_pattern, normalize_name, quote_name, suspicion
-from lmsconf.planner.address_patterns import (
+from lmsconf.planner.selection import (
     resolve_pattern,
 )
 from lmsconf.render.escape import escape_terminal

@@ -18,14 +18,14 @@ from manifest.cases import Case, cases
 from msgspec.structs import replace
 
 from lmsconf.errors import LmsconfError
-from lmsconf.export.accept_drift import DriftedProject
-from lmsconf.export.export import export_snapshot
 from lmsconf.kinds.custom_field.types import ChoiceRow
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP
 from lmsconf.model.address import RemoteId
 from lmsconf.model.names import exact_pattern
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.support.atomic_files import write_all_or_none
+from lmsconf.workspace.export.accept_drift import DriftedProject
+from lmsconf.workspace.export.export import export_snapshot
 from lmsconf.workspace.project_manifests import load_manifests
 
 pytestmark = pytest.mark.sampled(day=4)

@@ -19,12 +19,12 @@ from lmsconf.api.spec import ApiSpec
 from lmsconf.kinds.custom_field.types import parse_field_row
 from lmsconf.kinds.exported_entries import field_entry_body, people_lists_body, person_entries
 from lmsconf.kinds.kind_functions import match_kind
-from lmsconf.kinds.manual_group.types import GroupRow
+from lmsconf.kinds.manual_group import GroupRow
 from lmsconf.kinds.shared.manifest_entry import EntryBody, LiveNames
 from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.kinds.shared.responses import AnswerRow
 from lmsconf.kinds.user.types import PersonRow
-from lmsconf.manifest.edit.yaml_text import escape_for_comment, format_entry_lines
+from lmsconf.manifest.edit.text_edits import escape_for_comment, format_entry_lines
 from lmsconf.manifest.expand.variables import Reporter, Variables
 from lmsconf.manifest.load import load_folder
 from lmsconf.manifest.yaml_reader import read_yaml

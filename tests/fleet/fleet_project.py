@@ -25,11 +25,11 @@ from waiting import HANGS
 from lmsconf.cli import app
 from lmsconf.cli.run_command import run_command_line
 from lmsconf.errors import ExitCode, Problem
-from lmsconf.fleet.collect import group_changes
+from lmsconf.fleet.shards import group_changes
 from lmsconf.model.address import Address
-from lmsconf.model.blockers import Blocker, BlockerType
 from lmsconf.model.fleet import STOPPED, FleetAction, FleetEntry, FleetIndex, FleetReport, FleetShard
 from lmsconf.model.plan import Action, Change, FieldChange
+from lmsconf.model.problem_codes import Blocker, BlockerType
 from lmsconf.sandbox.faults import FaultScript
 from lmsconf.sandbox.serve import serve
 from lmsconf.sandbox.service import LoggedRequest, Sandbox

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.apply.run_plan import execute
+from lmsconf.documents.journal.journal_folder import runs_folder
 from lmsconf.errors import ExitCode
-from lmsconf.journal.journal_folder import runs_folder
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Plan
 from lmsconf.model.policy import Consent

@@ -12,10 +12,10 @@ import pytest
 from lmsconf.apply.run_plan import execute
 from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound
 from lmsconf.kinds.user.types import PersonRow
-from lmsconf.model.blockers import blockers
 from lmsconf.model.calls import Call, CallStatus
 from lmsconf.model.effects import Basis
 from lmsconf.model.plan import Action, Plan
+from lmsconf.model.problem_codes import blockers
 from lmsconf.workspace.connection import Connection
 from lmsconf.workspace.project_manifests import load_manifests
 from lmsconf.workspace.reader import WorkspaceReader

@@ -10,8 +10,8 @@ import pytest
 
 from lmsconf.documents.plan_file import dumps, loads
 from lmsconf.errors import ExitCode, Rejected
-from lmsconf.model.blockers import blockers
 from lmsconf.model.plan import Action, Plan
+from lmsconf.model.problem_codes import blockers
 from lmsconf.workspace.project_manifests import load_manifests
 
 from .altered_service import apply_under, planned

@@ -14,18 +14,27 @@ from msgspec.structs import replace
 import lmsconf.render
 from lmsconf.cli import app
 from lmsconf.cli.output_streams import report_problems
-from lmsconf.cli.progress import progress_lines
 from lmsconf.cli.run_command import run_command_line
+from lmsconf.cli.terminal import progress_lines
 from lmsconf.errors import ExitCode, Problem, Severity, SourceLocation
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.model.address import Address, RemoteId
-from lmsconf.model.blockers import Blocker, BlockerType
+from lmsconf.model.api_protocol import RunProgress
 from lmsconf.model.calls import Call, CallStatus
 from lmsconf.model.fleet import FleetAction, FleetEntry, FleetIndex, FleetReport, SharedChanges
-from lmsconf.model.outcomes import ApplyReport, CallOutcome, VerifiedScope, VerifyMode
+from lmsconf.model.outcomes import (
+    ApplyReport,
+    CallOutcome,
+    CallState,
+    JournalHeader,
+    RecordedCall,
+    RecordedRun,
+    RunEnding,
+    VerifiedScope,
+    VerifyMode,
+)
 from lmsconf.model.plan import Action, Change, FieldChange, GuardCount, GuardResult, Plan, PlanScope, UnmanagedResources
-from lmsconf.model.progress import RunProgress
-from lmsconf.model.recorded_run import CallState, JournalHeader, RecordedCall, RecordedRun, RunEnding
+from lmsconf.model.problem_codes import Blocker, BlockerType
 from lmsconf.render import (
     APPLY_VIEWS,
     FLEET_VIEWS,

@@ -12,9 +12,9 @@ from msgspec.structs import replace
 
 from lmsconf.errors import Problem
 from lmsconf.model.address import Address
-from lmsconf.model.blockers import blockers
 from lmsconf.model.plan import Action, Change, FieldChange, GuardCount, GuardResult
 from lmsconf.model.policy import Consent, GuardLimit, GuardLimits
+from lmsconf.model.problem_codes import blockers
 from lmsconf.planner.guards import (
     evaluate_guards,
     find_protected_changes,

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import lmsconf
-from lmsconf.cli.commands import COMMANDS, app
+from lmsconf.cli.command import COMMANDS, app
 from lmsconf.cli.run_command import run_command_line
 from lmsconf.errors import StalePlan
 from lmsconf.model.plan import Plan

@@ -23,10 +23,9 @@ from waiting import HANGS
 
 from lmsconf.cli import app
 from lmsconf.cli.run_command import run_command_line
+from lmsconf.documents.journal.journal_folder import WorkspaceLocked, encode_line, hold_lock
+from lmsconf.documents.journal.journal_reader import PendingWrites, find_pending_writes, wait_for_pending_writes
 from lmsconf.errors import ExitCode, LmsconfError
-from lmsconf.journal.journal_folder import encode_line
-from lmsconf.journal.journal_reader import PendingWrites, find_pending_writes, wait_for_pending_writes
-from lmsconf.journal.local_lock import WorkspaceLocked, hold_lock
 from lmsconf.model.canonical_json import Json
 from lmsconf.sandbox.serve import Server, serve
 from lmsconf.sandbox.service import Sandbox
@@ -188,7 +187,7 @@ def test_the_embedded_workspace_needs_no_wait(
 # One run at a time, for each workspace of a project.
 
 
-HOLD = "import sys; from pathlib import Path; from lmsconf.journal.local_lock import hold_lock\n" \
+HOLD = "import sys; from pathlib import Path; from lmsconf.documents.journal.journal_folder import hold_lock\n" \
        "with hold_lock(Path(sys.argv[1]), sys.argv[2]): print('held', flush=True); sys.stdin.read()"  # fmt: skip
 
 

@@ -13,13 +13,12 @@ import pytest
 from flow.project import runs_of
 from journal.conftest import CALLS, KEEP_ALL, JournalProject
 
+from lmsconf.documents.journal.journal_folder import decode_line, encode_line, hold_lock, runs_folder
+from lmsconf.documents.journal.journal_reader import find_run, parse_journal, read_headers, read_runs, run_names
+from lmsconf.documents.journal.journal_writer import Journal
 from lmsconf.errors import LmsconfError
-from lmsconf.journal.journal_folder import decode_line, encode_line, runs_folder
-from lmsconf.journal.journal_reader import find_run, parse_journal, read_headers, read_runs, run_names
-from lmsconf.journal.journal_writer import Journal
-from lmsconf.journal.local_lock import hold_lock
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.recorded_run import CallState, RecordedCall, RecordedRun
+from lmsconf.model.outcomes import CallState, RecordedCall, RecordedRun
 
 
 @pytest.fixture

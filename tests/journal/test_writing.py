@@ -16,14 +16,13 @@ from msgspec.structs import replace
 
 from lmsconf.apply.apply_events import ApplyProgress
 from lmsconf.apply.run_plan import execute
+from lmsconf.documents.journal.journal_reader import parse_journal
+from lmsconf.documents.journal.journal_writer import Journal
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import ExitCode, LmsconfError
-from lmsconf.journal.journal_reader import parse_journal
-from lmsconf.journal.journal_writer import Journal
+from lmsconf.model.api_protocol import Report, RunProgress
 from lmsconf.model.calls import Call, CallStatus
-from lmsconf.model.outcomes import CallOutcome
-from lmsconf.model.progress import Report, RunProgress
-from lmsconf.model.recorded_run import CallState
+from lmsconf.model.outcomes import CallOutcome, CallState
 from lmsconf.support.secrets import register_secret
 
 

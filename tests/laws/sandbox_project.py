@@ -31,11 +31,11 @@ from lmsconf.apply.replanning import reevaluate_guards, refuse_stale_plan
 from lmsconf.apply.run_plan import execute
 from lmsconf.documents.plan_file import dumps
 from lmsconf.errors import ProblemsFound
+from lmsconf.model.api_protocol import Report
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Plan
 from lmsconf.model.policy import Consent, Policy
-from lmsconf.model.progress import Report
 from lmsconf.project.settings import Settings, load_settings
 from lmsconf.sandbox.faults import FaultScript
 from lmsconf.sandbox.seed import fill_workspace

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from lmsconf.apply.replanning import refuse_stale_plan
 from lmsconf.documents.plan_file import dumps
 from lmsconf.errors import ExitCode, ProblemsFound
-from lmsconf.kinds.parsing import dependencies
+from lmsconf.kinds.kind_table import dependencies
 from lmsconf.model.calls import CallStatus
 from lmsconf.model.plan import Action, Plan
 from lmsconf.sandbox.faults import Fault, FaultScript

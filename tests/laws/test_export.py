@@ -18,11 +18,10 @@ from laws.sandbox_project import Raw, SandboxProject, tried
 from msgspec.structs import replace
 from wire.second_dialect import answer_dialect_values, possible
 
-from lmsconf.export.export import ExportResult, export_snapshot
 from lmsconf.kinds.assignment.types import ContentRow, TargetRow
 from lmsconf.kinds.custom_field.types import ChoiceRow, FieldRow
 from lmsconf.kinds.kind_table import KINDS
-from lmsconf.kinds.manual_group.types import GroupRow
+from lmsconf.kinds.manual_group import GroupRow
 from lmsconf.kinds.shared.kind_names import CONTENT, CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
 from lmsconf.kinds.smart_group.types import ConditionRow, SmartGroupRow
 from lmsconf.kinds.user.types import PersonRow
@@ -33,6 +32,7 @@ from lmsconf.model.names import casefold_name, normalize_name
 from lmsconf.model.plan import Plan
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import HasName, Snapshot
+from lmsconf.workspace.export.export import ExportResult, export_snapshot
 
 pytestmark = pytest.mark.sampled(day=2, gate=6)  # minutes in all
 

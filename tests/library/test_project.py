@@ -16,9 +16,9 @@ from msgspec.structs import replace
 
 import lmsconf
 from lmsconf.apply.python_api import Project
+from lmsconf.documents.journal.journal_folder import hold_lock
 from lmsconf.documents.snapshot_file import dumps
 from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound, StalePlan, UsageError
-from lmsconf.journal.local_lock import hold_lock
 from lmsconf.model.calls import CallStatus
 from lmsconf.model.plan import Plan
 

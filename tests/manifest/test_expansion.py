@@ -12,7 +12,6 @@ from json_schemas import schema_validator
 from jsonschema import Draft202012Validator
 
 from lmsconf.errors import Problem
-from lmsconf.export.manifest_files import expanded_manifest
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.manifest.expand.variables import Reporter, Variables
 from lmsconf.manifest.load import ExpandedEntries, load_folder
@@ -22,6 +21,7 @@ from lmsconf.manifest.yaml_reader import read_yaml
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import Manifests
 from lmsconf.project.config_reader import read_project_file
+from lmsconf.workspace.export.manifest_files import expanded_manifest
 
 VARIABLES: dict[str, Json] = {
     "none": [],

@@ -20,9 +20,9 @@ from lmsconf.api.concurrent_requests import ConcurrentReader, WorkerPool
 from lmsconf.api.retry import RetryPolicy
 from lmsconf.api.spec import ApiSpec
 from lmsconf.apply.run_plan import execute
+from lmsconf.model.api_protocol import Report
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.plan import Plan
-from lmsconf.model.progress import Report
 from lmsconf.project.settings import Settings, load_settings
 from lmsconf.sandbox.seed import fill_workspace
 from lmsconf.sandbox.service import Sandbox

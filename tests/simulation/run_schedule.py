@@ -18,8 +18,8 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from lmsconf.apply.run_plan import execute
+from lmsconf.documents.journal.journal_reader import wait_for_pending_writes
 from lmsconf.errors import ExitCode, LmsconfError, Problem
-from lmsconf.journal.journal_reader import wait_for_pending_writes
 from lmsconf.model.outcomes import ApplyReport, CallOutcome
 from lmsconf.model.plan import Plan
 

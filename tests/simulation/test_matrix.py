@@ -23,10 +23,10 @@ from lmsconf.api.transport import HttpResponse, HttpTransport
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest, WriteStatus
 from lmsconf.apply.run_plan import execute
 from lmsconf.apply.scheduler import Learnt
+from lmsconf.documents.journal.journal_reader import read_runs, wait_for_pending_writes
 from lmsconf.errors import ApiError
-from lmsconf.journal.journal_reader import read_runs, wait_for_pending_writes
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.recorded_run import CallState
+from lmsconf.model.outcomes import CallState
 from lmsconf.project.settings import load_settings
 from lmsconf.sandbox.seed import fill_workspace
 from lmsconf.sandbox.serve import Server

@@ -21,9 +21,8 @@ from lmsconf.documents import plan_file
 from lmsconf.errors import ExitCode, Problem, Severity, SourceLocation
 from lmsconf.model.access import AccessClaim, AccessTest, AccessTestReport, AccessTestResult
 from lmsconf.model.address import Address
-from lmsconf.model.outcomes import VerifyMode
+from lmsconf.model.outcomes import CallState, JournalHeader, RecordedCall, RecordedRun, RunEnding, VerifyMode
 from lmsconf.model.plan import Plan
-from lmsconf.model.recorded_run import CallState, JournalHeader, RecordedCall, RecordedRun, RunEnding
 from lmsconf.render import APPLY_VIEWS, DRIFT_VIEWS, FLEET_VIEWS, PLAN_VIEWS, RUN_VIEWS, RUNS_VIEWS, TEST_VIEWS
 from lmsconf.render.code_review import problems_github
 from lmsconf.render.json import problems_json

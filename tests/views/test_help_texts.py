@@ -12,7 +12,7 @@ import pytest
 from flow.shell import lmsconf
 
 from lmsconf.cli import app
-from lmsconf.cli.help_layout import EXAMPLES, OPTION_GROUPS
+from lmsconf.cli.usage import EXAMPLES, OPTION_GROUPS
 from lmsconf.render.help_pages import guide_page_text
 
 

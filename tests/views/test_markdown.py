@@ -24,8 +24,7 @@ from lmsconf.render.markdown import apply_markdown, comment_marker, drift_markdo
 from lmsconf.render.plan_wording import plan_summary
 from lmsconf.render.resource_wording import format_item, kind_plural
 from lmsconf.render.size_limit import MIN_LIMIT, SERVICE_LIMITS, SizeLimit, parse_size_limit
-from lmsconf.render.terminal_style import colorize, wrap_prose
-from lmsconf.render.text import plan_text
+from lmsconf.render.text import colorize, plan_text, wrap_prose
 
 pytestmark = pytest.mark.sampled(day=4)
 

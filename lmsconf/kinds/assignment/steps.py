@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Final
 
-from lmsconf.api.spec.value_encoding import encode_cleared_time
+from lmsconf.api.spec.dialect_keys import encode_cleared_time
 from lmsconf.kinds.assignment.target_ids import resolve_audience
 from lmsconf.kinds.assignment.types import (
     AssignmentSpec,
     TargetRow,
 )
-from lmsconf.kinds.manual_group.types import GroupRow
+from lmsconf.kinds.manual_group import GroupRow
 from lmsconf.kinds.shared.kind_names import CONTENT, EVERYONE, GROUP, USER
 from lmsconf.kinds.shared.plan_context import GRANTED, BeforeAfter, Deletion, Match, PlanContext
 from lmsconf.kinds.shared.steps import joined_group_ref
