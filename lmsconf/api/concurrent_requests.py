@@ -135,6 +135,7 @@ class WorkerPool:
             return
         # The executor's own way to cancel jobs leaves those hanging who use `concurrent.futures.wait`.
         self._executor.shutdown(wait=wait)
+        self.report_progress()
         with self._reporting:
             # A rate limiter outlives the pool, and may still tell it of waits.
             self._progress = None
@@ -146,7 +147,8 @@ class WorkerPool:
                 self._done += finished
                 done, total = self._done, self._submitted + self._expected
             if self._progress is not None:
-                self._progress(RunProgress(done=done, total=total, is_final=False, limit=self._limit()))
+                is_final = self._is_closed and done == total
+                self._progress(RunProgress(done=done, total=total, is_final=is_final, limit=self._limit()))
 
 
 class ConcurrentReader:
