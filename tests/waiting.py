@@ -14,10 +14,10 @@ from urllib.parse import SplitResult, urlsplit
 
 import httpx
 import pytest
-from lmsconf.documents.journal.journal_reader import wait_for_pending_writes
 
 from lmsconf.api import transport
 from lmsconf.api.retry import RetryPolicy
+from lmsconf.documents.journal.journal_reader import wait_for_pending_writes
 from lmsconf.sandbox.serve import Server, serve
 from lmsconf.sandbox.service import LoggedRequest, Sandbox
 from lmsconf.workspace.reader import WaitClock

@@ -31,9 +31,8 @@ from lmsconf.api.pagination import (
 )
 from lmsconf.api.response_limits import MemoryQuota, fan_out_memory_limit
 from lmsconf.api.spec import ApiSpec, Operation
-from lmsconf.model.api_protocol import ListedRows, ListOperation, ReadArguments
+from lmsconf.model.api_protocol import ListedRows, ListOperation, RateLimit, ReadArguments, Report, RunProgress
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.progress import RateLimit, Report, RunProgress
 
 if TYPE_CHECKING:
     from lmsconf.api.client import Client
@@ -136,6 +135,7 @@ class WorkerPool:
             return
         # The executor's own way to cancel jobs leaves those hanging who use `concurrent.futures.wait`.
         self._executor.shutdown(wait=wait)
+        self.report_progress()
         with self._reporting:
             # A rate limiter outlives the pool, and may still tell it of waits.
             self._progress = None
@@ -147,7 +147,8 @@ class WorkerPool:
                 self._done += finished
                 done, total = self._done, self._submitted + self._expected
             if self._progress is not None:
-                self._progress(RunProgress(done=done, total=total, is_final=False, limit=self._limit()))
+                is_final = self._is_closed and done == total
+                self._progress(RunProgress(done=done, total=total, is_final=is_final, limit=self._limit()))
 
 
 class ConcurrentReader:

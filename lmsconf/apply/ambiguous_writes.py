@@ -27,7 +27,7 @@ from lmsconf.errors import (
     Rejected,
     WriteOutcomeUnknown,
 )
-from lmsconf.kinds.shared.call_placeholders import fill_refs_in_body, fill_refs_in_path
+from lmsconf.kinds.shared.steps import fill_refs_in_body, fill_refs_in_path
 from lmsconf.model.address import Address
 from lmsconf.model.calls import Call, is_creation
 from lmsconf.model.canonical_json import Json

@@ -30,19 +30,18 @@ from lmsconf.apply.remote_lock import LockManager
 from lmsconf.apply.replanning import refuse_stale_plan
 from lmsconf.apply.run_plan import execute, report_unstarted
 from lmsconf.apply.scheduler import Begin
+from lmsconf.documents.journal.journal_folder import hold_lock
+from lmsconf.documents.journal.journal_reader import wait_for_pending_writes
+from lmsconf.documents.journal.journal_writer import Journal
+from lmsconf.documents.journal.kept_runs import Retention
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import ExitCode, LmsconfError, StalePlan, Terminated
-from lmsconf.journal.journal_reader import wait_for_pending_writes
-from lmsconf.journal.journal_writer import Journal
-from lmsconf.journal.kept_runs import Retention
-from lmsconf.journal.local_lock import hold_lock
 from lmsconf.kinds.custom_field.lost_answers import MOST_KEPT
-from lmsconf.model.blockers import refuse_blocked
 from lmsconf.model.calls import CallStatus
 from lmsconf.model.declarations import Manifests
-from lmsconf.model.outcomes import ApplyReport, VerifyMode
+from lmsconf.model.outcomes import ApplyReport, VerifyMode, undo_command
 from lmsconf.model.plan import Plan
-from lmsconf.model.recorded_run import undo_command
+from lmsconf.model.problem_codes import refuse_blocked
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.undo.kept_state import count_destroyed, pre_image
 from lmsconf.project.settings import Settings

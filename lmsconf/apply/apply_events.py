@@ -7,14 +7,14 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, TypeAlias
 
+from lmsconf.model.api_protocol import RateLimit, Report, RunProgress
 from lmsconf.model.calls import Call, CallStatus
 from lmsconf.model.outcomes import ApplyReport, CallOutcome
 from lmsconf.model.plan import Plan
-from lmsconf.model.progress import RateLimit, Report, RunProgress
 from lmsconf.model.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from lmsconf.journal.journal_reader import PendingWrites
+    from lmsconf.documents.journal.journal_reader import PendingWrites
 
 Phase: TypeAlias = Callable[[str], AbstractContextManager[Report]]
 """A phase with this label begins. The context's value receives its progress."""

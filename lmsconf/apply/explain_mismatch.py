@@ -16,7 +16,7 @@ from lmsconf.api.spec.operations import load_api_description
 from lmsconf.api.spec.value_encoding import ANSWERS, OMITTED, answer_value_key, clear_answer_key
 from lmsconf.apply.scheduler import RunResult
 from lmsconf.errors import LmsconfError, Problem, Severity, WrongAssumption
-from lmsconf.manifest.edit.yaml_text import format_scalar
+from lmsconf.manifest.edit.text_edits import format_scalar
 from lmsconf.model.calls import CallStatus
 from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.plan import Action, Change, FieldChange, Plan

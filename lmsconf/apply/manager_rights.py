@@ -19,8 +19,8 @@ from lmsconf.api.spec.operations import load_api_description
 from lmsconf.apply.check_first_changes import ComparedList
 from lmsconf.apply.explain_mismatch import dialect_hint, few
 from lmsconf.errors import ApiError, Rejected, WriteOutcomeUnknown, WrongAssumption
-from lmsconf.kinds.shared.call_placeholders import request_target
 from lmsconf.kinds.shared.responses import object_list, require_object
+from lmsconf.kinds.shared.steps import request_target
 from lmsconf.model.canonical_json import Json
 
 if TYPE_CHECKING:

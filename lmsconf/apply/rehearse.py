@@ -49,9 +49,8 @@ from lmsconf.model.plan import (
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.plan import calls_by_key
-from lmsconf.planner.read.manual_groups import parse_user_ids
+from lmsconf.planner.read.fields_and_groups import parse_user_ids, read_members
 from lmsconf.planner.read.needed_listings import ReadScope, keep_keys
-from lmsconf.planner.read.smart_groups import read_members
 from lmsconf.project.settings import Settings
 from lmsconf.sandbox.seed import fill_workspace
 from lmsconf.sandbox.service import Sandbox

@@ -24,13 +24,13 @@ from lmsconf.errors import (
     WrongAssumption,
 )
 from lmsconf.model.address import Address
+from lmsconf.model.api_protocol import Report
 from lmsconf.model.calls import CallStatus
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.names import exact_pattern
 from lmsconf.model.outcomes import CallOutcome, VerifiedScope, VerifyMode, count_skipped_people, is_already_accepted
 from lmsconf.model.plan import Change, Plan
 from lmsconf.model.policy import Consent, GuardLimits, Policy, saved_guard_limits
-from lmsconf.model.progress import Report
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.guards import evaluate_guards, find_protected_changes
 from lmsconf.planner.plan import attach_problems, make_plan

@@ -24,10 +24,10 @@ from lmsconf.apply.replanning import (
 )
 from lmsconf.apply.scheduler import Begin, RunResult, run_calls
 from lmsconf.apply.try_assumptions import FirstCalls
+from lmsconf.documents.journal.journal_reader import seen_values
+from lmsconf.documents.journal.journal_writer import Journal
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import ApiError, LmsconfError, Problem, ProblemsFound, Severity
-from lmsconf.journal.journal_reader import seen_values
-from lmsconf.journal.journal_writer import Journal
 from lmsconf.model.address import Address
 from lmsconf.model.calls import Call
 from lmsconf.model.declarations import Manifests
@@ -41,7 +41,7 @@ from lmsconf.model.outcomes import (
 )
 from lmsconf.model.plan import Plan
 from lmsconf.planner.plan import calls_by_key
-from lmsconf.planner.read.smart_groups import compare_members
+from lmsconf.planner.read.fields_and_groups import compare_members
 from lmsconf.support.interrupts import Interrupts
 from lmsconf.workspace.project_manifests import error_free, load_manifests
 from lmsconf.workspace.reader import WorkspaceReader

@@ -20,7 +20,7 @@ from lmsconf.api.spec.dialect_keys import ON_EXISTING, TIME_FORMAT, Value, joint
 from lmsconf.api.spec.operations import load_api_description
 from lmsconf.apply.replanning import read_resource, replan_resource
 from lmsconf.errors import ApiError, InvalidResponse, LmsconfError, ProblemsFound, Rejected, WriteOutcomeUnknown
-from lmsconf.kinds.shared.call_placeholders import fill_refs_in_body, fill_refs_in_path
+from lmsconf.kinds.shared.steps import fill_refs_in_body, fill_refs_in_path
 from lmsconf.model.calls import Call
 from lmsconf.model.plan import Action, Plan
 

@@ -17,21 +17,29 @@ from typing import Final, Protocol, TypeVar, cast
 
 from msgspec.structs import replace
 
-from lmsconf.audit.run_entry import RunCopies, entry_order, evidence_html, run_entry
-from lmsconf.audit.signing import ENVELOPE, STATEMENT, SigningKey, envelope_text, statement_text
+from lmsconf.audit.statement import (
+    ENVELOPE,
+    STATEMENT,
+    RunCopies,
+    SigningKey,
+    entry_order,
+    envelope_text,
+    evidence_html,
+    run_entry,
+    statement_text,
+)
 from lmsconf.documents import apply_report_file, plan_file
 from lmsconf.documents.document import TOOL, render_json
+from lmsconf.documents.journal.journal_folder import decode_lines, encode_line, read_journal
+from lmsconf.documents.journal.kept_runs import kept_plan_text, kept_report_text
 from lmsconf.errors import LmsconfError, Problem
-from lmsconf.journal.journal_folder import decode_lines, encode_line, read_journal
-from lmsconf.journal.kept_runs import kept_plan_text, kept_report_text
 from lmsconf.kinds.assignment.types import is_about_people
 from lmsconf.kinds.shared.kind_names import USER
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json, sha256_of_bytes
 from lmsconf.model.forms import texts_in
-from lmsconf.model.outcomes import ApplyReport, CallOutcome
+from lmsconf.model.outcomes import ApplyReport, CallOutcome, RecordedRun
 from lmsconf.model.plan import Change, FieldChange, Plan
-from lmsconf.model.recorded_run import RecordedRun
 from lmsconf.model.time_formats import format_utc
 from lmsconf.support.atomic_files import fsync_folder, os_error_message
 

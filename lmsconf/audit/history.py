@@ -13,16 +13,16 @@ from msgspec.structs import replace
 
 from lmsconf.documents import plan_file
 from lmsconf.documents.document import TOOL, change_json, escape_invisible, render_json
+from lmsconf.documents.journal.kept_runs import kept_plan_text
 from lmsconf.errors import LmsconfError
-from lmsconf.journal.kept_runs import kept_plan_text
 from lmsconf.kinds.shared.kind_names import USER
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.names import exact_pattern, nearest_names, normalize_email
+from lmsconf.model.outcomes import CallState, RecordedRun
 from lmsconf.model.plan import Action, Change, FieldChange, Plan
-from lmsconf.model.recorded_run import CallState, RecordedRun
 from lmsconf.model.time_formats import format_utc
-from lmsconf.planner.address_patterns import canonical_pattern, resolve_pattern
+from lmsconf.planner.selection import canonical_pattern, resolve_pattern
 from lmsconf.render.jinja import terminal_text
 
 _SUGGESTED: Final = 3

@@ -11,23 +11,21 @@ from typing import Final, cast
 from msgspec import Struct
 
 from lmsconf.audit.bundle import EVIDENCE, FORMAT, PAGE
-from lmsconf.audit.run_entry import (
+from lmsconf.audit.statement import (
+    ENVELOPE,
     FILES,
+    STATEMENT,
+    PublicKey,
     RunCopies,
     chain_findings,
     copy_path,
     evidence_html,
     finding,
     head_findings,
-    run_entry,
-)
-from lmsconf.audit.signing import (
-    ENVELOPE,
-    STATEMENT,
-    PublicKey,
     parse_public_key,
     pre_authentication_encoding,
     require_package,
+    run_entry,
     signature_in,
     statement_text,
 )

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Sequence
 from typing import NoReturn
 
-from lmsconf.cli.commands import app
+from lmsconf.cli.command import app
 from lmsconf.cli.output_streams import secure_standard_streams
 from lmsconf.cli.run_command import report_crash, run_command_line
 

@@ -43,15 +43,15 @@ from lmsconf.cli.workspace_options import (
     show_reading_progress,
     split_pairs,
 )
+from lmsconf.documents.journal.journal_reader import PendingWrites
 from lmsconf.documents.plan_file import loads
 from lmsconf.errors import ExitCode, LmsconfError, Problem, ProblemsFound
-from lmsconf.journal.journal_reader import PendingWrites
+from lmsconf.model.api_protocol import Report
 from lmsconf.model.calls import Call
 from lmsconf.model.fleet import INTERRUPTIONS
 from lmsconf.model.outcomes import ApplyReport, CallOutcome, VerifyMode
 from lmsconf.model.plan import Plan
 from lmsconf.model.policy import parse_consents
-from lmsconf.model.progress import Report
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.render import APPLY_VIEWS
 from lmsconf.render.apply_report import apply_summary, verification_result

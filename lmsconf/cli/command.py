@@ -1,16 +1,17 @@
-"""The base of all commands: global options, taken before and after a command's name, and the layout of `--help`.
+"""The base of all commands with their global options, and the table of commands, each imported lazily.
 
-`lmsconf --help` imports this module, so it imports click and nothing slower.
+`lmsconf --help` and shell completion wait for this module's imports, so it imports click and nothing slower.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, cast
 
 import click
 
+from lmsconf import __version__
 from lmsconf.cli.context import context_of, note_flag, note_folder, note_value
 from lmsconf.cli.output_streams import mask_people
 
@@ -80,14 +81,14 @@ class _GlobalOptionsMixin(click.Command):
         return [*super().get_params(ctx), *GLOBAL_OPTIONS]
 
     def get_help(self, ctx: click.Context) -> str:
-        from lmsconf.cli.help_layout import help_formatter
+        from lmsconf.cli.usage import help_formatter
 
         formatter = help_formatter()
         self.format_help(ctx, formatter)
         return formatter.getvalue().rstrip("\n")
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        from lmsconf.cli.help_layout import write_examples, write_options
+        from lmsconf.cli.usage import write_examples, write_options
 
         write_examples(ctx, formatter)
         if isinstance(self, click.Group):
@@ -113,7 +114,7 @@ class Group(_GlobalOptionsMixin, click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Resolve the command; for an unknown one, fail with the nearest match, or with the list."""
         if args and not args[0].startswith("-") and args[0] not in (known := self.list_commands(ctx)):
-            from lmsconf.cli.wrong_usage import fail_unknown_command
+            from lmsconf.cli.usage import fail_unknown_command
 
             fail_unknown_command(ctx, args[0], known)
         return super().resolve_command(ctx, args)
@@ -124,3 +125,81 @@ class Group(_GlobalOptionsMixin, click.Group):
         rows = [(name, ((command and command.help) or "").partition("\n")[0]) for name, command in commands]
         with formatter.section("Commands"):
             formatter.write_dl(rows)
+
+
+class CommandEntry(NamedTuple):
+    """A command's module and attribute, and its line in `--help`, which needs no import."""
+
+    module: str
+    attribute: str
+    help: str
+
+
+COMMANDS: Mapping[str, CommandEntry] = {
+    "init": CommandEntry("lmsconf.cli.init", "init", "Create a project: a project file, a first manifest, a workflow."),
+    "validate": CommandEntry("lmsconf.cli.manifest_commands", "validate", "Check the manifests, without a connection."),
+    "fmt": CommandEntry("lmsconf.cli.manifest_commands", "fmt", "Put keys and lists of manifests in order."),
+    "plan": CommandEntry("lmsconf.cli.plan", "plan", "Show what apply would change."),
+    "show": CommandEntry("lmsconf.cli.runs", "show", "Show a saved plan, snapshot or apply report."),
+    "apply": CommandEntry("lmsconf.cli.apply", "apply", "Change the workspace to match the manifests."),
+    "drift": CommandEntry("lmsconf.cli.drift", "drift", "Show where the workspace differs from the manifests."),
+    "access": CommandEntry(
+        "lmsconf.cli.people_commands", "access", "Show what a person has, will have after the plan, and why."
+    ),
+    "audience": CommandEntry(
+        "lmsconf.cli.people_commands",
+        "audience",
+        "Show how many people are in an audience, now and after the plan.",
+    ),
+    "test": CommandEntry(
+        "lmsconf.cli.people_commands", "test", "Run the tests of the manifests on the state after the plan."
+    ),
+    "runs": CommandEntry("lmsconf.cli.runs", "runs", "List what was applied from here, or show one run call by call."),
+    "history": CommandEntry("lmsconf.cli.runs", "history", "Show which runs changed a resource or a person."),
+    "evidence": CommandEntry("lmsconf.cli.runs", "evidence", "Write a folder that shows what runs did, or verify one."),
+    "unlock": CommandEntry("lmsconf.cli.workspace_commands", "unlock", "Remove a stale lock."),
+    "export": CommandEntry("lmsconf.cli.export", "export", "Write manifests for the live workspace."),
+    "snapshot": CommandEntry(
+        "lmsconf.cli.workspace_commands", "snapshot", "Save the state of the workspace to a file."
+    ),
+    "explain": CommandEntry(
+        "lmsconf.cli.manifest_commands", "explain", "Explain a key of manifests or of lmsconf.yaml, or a code."
+    ),
+    "help": CommandEntry("lmsconf.cli.help", "help_command", "Print a page of the guide."),
+    "graph": CommandEntry("lmsconf.cli.manifest_commands", "graph", "Show the dependency graph."),
+    "doctor": CommandEntry(
+        "lmsconf.cli.workspace_commands",
+        "doctor",
+        "Check the connection, the token, and the assumptions about the service.",
+    ),
+    "api": CommandEntry("lmsconf.cli.workspace_commands", "api", "Send one request to the API and print the response."),
+    "completion": CommandEntry("lmsconf.cli.completion", "completion", "Print the completion script of a shell."),
+    "fleet": CommandEntry("lmsconf.cli.fleet", "fleet", "Work on many workspaces of one project."),
+    "sandbox": CommandEntry("lmsconf.cli.sandbox", "sandbox", "Serve, seed or reset the embedded workspace."),
+}
+
+
+class LazyGroup(Group):
+    """The group with the commands of the table; listing them imports no command module."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        entry = COMMANDS.get(cmd_name)
+        return None if entry is None else cast(click.Command, getattr(import_module(entry.module), entry.attribute))
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        rows = [(name, entry.help) for name, entry in COMMANDS.items()]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+
+@click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="lmsconf", message="%(prog)s %(version)s")
+def app() -> None:
+    """Configuration as code for a learning platform's workspace.
+
+    Manifests declare custom fields, groups, smart groups and assignments. `lmsconf plan` shows what differs from them
+    in the workspace, and `lmsconf apply` changes it. Global options can be given before or after the command.
+    """

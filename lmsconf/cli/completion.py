@@ -156,8 +156,7 @@ def addresses(context: CommandContext, incomplete: str) -> list[Item]:
 
 def audiences(context: CommandContext, incomplete: str) -> list[Item]:
     """What manifests assign content to, or declare and can be assigned content."""
-    from lmsconf.kinds.kind_table import KINDS
-    from lmsconf.kinds.parsing import dependencies
+    from lmsconf.kinds.kind_table import KINDS, dependencies
     from lmsconf.model.address import EVERYBODY, Address
 
     relations = [kind for kind in KINDS.values() if kind.is_relation]
@@ -194,14 +193,14 @@ def sections(context: CommandContext, incomplete: str) -> list[Item]:
 
 def runs(context: CommandContext, incomplete: str) -> list[Item]:
     """The recorded runs, the latest first."""
-    from lmsconf.journal.journal_reader import run_names
+    from lmsconf.documents.journal.journal_reader import run_names
 
     return _beginning(incomplete, ("latest", *run_names(context.project)))
 
 
 def topics(context: CommandContext, incomplete: str) -> list[Item]:
     """The pages of the guide, and the commands."""
-    from lmsconf.cli.commands import COMMANDS
+    from lmsconf.cli.command import COMMANDS
     from lmsconf.support.folders import guide_topics
 
     return _beginning(incomplete, (*guide_topics(), *COMMANDS))
@@ -216,7 +215,7 @@ def guards(context: CommandContext, incomplete: str) -> list[Item]:
 
 def trusted_parts(context: CommandContext, incomplete: str) -> list[Item]:
     """The parts of a project file that can be trusted, after those that are listed already."""
-    from lmsconf.project.base_trust import PARTS
+    from lmsconf.project.credentials import PARTS
 
     before, comma, _ = incomplete.rpartition(",")
     given = before.split(",")
@@ -241,7 +240,7 @@ def _manifests(context: CommandContext) -> Manifests:
 def _addresses(incomplete: str, known: Iterable[Address]) -> list[Item]:
     """Return the addresses that begin so, under the word that was typed for their kind; else those named so."""
     from lmsconf.kinds.kind_table import KINDS
-    from lmsconf.planner.address_patterns import kind_words
+    from lmsconf.planner.selection import kind_words
 
     word, slash, _ = incomplete.partition("/")
     kind = next((kind for kind in KINDS.values() if slash and word in kind_words(kind)), None)

@@ -25,9 +25,9 @@ from lmsconf.cli.workspace_options import (
 from lmsconf.errors import ExitCode
 
 if TYPE_CHECKING:
-    from lmsconf.export.accept_drift import DriftedProject
+    from lmsconf.model.api_protocol import Report
     from lmsconf.model.declarations import Manifests
-    from lmsconf.model.progress import Report
+    from lmsconf.workspace.export.accept_drift import DriftedProject
     from lmsconf.workspace.project_manifests import BaseManifests
     from lmsconf.workspace.reader import WorkspaceReader
 
@@ -134,7 +134,7 @@ def _compared(
     reads_all: bool,
 ) -> DriftedProject:
     """Read the workspace once and return its drift, with all that is needed to accept it."""
-    from lmsconf.export.accept_drift import DriftedProject
+    from lmsconf.workspace.export.accept_drift import DriftedProject
     from lmsconf.workspace.project_manifests import load_manifests
 
     settings = workspace.settings

@@ -23,10 +23,10 @@ from lmsconf.cli.workspace_options import (
 from lmsconf.errors import LmsconfError
 
 if TYPE_CHECKING:
-    from lmsconf.export.export import ExportResult
     from lmsconf.model.declarations import Manifests
     from lmsconf.model.snapshot import Snapshot
     from lmsconf.project.settings import Settings
+    from lmsconf.workspace.export.export import ExportResult
 
 _READABLE = 0o644
 """The mode of manifest files: they are committed, like other sources."""
@@ -76,8 +76,8 @@ def export(
     With --into, new files are added to a folder that already has manifests, with only what they do not declare.
     Existing files are not changed.
     """
-    from lmsconf.export.export import export_snapshot as exported
-    from lmsconf.export.manifest_files import parse_rule
+    from lmsconf.workspace.export.export import export_snapshot as exported
+    from lmsconf.workspace.export.manifest_files import parse_rule
 
     settings = load_context_settings(context)
     target = settings.manifests if folder is None else folder

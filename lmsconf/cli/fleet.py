@@ -99,8 +99,8 @@ def test(context: CommandContext, /, output: Output, **options: Any) -> ExitCode
 @click.pass_obj
 def show(context: CommandContext, /, folder: Path, output: Output) -> None:
     """Show the plans that `lmsconf fleet plan --out DIR` saved, failures first."""
-    from lmsconf.fleet.collect import read_report
     from lmsconf.fleet.fleet_run import read_index
+    from lmsconf.fleet.shards import read_report
     from lmsconf.render import FLEET_VIEWS
 
     key = plan_signing_key(context)
@@ -119,7 +119,7 @@ def collect(context: CommandContext, /, folders: tuple[Path, ...], out: Path, ou
 
     A missing shard is an error. Exits with the most severe exit code of all workspaces; changes alone are 0.
     """
-    from lmsconf.fleet.collect import collect_folders, read_report
+    from lmsconf.fleet.shards import collect_folders, read_report
     from lmsconf.render import FLEET_VIEWS
 
     key = plan_signing_key(context)
@@ -155,7 +155,7 @@ def matrix(format_: str, shards: int, selector: str, max_rate: float | None, ima
     tokens from the engine.
     """
     from lmsconf.fleet.fleet_run import parse_selector
-    from lmsconf.fleet.matrix import matrix_document
+    from lmsconf.fleet.shards import matrix_document
 
     parse_selector(selector, "--select")
     click.echo(matrix_document(format_, shards, selector, max_rate, image), nl=False)
@@ -256,8 +256,8 @@ def _run(
 
     from msgspec.structs import replace
 
-    from lmsconf.fleet.collect import read_report
     from lmsconf.fleet.fleet_run import make_folder, run_tasks, write_index
+    from lmsconf.fleet.shards import read_report
     from lmsconf.model.fleet import FleetAction
     from lmsconf.render import FLEET_VIEWS
 

@@ -140,7 +140,7 @@ class FleetRun:
         self.now = format_utc(datetime.now(UTC))
         number = processes or 2 * (os.cpu_count() or 1)
         if address is None:
-            from lmsconf.fleet.local_engine import run_locally
+            from lmsconf.fleet.fleet_run import run_locally
 
             self.engine: Engine = partial(run_locally, self._root, context.environ, number, time_limit)
         else:
@@ -217,7 +217,7 @@ class FleetRun:
     @contextmanager
     def listener(self, label: str, total: int) -> Iterator[Callable[[FleetEntry], None]]:
         """Show how many workspaces have a result; yield the function that is called with each."""
-        from lmsconf.model.progress import RunProgress
+        from lmsconf.model.api_protocol import RunProgress
 
         numbers = count(1)
         with show_progress(label=label) as tell:

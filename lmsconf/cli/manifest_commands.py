@@ -54,7 +54,7 @@ def validate(context: CommandContext, *, expanded: bool, output: Output) -> None
         return
     report_problems(manifests.problems)
     if plain is not None:
-        from lmsconf.export.manifest_files import expanded_manifest
+        from lmsconf.workspace.export.manifest_files import expanded_manifest
 
         output.write(expanded_manifest(plain))
     else:
@@ -102,7 +102,7 @@ def graph(context: CommandContext, *, only: tuple[str, ...], output: Output) -> 
     """
     from msgspec.structs import replace
 
-    from lmsconf.planner.dependency_graph import build_graph
+    from lmsconf.planner.call_order import build_graph
     from lmsconf.planner.selection import Selection
     from lmsconf.render.graphs import GRAPH_VIEWS
     from lmsconf.workspace.project_manifests import error_free, load_manifests
@@ -133,9 +133,9 @@ def fmt(context: CommandContext, *, paths: tuple[Path, ...], check: bool, diff: 
 
     Exit 0; with --check, 2 if a manifest is not in order. An unreadable file, a link or invalid YAML is exit 1.
     """
-    from lmsconf.export.accept_drift import file_diff
     from lmsconf.render.escape import escape_terminal
     from lmsconf.support.atomic_files import write_all_or_none
+    from lmsconf.workspace.export.accept_drift import file_diff
 
     reader, files = _files(context, paths)
     before, after, problems = _formatted(reader, files)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
     from lmsconf.cli.people_masking import PeopleMask
-    from lmsconf.cli.progress import Tell
+    from lmsconf.cli.terminal import Tell
 
 
 Value = TypeVar("Value")
@@ -146,7 +146,7 @@ def write_redacted(
     if not whole:
         text = redact_output(text)
     if color:
-        from lmsconf.render.terminal_style import colorize
+        from lmsconf.render.text import colorize
 
         text = colorize(text)
     if wraps and not (exact or whole) and stream.isatty():
@@ -177,7 +177,7 @@ def _wrapped(text: str, stream: TextIO) -> str:
     columns = terminal_size(stream).columns
     if not any(len(line) > columns or not line.isascii() for line in text.split("\n")):
         return text
-    from lmsconf.render.terminal_style import wrap_prose
+    from lmsconf.render.text import wrap_prose
 
     return wrap_prose(text, columns)
 
@@ -187,8 +187,8 @@ def _is_paged(text: str, stream: TextIO) -> bool:
     seen = sys.stdin.isatty() and stream.isatty() and os.environ.get("TERM") != "dumb"
     if not seen or is_given("no_pager"):
         return False
-    from lmsconf.cli.pager import page, pager_command
-    from lmsconf.render.terminal_style import rows_on_terminal
+    from lmsconf.cli.terminal import page, pager_command
+    from lmsconf.render.text import rows_on_terminal
 
     size, command = terminal_size(stream), pager_command(os.environ)
     if command is None or rows_on_terminal(text, size.columns) < size.lines:
@@ -253,7 +253,7 @@ def show_progress(stream: TextIO | None = None, *, label: str = "", quiet: bool 
     if quiet:
         yield lambda progress, label: None
         return
-    from lmsconf.cli.progress import progress_bar, progress_lines
+    from lmsconf.cli.terminal import progress_bar, progress_lines
 
     where = sys.stderr if stream is None else stream
     # A bar is drawn over again and again, so the lines of --verbose would tear it.
@@ -269,7 +269,7 @@ def refuse_without_terminal(hint: str) -> None:
 
 def confirm(question: str, about: str = "") -> bool:
     """Ask on stderr; only the answer `yes` agrees. about: what the question is about, in the line above it."""
-    from lmsconf.cli.progress import without_progress_bar
+    from lmsconf.cli.terminal import without_progress_bar
     from lmsconf.render.escape import escape_terminal
 
     with without_progress_bar():

@@ -24,7 +24,7 @@ from lmsconf.errors import ExitCode, ProblemsFound
 
 if TYPE_CHECKING:
     from lmsconf.model.access import ReportHeader
-    from lmsconf.planner.audience.question import AccessQuery
+    from lmsconf.planner.audience.access_facts import AccessQuery
     from lmsconf.workspace.reader import PeopleView
 
 
@@ -54,9 +54,9 @@ def access(
     """
     from lmsconf.kinds.kind_table import KINDS
     from lmsconf.model.names import normalize_name
-    from lmsconf.planner.address_patterns import typed_name
+    from lmsconf.planner.audience.access_facts import AccessQuery
     from lmsconf.planner.audience.access_reports import person_access
-    from lmsconf.planner.audience.question import AccessQuery
+    from lmsconf.planner.selection import typed_name
     from lmsconf.render import ACCESS_VIEWS
 
     email = typed_name(email, (kind for kind in KINDS.values() if kind.is_person))
@@ -95,8 +95,8 @@ def audience(
     Audience only reads the workspace. If no plan can be made, the live state is shown, and the exit code is 1.
     """
     from lmsconf.model.names import normalize_name
+    from lmsconf.planner.audience.access_facts import AccessQuery
     from lmsconf.planner.audience.access_reports import audience_report, find_audience, parse_audience
-    from lmsconf.planner.audience.question import AccessQuery
     from lmsconf.render import AUDIENCE_VIEWS
 
     refuse_options(

@@ -34,10 +34,10 @@ from lmsconf.cli.workspace_options import (
 from lmsconf.errors import ExitCode, Problem, Severity
 
 if TYPE_CHECKING:
+    from lmsconf.model.api_protocol import Report
     from lmsconf.model.declarations import Manifests
     from lmsconf.model.plan import Plan
     from lmsconf.model.policy import Policy
-    from lmsconf.model.progress import Report
     from lmsconf.model.snapshot import Snapshot
     from lmsconf.project.settings import Settings
     from lmsconf.workspace.project_manifests import BaseManifests
@@ -136,7 +136,7 @@ def plan(
     manifests are not read: revert them too, or the next plan makes the same changes again.
     """
     from lmsconf.documents.plan_file import dumps
-    from lmsconf.project.base_trust import PARTS
+    from lmsconf.project.credentials import PARTS
     from lmsconf.render import PLAN_PROBLEMS_VIEWS, PLAN_VIEWS
     from lmsconf.support.atomic_files import write_atomically
 
@@ -175,7 +175,7 @@ def plan(
             planned = _rehearsed if rehearses else _planned
             made = planned(workspace, manifests, policy, against, snapshot, events)
         if snapshot is not None:
-            from lmsconf.workspace.snapshot_notices import add_snapshot_notices
+            from lmsconf.workspace.reader import add_snapshot_notices
 
             made = add_snapshot_notices(made, snapshot, policy.workspace, workspace.clock())
     made = replace(made, command=_command(settings, made, out, additive=additive))
@@ -232,7 +232,7 @@ def _refuse_options(
 
 def _undone(workspace: WorkspaceReader, policy: Policy, name: str, events: CommandEvents) -> Plan:
     """Return the plan that takes back what a run did."""
-    from lmsconf.journal.journal_reader import find_run
+    from lmsconf.documents.journal.journal_reader import find_run
     from lmsconf.workspace.undo_plan import load_run, plan_undo
 
     run = load_run(workspace, find_run(workspace.settings.root, name))

@@ -108,7 +108,7 @@ def _misused(arguments: Sequence[str], error: click.UsageError) -> int:
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         write_stderr(error.format_message())
         return ExitCode.USAGE
-    from lmsconf.cli.wrong_usage import usage_advice
+    from lmsconf.cli.usage import usage_advice
 
     command = error.ctx.command_path if error.ctx else _command_path(arguments)
     message, hint = usage_advice(error, arguments, command)
@@ -117,7 +117,7 @@ def _misused(arguments: Sequence[str], error: click.UsageError) -> int:
 
 def _command_path(arguments: Sequence[str]) -> str:
     """Return the program with the command of a command line that click could not parse."""
-    from lmsconf.cli.commands import COMMANDS
+    from lmsconf.cli.command import COMMANDS
 
     return " ".join(["lmsconf", *[argument for argument in arguments if argument in COMMANDS][:1]])
 

@@ -19,8 +19,8 @@ from lmsconf.cli.workspace_options import lmsconf_command_prefix, load_saved
 from lmsconf.documents import access_documents, apply_report_file, plan_file, snapshot_file
 from lmsconf.documents.document import parse_document
 from lmsconf.errors import LmsconfError, ProblemsFound, UsageError
+from lmsconf.model.outcomes import RecordedRun
 from lmsconf.model.plan import Plan
-from lmsconf.model.recorded_run import RecordedRun
 from lmsconf.render import (
     APPLY_VIEWS,
     PLAN_EXTRACTS,
@@ -104,7 +104,7 @@ def runs(context: CommandContext, *, run: str | None, output: Output) -> None:
     runs`, only runs on that workspace are listed. In an interrupted run, a call in flight may have been sent, and its
     result is not known.
     """
-    from lmsconf.journal.journal_reader import find_run, read_runs
+    from lmsconf.documents.journal.journal_reader import find_run, read_runs
 
     root, chosen = context.project, context.workspace
     if run is not None:
@@ -128,7 +128,7 @@ def history(context: CommandContext, *, address: str, output: Output) -> None:
     Only runs that are kept in this folder are looked at, and what was done by hand is not recorded.
     """
     from lmsconf.audit.history import HISTORY_VIEWS, find_history
-    from lmsconf.journal.journal_reader import read_runs
+    from lmsconf.documents.journal.journal_reader import read_runs
 
     chosen = context.workspace
     runs = (
@@ -215,10 +215,9 @@ def _write(
 ) -> None:
     """Write the evidence of the run that is chosen, or of all since a date. Raises UsageError for more than one."""
     from lmsconf.audit.bundle import write_evidence
-    from lmsconf.audit.run_entry import chain_findings
-    from lmsconf.audit.signing import load_signing_key
+    from lmsconf.audit.statement import chain_findings, load_signing_key
     from lmsconf.cli.people_masking import PeopleMask
-    from lmsconf.journal.journal_reader import find_run
+    from lmsconf.documents.journal.journal_reader import find_run
     from lmsconf.render.resource_wording import count_noun
 
     if len(chosen) != 1 or out is None:
@@ -239,7 +238,7 @@ def _write(
 
 def _since(context: CommandContext, since: str) -> Sequence[RecordedRun]:
     """Return the runs since a date, of the chosen workspace or of all. Raises LmsconfError if there are none."""
-    from lmsconf.journal.journal_reader import read_runs
+    from lmsconf.documents.journal.journal_reader import read_runs
 
     try:
         begin = datetime.combine(date.fromisoformat(since), datetime.min.time(), tzinfo=UTC)
@@ -260,7 +259,7 @@ def _since(context: CommandContext, since: str) -> Sequence[RecordedRun]:
 
 
 def _head(context: CommandContext) -> None:
-    from lmsconf.journal.kept_runs import chain_heads
+    from lmsconf.documents.journal.kept_runs import chain_heads
 
     heads = [head for head in chain_heads(context.project) if context.workspace in (None, head.workspace)]
     if not heads:
@@ -276,7 +275,7 @@ def _parsed_head(text: str) -> str:
 
 
 def _verify(folder: Path, key_file: Path | None, heads: tuple[str, ...]) -> None:
-    from lmsconf.audit.signing import load_public_key
+    from lmsconf.audit.statement import load_public_key
     from lmsconf.audit.verify_evidence import verify_evidence
     from lmsconf.render.jinja import terminal_text
 

@@ -42,7 +42,7 @@ from lmsconf.support.folders import state_folder
 if TYPE_CHECKING:
     from lmsconf.api.client import Exchange
     from lmsconf.apply.remote_lock import WorkspaceLock
-    from lmsconf.doctor.probe.probe_run import ProbeSubjects
+    from lmsconf.doctor.probe_run import ProbeSubjects
     from lmsconf.doctor.report import DoctorReport, ProbeResult
     from lmsconf.model.canonical_json import Json
     from lmsconf.model.declarations import Manifests
@@ -252,7 +252,7 @@ def doctor(
     restored.
     """
     from lmsconf.doctor.checks import ClockSkewCheck, run_read_only_checks
-    from lmsconf.doctor.probe.probe_run import ProbeSubjects
+    from lmsconf.doctor.probe_run import ProbeSubjects
     from lmsconf.doctor.report import DOCTOR_VIEWS
     from lmsconf.workspace.connection import Connection
 
@@ -301,9 +301,9 @@ def _now() -> datetime:
 
 def _probed(settings: Settings, connection: Connection, subjects: ProbeSubjects) -> ProbeResult:
     """Run the probe with one worker, so its requests are sequential."""
-    from lmsconf.doctor.probe.person_backup import KeptPeople
-    from lmsconf.doctor.probe.probe_run import ProbeRun
-    from lmsconf.doctor.probe.trial_client import TrialClient
+    from lmsconf.doctor.person_backup import KeptPeople
+    from lmsconf.doctor.probe_run import ProbeRun
+    from lmsconf.doctor.trials import TrialClient
 
     kept = KeptPeople.of_workspace(state_folder(os.environ), settings.root, settings.workspace.url)
     with connection.worker_pool(1) as pool:
@@ -324,7 +324,7 @@ def _written(settings: Settings, diagnosis: DoctorReport) -> DoctorReport:
 
     If that fails, report the problems and return the report with that exit code as its `failure`.
     """
-    from lmsconf.doctor.probe.project_file_edit import set_dialect_keys
+    from lmsconf.doctor.project_file_edit import set_dialect_keys
     from lmsconf.project.config_file import FILE
     from lmsconf.support.atomic_files import read_text, write_atomically
 

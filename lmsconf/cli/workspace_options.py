@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from lmsconf.api.client import Exchange
+    from lmsconf.model.api_protocol import Report, RunProgress
     from lmsconf.model.declarations import Manifests
-    from lmsconf.model.progress import Report, RunProgress
     from lmsconf.model.snapshot import Snapshot
     from lmsconf.project.settings import Settings
     from lmsconf.workspace.reader import WorkspaceReader
@@ -129,7 +129,7 @@ def lmsconf_command_prefix(context: CommandContext) -> str:
 
 def trusted_parts(text: str | None, base: str | None) -> frozenset[str]:
     """Return the parts that `--trust-project` names. Raises UsageError for others, and without --base."""
-    from lmsconf.project.base_trust import parse_trusted_parts
+    from lmsconf.project.credentials import parse_trusted_parts
 
     refuse_options(
         (

@@ -33,7 +33,6 @@ from lmsconf.documents.document import (
 )
 from lmsconf.errors import StalePlan
 from lmsconf.model.address import Address, Ref
-from lmsconf.model.blockers import Blocker, blockers
 from lmsconf.model.calls import Call
 from lmsconf.model.canonical_json import Json, sha256
 from lmsconf.model.effects import ContentEffects, Effects
@@ -42,6 +41,7 @@ from lmsconf.model.plan import (
     Plan,
     Rehearsal,
 )
+from lmsconf.model.problem_codes import Blocker, blockers
 
 FORMAT = "lmsconf.plan/1"
 _ANY_PLAN = "lmsconf.plan/"

@@ -13,7 +13,7 @@ from lmsconf.errors import LmsconfError
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind import in_snapshot_order
 from lmsconf.model.canonical_json import Json, canonical_json
-from lmsconf.model.recorded_run import SnapshotDigest
+from lmsconf.model.outcomes import SnapshotDigest
 from lmsconf.model.snapshot import ListedRow, Listing, Snapshot, SnapshotRedaction, row_to_json
 from lmsconf.planner.redaction_context import UnnamedRow
 

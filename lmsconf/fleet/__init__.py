@@ -2,13 +2,12 @@
 
 tasks            one command in one workspace, also where an earlier attempt has applied a part of a plan
 worker           a process that runs tasks, one after the other
-local_engine     worker processes on this machine, with one rate of requests for each host
 dask_engine      the workers of a Dask scheduler
 dask_worker      what one of them does: a task in a process of its own, if its project is the coordinator's
-fleet_run        `--select`, the tasks of a command, what engines have in common, and the index of results
+fleet_run        `--select`, the tasks of a command, worker processes on this machine, and the index of results
 waves            which workspaces an apply changes first, and when it stops
-matrix           documents that make GitHub, GitLab, Argo and Kubernetes run a fleet in shards
-collect          the folders of all shards, as one, and changes that many plans have in common
+shards           documents that make GitHub, GitLab, Argo and Kubernetes run a fleet in shards, and the folders of all
+                 shards as one
 
 A task is a workspace, an action and options; its result is an entry of the index, and a file. Nothing else passes
 between the coordinator and what runs a task: no token and no connection.

@@ -23,15 +23,15 @@ from lmsconf.apply.python_api import Project
 from lmsconf.apply.remote_lock import LockHeldElsewhere
 from lmsconf.apply.replanning import plan_what_is_left, reevaluate_guards
 from lmsconf.documents import apply_report_file
+from lmsconf.documents.journal.journal_folder import WorkspaceLocked
+from lmsconf.documents.journal.journal_reader import read_headers
 from lmsconf.documents.plan_file import dumps, loads, plan_digest
 from lmsconf.errors import ExitCode, LmsconfError, Problem, ProblemsFound, StalePlan
-from lmsconf.journal.journal_reader import read_headers
-from lmsconf.journal.local_lock import WorkspaceLocked
-from lmsconf.model.blockers import blockers, refuse_blocked
 from lmsconf.model.calls import CallStatus
 from lmsconf.model.fleet import LOST, FleetAction, FleetEntry
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Plan
+from lmsconf.model.problem_codes import blockers, refuse_blocked
 from lmsconf.planner.audience.access_tests import failed_problems, judge_report, query_of
 from lmsconf.project.config_reader import read_project_file
 from lmsconf.project.settings import Settings, settings_of

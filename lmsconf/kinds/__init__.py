@@ -1,11 +1,10 @@
 """The five kinds of resources: a folder each, a module for each question that is asked of all, and what they share.
 
-kind_table          a row for each kind: names, schemas, where entries refer to others
-parsing             entry → declared resources, and what these name and depend on
+kind_table          a row for each kind: names, schemas, where entries refer to others; entry → declared resources
 kind_functions      match, differences, steps: which function answers for which kind
 exported_entries    live resource → manifest entry
 grant_verification  how a call that grants access is verified
 custom_field, user, manual_group, smart_group, assignment
-                    schema, types, parse, compare, steps of each
+                    types and parsing, comparison, steps of each
 shared              the state of a plan, matching by name, keys of entries, parts of responses
 """

@@ -18,7 +18,6 @@ from lmsconf.kinds.assignment.types import (
     unnamed_content,
 )
 from lmsconf.kinds.custom_field.types import FLAGS, TYPES, FieldRow
-from lmsconf.kinds.shared.entry_keys import LISTS
 from lmsconf.kinds.shared.kind_names import (
     CONTENT_TARGET,
     CUSTOM_FIELD,
@@ -29,7 +28,7 @@ from lmsconf.kinds.shared.kind_names import (
     choices_registry_kind,
     split_address,
 )
-from lmsconf.kinds.shared.manifest_entry import EntryBody, ExportedEntry, LiveNames
+from lmsconf.kinds.shared.manifest_entry import LISTS, EntryBody, ExportedEntry, LiveNames
 from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.kinds.shared.responses import AnswerRow
 from lmsconf.kinds.shared.times import format_shortest_time, format_time

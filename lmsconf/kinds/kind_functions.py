@@ -21,7 +21,7 @@ from lmsconf.kinds.custom_field.compare import (
 )
 from lmsconf.kinds.custom_field.lost_answers import count_lost_answers, record_deletions
 from lmsconf.kinds.custom_field.steps import count_slots, field_deletion, field_steps
-from lmsconf.kinds.manual_group.compare import (
+from lmsconf.kinds.manual_group import (
     diff_group,
     group_before_deletion,
     group_deletion,

@@ -4,11 +4,11 @@ file_set          the files below the manifest folder, their size limits and the
 yaml_reader       YAML text → nodes with positions; nodes; syntax_hints, what is meant where it is no YAML
 expand            variables, `for_each`, sets, windows, `use` and `except`, and tables → plain entries
 workbook          `.xlsx` and `.ods` → tables, within limits
-keys              keys that are expanded before entries are looked at
 whole_schema      the JSON Schema of a whole manifest, and of its sections, for checking and for editors
 schema_check      entries against JSON Schemas; schema_messages and suggestions word what is wrong
-load              a folder → Manifests: DesiredResource and DeleteEntry, with the problems of every file
-problems          the problems of a load as a whole; overlays, folders that change the entries of earlier ones
+load              folders → Manifests: DesiredResource and DeleteEntry, with the problems of every file; a later folder
+                  changes the entries of earlier ones
+problems          the problems of a load as a whole
 explain           documentation of a manifest key, from its schema
 edit              edits of manifests in place
 """

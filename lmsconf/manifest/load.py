@@ -1,4 +1,9 @@
-"""Load a folder of manifests: desired resources, delete entries, and the problems of all files together."""
+"""Load folders of manifests: desired resources, delete entries, and the problems of all files together.
+
+A later folder is an overlay: it adds to those before it, and changes the entries that it names. An entry of an overlay
+that names a resource of an earlier folder changes the keys that it has and leaves the others. Entries that declare
+several resources, such as assignments, replace the declaration of each.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +17,9 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lmsconf.errors import Problem, ProblemsFound
-from lmsconf.kinds.assignment.access_test_entries import parse_test
-from lmsconf.kinds.parsing import parse, parse_absent
-from lmsconf.kinds.shared.manifest_entry import ManifestEntry
+from lmsconf.kinds.assignment.parse import item_addresses, parse_test
+from lmsconf.kinds.kind_table import parse, parse_absent
+from lmsconf.kinds.shared.manifest_entry import EntryItems, ManifestEntry
 from lmsconf.manifest.expand.expander import EntryExpander
 from lmsconf.manifest.expand.for_each import Entry, ForEachExpander
 from lmsconf.manifest.expand.sets import UndeclaredNames, valid_part
@@ -22,7 +27,6 @@ from lmsconf.manifest.expand.table_files import FILE, TableFiles
 from lmsconf.manifest.expand.variables import Reporter, Variables
 from lmsconf.manifest.file_set import ManifestFileReader, find_manifests, read_manifest
 from lmsconf.manifest.nodes import VARIABLE_START, EntrySourceMap, KeyPath, Map, Seq, merge_mappings, plain_texts
-from lmsconf.manifest.overlays import EntryKey, ParsedEntry, entry_key, without_replaced
 from lmsconf.manifest.problems import (
     ENOUGH,
     find_conflicts,
@@ -50,6 +54,54 @@ from lmsconf.model.declarations import DeleteEntry, DesiredResource, Manifests
 
 if TYPE_CHECKING:
     from lmsconf.manifest.suggestions import PeopleNames
+
+
+_ONLY_IN = "only_in"
+EntryKey: TypeAlias = "tuple[KeyPath, str]"
+"""The section of an entry, and the name of what it declares as names are compared."""
+ParsedEntry: TypeAlias = "tuple[Entry, list[DesiredResource[Any]]]"
+"""An entry after its expansion, and what it declares."""
+
+
+def entry_key(section: Section, body: Json) -> EntryKey | None:
+    """Return what an entry is found by; None if its declarations are compared one by one.
+
+    Entries limited to some workspaces are alternatives of one name, so that none of them is the one to change.
+    """
+    if not section.is_declared or section.kind.entry_items is not None or not isinstance(body, dict):
+        return None
+    name = body.get(section.kind.name_key)
+    return (section.path, section.kind.normalize_name(name)) if isinstance(name, str) and _ONLY_IN not in body else None
+
+
+def without_replaced(parsed: Sequence[ParsedEntry]) -> Iterator[ParsedEntry]:
+    """Yield the entries without what a later folder declares again, for the same workspaces."""
+    last: dict[tuple[Address, frozenset[str] | None], int] = {}
+    for entry, resources in parsed:
+        for resource in () if entry.is_part else resources:
+            key = resource.address, resource.only_in
+            last[key] = max(entry.layer, last.get(key, 0))
+    for entry, resources in parsed:
+        left = [one for one in resources if entry.is_part or last[one.address, one.only_in] == entry.layer]
+        is_whole = entry.section.kind.entry_items is None or len(left) == len(resources)
+        for one in (entry,) if is_whole else _with_items(entry, left):
+            yield one, left
+            left = []
+
+
+def _with_items(entry: Entry, left: Iterable[DesiredResource[Any]]) -> Iterator[Entry]:
+    """Yield an entry for each of its contents, with the items that declare what is left, if there are any."""
+    items, addresses = cast(EntryItems, entry.section.kind.entry_items), {resource.address for resource in left}
+    body = cast("dict[str, Json]", entry.body)
+    subjects = body[items.subject]
+    for subject in subjects if isinstance(subjects, list) else [subjects]:
+        one = {**body, items.subject: subject}
+        listed = [
+            item for item in cast("list[Json]", body[items.key]) if not addresses.isdisjoint(item_addresses(one, item))
+        ]
+        if listed:
+            yield replace(entry, body={**one, items.key: listed})
+
 
 ExpandedEntries: TypeAlias = "list[tuple[KeyPath, Json]]"
 """Entries after expansion, each with the keys that lead to its section."""
@@ -249,7 +301,7 @@ class _Loading(Struct):
 
     def _rows(self, entry: Entry, tables: TableFiles) -> Iterator[Entry]:
         """Yield the entries that an entry reads from a file, one for each row that fits the schema of an entry."""
-        from lmsconf.manifest.expand.sheets import SheetEntries  # few manifests have one
+        from lmsconf.manifest.expand.table_files import SheetEntries  # few manifests have one
 
         reported: set[Hashable] = set()
         for body in SheetEntries(entry.section.kind, tables).expand(entry.body, entry.places):

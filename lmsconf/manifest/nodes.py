@@ -1,6 +1,7 @@
 """Dicts and lists with source positions, which one packed table per file holds, and what plain scalars mean.
 
-A position (Mark) is one integer: line and column, both from 1. A column of 0 means that only the line is known.
+A position (Mark) is one integer: line and column, both from 1. A column of 0 means that only the line is known. Some
+keys are expanded before entries are looked at: sets, windows, `use`, `except` and `for_each`.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import re
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -17,6 +18,19 @@ from msgspec.structs import replace
 from lmsconf.errors import SourceLocation
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import casefold_name
+
+PEOPLE_SETS: Final = "people_sets"
+CONDITION_SETS: Final = "condition_sets"
+WINDOWS: Final = "windows"
+SET_SECTIONS: Final = (CONDITION_SETS, PEOPLE_SETS, WINDOWS)
+SET: Final = "set"
+ALLOW_EMPTY: Final = "allow_empty"
+USE: Final = "use"
+EXCEPT: Final = "except"
+CONDITIONS: Final = "conditions"
+CHOICES: Final = "choices"
+FOR_EACH: Final = "for_each"
+
 
 _WORDS: dict[str, Json] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL")),

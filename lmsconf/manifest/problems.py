@@ -7,8 +7,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from typing import Any, Final, cast
 
 from lmsconf.errors import Problem, Severity, SourceLocation, shorten
-from lmsconf.kinds.kind_table import KINDS
-from lmsconf.kinds.parsing import check_declarations
+from lmsconf.kinds.kind_table import KINDS, check_declarations
 from lmsconf.manifest.nodes import EntrySourceMap, Map
 from lmsconf.manifest.whole_schema import (
     ABSENT,

@@ -16,8 +16,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from lmsconf.errors import SHOWN, Problem, shorten
-from lmsconf.manifest.keys import PEOPLE_SETS, SET
-from lmsconf.manifest.nodes import EntrySourceMap, node_texts
+from lmsconf.manifest.nodes import PEOPLE_SETS, SET, EntrySourceMap, node_texts
 from lmsconf.manifest.schema_check import (
     Schema,
     SchemaFinding,

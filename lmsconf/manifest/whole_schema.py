@@ -16,8 +16,7 @@ from msgspec import Struct
 from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind import Kind
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET
-from lmsconf.manifest.keys import FOR_EACH, SET_SECTIONS
-from lmsconf.manifest.nodes import EntrySourceMap, KeyPath, Map, Seq
+from lmsconf.manifest.nodes import FOR_EACH, SET_SECTIONS, EntrySourceMap, KeyPath, Map, Seq
 from lmsconf.manifest.schema_check import (
     Schema,
     SchemaValidator,

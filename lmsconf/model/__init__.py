@@ -5,14 +5,14 @@
     declarations, calls, plan    desired resources and their graph; steps and calls; changes, possible renames, guard
                                  results and plans
     effects, access              what a plan does to people; answers about a person or an audience, and tests of them
-    outcomes                     the result of each call, what was verified, and the result of a run
-    progress                     how far a run is, and what limits its rate
+    outcomes                     the result of each call, what was verified, the result of a run; a recorded run
     policy                       settings of the project file and the command line that decide a plan; how they differ
-    snapshot, api_protocol       live state as a value and as JSON; the protocol of the reads that a plan needs
-    drift, recorded_run          a drift report; a run as recorded in its journal
-    lint_codes, problem_codes    codes, levels and explanations of lints; codes and explanations of problems
+    snapshot, api_protocol       live state as a value and as JSON; the protocol of the reads that a plan needs, and how
+                                 far a run is
+    drift                        a drift report
+    lint_codes, problem_codes    codes, levels and explanations of lints; codes and explanations of problems, and why an
+                                 apply would stop
     fleet                        workspaces of a fleet, and what became of each
-    blockers                     reasons why an apply would stop
     canonical_json, time_formats canonical JSON, times
 
 Nothing here depends on a kind, YAML or HTTP.

@@ -1,13 +1,44 @@
-"""Protocol of the reads that a plan needs, so that the planner and the kinds do not depend on HTTP."""
+"""Protocol of the reads that a plan needs, so that planner and kinds do not depend on HTTP; and how far a run is."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
 from msgspec import Struct
 
 from lmsconf.model.canonical_json import Json
+
+
+class RateLimit(Struct, frozen=True, kw_only=True):
+    """The rate limit of a run, as far as it is known.
+
+    at: now, in seconds on a monotonic clock; wall: the same since the epoch. rate: requests a second that were accepted
+    since there is a limit; None before the first one. resumes_in: seconds in which nothing is sent, as the service
+    asked with Retry-After; 0 without.
+    """
+
+    at: float
+    wall: float
+    rate: float | None
+    resumes_in: float
+
+
+class RunProgress(Struct, frozen=True, kw_only=True):
+    """How far a phase of a run is, in requests; while a plan is applied, in calls.
+
+    done: finished. total: known so far, finished ones included; it never falls. is_final: it does not grow either:
+    while a plan is applied, and at the end of a reading. limit: what limits the rate; None if nothing does.
+    """
+
+    done: int
+    total: int
+    is_final: bool
+    limit: RateLimit | None = None
+
+
+Report: TypeAlias = Callable[[RunProgress], None]
+"""Report progress. Calls never overlap."""
 
 
 class ListOperation(NamedTuple):

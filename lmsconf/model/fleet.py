@@ -10,9 +10,9 @@ from typing import Final
 from msgspec import Struct, field
 
 from lmsconf.errors import ExitCode, Problem
-from lmsconf.model.blockers import Blocker
 from lmsconf.model.effects import Basis
 from lmsconf.model.plan import Change
+from lmsconf.model.problem_codes import Blocker
 
 STOPPED: Final = "fleet/stopped"
 LOST: Final = "fleet/lost"

@@ -1,11 +1,13 @@
-"""The result of each call, what was verified after a run, and the result of the whole run."""
+"""The result of each call, what was verified after a run, its whole result, and a run as its journal has it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from enum import StrEnum
+from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from lmsconf.errors import Problem
 from lmsconf.model.address import Address
@@ -114,3 +116,154 @@ class ApplyReport(OfWorkspace, frozen=True, kw_only=True):
 
     def count(self, status: CallStatus) -> int:
         return sum(outcome.status is status for outcome in self.outcomes)
+
+
+class CallState(StrEnum):
+    """The recorded state of a call. `in_flight`: it was sent, and its outcome is unknown."""
+
+    DONE = CallStatus.DONE.value
+    FAILED = CallStatus.FAILED.value
+    BLOCKED = CallStatus.BLOCKED.value
+    IN_FLIGHT = "in_flight"
+    NOT_ATTEMPTED = CallStatus.NOT_ATTEMPTED.value
+
+
+class RecordedCall(Struct, frozen=True, kw_only=True, rename={"state": "status"}):
+    """One call recorded in a journal. begun: when it was last sent; None if it never was, or its line is lost.
+
+    id: the id of the created resource. people: the e-mails of the people that it adds or removes.
+    """
+
+    call: str
+    address: Address
+    operation: str
+    state: CallState
+    begun: datetime | None = None
+    ended: datetime | None = None
+    reason: str | None = None
+    id: str | None = None
+    people: tuple[str, ...] = ()
+
+
+class ChainLink(Struct, frozen=True, kw_only=True):
+    """The place of a run in the hash chain of the runs of its workspace in one project folder.
+
+    number: counts from 1. previous: the run before it, and the SHA-256 of that run's journal; None for the first.
+    oldest: the oldest earlier run that was kept when this one began; None if there was none.
+    """
+
+    number: int
+    previous: str | None
+    previous_sha256: str | None
+    oldest: str | None
+
+
+class SnapshotDigest(Struct, frozen=True, kw_only=True):
+    """The digest of what was read of a workspace. rows: how many of each listing. incomplete: listings that lack some.
+
+    The same state, read in the same part, has the same sha256.
+    """
+
+    sha256: str
+    taken_at: str
+    rows: Mapping[str, int]
+    incomplete: tuple[str, ...] = ()
+
+
+class ManifestsCommit(Struct, frozen=True, kw_only=True):
+    """The git commit of a project when a run began. clean: whether the manifests and the project file are as in it.
+
+    commit: None if there is none to name; reason: why.
+    """
+
+    commit: str | None = None
+    clean: bool = False
+    reason: str | None = None
+
+
+class JournalHeader(Struct, frozen=True, kw_only=True, rename={"started": "at"}):
+    """The first line of a journal, written before any call. calls: how many the plan has.
+
+    pre_image_sha256: that of the part of a snapshot that is kept, too.
+    chain, plan_sha256: the run's place among earlier runs, and the SHA-256 of the plan file that is kept beside the
+    journal. before: what was read of the workspace and compared with the plan, right before the run. commit: of the
+    manifests. All are None in journals of versions that did not record them.
+    """
+
+    digest: str
+    workspace: str
+    url: str
+    started: datetime
+    tool: str
+    calls: int
+    meta: Mapping[str, str]
+    chain: ChainLink | None = None
+    plan_sha256: str | None = None
+    before: SnapshotDigest | None = None
+    commit: ManifestsCommit | None = None
+    pre_image_sha256: str | None = None
+
+
+class RunEnding(Struct, frozen=True, kw_only=True):
+    """How a run ended. verified: what it read back. converged: whether that is as planned; None if nothing was read.
+
+    seen: whether reading back showed everything that the run did. report_sha256: of the report that is kept beside the
+    journal; None if it was not kept. after: what was read of the workspace to verify the run; None if nothing was.
+    """
+
+    at: datetime
+    exit: int
+    verified: VerifyMode
+    converged: bool | None
+    seen: bool = False
+    report_sha256: str | None = None
+    after: SnapshotDigest | None = None
+
+
+def undo_command(run: str, command: str = "lmsconf") -> str:
+    """Return the command line that plans the way back from a run."""
+    return f"{command} plan --undo {run} --out undo.json"
+
+
+class RecordedRun(Struct, frozen=True, kw_only=True):
+    """One run as recorded in its journal.
+
+    name     the name of the journal
+    opening  None if the first line cannot be read
+    calls    the recorded calls, in the order of their first lines
+    ending   None if the run was cut short
+    damaged  how many lines cannot be read
+    seen     the dialect keys that its calls have shown to be right, with their values
+    journal  the file that it was read from; its plan and report are beside it
+    """
+
+    name: str
+    opening: JournalHeader | None = None
+    calls: tuple[RecordedCall, ...] = ()
+    ending: RunEnding | None = None
+    damaged: int = 0
+    seen: Mapping[str, str] = field(default_factory=dict)
+    journal: Path | None = None
+
+    @property
+    def summary(self) -> Mapping[CallState, int]:
+        """The number of calls in each state."""
+        counts = dict.fromkeys(CallState, 0)
+        for call in self.calls:
+            counts[call.state] += 1
+        if self.opening is not None:
+            # A run that was cut short records nothing about the calls that it did not reach.
+            counts[CallState.NOT_ATTEMPTED] += max(0, self.opening.calls - len(self.calls))
+        return counts
+
+    @property
+    def in_flight(self) -> tuple[RecordedCall, ...]:
+        """The calls with an unknown outcome: the run was cut short, or their responses were lost."""
+        return tuple(call for call in self.calls if call.state is CallState.IN_FLIGHT)
+
+    @property
+    def unconfirmed_creations(self) -> tuple[RecordedCall, ...]:
+        """The creations that were done, but not confirmed by reading back."""
+        if self.ending is not None and self.ending.seen:
+            return ()
+        return tuple(call for call in self.calls if call.state is CallState.DONE and is_creation(call.operation))

@@ -1,10 +1,10 @@
 """Desired resources and a snapshot → a plan, with the functions of the kinds.
 
 read                         what is read of a workspace for a plan, concurrently, into a snapshot
-selection, address_patterns  which resources are planned: `--only`, `--except`, `--additive`, and the patterns they take
+selection                    which resources are planned: `--only`, `--except`, `--additive`, and the patterns they take
 plan, planned_resources      declared and live state → changes
 diff                         two forms of a resource → field changes
-call_order                   changes → calls in dependency order
+call_order                   changes → calls in dependency order; the graph of what declarations depend on
 rename_detection             creations that may be live resources under a new name
 audience                     who has which content, before and after a plan; reports and tests of that
 lint_rules                   what is valid and probably not meant, at the levels of the project file
@@ -13,6 +13,5 @@ drift                        a plan of all manifests → drift
 plan_as_manifests            a plan's changes → declarations again
 snapshot_redaction, redaction_context
                              snapshots without the people that no manifest names
-dependency_graph             declarations → the graph of what they depend on
 undo                         a recorded run → the plan that undoes it
 """

@@ -13,9 +13,9 @@ from lmsconf.errors import Problem, SourceLocation
 from lmsconf.kinds.assignment.types import AssignmentSpec
 from lmsconf.kinds.custom_field.types import MOST_FIELDS, CustomFieldSpec
 from lmsconf.kinds.kind_table import KINDS
-from lmsconf.kinds.manual_group.types import FEWEST_MEMBERS, GroupRow, ManualGroupSpec
-from lmsconf.kinds.shared.entry_keys import PeopleList
+from lmsconf.kinds.manual_group import FEWEST_MEMBERS, GroupRow, ManualGroupSpec
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, EVERYONE, GROUP, SMART_GROUP, USER
+from lmsconf.kinds.shared.manifest_entry import PeopleList
 from lmsconf.kinds.shared.plan_context import MatchResult
 from lmsconf.kinds.shared.times import format_time
 from lmsconf.kinds.smart_group.conditions import sorted_conditions

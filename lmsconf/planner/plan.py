@@ -14,20 +14,20 @@ from lmsconf.api.spec.dialect_keys import assumed_keys_of_call
 from lmsconf.errors import Problem, ProblemsFound, SourceLocation
 from lmsconf.kinds.kind_functions import finish_matching, match_kind, plan_steps
 from lmsconf.kinds.kind_table import KINDS
-from lmsconf.kinds.manual_group.compare import with_listed_people
-from lmsconf.kinds.shared.entry_keys import declared_lists
+from lmsconf.kinds.manual_group import with_listed_people
 from lmsconf.kinds.shared.kind import Kind
 from lmsconf.kinds.shared.kind_names import GROUP
+from lmsconf.kinds.shared.manifest_entry import declared_lists
 from lmsconf.kinds.shared.plan_context import Match, MatchResult, PlanContext
 from lmsconf.kinds.user.types import declared_row
 from lmsconf.model.address import Address
-from lmsconf.model.blockers import is_blocking
 from lmsconf.model.calls import Call
 from lmsconf.model.canonical_json import sha256
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, Manifests
 from lmsconf.model.lint_codes import LintLevel, is_lint
 from lmsconf.model.plan import Action, Assumption, Change, Plan, PlanScope, UnmanagedResources
 from lmsconf.model.policy import Policy
+from lmsconf.model.problem_codes import is_blocking
 from lmsconf.model.snapshot import Snapshot, row_to_json
 from lmsconf.model.time_formats import format_utc
 from lmsconf.planner.audience.effects import PredictedEffects

@@ -11,9 +11,8 @@ from typing import Any, TypeVar
 from msgspec.structs import replace
 
 from lmsconf.errors import LmsconfError, Problem, SourceLocation, StalePlan
-from lmsconf.kinds.custom_field.parse import MIGRATE
-from lmsconf.kinds.kind_table import KINDS
-from lmsconf.kinds.parsing import parse, parse_absent
+from lmsconf.kinds.custom_field.types import MIGRATE
+from lmsconf.kinds.kind_table import KINDS, parse, parse_absent
 from lmsconf.kinds.shared.kind import Kind, required_keys
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD
 from lmsconf.kinds.shared.manifest_entry import ManifestEntry

@@ -10,8 +10,7 @@ from msgspec import Struct, field
 from lmsconf.errors import Problem
 from lmsconf.kinds.assignment.steps import update_action
 from lmsconf.kinds.kind_functions import diff, state_before_deletion
-from lmsconf.kinds.kind_table import KINDS
-from lmsconf.kinds.parsing import dependencies
+from lmsconf.kinds.kind_table import KINDS, dependencies
 from lmsconf.kinds.shared.kind import Kind
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET
 from lmsconf.kinds.shared.plan_context import BeforeAfter, Deletion, Match, MatchResult, PlanContext, SideEffect
@@ -24,7 +23,7 @@ from lmsconf.model.plan import Action, Change
 from lmsconf.model.policy import Policy
 from lmsconf.planner.diff import diff_forms
 from lmsconf.planner.selection import Selection, additions_only
-from lmsconf.planner.undo.undoable import undo_extent
+from lmsconf.planner.undo.kept_state import undo_extent
 
 OWNED = "it is owned, and no manifest declares it"
 """The reason of a deletion without an entry under `absent`."""

@@ -19,8 +19,10 @@ from lmsconf.kinds.assignment.target_ids import audience_candidates, resolve_aud
 from lmsconf.kinds.assignment.types import TargetRow, people_named
 from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.kind_table import KINDS
-from lmsconf.kinds.manual_group.types import GroupRow
-from lmsconf.kinds.shared.entry_keys import (
+from lmsconf.kinds.manual_group import GroupRow
+from lmsconf.kinds.shared.kind import in_snapshot_order
+from lmsconf.kinds.shared.kind_names import ADMIN, CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
+from lmsconf.kinds.shared.manifest_entry import (
     LISTS,
     Entry,
     Report,
@@ -28,8 +30,6 @@ from lmsconf.kinds.shared.entry_keys import (
     drop_unknown_from_list,
     not_compared_warning,
 )
-from lmsconf.kinds.shared.kind import in_snapshot_order
-from lmsconf.kinds.shared.kind_names import ADMIN, CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
 from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.kinds.smart_group.types import SmartGroupRow
 from lmsconf.kinds.user.people_directory import PeopleDirectory

@@ -3,7 +3,7 @@
 config_reader      parse and validate the project file; workspace_table, the workspaces of a table
 config_file        its settings, merged for a workspace
 settings           locate it, and merge flags, environment and project file into one frozen Settings
-credentials        token sources: environment variable, file, command; which commands the user has allowed to run
-base_trust         which parts of a branch's project file must match the base
+credentials        token sources: environment variable, file, command; which commands the user has allowed to run, and
+                   which parts of a branch's project file must match the base
 templates          the files that `lmsconf init` writes, and the schemas for editors
 """

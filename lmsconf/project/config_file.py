@@ -19,7 +19,7 @@ from lmsconf.model.drift import IgnoreRule
 from lmsconf.model.lint_codes import LintLevel, LintSetting
 from lmsconf.model.names import matches_pattern, nearest_name
 from lmsconf.model.policy import GUARDS, UNKNOWN, Consent, GuardLimit, GuardLimits
-from lmsconf.planner.address_patterns import canonical_pattern
+from lmsconf.planner.selection import canonical_pattern
 
 
 def kind_names_by_section() -> dict[str, str]:

@@ -18,10 +18,17 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.model.drift import IgnoreRule
 from lmsconf.model.names import did_you_mean, known_names
 from lmsconf.model.policy import Policy
-from lmsconf.project.base_trust import RequestDestination, request_destination
 from lmsconf.project.config_file import DEFAULT_KEPT_RUNS, ENV_WORKSPACE, FILE, ProjectFile, expand_pattern
 from lmsconf.project.config_reader import path_problem, read_project_file, url_problem
-from lmsconf.project.credentials import Ask, FileToken, Token, env_token, token_source_from
+from lmsconf.project.credentials import (
+    Ask,
+    FileToken,
+    RequestDestination,
+    Token,
+    env_token,
+    request_destination,
+    token_source_from,
+)
 from lmsconf.support.folders import find_work_tree
 from lmsconf.support.url_rules import ALLOWED_HOSTS
 

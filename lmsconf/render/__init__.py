@@ -39,7 +39,13 @@ PLAN_PROBLEMS_VIEWS = _views("problems", github="code_review", sarif="code_revie
 """Views of problems, or those of a plan, which show each at its line in a code review."""
 APPLY_VIEWS = _views("apply", text="apply.txt.j2", json="json", markdown="markdown", html="html")
 DRIFT_VIEWS = _views(
-    "drift", text="drift.txt.j2", json="json", junit="junit", sarif="code_review", markdown="markdown", html="html"
+    "drift",
+    text="drift.txt.j2",
+    json="json",
+    junit="code_review",
+    sarif="code_review",
+    markdown="markdown",
+    html="html",
 )
 FLEET_VIEWS = _views("fleet", text="fleet.txt.j2", json="json", markdown="markdown", html="html")
 SNAPSHOT_VIEWS = _views("snapshot", text="snapshot.txt.j2", markdown="markdown", html="snapshot.html.j2")

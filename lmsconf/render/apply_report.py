@@ -7,8 +7,7 @@ from typing import Final
 
 from lmsconf.errors import ExitCode
 from lmsconf.model.calls import CallStatus
-from lmsconf.model.outcomes import ApplyReport, CallOutcome, VerifyMode
-from lmsconf.model.recorded_run import CallState, RecordedCall, RecordedRun
+from lmsconf.model.outcomes import ApplyReport, CallOutcome, CallState, RecordedCall, RecordedRun, VerifyMode
 from lmsconf.model.time_formats import format_utc
 from lmsconf.render.escape import escape_terminal
 from lmsconf.render.plan_wording import skipped_people_clause

@@ -15,9 +15,9 @@ from msgspec import Struct
 
 from lmsconf.errors import Problem, Severity
 from lmsconf.kinds.shared.kind_names import title_keys
-from lmsconf.model.blockers import allowances
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.plan import Action, Change, FieldChange, Plan, UnmanagedResources
+from lmsconf.model.problem_codes import allowances
 from lmsconf.render.plan_wording import count_list_changes
 from lmsconf.render.resource_wording import (
     NO_VALUE,

@@ -23,11 +23,11 @@ from markupsafe import Markup
 
 from lmsconf.documents.plan_file import request_body_json
 from lmsconf.kinds.shared import kind_names
-from lmsconf.model import blockers, names
+from lmsconf.model import names, problem_codes
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.fleet import group_blocked, group_failures
 from lmsconf.model.names import escape_invisible
-from lmsconf.model.recorded_run import undo_command
+from lmsconf.model.outcomes import undo_command
 from lmsconf.model.time_formats import format_utc
 from lmsconf.render import (
     apply_report,
@@ -166,7 +166,7 @@ def _environment(escape: Callable[[str], str], **options: object) -> Environment
         **options,  # type: ignore[arg-type]  # texts and flags of one mapping
     )
     made.globals |= {module.__name__.rpartition(".")[2]: module for module in _WORDING}
-    made.globals |= {"blockers": blockers, "request_body_json": request_body_json}
+    made.globals |= {"problem_codes": problem_codes, "request_body_json": request_body_json}
     made.globals |= {"group_blocked": group_blocked, "group_failures": group_failures}
     made.filters["n"] = lambda number: f"{number:,}"
     made.tests |= {

@@ -24,8 +24,8 @@ from lmsconf.documents.plan_file import dumps as plan_json
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.drift import DriftFinding, DriftReport, DriftState, IgnoredFinding, ManagedShare
 from lmsconf.model.fleet import FleetReport, SharedChanges
+from lmsconf.model.outcomes import CallState, RecordedCall, RecordedRun
 from lmsconf.model.plan import Plan
-from lmsconf.model.recorded_run import CallState, RecordedCall, RecordedRun
 from lmsconf.model.time_formats import format_utc
 
 __all__ = ["apply_json", "drift_json", "fleet_json", "plan_json", "problems_json"]

@@ -22,10 +22,10 @@ from lmsconf.model.access import (
 )
 from lmsconf.model.effects import PEOPLE_COLUMNS, Effects, UnknownPeople, count_people
 from lmsconf.model.names import quote_if_ambiguous
+from lmsconf.render.code_review import Case, junit_document
 from lmsconf.render.effects_wording import NOT_KNOWN, format_count
 from lmsconf.render.escape import csv_cell, escape_terminal
 from lmsconf.render.jinja import terminal_text
-from lmsconf.render.junit import Case, junit_document
 from lmsconf.render.plan_wording import annotation_lines
 from lmsconf.render.text import table_lines
 

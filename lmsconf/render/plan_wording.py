@@ -10,7 +10,6 @@ from lmsconf.errors import Problem, Severity
 from lmsconf.kinds.shared.kind_names import resource_title
 from lmsconf.model.access import AccessTest
 from lmsconf.model.address import Address
-from lmsconf.model.blockers import blockers
 from lmsconf.model.calls import CallResult, CallStatus
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.forms import FromManifests, OfWorkspace
@@ -31,6 +30,7 @@ from lmsconf.model.plan import (
     UndoLevel,
 )
 from lmsconf.model.policy import weaker_than_default
+from lmsconf.model.problem_codes import blockers
 from lmsconf.model.time_formats import duration_in_words
 from lmsconf.render.resource_wording import count_noun, format_value, name_list, rate_text
 

@@ -22,9 +22,9 @@ from lmsconf.errors import LmsconfError, UsageError
 from lmsconf.manifest.file_set import FILE_LIMIT, PROJECT_FILE
 from lmsconf.model.declarations import Manifests
 from lmsconf.model.policy import GuardLimits, Policy
-from lmsconf.project.base_trust import NOWHERE, RequestDestination, refuse_untrusted_changes, request_destination
 from lmsconf.project.config_file import ENV_WORKSPACE
 from lmsconf.project.config_reader import read_project_file
+from lmsconf.project.credentials import NOWHERE, RequestDestination, refuse_untrusted_changes, request_destination
 from lmsconf.project.settings import Settings, load_settings
 from lmsconf.support.folders import find_work_tree
 from lmsconf.support.git import GitFailed, GitFile, GitRepository, open_repository

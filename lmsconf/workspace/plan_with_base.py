@@ -20,14 +20,14 @@ from lmsconf.kinds.kind_table import KINDS
 from lmsconf.kinds.shared.kind import Kind
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET
 from lmsconf.kinds.shared.plan_context import PlanContext
-from lmsconf.manifest.edit.yaml_text import format_inline
-from lmsconf.model.blockers import is_blocking
+from lmsconf.manifest.edit.text_edits import format_inline
+from lmsconf.model.api_protocol import Report
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import DesiredResource, Manifests
 from lmsconf.model.lint_codes import raise_to_errors
 from lmsconf.model.plan import Change, ChangeOrigin, NoLongerDeclared, Plan, SettingChange
 from lmsconf.model.policy import GUARDS, UNKNOWN, Consent, Policy, diff_settings, limit_to_json
-from lmsconf.model.progress import Report
+from lmsconf.model.problem_codes import is_blocking
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.guards import evaluate_guards
 from lmsconf.planner.read.needed_listings import merge_manifests

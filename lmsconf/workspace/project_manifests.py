@@ -17,9 +17,9 @@ from lmsconf.manifest.load import ExpandedEntries, load_folder
 from lmsconf.model.address import Address
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import Manifests
+from lmsconf.model.outcomes import ManifestsCommit
 from lmsconf.model.plan import RenameCandidate
 from lmsconf.model.policy import Policy
-from lmsconf.model.recorded_run import ManifestsCommit
 from lmsconf.planner.lint_rules import lint_manifests
 from lmsconf.planner.planned_resources import find_expired_absent, find_left_alone
 from lmsconf.project.config_file import ENV_WORKSPACE

@@ -13,25 +13,24 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from lmsconf.documents.journal.journal_reader import read_runs
+from lmsconf.documents.journal.kept_runs import kept_before, kept_plan
 from lmsconf.errors import LmsconfError, Problem, ProblemsFound
-from lmsconf.journal.journal_reader import read_runs
-from lmsconf.journal.kept_runs import kept_before, kept_plan
 from lmsconf.kinds.custom_field.types import FieldRow
 from lmsconf.kinds.kind_functions import named_context
-from lmsconf.kinds.kind_table import KINDS
-from lmsconf.kinds.parsing import parse, parse_absent
+from lmsconf.kinds.kind_table import KINDS, parse, parse_absent
 from lmsconf.kinds.shared.kind import Kind, required_keys
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, USER
 from lmsconf.kinds.shared.manifest_entry import ManifestEntry
 from lmsconf.model.address import Address, RemoteId
+from lmsconf.model.api_protocol import Report
 from lmsconf.model.calls import CallIndex, is_creation
 from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.declarations import DeleteEntry, DesiredResource, Manifests
 from lmsconf.model.lint_codes import RULES, LintLevel
+from lmsconf.model.outcomes import CallState, RecordedRun
 from lmsconf.model.plan import Action, Change, Plan, UndoneRun
 from lmsconf.model.policy import Policy
-from lmsconf.model.progress import Report
-from lmsconf.model.recorded_run import CallState, RecordedRun
 from lmsconf.planner.plan import DraftPlan
 from lmsconf.planner.plan_as_manifests import replay_entry
 from lmsconf.planner.read.needed_listings import ReadScope

@@ -7,12 +7,12 @@ from typing import Any
 
 import jsonschema
 import pytest
-from lmsconf.doctor.experiments import EXPERIMENTS
 
 from lmsconf.api import Service
 from lmsconf.api.client import Client
 from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.operations import load_api_description
+from lmsconf.doctor.experiments import EXPERIMENTS
 from lmsconf.model.canonical_json import Json
 from lmsconf.sandbox.seed import fill_workspace
 from lmsconf.sandbox.service import Sandbox

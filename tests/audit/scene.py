@@ -8,8 +8,8 @@ from pathlib import Path
 from flow.project import Project as Folder
 from flow.shell import Ran
 from flow.shell import lmsconf as command
-from lmsconf.documents.journal.journal_reader import run_names
 
+from lmsconf.documents.journal.journal_reader import run_names
 from lmsconf.errors import ExitCode
 
 SEED = """

@@ -27,18 +27,18 @@ from google.protobuf import json_format
 from in_toto_attestation.v1.statement import Statement
 from in_toto_attestation.v1.statement_pb2 import Statement as StatementMessage
 from json_schemas import schema_validator
-from lmsconf.audit.statement import load_public_key
-from lmsconf.documents.journal.journal_folder import decode_lines, encode_line
-from lmsconf.documents.journal.journal_reader import find_run
-from lmsconf.documents.journal.kept_runs import REPORT, kept_path, kept_report_text
 from msgspec.structs import replace
 from securesystemslib.dsse import Envelope
 from securesystemslib.exceptions import VerificationError
 from securesystemslib.signer import SSlibKey
 from texts import text_of
 
+from lmsconf.audit.statement import load_public_key
 from lmsconf.audit.verify_evidence import verify_evidence
 from lmsconf.documents import apply_report_file
+from lmsconf.documents.journal.journal_folder import decode_lines, encode_line
+from lmsconf.documents.journal.journal_reader import find_run
+from lmsconf.documents.journal.kept_runs import REPORT, kept_path, kept_report_text
 from lmsconf.errors import ExitCode, Problem, SourceLocation
 from lmsconf.model.calls import CallStatus
 from lmsconf.model.canonical_json import sha256_of_bytes

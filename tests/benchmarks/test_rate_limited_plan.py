@@ -6,11 +6,11 @@ import re
 from pathlib import Path
 
 import pytest
-from lmsconf.cli.terminal import LimitWording
 from rate_limited import IdleClock, RateLimitFaults, bucket, limit_sandboxes
 from workload import Size, make_project, values_of
 
 import lmsconf
+from lmsconf.cli.terminal import LimitWording
 from lmsconf.model.api_protocol import RunProgress
 
 LEFT = re.compile(r"([\d,]+) left, about (?:(\d+) hours?)? ?(?:(\d+) minutes?)? ?(?:(\d+) seconds?)?")

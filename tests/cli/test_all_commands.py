@@ -18,12 +18,12 @@ from pathlib import Path
 
 import click
 import pytest
-from lmsconf.cli.usage import COMMANDS_ELSEWHERE
 
 from lmsconf.cli.command import COMMANDS
 from lmsconf.cli.output import Output, output_options
 from lmsconf.cli.output_streams import show_progress
 from lmsconf.cli.run_command import run_command_line
+from lmsconf.cli.usage import COMMANDS_ELSEWHERE
 from lmsconf.errors import (
     ExitCode,
     LmsconfError,
@@ -225,10 +225,7 @@ def test_help_lists_every_command_and_imports_none() -> None:
     shown = subprocess.run(
         [sys.executable, "-I", "-S", "-c", _with_path(program)], capture_output=True, text=True, check=True
     )
-    expected = [
-        f"lmsconf.cli.{name}"
-        for name in ("command", "commands", "context", "help_layout", "output_streams", "run_command")
-    ]
+    expected = [f"lmsconf.cli.{name}" for name in ("command", "context", "output_streams", "run_command", "usage")]
     assert shown.stderr == f"{expected}\n"
     assert all(f"  {name} " in shown.stdout for name, entry in COMMANDS.items())
 

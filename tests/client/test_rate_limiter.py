@@ -344,7 +344,10 @@ def test_a_page_waits_for_few_of_a_fan_out() -> None:
 
 
 def test_the_total_counts_pages_before_they_are_asked_for_and_never_falls() -> None:
-    """A first page that counts 2,500 rows makes 25 requests known; none are taken back where the listing ends early."""
+    """A first page that counts 2,500 rows makes 25 requests known; none are taken back where the listing ends early.
+
+    Only the last report says that the total is final.
+    """
     for rows in (2_500, 700):
         told: list[RunProgress] = []
         answer = pages("users", "userId", map(str, range(rows)), total="matchCount")
@@ -361,6 +364,7 @@ def test_the_total_counts_pages_before_they_are_asked_for_and_never_falls() -> N
         assert totals == sorted(totals)
         assert 25 in totals[:2]
         assert told[-1].done == told[-1].total
+        assert [now.is_final for now in told] == [False] * (len(told) - 1) + [True]
 
 
 def test_a_crew_that_is_abandoned_ends_at_once() -> None:

@@ -11,7 +11,6 @@ import msgspec
 import pytest
 from fleet.fleet_project import FLEETS
 from jsonschema import Draft202012Validator
-from lmsconf.planner.read.fields_and_groups import parse_user_ids
 from msgspec.structs import replace
 from views.document_samples import REPORTS
 
@@ -43,6 +42,7 @@ from lmsconf.model.plan import (
 )
 from lmsconf.model.problem_codes import Blocker
 from lmsconf.model.snapshot import Listing, Snapshot
+from lmsconf.planner.read.fields_and_groups import parse_user_ids
 
 
 def test_problems_of_another_format_are_refused() -> None:

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from lmsconf.doctor.project_file_edit import UneditableLayout, set_dialect_keys
 from manifest.cases import Case, cases
 
 from lmsconf import __version__
 from lmsconf.api.client import Exchange
 from lmsconf.doctor.checks import ClockSkewCheck, check_token_expiry
+from lmsconf.doctor.project_file_edit import UneditableLayout, set_dialect_keys
 from lmsconf.doctor.report import Health
 from lmsconf.manifest.yaml_reader import read_yaml
 from lmsconf.sandbox.faults import ALWAYS, Fault, FaultScript

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 from json_schemas import schema_validator
-from lmsconf.doctor.experiments import EXPERIMENTS
 from on_terminal import on_terminal
 from random_services.points import made_of
 from random_services.scenario import opened, photo
@@ -18,6 +17,7 @@ from texts import listed_cases
 from wire.second_dialect import FORBIDDING, SHOWN_BY_MEMBERS, second_dialect
 
 from lmsconf.api.spec import ApiSpec
+from lmsconf.doctor.experiments import EXPERIMENTS
 from lmsconf.project.settings import load_settings
 from lmsconf.sandbox.faults import ALWAYS, Fault, FaultScript
 from lmsconf.sandbox.service import LoggedRequest

@@ -14,8 +14,6 @@ from integrity.served_project import ServedProject
 from laws.random_manifests import RandomManifests
 from laws.random_workspaces import Dice, RandomWorkspace, worlds
 from laws.sandbox_project import SandboxProject, open_stage, tried
-from lmsconf.workspace.export.accept_drift import DriftedProject
-from lmsconf.workspace.export.export import export_snapshot
 from manifest.cases import Case, cases
 from msgspec.structs import replace
 
@@ -26,6 +24,8 @@ from lmsconf.model.address import RemoteId
 from lmsconf.model.names import exact_pattern
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.support.atomic_files import write_all_or_none
+from lmsconf.workspace.export.accept_drift import DriftedProject
+from lmsconf.workspace.export.export import export_snapshot
 from lmsconf.workspace.project_manifests import load_manifests
 
 pytestmark = pytest.mark.sampled(day=8)

@@ -19,13 +19,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lmsconf.fleet.shards import group_changes
 from msgspec.structs import replace
 from waiting import HANGS
 
 from lmsconf.cli import app
 from lmsconf.cli.run_command import run_command_line
 from lmsconf.errors import ExitCode, Problem
+from lmsconf.fleet.shards import group_changes
 from lmsconf.model.address import Address
 from lmsconf.model.fleet import STOPPED, FleetAction, FleetEntry, FleetIndex, FleetReport, FleetShard
 from lmsconf.model.plan import Action, Change, FieldChange

@@ -9,11 +9,11 @@ from datetime import date
 from pathlib import Path
 
 import yaml
-from lmsconf.documents.journal.journal_folder import runs_folder
 from msgspec.structs import replace
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.apply.run_plan import execute
+from lmsconf.documents.journal.journal_folder import runs_folder
 from lmsconf.errors import ExitCode
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Plan

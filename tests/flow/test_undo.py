@@ -11,11 +11,11 @@ from typing import Any, cast
 import pytest
 from flow.project import runs_of
 from json_schemas import schema_validator
-from lmsconf.documents.journal.journal_folder import decode_line, encode_line
 from msgspec.structs import replace
 from texts import text_of
 
 from lmsconf.api.spec.value_encoding import PickedChoice, build_answers_body, encode_answer
+from lmsconf.documents.journal.journal_folder import decode_line, encode_line
 from lmsconf.documents.snapshot_file import dumps, loads
 
 from .project import Project

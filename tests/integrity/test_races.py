@@ -12,8 +12,9 @@ import pytest
 import lmsconf
 from lmsconf.cli.command import COMMANDS, app
 from lmsconf.cli.run_command import run_command_line
-from lmsconf.errors import StalePlan
+from lmsconf.errors import ExitCode, StalePlan
 from lmsconf.model.plan import Plan
+from lmsconf.sandbox.service import LoggedRequest
 
 from .served_project import CommandResult, ServedProject, staged
 from .test_stale_plans import ALL, DIALECT, MANIFESTS, OPTIONS, SEED, Hand, Screen
@@ -63,6 +64,26 @@ def test_the_workspace_is_compared_after_the_approval(stage: ServedProject) -> N
     with pytest.raises(StalePlan):
         project.apply(project.plan(), approve=slowly)
     assert not any(one.writes for one in stage.sandbox.log if one.operation != "manual-groups.rename")
+
+
+def test_a_saved_plan_is_compared_again_once_it_has_the_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What another machine changes while a run waits for its lock makes a saved plan stale: only the lock is sent."""
+    hands = [ALL["audience to come, renamed"][1]]
+
+    def change_meanwhile(seen: LoggedRequest) -> None:
+        if seen.operation == "manual-groups.create" and hands:
+            hands.pop()(stage)
+
+    options = f"{OPTIONS}lock: {{lease: 10m}}\n"
+    with staged(tmp_path, SEED, monkeypatch, options, DIALECT, on_log=change_meanwhile) as stage:
+        stage.write(MANIFESTS)
+        assert stage("plan", "--out", str(tmp_path / "plan.json")).code == 0
+        ran = stage("apply", str(tmp_path / "plan.json"))
+        assert (ran.code, hands) == (ExitCode.STALE, []), ran.err
+        assert [one.operation for one in ran.writes if one.operation != "manual-groups.rename"] == [
+            "manual-groups.create",
+            "manual-groups.delete",
+        ]
 
 
 # Commands that only look send no request that writes: what the workspace saw is the proof.

@@ -17,6 +17,11 @@ from flow.project import Project as Folder
 from flow.project import runs_of
 from flow.shell import lmsconf as command
 from journal.conftest import JournalProject
+from msgspec.structs import replace
+
+import lmsconf
+from lmsconf.apply.run_plan import execute
+from lmsconf.documents import apply_report_file
 from lmsconf.documents.journal.journal_folder import encode_line
 from lmsconf.documents.journal.journal_reader import find_run, read_headers, run_names
 from lmsconf.documents.journal.journal_writer import Journal
@@ -29,11 +34,6 @@ from lmsconf.documents.journal.kept_runs import (
     kept_plan,
     kept_report_text,
 )
-from msgspec.structs import replace
-
-import lmsconf
-from lmsconf.apply.run_plan import execute
-from lmsconf.documents import apply_report_file
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound, Severity
 from lmsconf.model.outcomes import ManifestsCommit

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from flow.project import runs_of
 from journal.conftest import CALLS, KEEP_ALL, JournalProject
+from sampling import of_today
+
 from lmsconf.documents.journal.journal_folder import decode_line, encode_line, hold_lock, runs_folder
 from lmsconf.documents.journal.journal_reader import find_run, parse_journal, read_headers, read_runs, run_names
 from lmsconf.documents.journal.journal_writer import Journal
-from sampling import of_today
-
 from lmsconf.errors import LmsconfError
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.outcomes import CallState, RecordedCall, RecordedRun

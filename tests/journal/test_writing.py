@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 from journal.conftest import CALLS, KEEP_ALL, JournalProject
-from lmsconf.documents.journal.journal_reader import parse_journal
-from lmsconf.documents.journal.journal_writer import Journal
 from msgspec.structs import replace
 
 from lmsconf.apply.apply_events import ApplyProgress
 from lmsconf.apply.run_plan import execute
+from lmsconf.documents.journal.journal_reader import parse_journal
+from lmsconf.documents.journal.journal_writer import Journal
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import ExitCode, LmsconfError
 from lmsconf.model.api_protocol import Report, RunProgress

@@ -15,7 +15,6 @@ from laws.conftest import Open
 from laws.random_manifests import RandomManifests, wishes
 from laws.random_workspaces import NAMES, Dice, RandomWorkspace, worlds
 from laws.sandbox_project import Raw, SandboxProject, tried
-from lmsconf.workspace.export.export import ExportResult, export_snapshot
 from msgspec.structs import replace
 from wire.second_dialect import answer_dialect_values, possible
 
@@ -33,6 +32,7 @@ from lmsconf.model.names import casefold_name, normalize_name
 from lmsconf.model.plan import Plan
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import HasName, Snapshot
+from lmsconf.workspace.export.export import ExportResult, export_snapshot
 
 pytestmark = pytest.mark.sampled(day=4, gate=6)  # minutes in all
 

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from flow.project import Project as Folder
 from flow.shell import lmsconf as command
-from lmsconf.documents.journal.journal_folder import hold_lock
 from msgspec.structs import replace
 
 import lmsconf
 from lmsconf.apply.python_api import Project
+from lmsconf.documents.journal.journal_folder import hold_lock
 from lmsconf.documents.snapshot_file import dumps
 from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound, StalePlan, UsageError
 from lmsconf.model.calls import CallStatus

@@ -10,7 +10,6 @@ import pytest
 from call_count import Effort
 from json_schemas import schema_validator
 from jsonschema import Draft202012Validator
-from lmsconf.workspace.export.manifest_files import expanded_manifest
 from texts import listed_cases, text_of
 
 from lmsconf.errors import Problem
@@ -23,6 +22,7 @@ from lmsconf.manifest.yaml_reader import read_yaml
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.declarations import Manifests
 from lmsconf.project.config_reader import read_project_file
+from lmsconf.workspace.export.manifest_files import expanded_manifest
 
 VARIABLES: dict[str, Json] = {
     "none": [],

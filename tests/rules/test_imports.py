@@ -23,35 +23,31 @@ MAY_IMPORT = {
     "kinds": {"errors", "model", "api.spec"},
     "planner": {"errors", "model", "api.spec", "kinds"},
     "manifest": {"errors", "support", "model", "planner", "kinds"},
-    "documents": {"errors", "model", "planner", "kinds"},
+    "documents": {"errors", "support", "model", "planner", "kinds"},
     "sandbox": {"errors", "support", "api.spec"},
     "project": {"errors", "support", "model", "planner", "manifest", "kinds.kind_table", "kinds.shared"},
-    "journal": {"errors", "support", "model", "documents"},
-    "export": {"errors", "support", "model", "api.spec", "planner", "kinds", "manifest"},
     "render": {"errors", "model", "documents", "kinds"},
     "workspace": {
         *("errors", "support", "model", "api", "planner", "kinds", "manifest", "documents", "sandbox", "project"),
-        *("journal", "export"),
     },
     "apply": {
         *("errors", "support", "model", "api", "planner", "kinds", "manifest", "documents", "sandbox", "project"),
-        *("journal", "export", "workspace"),
+        "workspace",
     },
     "audit": {
-        *("errors", "support", "model", "planner", "kinds", "documents", "journal", "render"),
+        *("errors", "support", "model", "planner", "kinds", "documents", "render"),
     },
     "doctor": {
         *("errors", "support", "model", "api", "planner", "kinds", "manifest", "documents", "project", "render"),
-        "journal",
         "workspace",
     },
     "fleet": {
-        *("errors", "support", "model", "planner", "manifest", "documents", "project", "journal", "render"),
+        *("errors", "support", "model", "planner", "manifest", "documents", "project", "render"),
         *("workspace", "apply"),
     },
     "cli": {
         *("errors", "support", "model", "api", "planner", "kinds", "manifest", "documents", "sandbox", "project"),
-        *("journal", "export", "render", "workspace", "apply", "doctor", "fleet"),
+        *("render", "workspace", "apply", "doctor", "fleet"),
         "audit",
     },
 }

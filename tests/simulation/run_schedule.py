@@ -17,9 +17,8 @@ from shutil import rmtree
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from lmsconf.documents.journal.journal_reader import wait_for_pending_writes
-
 from lmsconf.apply.run_plan import execute
+from lmsconf.documents.journal.journal_reader import wait_for_pending_writes
 from lmsconf.errors import ExitCode, LmsconfError, Problem
 from lmsconf.model.outcomes import ApplyReport, CallOutcome
 from lmsconf.model.plan import Plan

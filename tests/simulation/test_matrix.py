@@ -17,13 +17,13 @@ from shutil import rmtree
 from typing import Any, Final
 
 import pytest
-from lmsconf.documents.journal.journal_reader import read_runs, wait_for_pending_writes
 from sampling import PARTS, of_today, schedules_of_today
 
 from lmsconf.api.transport import HttpResponse, HttpTransport
 from lmsconf.apply.ambiguous_writes import AmbiguousWriteResolver, IssuedRequest, WriteStatus
 from lmsconf.apply.run_plan import execute
 from lmsconf.apply.scheduler import Learnt
+from lmsconf.documents.journal.journal_reader import read_runs, wait_for_pending_writes
 from lmsconf.errors import ApiError
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.outcomes import CallState

@@ -10,10 +10,10 @@ from pathlib import Path
 import click
 import pytest
 from flow.shell import lmsconf
-from lmsconf.cli.usage import EXAMPLES, OPTION_GROUPS
 from texts import text_of
 
 from lmsconf.cli import app
+from lmsconf.cli.usage import EXAMPLES, OPTION_GROUPS
 from lmsconf.render.help_pages import guide_page_text
 
 

@@ -10,10 +10,17 @@ from typing import Any, TypeAlias
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from lmsconf.kinds.assignment.content_resolver import ContentResolver, Identity, report_live_twice
 from lmsconf.kinds.assignment.replacement import plan_replacements, report_without_replacement
 from lmsconf.kinds.assignment.steps import parse_live_window
-from lmsconf.kinds.assignment.target_ids import audience_candidates, live_audiences, live_entry, resolve_audience
+from lmsconf.kinds.assignment.target_ids import (
+    ContentResolver,
+    Identity,
+    audience_candidates,
+    live_audiences,
+    live_entry,
+    report_live_twice,
+    resolve_audience,
+)
 from lmsconf.kinds.assignment.types import (
     AssignmentSpec,
     TargetRow,

@@ -16,7 +16,7 @@ from lmsconf.kinds.assignment.types import (
     AssignmentSpec,
     TargetRow,
 )
-from lmsconf.kinds.manual_group.types import GroupRow
+from lmsconf.kinds.manual_group import GroupRow
 from lmsconf.kinds.shared.kind_names import CONTENT, EVERYONE, GROUP, USER
 from lmsconf.kinds.shared.plan_context import GRANTED, BeforeAfter, Deletion, Match, PlanContext
 from lmsconf.kinds.shared.steps import joined_group_ref

@@ -9,19 +9,20 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from lmsconf.errors import SourceLocation, shorten
-from lmsconf.kinds.custom_field.parse import MIGRATE, migration_to_json
 from lmsconf.kinds.custom_field.planned_migration import deletions_by_migration, plan_migrations
 from lmsconf.kinds.custom_field.types import (
     FLAGS,
+    MIGRATE,
     ChoiceRow,
     CustomFieldSpec,
     DeclaredChoice,
     DeclaredChoices,
     FieldRow,
+    migration_to_json,
 )
-from lmsconf.kinds.shared.entry_keys import report_missing_key
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, choices_registry_kind
 from lmsconf.kinds.shared.managed_resources import match_named
+from lmsconf.kinds.shared.manifest_entry import report_missing_key
 from lmsconf.kinds.shared.match_by_name import Claim, ClaimMatches
 from lmsconf.kinds.shared.missing_references import report_ambiguous_reference, suggest_name, why_name_is_missing
 from lmsconf.kinds.shared.plan_context import (

@@ -15,8 +15,13 @@ from msgspec.structs import replace
 
 from lmsconf.errors import Severity, shorten
 from lmsconf.kinds.custom_field.lost_answers import answer_keys, known_answers
-from lmsconf.kinds.custom_field.parse import deletion_of_source, unknown_target_choice
-from lmsconf.kinds.custom_field.types import CustomFieldSpec, FieldRow, Migration
+from lmsconf.kinds.custom_field.types import (
+    CustomFieldSpec,
+    FieldRow,
+    Migration,
+    deletion_of_source,
+    unknown_target_choice,
+)
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, USER, choices_registry_kind
 from lmsconf.kinds.shared.plan_context import Deletion, MatchResult, PlanContext, UndeclaredResource
 from lmsconf.kinds.shared.responses import AnswerRow

@@ -1,20 +1,32 @@
-"""Values of custom fields: live rows and declared specs."""
+"""Values of custom fields: live rows and declared specs, and the parsing of manifest entries.
+
+An entry has its choices, and how answers migrate from another field.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final, cast
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, TypeAlias, cast
 
 from msgspec import Struct
 from msgspec.structs import asdict
 
 from lmsconf.api.spec.value_encoding import PickedChoice
+from lmsconf.errors import Problem, shorten
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD
+from lmsconf.kinds.shared.manifest_entry import (
+    ManifestEntry,
+    delete_entry_by_name,
+    desired_resource_by_name,
+    parse_names,
+    parse_pins,
+)
 from lmsconf.kinds.shared.responses import AnswerRow, object_list, require_text
-from lmsconf.model.address import RemoteId
+from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.canonical_json import Json
-from lmsconf.model.declarations import SourceMap
-from lmsconf.model.names import normalize_name
+from lmsconf.model.declarations import DeleteEntry, DesiredResource, PlacesBelow, SourceMap
+from lmsconf.model.names import did_you_mean, list_names, normalize_name, quote_name
+from lmsconf.model.plan import Change
 from lmsconf.model.snapshot import SnapshotRow
 
 MOST_FIELDS: Final = 10
@@ -124,3 +136,248 @@ def parse_field_row(data: Mapping[str, Json]) -> FieldRow:
 def parts_of(row: object) -> tuple[ChoiceRow, ...]:
     """Return the parts of a live resource that have ids of their own: the choices of a field."""
     return row.choices if isinstance(row, FieldRow) else ()
+
+
+MIGRATE: Final = "migrate"
+Field: TypeAlias = "DesiredResource[CustomFieldSpec]"
+
+
+def has_migration(declared: Sequence[Field], absent: Sequence[DeleteEntry[Any]]) -> bool:
+    """Whether a declaration, or a deletion of a plan, has a migration."""
+    return any(resource.spec.migrate is not None for resource in declared) or any(
+        isinstance(entry.spec, Migration) for entry in absent
+    )
+
+
+def parse_migration(entry: ManifestEntry, target: str) -> Migration | None:
+    """Return the `migrate` of an entry; None without the key, and for that of a deletion in a plan, without `from`."""
+    body = entry.body.get(MIGRATE)
+    if not isinstance(body, dict) or "from" not in body:
+        return None
+    return _parse(entry, body, target)
+
+
+def _parse(entry: ManifestEntry, body: Mapping[str, Json], target: str, *, is_replayed: bool = False) -> Migration:
+    choices = cast("Mapping[str, str | None]", body.get("choices") or {})
+    return Migration(
+        source=normalize_name(str(body["from"])),
+        target=normalize_name(str(body.get("to", target))),
+        choices={
+            normalize_name(old): None if new is None else normalize_name(new) for old, new in sorted(choices.items())
+        },
+        deletes_rest=body.get("not_copied") == "delete",
+        all_groups=body.get("conditions") == "all",
+        places=PlacesBelow(entry.places, (MIGRATE,)),
+        is_replayed=is_replayed,
+    )
+
+
+def migration_to_json(migration: Migration) -> dict[str, Json]:
+    """Return a migration as the deletion of its old field shows it: as in manifests, without `from` and defaults."""
+    body: dict[str, Json] = {
+        "to": migration.target,
+        "choices": dict(migration.choices),
+        "not_copied": "delete" if migration.deletes_rest else None,
+        "conditions": "all" if migration.all_groups else None,
+    }
+    return {key: value for key, value in body.items() if value}
+
+
+def parse_replayed_deletion(entry: ManifestEntry) -> DeleteEntry[Any]:
+    """Return the deletion of a field; that of a plan may say to which field the answers move."""
+    deletion = delete_entry_by_name(CUSTOM_FIELD, entry)
+    body = entry.body.get(MIGRATE)
+    if not isinstance(body, dict):
+        return deletion
+    body = {**body, "from": deletion.address.name}
+    return deletion_of_source(_parse(entry, body, "", is_replayed=True), deletion)
+
+
+def deletion_of_source(migration: Migration, of: DeleteEntry[Any] | DesiredResource[Any]) -> DeleteEntry[Migration]:
+    """Return the entry that deletes the old field, in the workspaces of another entry."""
+    return DeleteEntry(
+        address=Address.of(CUSTOM_FIELD, migration.source),
+        spec=migration,
+        places=migration.places,
+        pins=of.pins if isinstance(of, DeleteEntry) else {},
+        only_in=of.only_in,
+    )
+
+
+def find_bad_migrations(declared: Sequence[Field]) -> Iterator[Problem]:
+    """Yield the problems of migrations that need no workspace to be seen."""
+    migrating = [(resource, resource.spec.migrate) for resource in declared if resource.spec.migrate is not None]
+    first: dict[str, Field] = {}
+    for one, migration in migrating:
+        yield from _bad_names(one, migration, declared)
+        yield from _bad_choices(one, migration)
+        other = first.setdefault(migration.source, one)
+        if other is not one and other.shares_workspace(one):
+            yield _problem(
+                one,
+                "migrate/twice",
+                f"{Address.of(CUSTOM_FIELD, migration.source)} is migrated to two fields",
+                f"See {other.places.at(MIGRATE, 'from')}. Keep one of the two.",
+                "from",
+            )
+
+
+def _bad_names(one: Field, migration: Migration, declared: Sequence[Field]) -> Iterator[Problem]:
+    """Yield problems of `from` and `to`."""
+    old = Address.of(CUSTOM_FIELD, migration.source)
+    if migration.target != one.address.name:
+        yield _problem(
+            one,
+            "migrate/to",
+            f"`to` is {quote_name(shorten(migration.target))}, and answers move to the field that has `migrate`",
+            f"Remove `to`, or write `to: {quote_name(one.address.name)}`.",
+            "to",
+        )
+    if migration.source == one.address.name:
+        yield _problem(
+            one,
+            "migrate/same-field",
+            "a field cannot be migrated to itself",
+            "Give the new field another name: the old one stays until every answer is copied.",
+            "from",
+        )
+        return
+    if migration.source in one.previously:
+        yield _problem(
+            one,
+            "migrate/renamed",
+            f"{old} is named by `previously` too, which renames it",
+            "Keep `previously` to rename the field, or `migrate` to move its answers to a new one.",
+            "from",
+        )
+    kept = next((other for other in declared if other.address == old and other.shares_workspace(one)), None)
+    if kept is not None:
+        yield _problem(
+            one,
+            "migrate/declared",
+            f"{old} is declared, and the migration deletes it",
+            f"Remove the entry at {kept.source}.",
+            "from",
+        )
+
+
+def _bad_choices(one: Field, migration: Migration) -> Iterator[Problem]:
+    """Yield a problem for each choice of the new field that its declared whole list lacks."""
+    if one.spec.type == "TEXT" or one.spec.choices is None or not one.spec.choices.whole:
+        return
+    known = [choice.name for choice in one.spec.choices.include]
+    for old, new in migration.choices.items():
+        if new is not None and new not in known:
+            yield unknown_target_choice(one.address, migration, old, new, known)
+
+
+def unknown_target_choice(target: Address, migration: Migration, old: str, new: str, known: Sequence[str]) -> Problem:
+    """Return the problem of a mapped choice that the new field does not have."""
+    hints = [f"It has {list_names(known)}." if known else "It has no choices.", did_you_mean(new, known)]
+    return Problem(
+        code="reference/unknown-choice",
+        message=f'{target}: migrate: {quote_name(shorten(old))} becomes "{shorten(new)}", and the field has no such '
+        "choice",
+        hint=" ".join(hint for hint in hints if hint),
+        source=migration.places.at("choices", old),
+        address=str(target),
+    )
+
+
+def _problem(one: Field, code: str, message: str, hint: str, key: str) -> Problem:
+    return Problem(
+        code=code,
+        message=f"{one.address}: migrate: {message}",
+        hint=hint,
+        source=one.places.at(MIGRATE, key),
+        address=str(one.address),
+    )
+
+
+def is_migrated(change: Change) -> bool:
+    """Return whether the answers of a field to be deleted are copied: people may answer it until it is deleted."""
+    return isinstance(change.before, dict) and MIGRATE in change.before
+
+
+def parse_field(entry: ManifestEntry) -> DesiredResource[CustomFieldSpec]:
+    """Parse the entry; bad choices are reported."""
+    body = entry.body
+    choices = _choices(body.get("choices"))
+    _check_choices(entry, choices)
+    if body.get("type") == "TEXT" and choices is not None:
+        entry.problem(
+            "manifest/text-choices",
+            f"{body['name']}: a TEXT field has no choices",
+            "choices",
+            hint="Remove `choices`, or change the type to CHOICE or MULTI_SELECT.",
+        )
+    spec = CustomFieldSpec(
+        type=cast("str | None", body.get("type")),
+        choices=choices,
+        description=("" if body["description"] is None else str(body["description"]))
+        if "description" in body
+        else None,
+        **{key: cast("bool | None", body.get(key)) for key in FLAGS},
+        migrate=parse_migration(entry, normalize_name(str(body["name"]))),
+    )
+    return desired_resource_by_name(CUSTOM_FIELD, entry, spec)
+
+
+def _choices(value: Json) -> DeclaredChoices | None:
+    if value is None:
+        return None
+    if isinstance(value, list):
+        return DeclaredChoices(tuple(_choice(item, ("choices", i)) for i, item in enumerate(value)))
+    parts = cast("Mapping[str, list[Json]]", value)
+    return DeclaredChoices(
+        tuple(_choice(item, ("choices", "include", i)) for i, item in enumerate(parts.get("include", []))),
+        parse_names(parts.get("exclude", [])),
+        whole=False,
+    )
+
+
+def _choice(item: Json, at: tuple[str | int, ...]) -> DeclaredChoice:
+    body: Mapping[str, Json] = item if isinstance(item, dict) else {"name": item}
+    return DeclaredChoice(
+        normalize_name(str(body["name"])), parse_pins(body.get("id")), parse_names(body.get("previously")), at
+    )
+
+
+def _check_choices(entry: ManifestEntry, choices: DeclaredChoices | None) -> None:
+    """Report choices that are listed twice, or both included and excluded."""
+    if choices is None:
+        return
+    by_name: dict[str, DeclaredChoice] = {}
+    for choice in choices.include:
+        if (other := by_name.setdefault(choice.name, choice)) is not choice:
+            entry.problem(
+                "manifest/choice-twice",
+                f'{entry.body["name"]}: the choice "{choice.name}" is listed twice',
+                *choice.at,
+                hint=f"See {entry.places.at(*other.at)}. Delete one of the two.",
+            )
+    for name in filter(by_name.get, choices.exclude):
+        entry.problem(
+            "manifest/choice-both",
+            f'{entry.body["name"]}: the choice "{shorten(name)}" is both included and excluded',
+            hint="Keep it in one of the two lists.",
+            source=entry.places.find(name, "choices", "exclude"),
+        )
+
+
+def find_too_many_fields(declared: Sequence[DesiredResource[CustomFieldSpec]]) -> Iterator[Problem]:
+    """Yield a problem for each field beyond MOST_FIELDS of a workspace."""
+    reported: set[Address] = set()
+    # "" is a workspace that no `only_in` names.
+    for workspace in ("", *sorted({name for resource in declared for name in resource.only_in or ()})):
+        in_workspace = {resource.address: resource for resource in declared if resource.applies_in(workspace)}
+        for extra in [one for one in list(in_workspace.values())[MOST_FIELDS:] if one.address not in reported]:
+            reported.add(extra.address)
+            where = f" for {workspace}" if workspace else ""
+            yield Problem(
+                code="custom-field/too-many",
+                message=f"{extra.address}: too many custom fields: a workspace has at most {MOST_FIELDS}",
+                hint=f"{len(in_workspace)} are declared{where}. Remove {len(in_workspace) - MOST_FIELDS}.",
+                source=extra.source,
+                address=str(extra.address),
+            )

@@ -1,13 +1,20 @@
-"""Calls that several kinds share: renames, and additions to lists of people and removals from them."""
+"""Calls that several kinds share: renames, and additions to lists of people and removals from them.
+
+Ids in a call may not be known yet: paths and bodies have a Ref in place of each, which an apply fills in.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
+from urllib.parse import quote, unquote
 
+from lmsconf.api.spec import ApiSpec
 from lmsconf.api.spec.dialect_keys import ADD_MODE
-from lmsconf.kinds.shared.entry_keys import PeopleList
+from lmsconf.api.spec.operations import encode_path_segment
 from lmsconf.kinds.shared.kind_names import GROUP, SMART_GROUP, USER
+from lmsconf.kinds.shared.manifest_entry import PeopleList
 from lmsconf.kinds.shared.match_by_name import cycles
 from lmsconf.kinds.shared.plan_context import GRANTED, VACANT, BeforeAfter, Match, MatchResult, PlanContext
 from lmsconf.kinds.user.people_directory import people_directory
@@ -15,6 +22,37 @@ from lmsconf.model.address import Address, Ref, RemoteId
 from lmsconf.model.calls import Step
 from lmsconf.model.names import normalize_name
 from lmsconf.model.snapshot import HasName
+
+_PLACE: Final = re.compile(r"\{(\w+)\}")
+_TO_COME: Final = re.compile(r"\{([^{}]*)\}")
+
+
+def request_target(spec: ApiSpec, operation: str, path: Mapping[str, str | Ref]) -> tuple[str, str]:
+    """Return method and path of a call; a Ref is written `{group/New name}`, with braces and percent signs encoded."""
+    described = spec[operation]
+    return described.method, _PLACE.sub(lambda place: _segment(path[place[1]]), described.path)
+
+
+def _segment(value: str | Ref) -> str:
+    if isinstance(value, Ref):
+        return "{" + quote(str(value), safe="/ \\#:@!$&'()*+,;=[]|^`\"<>?~") + "}"
+    return encode_path_segment(value)
+
+
+def fill_refs_in_path(path: str, ids: Mapping[Ref, str]) -> str:
+    """Return the path with each Ref replaced by its id. Raises KeyError for a Ref without an id."""
+    return _TO_COME.sub(lambda place: encode_path_segment(ids[Ref(Address.parse(unquote(place[1])))]), path)
+
+
+def fill_refs_in_body(body: object, ids: Mapping[Ref, str]) -> object:
+    """Return the body with each Ref, key or value, replaced by its id. Raises KeyError for a Ref without an id."""
+    if isinstance(body, Ref):
+        return ids[body]
+    if isinstance(body, Mapping):
+        return {fill_refs_in_body(key, ids): fill_refs_in_body(value, ids) for key, value in body.items()}
+    if isinstance(body, list | tuple):
+        return [fill_refs_in_body(item, ids) for item in body]
+    return body
 
 
 def free_name_ref(address: Address) -> frozenset[Ref]:

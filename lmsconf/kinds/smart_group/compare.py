@@ -7,9 +7,9 @@ from typing import Any, cast
 
 from lmsconf.kinds.custom_field.compare import answered_ref, report_unrenamed_choices
 from lmsconf.kinds.custom_field.migrated_references import add_replaced_conditions
-from lmsconf.kinds.shared.entry_keys import PeopleList, report_missing_key, report_unread_list
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, SMART_GROUP
 from lmsconf.kinds.shared.managed_resources import match_named
+from lmsconf.kinds.shared.manifest_entry import PeopleList, report_missing_key, report_unread_list
 from lmsconf.kinds.shared.plan_context import BeforeAfter, Deletion, Match, MatchResult, PlanContext, Similarity
 from lmsconf.kinds.shared.steps import (
     free_name_ref,

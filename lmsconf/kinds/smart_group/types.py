@@ -10,14 +10,14 @@ from msgspec import Struct
 
 from lmsconf.errors import InvalidResponse, Problem, shorten
 from lmsconf.kinds.custom_field.types import CustomFieldSpec
-from lmsconf.kinds.shared.entry_keys import (
+from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, SMART_GROUP
+from lmsconf.kinds.shared.manifest_entry import (
+    ManifestEntry,
     PeopleList,
     desired_resource_by_name,
     parse_names,
     parse_people_list,
 )
-from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, SMART_GROUP
-from lmsconf.kinds.shared.manifest_entry import ManifestEntry
 from lmsconf.kinds.shared.responses import (
     id_set,
     object_list,

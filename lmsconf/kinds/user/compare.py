@@ -10,9 +10,9 @@ from lmsconf.api.spec.value_encoding import NEVER_CLEARED, clear_answer_key
 from lmsconf.errors import Severity
 from lmsconf.kinds.custom_field.compare import report_unrenamed_choices
 from lmsconf.kinds.custom_field.migrated_references import add_copied_answers, complete_copies
-from lmsconf.kinds.shared.entry_keys import report_missing_key, report_unread_list
 from lmsconf.kinds.shared.kind_names import ADMIN, USER
 from lmsconf.kinds.shared.managed_resources import match_declared, report_taken_names
+from lmsconf.kinds.shared.manifest_entry import report_missing_key, report_unread_list
 from lmsconf.kinds.shared.missing_references import hint_on_missing, suggest_name
 from lmsconf.kinds.shared.plan_context import BeforeAfter, Match, MatchResult, PlanContext
 from lmsconf.kinds.shared.times import format_time

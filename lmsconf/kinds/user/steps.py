@@ -12,8 +12,8 @@ from typing import Final, cast
 
 from msgspec.structs import replace
 
-from lmsconf.kinds.shared.entry_keys import PeopleList
 from lmsconf.kinds.shared.kind_names import USER
+from lmsconf.kinds.shared.manifest_entry import PeopleList
 from lmsconf.kinds.shared.plan_context import BeforeAfter, Match, PlanContext
 from lmsconf.kinds.shared.steps import free_name_ref, freed_name_ref, granted_rights_ref
 from lmsconf.kinds.user.field_answers import answers_steps

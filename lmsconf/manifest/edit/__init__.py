@@ -1,8 +1,7 @@
 """Edits of manifests in place: comments, order and formatting of all other lines are kept.
 
     tree_builder    YAML → nodes with start and end offsets, and pending edits
-    yaml_text       values → YAML text, quoted where needed
-    text_edits      one file as text, and edits of flow style and of block style
+    text_edits      one file as text, edits of flow and block style, and values as YAML text, quoted where needed
     yaml_editor     one manifest: pending edits, of its lists too → new text, parsed again before it is returned
     ordering        the parts of a manifest in order
 

@@ -16,8 +16,7 @@ from typing import Any, Final, NamedTuple, cast
 from lmsconf.errors import Problem, ProblemsFound, Severity, SourceLocation
 from lmsconf.manifest.edit.text_edits import TextBuffer, UnsafeEdit
 from lmsconf.manifest.edit.tree_builder import Node, parse_documents, part_span
-from lmsconf.manifest.keys import FOR_EACH
-from lmsconf.manifest.nodes import EntrySourceMap
+from lmsconf.manifest.nodes import FOR_EACH, EntrySourceMap
 from lmsconf.manifest.schema_check import Schema, branches_of, properties
 from lmsconf.manifest.yaml_reader import read_yaml
 from lmsconf.model.canonical_json import Json, canonical_json

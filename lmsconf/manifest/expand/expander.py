@@ -9,8 +9,7 @@ from typing import Final, TypeAlias, cast
 from msgspec import Struct, field
 
 from lmsconf.errors import Problem, SourceLocation
-from lmsconf.kinds.shared.entry_keys import LISTS
-from lmsconf.kinds.shared.manifest_entry import ANY
+from lmsconf.kinds.shared.manifest_entry import ANY, LISTS
 from lmsconf.manifest.expand.sets import (
     WINDOW,
     NamedSets,
@@ -22,8 +21,20 @@ from lmsconf.manifest.expand.sets import (
 from lmsconf.manifest.expand.table_files import TableFiles, matching_keys
 from lmsconf.manifest.expand.variables import Reporter, Variables
 from lmsconf.manifest.file_set import ManifestFileReader
-from lmsconf.manifest.keys import CHOICES, CONDITION_SETS, CONDITIONS, EXCEPT, PEOPLE_SETS, USE, WINDOWS
-from lmsconf.manifest.nodes import EntrySourceMap, KeyPath, Map, Seq, combine_items
+from lmsconf.manifest.nodes import (
+    CHOICES,
+    CONDITION_SETS,
+    CONDITIONS,
+    EXCEPT,
+    PEOPLE_SETS,
+    USE,
+    WINDOWS,
+    EntrySourceMap,
+    KeyPath,
+    Map,
+    Seq,
+    combine_items,
+)
 from lmsconf.manifest.schema_check import SchemaValidator
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import did_you_mean, list_names, normalize_name, quote_name

@@ -14,8 +14,7 @@ from msgspec.structs import replace
 
 from lmsconf.errors import Severity
 from lmsconf.manifest.expand.variables import Variables, referenced_variables
-from lmsconf.manifest.keys import FOR_EACH
-from lmsconf.manifest.nodes import EntrySourceMap, Map, Mark, Seq, Source
+from lmsconf.manifest.nodes import FOR_EACH, EntrySourceMap, Map, Mark, Seq, Source
 from lmsconf.manifest.whole_schema import Section, for_each_validator
 from lmsconf.model.canonical_json import Json
 

@@ -11,8 +11,20 @@ from msgspec import Struct, field
 from lmsconf.errors import Problem, ProblemsFound, Severity, SourceLocation
 from lmsconf.manifest.expand.table_files import FILE, KeyMatch, TableFiles
 from lmsconf.manifest.expand.variables import Reporter, Variables
-from lmsconf.manifest.keys import ALLOW_EMPTY, CONDITION_SETS, PEOPLE_SETS, SET, WINDOWS
-from lmsconf.manifest.nodes import CombinedSource, EntrySourceMap, KeyPath, Map, Mark, Seq, combine_items
+from lmsconf.manifest.nodes import (
+    ALLOW_EMPTY,
+    CONDITION_SETS,
+    PEOPLE_SETS,
+    SET,
+    WINDOWS,
+    CombinedSource,
+    EntrySourceMap,
+    KeyPath,
+    Map,
+    Mark,
+    Seq,
+    combine_items,
+)
 from lmsconf.manifest.schema_check import SchemaFinding, SchemaValidator, properties
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import did_you_mean, known_names, nearest_name, normalize_name, quote_name

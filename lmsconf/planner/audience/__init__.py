@@ -2,8 +2,7 @@
 
 people_sets       who has which content: people as bits, audiences as sets of bits, assignments as windows
 affected          which contents, audiences and answers the changes of a plan can affect
-question          what is asked beside the effects, by names after the plan
-access_facts      what was read to know who has what
+access_facts      what was read to know who has what, and what is asked beside the effects
 choice_holders    which people hold which choices, before and after a plan
 membership        who is in which audience, and what assignments a content has, before and after a plan
 people_questions  answers to questions about one person or audience, and for tests

@@ -38,7 +38,6 @@ from lmsconf.model.names import (
     normalize_email,
     normalize_name,
 )
-from lmsconf.planner.address_patterns import AMBIGUOUS, canonical_pattern
 from lmsconf.planner.audience.choice_holders import FieldHolders
 from lmsconf.planner.audience.people_questions import PlacedAssignment, WorkspaceAccess, choice_name
 from lmsconf.planner.audience.people_sets import (
@@ -51,6 +50,7 @@ from lmsconf.planner.audience.people_sets import (
     positions_of,
     weakest_basis,
 )
+from lmsconf.planner.selection import AMBIGUOUS, canonical_pattern
 
 _NAMED_KINDS: Final = (GROUP, SMART_GROUP, USER)
 """The kinds of audiences that have names."""

@@ -12,9 +12,9 @@ from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.declarations import pin_in
 from lmsconf.model.effects import count_people
 from lmsconf.model.names import did_you_mean
+from lmsconf.planner.audience.access_facts import AccessQuery
 from lmsconf.planner.audience.people_questions import WorkspaceAccess
 from lmsconf.planner.audience.people_sets import Bits
-from lmsconf.planner.audience.question import AccessQuery
 
 FAILED: Final = "test/failed"
 NOT_JUDGED: Final = "test/not-judged"

@@ -8,11 +8,9 @@ from typing import NamedTuple, cast
 
 from msgspec import Struct, field
 
-from lmsconf.kinds.assignment.content_resolver import ContentResolver
-from lmsconf.kinds.assignment.target_ids import EVERYONE_KEY
+from lmsconf.kinds.assignment.target_ids import EVERYONE_KEY, ContentResolver
 from lmsconf.kinds.assignment.types import AssignmentSpec, TargetRow
 from lmsconf.kinds.custom_field.lost_answers import FieldOrChoiceDeletion
-from lmsconf.kinds.shared.entry_keys import NOBODY, PeopleList
 from lmsconf.kinds.shared.kind_names import (
     CONTENT_TARGET,
     CUSTOM_FIELD,
@@ -21,6 +19,7 @@ from lmsconf.kinds.shared.kind_names import (
     USER,
     choices_registry_kind,
 )
+from lmsconf.kinds.shared.manifest_entry import NOBODY, PeopleList
 from lmsconf.kinds.shared.plan_context import Deletion, Match, PlanContext
 from lmsconf.kinds.smart_group.conditions import sorted_for_request
 from lmsconf.kinds.smart_group.types import DeclaredCondition

@@ -20,7 +20,7 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.model.effects import ContentEffects, Effects
 from lmsconf.model.snapshot import Listing
 from lmsconf.planner.audience.effects import PredictedEffects
-from lmsconf.planner.read.manual_groups import parse_user_ids
+from lmsconf.planner.read.fields_and_groups import parse_user_ids
 from lmsconf.planner.read.needed_listings import ReadContext, sorted_listing
 
 _STATES: Final = {

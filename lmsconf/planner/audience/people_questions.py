@@ -18,14 +18,15 @@ from lmsconf.model.names import normalize_name
 from lmsconf.model.time_formats import from_epoch
 from lmsconf.planner.audience.access_facts import (
     AccessFacts,
+    AccessQuery,
     facts_from_snapshot,
+    find_key,
     read_access_facts,
 )
 from lmsconf.planner.audience.affected import AccessScope, Condition, access_scope
 from lmsconf.planner.audience.choice_holders import FieldHolders
 from lmsconf.planner.audience.membership import Memberships, assignments_of, content_name
 from lmsconf.planner.audience.people_sets import Audience, AudienceAssignment, AudienceKey
-from lmsconf.planner.audience.question import AccessQuery, find_key
 from lmsconf.planner.plan import DraftPlan
 from lmsconf.planner.read.needed_listings import ReadContext
 

@@ -14,10 +14,9 @@ from msgspec.structs import replace
 from lmsconf.api.spec import ApiSpec
 from lmsconf.kinds.assignment.types import AUDIENCES, TargetRow
 from lmsconf.kinds.kind_functions import diff, match_kind
-from lmsconf.kinds.kind_table import KINDS
-from lmsconf.kinds.parsing import named_emails
-from lmsconf.kinds.shared.entry_keys import declared_lists
+from lmsconf.kinds.kind_table import KINDS, named_emails
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
+from lmsconf.kinds.shared.manifest_entry import declared_lists
 from lmsconf.kinds.shared.plan_context import BeforeAfter, Match, MatchResult, PlanContext
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.api_protocol import Api

@@ -13,7 +13,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from lmsconf.api.spec.dialect_keys import MANAGED_GROUPS, WHO_CAN_MANAGE
-from lmsconf.kinds.manual_group.types import ManualGroupSpec
+from lmsconf.kinds.manual_group import ManualGroupSpec
 from lmsconf.kinds.shared.kind_names import ADMIN, ANSWERS, CUSTOM_FIELD, HOLDERS, USER
 from lmsconf.kinds.shared.plan_context import MatchResult, PlanContext
 from lmsconf.kinds.shared.responses import require_object
@@ -37,7 +37,7 @@ from lmsconf.model.api_protocol import ListedRows
 from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_email
 from lmsconf.model.snapshot import Listing
-from lmsconf.planner.read.custom_fields import copies_answers, may_delete_fields, may_lose_answers
+from lmsconf.planner.read.fields_and_groups import copies_answers, may_delete_fields, may_lose_answers
 from lmsconf.planner.read.needed_listings import (
     ReadContext,
     keep_keys,

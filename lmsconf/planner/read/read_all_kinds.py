@@ -11,14 +11,14 @@ from msgspec.structs import replace
 from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, CUSTOM_FIELD, GROUP, SMART_GROUP, USER
 from lmsconf.model.snapshot import Listing, Snapshot
 from lmsconf.planner.read.assignments import find_empty_group_listings, read_assignments
-from lmsconf.planner.read.custom_fields import read_fields
-from lmsconf.planner.read.manual_groups import read_groups
-from lmsconf.planner.read.needed_listings import ReadContext
-from lmsconf.planner.read.people import read_people
-from lmsconf.planner.read.smart_groups import (
+from lmsconf.planner.read.fields_and_groups import (
     find_unlisted_fields,
+    read_fields,
+    read_groups,
     read_smart_groups,
 )
+from lmsconf.planner.read.needed_listings import ReadContext
+from lmsconf.planner.read.people import read_people
 
 _READ: Final[Mapping[str, Callable[[ReadContext], Listing[Any] | None]]] = {
     USER: read_people,

@@ -26,8 +26,15 @@ from lmsconf.model.plan import Action, Change
 from lmsconf.model.policy import Policy
 from lmsconf.model.snapshot import Snapshot
 from lmsconf.planner.undo.answers import field_form
-from lmsconf.planner.undo.references import MARK, NameClaim, map_references, renamed_parts, renamed_to, shown_name
-from lmsconf.planner.undo.undone_run import RunToUndo
+from lmsconf.planner.undo.undone_run import (
+    MARK,
+    NameClaim,
+    RunToUndo,
+    map_references,
+    renamed_parts,
+    renamed_to,
+    shown_name,
+)
 
 Body = dict[str, Json]
 

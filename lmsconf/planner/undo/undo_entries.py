@@ -21,7 +21,6 @@ from lmsconf.model.canonical_json import Json
 from lmsconf.model.names import normalize_name
 from lmsconf.model.plan import Change
 from lmsconf.planner.undo.answers import answered_since, archived_instead, why_not_emptied
-from lmsconf.planner.undo.references import MARK, renamed_parts
 from lmsconf.planner.undo.three_way_merge import (
     EXCLUDE,
     INCLUDE,
@@ -34,6 +33,7 @@ from lmsconf.planner.undo.three_way_merge import (
     restored_items,
     restores,
 )
+from lmsconf.planner.undo.undone_run import MARK, renamed_parts
 
 _PEOPLE: Final = ("members", "managers")
 """The keys that hold lists of people."""

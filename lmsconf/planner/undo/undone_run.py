@@ -1,14 +1,145 @@
-"""A run to be undone: its plan, what became of its calls, and the part of the workspace that it changed, as it was."""
+"""A run to be undone: its plan, what became of its calls, and the part of the workspace that it changed, as it was.
+
+References in manifest entries have the names that an undo gives back.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, TypeAlias
 
+from msgspec import Struct
+
+from lmsconf.kinds.shared.kind import Kind, row_type_of
+from lmsconf.kinds.shared.manifest_entry import ANY, KEYS, PartReferences
+from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.model.address import Address, RemoteId
 from lmsconf.model.calls import Call, is_creation
+from lmsconf.model.canonical_json import Json
+from lmsconf.model.names import normalize_name
+from lmsconf.model.outcomes import CallState, RecordedRun
 from lmsconf.model.plan import Change, Plan
-from lmsconf.model.recorded_run import CallState, RecordedRun
 from lmsconf.model.snapshot import Snapshot
+
+MARK: Final = "\x00"
+"""In the name of what will not be there after the undo: no name of a manifest contains it."""
+Rename: TypeAlias = Callable[[str, str], str]
+"""(kind, name) → the new name."""
+RenamePart: TypeAlias = Callable[[str, str, str], str]
+"""(kind, name of the resource, name of its part) → the new name of the part."""
+
+
+def map_references(kind: Kind, body: Mapping[str, Json], rename: Rename, rename_part: RenamePart) -> dict[str, Json]:
+    """Return an entry with every reference in it replaced: parts first, since they are found by their resource."""
+    value: Json = dict(body)
+    for owner_kind, shapes in kind.part_references.items():
+        for shape in shapes:
+            if shape.at[:1] == (kind.section,):
+                value = _map(value, shape.at[2:], partial(_with_parts, shape, partial(rename_part, owner_kind)))
+    for other, trails in kind.references.items():
+        for trail in trails:
+            if trail[:1] == (kind.section,):
+                value = _map(value, trail[2:], partial(_renamed, partial(rename, other)))
+    return value if isinstance(value, dict) else {}
+
+
+def _map(value: Json, trail: Sequence[str], change: Callable[[Json], Json]) -> Json:
+    """Return a value in which what stands at the end of a trail is changed."""
+    if not trail:
+        return change(value)
+    step, rest = trail[0], trail[1:]
+    if step == KEYS:
+        return {str(change(key)): item for key, item in value.items()} if isinstance(value, dict) else value
+    if step == ANY:
+        if isinstance(value, list):
+            return [_map(item, rest, change) for item in value]
+        return {key: _map(item, rest, change) for key, item in value.items()} if isinstance(value, dict) else value
+    return {**value, step: _map(value[step], rest, change)} if isinstance(value, dict) and step in value else value
+
+
+def _renamed(rename: Callable[[str], str], value: Json) -> Json:
+    return rename(value) if isinstance(value, str) else value
+
+
+def _with_parts(shape: PartReferences, rename: Callable[[str, str], str], value: Json) -> Json:
+    """Return a mapping that refers to a resource, or whose keys do, with the parts replaced."""
+    if not isinstance(value, dict):
+        return value
+    if shape.owner is None:
+        return {key: _parts_of(item, shape.parts, partial(rename, key)) for key, item in value.items()}
+    return _parts_of(value, shape.parts, partial(rename, str(value.get(shape.owner))))
+
+
+def _parts_of(value: Json, parts: Sequence[Sequence[str]], rename: Callable[[str], str]) -> Json:
+    for trail in parts:
+        value = _map(value, trail, partial(_renamed, rename))
+    return value
+
+
+def references(kind: Kind, form: Mapping[str, Json]) -> Iterator[Address]:
+    """Yield what an entry refers to."""
+    addresses: list[Address] = []
+
+    def note(other: str, name: str) -> str:
+        addresses.append(Address.of(other, name))
+        return name
+
+    map_references(kind, form, note, lambda _, __, part: part)
+    yield from addresses
+
+
+def shown_name(kind: Kind, planning: PlanContext, row: Any) -> str:
+    """Return the name under which plans on a snapshot show a live resource: with its id, if another has the name."""
+    return planning.registry.name(kind.name, row.id) or kind.normalize_name(row.name)
+
+
+def renamed_to(kind: Kind, change: Change | None) -> str | None:
+    """Return the name that an update gives a resource; None if it keeps its own."""
+    before, after = (change.before, change.after) if change is not None else (None, None)
+    if not isinstance(before, dict) or not isinstance(after, dict):
+        return None
+    name = after.get(kind.name_key)
+    return str(name) if name is not None and name != before.get(kind.name_key) else None
+
+
+def renamed_parts(kind: Kind, change: Change | None) -> Iterator[tuple[str, str]]:
+    """Yield the old and the new name of each part that an update renames."""
+    for field in () if change is None else change.fields:
+        if field.path.startswith(f"{kind.parts_key}.") and isinstance(field.before, str):
+            yield normalize_name(field.before), normalize_name(str(field.after))
+
+
+class NameClaim(Struct, frozen=True, kw_only=True):
+    """A resource that takes its earlier name again. id: of the live resource; None for one that is created again."""
+
+    change: Change
+    kind: Kind
+    name: str
+    id: str | None
+
+
+def granted(claims: Sequence[NameClaim], live: PlanContext, deleted: Collection[str]) -> list[NameClaim]:
+    """Return the claims of names that are free, or become free with another claim or a deletion.
+
+    deleted: the ids of the live resources that the undo deletes.
+    """
+    twice = {key for key, number in Counter((claim.kind.name, claim.name) for claim in claims).items() if number > 1}
+    left = [claim for claim in claims if (claim.kind.name, claim.name) not in twice]
+    while True:
+        leaving = {*deleted, *(one.id for one in left if one.id is not None)}
+        still = [one for one in left if leaving.issuperset(_holders(one, live))]
+        if len(still) == len(left):
+            return still
+        left = still
+
+
+def _holders(claim: NameClaim, live: PlanContext) -> Iterator[str]:
+    """Yield the ids of the live resources that have the name of a claim now."""
+    rows = live.snapshot.rows(row_type_of(claim.kind))
+    return (row.id for row in rows if claim.kind.normalize_name(row.name) == claim.name)
+
 
 _MAY_BE_DONE = frozenset({CallState.DONE, CallState.IN_FLIGHT})
 

@@ -1,0 +1,381 @@
+"""What `evidence.json` states of a run, the in-toto Statement v1 of the folder, and its signature with Ed25519.
+
+Signatures need the package `cryptography`, which only those have who sign or verify. An envelope has at least one
+signature (DSSE 1.0.2), so a folder that is not signed has the statement alone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from base64 import b64decode, b64encode
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby, pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, cast
+
+from msgspec import Struct
+
+from lmsconf.documents.document import from_json, json_at, object_json, parse_document, render_json, value_at
+from lmsconf.documents.journal.journal_reader import parse_journal
+from lmsconf.documents.snapshot_file import snapshot_digest_json
+from lmsconf.errors import LmsconfError, Problem
+from lmsconf.model.canonical_json import Json, sha256_of_bytes
+from lmsconf.model.effects import PredictedTotals
+from lmsconf.model.outcomes import JournalHeader, RecordedRun, RunEnding
+from lmsconf.model.time_formats import format_utc
+from lmsconf.render.effects_wording import totals_sentence
+from lmsconf.render.jinja import html_page
+from lmsconf.support.atomic_files import os_error_message
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+
+FOLDER: Final = "runs"
+FILES: Final = {"journal": "journal.jsonl", "plan": "plan.json", "report": "report.json"}
+"""What there are copies of → the name of the copy in the folder of its run."""
+
+
+class RunCopies(Struct, frozen=True, kw_only=True):
+    """The copies of the files of a run, masked or whole. plan, report: None if they are not kept."""
+
+    run: str
+    journal: bytes
+    plan: str | None
+    report: str | None
+
+    def files(self) -> dict[str, bytes]:
+        """Return the content of each file by its path in the folder."""
+        held = {"journal": self.journal, "plan": _encoded(self.plan), "report": _encoded(self.report)}
+        return {copy_path(self.run, name): content for name, content in held.items() if content is not None}
+
+
+def copy_path(run: str, name: str) -> str:
+    """Return the path of a copy below the folder of evidence. name: a key of FILES."""
+    return f"{FOLDER}/{run}/{FILES[name]}"
+
+
+def run_entry(copies: RunCopies) -> dict[str, Json]:
+    """Return what the copies show of a run.
+
+    Raises ValueError and LmsconfError for copies that are not what lmsconf writes.
+    """
+    run = parse_journal(copies.run, copies.journal)
+    if run.opening is None:
+        raise ValueError("the first line of the journal cannot be read")
+    return {"run": run.name, **_opening(run.opening), **_ending(run), **_plan(copies.plan), **_report(copies.report)}
+
+
+def _opening(header: JournalHeader) -> dict[str, Json]:
+    return {
+        "workspace": {"name": header.workspace, "url": header.url},
+        "digest": header.digest,
+        "tool": header.tool,
+        "started_at": format_utc(header.started),
+        "approvals": dict(sorted(header.meta.items())),
+        "commit": None if header.commit is None else object_json(header.commit),
+        "before": None if header.before is None else snapshot_digest_json(header.before),
+        "chain": None if header.chain is None else object_json(header.chain),
+        "recorded_plan": header.plan_sha256,
+    }
+
+
+def _ending(run: RecordedRun) -> dict[str, Json]:
+    ending: RunEnding | None = run.ending
+    return {
+        "ended_at": None if ending is None else format_utc(ending.at),
+        "exit": None if ending is None else ending.exit,
+        "verified": None if ending is None else ending.verified.value,
+        "converged": None if ending is None else ending.converged,
+        "after": None if ending is None or ending.after is None else snapshot_digest_json(ending.after),
+        "recorded_report": None if ending is None else ending.report_sha256,
+        "calls": {state.value: number for state, number in run.summary.items()},
+        "damaged": run.damaged,
+    }
+
+
+def _plan(text: str | None) -> dict[str, Json]:
+    """Return the counts of a plan: changes, what it does to people, and the consents it was given."""
+    if text is None:
+        return {"manifests": None, "changes": None, "effects": None, "consents": []}
+    plan = parse_document(text)
+    return {
+        "manifests": value_at(plan, str, "manifests", "digest"),
+        "changes": {name: value_at(plan, int, "summary", name) for name in ("create", "update", "replace", "delete")},
+        "effects": {
+            "basis": value_at(plan, str, "effects", "basis"),
+            "people": value_at(plan, dict[str, Json], "effects", "people"),
+        },
+        "consents": [
+            {"guard": json_at(one, "name"), "total": json_at(one, "total"), "reason": json_at(one, "allowed_by")}
+            for one in value_at(plan, list[dict[str, Json]], "guards")
+            if json_at(one, "allowed_by") is not None
+        ],
+    }
+
+
+def _report(text: str | None) -> dict[str, Json]:
+    """Return how a report ends, and the number of its problems."""
+    if text is None:
+        return {"problems": None, "left": None}
+    report = parse_document(text)
+    return {
+        "problems": len(value_at(report, list[Json], "problems")),
+        "left": len(value_at(report, list[Json], "residue")),
+    }
+
+
+def _encoded(text: str | None) -> bytes | None:
+    return None if text is None else text.encode("utf-8")
+
+
+def entry_order(entry: Mapping[str, Json]) -> tuple[str, str, int, str, str]:
+    """Return the key that sorts the runs of a folder: by workspace, then by their number, then by time."""
+    number = 0 if json_at(entry, "chain") is None else value_at(entry, int, "chain", "number")
+    workspace = value_at(entry, str, "workspace", "name"), value_at(entry, str, "workspace", "url")
+    return *workspace, number, value_at(entry, str, "started_at"), value_at(entry, str, "run")
+
+
+Entry = Mapping[str, Json]
+
+
+def chain_findings(entries: Sequence[Entry]) -> Iterator[Problem]:
+    """Yield what is wrong with the order and the links of the runs. Raises ValueError for entries of another form."""
+    if list(map(entry_order, entries)) != sorted(map(entry_order, entries)):
+        yield finding("evidence/order", "the runs are not in the order of their numbers")
+    for _, group in groupby(sorted(entries, key=entry_order), key=lambda entry: entry_order(entry)[:2]):
+        chained = [entry for entry in group if entry["chain"] is not None]
+        for earlier, later in pairwise(chained):
+            yield from _link_findings(earlier, later)
+
+
+def _link_findings(earlier: Entry, later: Entry) -> Iterator[Problem]:
+    here, there = value_at(earlier, int, "chain", "number"), value_at(later, int, "chain", "number")
+    name, run = value_at(earlier, str, "run"), value_at(later, str, "run")
+    if there <= here:
+        # A folder `.lmsconf/runs` that was deleted begins a chain with number 1 again.
+        yield finding("evidence/chain", f"{run} and {name} are both run {there} of their workspace, or out of order")
+    elif there != here + 1:
+        missing = "a run is" if there == here + 2 else f"{there - here - 1} runs are"
+        yield finding("evidence/chain", f"{missing} missing between {name} (run {here}) and {run} (run {there})")
+    elif json_at(later, "chain", "previous") != name:
+        yield finding("evidence/chain", f"{run} names another run before it than {name}")
+    elif json_at(later, "chain", "previous_sha256") != json_at(earlier, "originals", "journal"):
+        yield finding("evidence/chain", f"the journal of {name} is not the one that {run} names by its digest")
+
+
+def head_findings(entries: Sequence[Entry], heads: Sequence[str]) -> Iterator[Problem]:
+    """Yield the heads of chains that none of the runs is: runs at the end of a chain were dropped.
+
+    The first run of a folder names the run before it, which is as good: nothing is missing after that.
+    """
+    known = [json_at(entry, "originals", "journal") for entry in entries]
+    known += [json_at(entry, "chain", "previous_sha256") for entry in entries if json_at(entry, "chain") is not None]
+    for head in heads:
+        if head not in known:
+            yield Problem(
+                code="evidence/head",
+                message=f"the run with the journal {head} is not here: runs at the end are missing",
+                hint="Ask for the folder again from where the runs were made, with all runs since then.",
+            )
+
+
+def finding(code: str, message: str) -> Problem:
+    """Return what is wrong with a folder of evidence."""
+    return Problem(code=code, message=message, hint="Ask for the folder again from where the runs were made.")
+
+
+def evidence_html(evidence: Mapping[str, Json]) -> str:
+    """Render the document `evidence.json` as a page. Raises ValueError for a document of another form."""
+    return html_page(
+        "evidence.html.j2",
+        evidence=evidence,
+        findings=list(chain_findings(cast("list[Entry]", evidence["runs"]))),
+        effects_sentence=_effects_sentence,
+        folder=FOLDER,
+        files=FILES,
+    )
+
+
+def _effects_sentence(effects: Json) -> str:
+    """Return what a plan predicted for people, in the words of plans."""
+    return totals_sentence(from_json(effects, PredictedTotals))
+
+
+_LARGEST: Final = 64 << 10
+_INSTALL: Final = "Install it with: pip install 'lmsconf[signing]'"
+_MAKE: Final = "Make one with: openssl genpkey -algorithm ed25519 -out key.pem && chmod 600 key.pem"
+_PUBLIC: Final = "Write it with: openssl pkey -in key.pem -pubout -out public.pem"
+
+
+class SigningError(LmsconfError):
+    """A key cannot be used, or the package for signatures is not installed."""
+
+    code = "evidence/key"
+
+
+class PublicKey(Struct, frozen=True):
+    """The key that verifies signatures. keyid: the SHA-256 of its DER form. pem: its PEM text."""
+
+    keyid: str
+    pem: str
+
+    def verifies(self, signature: bytes, message: bytes) -> bool:
+        """Whether the holder of the private key signed the message."""
+        from cryptography.exceptions import InvalidSignature
+
+        try:
+            _loaded(self.pem.encode("utf-8")).verify(signature, message)
+        except InvalidSignature:
+            return False
+        return True
+
+
+class SigningKey(Struct, frozen=True):
+    """The key that signs."""
+
+    _key: Ed25519PrivateKey
+
+    @property
+    def public(self) -> PublicKey:
+        return _public(self._key.public_key())
+
+    def sign(self, message: bytes) -> bytes:
+        return self._key.sign(message)
+
+
+def load_signing_key(path: Path) -> SigningKey:
+    """Load an Ed25519 key in PEM, unencrypted PKCS 8. Raises SigningError, also if other users can read the file."""
+    require_package()
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    content = _content(path, private=True)
+    try:
+        key = load_pem_private_key(content, password=None)
+    except TypeError as error:
+        raise SigningError(f"{path} is encrypted", hint="Give a key without a passphrase.") from error
+    except (ValueError, UnsupportedAlgorithm) as error:
+        raise SigningError(f"{path} is not a private key in PEM", hint=_MAKE) from error
+    if not isinstance(key, Ed25519PrivateKey):
+        raise SigningError(f"{path} is not an Ed25519 key", hint=_MAKE)
+    return SigningKey(key)
+
+
+def load_public_key(path: Path) -> PublicKey:
+    """Load an Ed25519 public key in PEM. Raises SigningError."""
+    require_package()
+    return parse_public_key(_content(path, private=False), str(path))
+
+
+def parse_public_key(content: bytes, name: str) -> PublicKey:
+    """Return the public key in a PEM text; name: what to call it in the SigningError for another text."""
+    require_package()
+    try:
+        return _public(_loaded(content))
+    except ValueError as error:
+        raise SigningError(f"{name} is not an Ed25519 public key in PEM", hint=_PUBLIC) from error
+
+
+def _loaded(content: bytes) -> Ed25519PublicKey:
+    """Raises ValueError for another key, or none."""
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+    from cryptography.hazmat.primitives.serialization import load_pem_public_key
+
+    try:
+        key = load_pem_public_key(content)
+    except UnsupportedAlgorithm as error:
+        raise ValueError("it has another algorithm") from error
+    if not isinstance(key, Ed25519PublicKey):
+        raise ValueError("it is not an Ed25519 key")
+    return key
+
+
+def _public(key: Ed25519PublicKey) -> PublicKey:
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+    der = key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    return PublicKey(sha256_of_bytes(der), key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode())
+
+
+def require_package() -> None:
+    """Raise SigningError unless the package for signatures is installed."""
+    try:
+        import cryptography  # noqa: F401  # slow to import, and an optional extra
+    except ImportError as missing:
+        raise SigningError("signatures need the package cryptography", hint=_INSTALL) from missing
+
+
+def _content(path: Path, *, private: bool) -> bytes:
+    """Return the content of a key file. private: nobody but its owner may read it."""
+    try:
+        # O_NONBLOCK: opening a named pipe would block until it has a writer.
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+            if private and stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077:
+                raise SigningError(f"other users can read {path}", hint=f"Run: chmod 600 {path}")
+            return file.read(_LARGEST)
+    except OSError as error:
+        raise SigningError(f"{path} cannot be read: {os_error_message(error)}", hint="Check the path.") from error
+
+
+STATEMENT: Final = "evidence.intoto.json"
+ENVELOPE: Final = "evidence.dsse.json"
+PAYLOAD_TYPE: Final = "application/vnd.in-toto+json"
+PREDICATE_TYPE: Final = "https://lmsconf.example/evidence/v1"
+_TYPE: Final = "https://in-toto.io/Statement/v1"
+_SUMMARY: Final = (
+    "run",
+    "workspace",
+    "digest",
+    "started_at",
+    "ended_at",
+    "exit",
+    "approvals",
+    "commit",
+    "chain",
+    "originals",
+)
+"""The keys of a run that the predicate repeats."""
+
+
+def statement_text(evidence: Mapping[str, Json], digests: Mapping[str, str], signer: PublicKey | None) -> str:
+    """Return the statement: which files there are, by their SHA-256, and about which runs.
+
+    evidence: the document `evidence.json`. digests: by path, of all files but the statement and its envelope.
+    """
+    runs = cast("list[Mapping[str, Json]]", evidence["runs"])
+    subject: list[Json] = [{"name": path, "digest": {"sha256": digests[path]}} for path in sorted(digests)]
+    about: dict[str, Json] = {key: evidence[key] for key in ("format", "tool", "created_at", "since", "people")}
+    about["signer"] = None if signer is None else {"keyid": signer.keyid, "public_key": signer.pem}
+    about["runs"] = [{key: run[key] for key in _SUMMARY} for run in runs]
+    return render_json({"_type": _TYPE, "subject": subject, "predicateType": PREDICATE_TYPE, "predicate": about})
+
+
+def envelope_text(statement: bytes, key: SigningKey) -> str:
+    """Return the DSSE envelope of the statement with its signature."""
+    return _envelope(statement, key.public.keyid, key.sign(pre_authentication_encoding(statement)))
+
+
+def signature_in(envelope: str, statement: bytes, keyid: str) -> bytes:
+    """Return the signature in an envelope of the statement. Raises ValueError for any other text."""
+    (signature,) = value_at(json.loads(envelope), list[dict[str, Json]], "signatures")
+    signed = b64decode(value_at(signature, str, "sig"), validate=True)
+    if _envelope(statement, keyid, signed) != envelope:
+        raise ValueError("it does not hold the statement beside it, or not as lmsconf writes it")
+    return signed
+
+
+def pre_authentication_encoding(payload: bytes) -> bytes:
+    """Return what a DSSE signature is made of: the type and the payload, each with its length."""
+    kind = PAYLOAD_TYPE.encode("ascii")
+    return b"DSSEv1 %d %s %d %s" % (len(kind), kind, len(payload), payload)
+
+
+def _envelope(statement: bytes, keyid: str, signature: bytes) -> str:
+    signatures: list[Json] = [{"keyid": keyid, "sig": b64encode(signature).decode("ascii")}]
+    payload = b64encode(statement).decode("ascii")
+    return render_json({"payloadType": PAYLOAD_TYPE, "payload": payload, "signatures": signatures})

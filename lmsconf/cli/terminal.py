@@ -1,0 +1,258 @@
+"""Progress on a terminal, in a log or nowhere, and a pager for long output, as git starts it.
+
+The pager is LMSCONF_PAGER, else PAGER, else less.
+"""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from typing import IO, TYPE_CHECKING, Final, TextIO, TypeAlias
+
+from lmsconf.errors import Terminated
+from lmsconf.model.api_protocol import RateLimit, RunProgress
+from lmsconf.model.time_formats import duration_in_words
+from lmsconf.project.credentials import env_may_hold_token
+from lmsconf.render.escape import escape_terminal
+from lmsconf.render.resource_wording import count_text, rate_text
+from lmsconf.support.interrupts import defer_interrupts
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.progress import Progress
+
+
+_NONE: Final = ("", "cat")
+_NOT_RUN: Final = (126, 127)
+"""Exit codes of a shell that cannot run a command."""
+_SECONDS: Final = 5.0
+"""How long a pager may take to end after SIGTERM, before it is killed."""
+_DEFAULTS: Final = {"LESS": "FRX", "LV": "-c"}
+"""As git has them: less ends where all fits on one screen, shows colours, and leaves the text on the terminal."""
+
+
+def pager_command(environ: Mapping[str, str]) -> str | None:
+    """Return the shell command of the pager; None where the variable is empty or says `cat`."""
+    chosen = next((environ[name] for name in ("LMSCONF_PAGER", "PAGER") if name in environ), "less").strip()
+    return None if chosen in _NONE else chosen
+
+
+def page(text: str, command: str, stream: TextIO, environ: Mapping[str, str]) -> bool:
+    """Show a text in a pager on the terminal of `stream`. Returns False, with nothing shown, if it cannot be run.
+
+    A reader who leaves the pager before the end has seen enough: that is no error. Ctrl-C is the pager's.
+    """
+    # The pager needs nothing of lmsconf's variables, which hold tokens, as those that LMSCONF_TOKEN_ENVS lists.
+    variables = _DEFAULTS | {
+        name: value
+        for name, value in environ.items()
+        if not name.startswith("LMSCONF_") and not env_may_hold_token(name, environ)
+    }
+    stream.flush()
+    running: subprocess.Popen[bytes] | None = None
+    cuts: list[KeyboardInterrupt] = []
+    try:
+        # A signal raised while the process is made would leave a pager that nobody can end.
+        with defer_interrupts(cuts.append):
+            running = subprocess.Popen(  # noqa: S603  # the user's own choice of a program, as for git
+                ["/bin/sh", "-c", command], stdin=subprocess.PIPE, stdout=stream.fileno(), env=variables, bufsize=0
+            )
+        for cut in cuts:
+            if isinstance(cut, Terminated):
+                raise cut
+        with _ctrl_c_left_to_pager():
+            if running.stdin is not None:
+                _feed(running.stdin, text.encode(stream.encoding or "utf-8", "backslashreplace"))
+            return running.wait() not in _NOT_RUN
+    except OSError:
+        if running is not None:
+            raise
+        return False
+    except Terminated:
+        if running is not None:
+            _terminate(running)
+        raise
+
+
+@contextmanager
+def _ctrl_c_left_to_pager() -> Iterator[None]:
+    """Ignore Ctrl-C inside of the block: the pager gets it too, and decides what it means."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _feed(pipe: IO[bytes], content: bytes) -> None:
+    """Write all into the pager, or as much as it takes. Nothing is buffered, so closing never waits for the pager."""
+    rest = memoryview(content)
+    with suppress(BrokenPipeError), pipe:
+        while rest:
+            rest = rest[pipe.write(rest) :]
+
+
+def _terminate(running: subprocess.Popen[bytes]) -> None:
+    """End the pager, after a while by force."""
+    if running.stdin is not None:
+        running.stdin.close()
+    running.terminate()
+    try:
+        running.wait(_SECONDS)
+    except subprocess.TimeoutExpired:
+        running.kill()
+        running.wait()
+
+
+Tell: TypeAlias = Callable[[RunProgress, str], None]
+"""Progress callback: how far, and the label. Thread-safe."""
+
+_MANY = 50
+"""The total below which `progress_lines` writes no count."""
+
+
+_EVERY: Final = 60.0
+"""Seconds between two lines about the same limit; a pause up to this long is not reported."""
+_FIRST: Final = 15.0
+"""Seconds under a limit before the first line: sooner, an estimate would say little."""
+_TELLING: Final = 10
+"""Requests needed for an estimate."""
+_SETTLED: Final = 3.0
+"""Seconds under a limit before requests count: responses to those sent before it still come in."""
+_SAME: Final = 2.0
+"""Seconds by which the end of one pause may differ from call to call."""
+
+
+class LimitWording:
+    """Words what limits the rate of one phase: a pause at once, the rate and what is left once a minute."""
+
+    def __init__(self) -> None:
+        self._told_at: float | None = None
+        self._begun: tuple[float, int] | None = None
+        self._seen_at = 0.0
+        self._resumes_at = 0.0
+
+    def due_line(self, progress: RunProgress) -> str | None:
+        """Return the line to show now, if one is due."""
+        limit = progress.limit
+        if limit is None:
+            self._begun = None
+            return None
+        is_paused = limit.resumes_in > _EVERY or limit.at < self._resumes_at
+        line = self._pause(limit) if is_paused else self._rate(progress, limit)
+        if line is not None:
+            self._told_at = limit.at
+        return line
+
+    def _pause(self, limit: RateLimit) -> str | None:
+        """Return the line for a pause of more than a minute that the service asks for: at once, then each minute."""
+        resumes_at = limit.at + limit.resumes_in
+        time = datetime.fromtimestamp(limit.wall + limit.resumes_in).astimezone().strftime("%H:%M")
+        if resumes_at > self._resumes_at + _SAME:
+            self._resumes_at, self._begun = resumes_at, None
+            return f"the service asks to wait {duration_in_words(limit.resumes_in)}; resuming at {time}"
+        if self._is_due(limit.at):
+            return f"still waiting for the service, {duration_in_words(limit.resumes_in)} more; resuming at {time}"
+        return None
+
+    def _rate(self, progress: RunProgress, limit: RateLimit) -> str | None:
+        if self._begun is None:
+            self._seen_at = limit.at
+        if self._begun is None or limit.at < self._seen_at + _SETTLED:
+            self._begun = (limit.at, progress.done)
+        begun, done_before = self._begun
+        seconds, done, left = limit.at - begun, progress.done - done_before, progress.total - progress.done
+        if limit.rate is None or seconds < _FIRST or done < _TELLING or not left or not self._is_due(limit.at):
+            return None
+        rate, time = rate_text(limit.rate), duration_in_words(left * seconds / done)
+        least, more = ("", "") if progress.is_final else ("at least ", " or more")
+        return f"limited to {rate} requests a second; {least}{left:,} left, about {time}{more}"
+
+    def _is_due(self, now: float) -> bool:
+        return self._told_at is None or now - self._told_at >= _EVERY
+
+
+_bars: list[Progress] = []
+"""The bar that is on the terminal, if any."""
+
+
+@contextmanager
+def progress_bar(stream: TextIO, label: str) -> Iterator[Tell]:
+    """Yield the callback of a transient progress bar, removed at the end. What limits the rate is shown above it.
+
+    label: what is under way, until the callback is called.
+    """
+    # rich is slow to import, and only needed on a terminal.
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.text import Text
+
+    limits, above = LimitWording(), Text()
+
+    class BarBelowText(Progress):
+        def get_renderables(self) -> Iterator[RenderableType]:
+            if above.plain:
+                yield above
+            yield from super().get_renderables()
+
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TextColumn("{task.fields[count]}", markup=False),
+        TimeElapsedColumn(),
+    )
+    with BarBelowText(*columns, console=Console(file=stream), transient=True) as shown:
+        task = shown.add_task(escape_terminal(label), total=None, count="")
+        _bars.append(shown)
+
+        def tell(progress: RunProgress, label: str) -> None:
+            if line := limits.due_line(progress):
+                above.plain = f"{escape_terminal(label)}: {line}"
+            elif progress.limit is None:
+                above.plain = ""
+            done, total, count = progress.done, progress.total, count_text(progress)
+            shown.update(task, completed=done, total=total, description=escape_terminal(label), count=count)
+
+        try:
+            yield tell
+        finally:
+            _bars.remove(shown)
+
+
+@contextmanager
+def without_progress_bar() -> Iterator[None]:
+    """Remove the bar inside the block, so that a question is not drawn over."""
+    bars = list(_bars)
+    for bar in bars:
+        bar.stop()
+    yield
+    for bar in bars:
+        bar.start()
+
+
+@contextmanager
+def progress_lines(stream: TextIO) -> Iterator[Tell]:
+    """Yield a callback that writes the count at first, per tenth of the total, and once the total is known.
+
+    A short task has no lines. What limits the rate is a line at most once a minute.
+    """
+    lock, limits = threading.Lock(), LimitWording()
+    last: tuple[str, bool, int] | None = None
+
+    def tell(progress: RunProgress, label: str) -> None:
+        nonlocal last
+        name = escape_terminal(label)
+        with lock:
+            step = (label, progress.is_final, progress.done * 10 // max(progress.total, 1))
+            if progress.total >= _MANY and (last is None or last[:2] != step[:2] or last[2] < step[2]):
+                last = step
+                stream.write(f"{name}: {count_text(progress)}\n")
+            if line := limits.due_line(progress):
+                stream.write(f"{name}: {line}\n")
+            stream.flush()
+
+    yield tell

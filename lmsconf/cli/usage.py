@@ -1,0 +1,411 @@
+"""The layout of `--help`, and messages for a wrong command line, also for words of terraform, kubectl and git.
+
+Imported only where one of them is shown.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Container, Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Final, NoReturn
+
+import click
+
+from lmsconf.cli.output_streams import terminal_size
+
+OPTION_GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
+    "Select": (
+        "--only",
+        "--except",
+        "--additive",
+        "--kind",
+        "--into",
+        "--by",
+        "--members",
+        "--live",
+        "--select",
+        "--since",
+    ),
+    "Compare": ("--snapshot", "--base", "--undo", "--unmanaged", "--coverage"),
+    "Fleet": ("--processes", "--time-limit", "--shard", "--shards", "--image", "--max-failures"),
+    "Engine": ("--engine", "--scheduler", "--worker-project", "--allow-unencrypted"),
+    "Accept": ("--accept",),
+    "Answers": ("--url", "--workspace-name", "--token-env", "--timezone", "--ci", "--schemas", "--no-input"),
+    "Rehearsal": ("--rehearse",),
+    "Approval": ("--auto-approve", "--expect-digest", "--require-rehearsal", "--id", "--yes"),
+    "Probe": ("--probe", "--user", "--content"),
+    "Guards": ("--allow", "--no-effects", "--trust-project"),
+    "Request": ("--query", "--body"),
+    "Workspace": ("--db", "--seed", "--from"),
+    "Sizes": ("--users", "--groups", "--smart-groups", "--fields", "--contents", "--assignments", "--seed-number"),
+    "Faults": ("--latency", "--faults"),
+    "Output": (
+        *("--format", "--output", "--limit", "--out", "--people", "--detailed-exitcode", "--expanded", "--redact"),
+        *("--verify", "--meta", "--events", "--log", "--search", "--check", "--diff"),
+    ),
+    "Signature": ("--sign-key", "--key"),
+    "Missing runs": ("--head",),
+    "Connection": ("--parallelism", "--max-rate", "--port", "--token"),
+}
+"""Heading → the options below it, for all commands. An option in none of them is listed under *Options*."""
+
+_REST: Final = "Options"
+_GLOBAL: Final = "Global options"
+_HELP: Final = "--help"
+_HYPHEN: Final = "\u2011"
+"""The hyphen at which no line is broken, until it is written as the usual one."""
+_WIDEST: Final = 80
+_NARROW: Final = 60
+"""The width below which an option's text is on the line below its name."""
+
+Example = tuple[str, str]
+
+EXAMPLES: Final[Mapping[str, tuple[Example, Example]]] = {
+    "lmsconf": (
+        ("Create a project with an embedded workspace to try", "lmsconf init --url sandbox"),
+        ("Show what apply would change on one of the workspaces", "lmsconf plan --workspace production"),
+    ),
+    "lmsconf init": (
+        (
+            "Create a project for a workspace, without questions",
+            "lmsconf init --url https://lms.example/api --no-input",
+        ),
+        ("Create a project with an embedded workspace and GitHub workflows", "lmsconf init --url sandbox --ci github"),
+    ),
+    "lmsconf validate": (
+        ("Check the manifests of a project in another folder", "lmsconf validate -C lms"),
+        ("Show each problem at its line in a pull request on GitHub", "lmsconf validate --format github"),
+    ),
+    "lmsconf fmt": (
+        ("Put all manifests of the project in order", "lmsconf fmt"),
+        ("In CI: show what is not in order, and exit 2", "lmsconf fmt --check --diff"),
+    ),
+    "lmsconf plan": (
+        ("Save the plan, to apply exactly that later", "lmsconf plan --out plan.json"),
+        ("Plan one group, and what it needs", "lmsconf plan --only 'group/Onboarding coaches'"),
+    ),
+    "lmsconf show": (
+        ("Show a saved plan", "lmsconf show plan.json"),
+        ("Write it as a page for a browser", "lmsconf show plan.json --format html --output plan.html"),
+    ),
+    "lmsconf apply": (
+        ("Plan, ask, and apply", "lmsconf apply"),
+        ("Apply a saved plan that removes 214 members", "lmsconf apply plan.json --allow removals=214"),
+    ),
+    "lmsconf drift": (
+        ("Report what was changed by hand, and exit 2 if there is any", "lmsconf drift"),
+        ("Take a change by hand over into the manifests", "lmsconf drift --accept 'group/Mentors'"),
+    ),
+    "lmsconf access": (
+        ("Show what a person has, and why", "lmsconf access bo.ek@acme.example"),
+        ("Show why a person has one content, or has it not", "lmsconf access bo.ek@acme.example 'GDPR basics'"),
+    ),
+    "lmsconf audience": (
+        ("Count the people of a smart group", "lmsconf audience 'smart_group/Sales Nordics'"),
+        ("Count everybody by their answer to a custom field", "lmsconf audience everyone --by Country"),
+    ),
+    "lmsconf test": (
+        ("Judge the tests on the state after the plan", "lmsconf test"),
+        ("Judge them on the live state, and write JUnit XML", "lmsconf test --live --format junit --output tests.xml"),
+    ),
+    "lmsconf runs": (
+        ("List the runs from this folder", "lmsconf runs"),
+        ("Show the latest run call by call", "lmsconf runs latest"),
+    ),
+    "lmsconf history": (
+        ("Show which runs changed a group", "lmsconf history 'group/Onboarding coaches'"),
+        ("Show which runs changed something for a person, as JSON", "lmsconf history bo.ek@acme.example --format json"),
+    ),
+    "lmsconf evidence": (
+        ("Write the evidence of the latest run, signed", "lmsconf evidence latest --out evidence --sign-key key.pem"),
+        ("Verify it, and whose signature it has", "lmsconf evidence verify evidence --key public.pem"),
+    ),
+    "lmsconf unlock": (
+        ("Remove the lock of a run that has ended, after a question", "lmsconf unlock"),
+        ("Remove the lock with this id", "lmsconf unlock --id g-17"),
+    ),
+    "lmsconf export": (
+        ("Write manifests for all that is live", "lmsconf export manifests"),
+        ("Add what the manifests do not declare yet", "lmsconf export --into --kind groups"),
+    ),
+    "lmsconf snapshot": (
+        ("Save the workspace, to plan without a connection", "lmsconf snapshot workspace.json"),
+        ("Omit people who are not in the manifests", "lmsconf snapshot workspace.json --redact"),
+    ),
+    "lmsconf explain": (
+        ("Explain a key of the manifests", "lmsconf explain smart_group.conditions"),
+        ("Explain the code of a message", "lmsconf explain reference/unknown-choice"),
+    ),
+    "lmsconf help": (
+        ("List the pages of the guide", "lmsconf help"),
+        ("Find a word in all pages", "lmsconf help --search consent"),
+    ),
+    "lmsconf graph": (
+        ("Draw the dependency graph with Graphviz", "lmsconf graph --format dot --output graph.dot"),
+        ("Draw one smart group and what it needs", "lmsconf graph --only 'smart_group/Sales Nordics'"),
+    ),
+    "lmsconf doctor": (
+        ("Check connection, token and limits", "lmsconf doctor"),
+        ("Learn the names of the API on scratch objects", "lmsconf doctor --probe"),
+    ),
+    "lmsconf api": (
+        ("Read a page of people", "lmsconf api GET /users --query limit=5"),
+        ("Create a group", 'lmsconf api POST /groups --body \'{"name": "Mentors"}\''),
+    ),
+    "lmsconf completion": (
+        ("Complete commands in this bash", 'eval "$(lmsconf completion bash)"'),
+        ("Complete commands in this fish", "lmsconf completion fish | source"),
+    ),
+    "lmsconf sandbox": (
+        ("Serve the project's embedded workspace on this machine", "lmsconf sandbox serve"),
+        ("Fill a new workspace with 500 users", "lmsconf sandbox seed --db big.db --users 500"),
+    ),
+    "lmsconf fleet": (
+        ("Plan every workspace of the project", "lmsconf fleet plan"),
+        ("Apply the saved plans of these workspaces", "lmsconf fleet apply plans"),
+    ),
+    "lmsconf fleet validate": (
+        ("Check the manifests of all workspaces", "lmsconf fleet validate"),
+        ("Check those of one ring", "lmsconf fleet validate --select ring=canary"),
+    ),
+    "lmsconf fleet plan": (
+        ("Save the plans of all workspaces", "lmsconf fleet plan --out plans"),
+        ("Plan all workspaces but those of a region", "lmsconf fleet plan --select 'region!=us'"),
+    ),
+    "lmsconf fleet drift": (
+        ("Look for drift in all workspaces", "lmsconf fleet drift"),
+        ("Write what was found as a page", "lmsconf fleet drift --format html --output drift.html"),
+    ),
+    "lmsconf fleet test": (
+        ("Run the tests in all workspaces", "lmsconf fleet test"),
+        ("Run them in one ring", "lmsconf fleet test --select ring=canary"),
+    ),
+    "lmsconf fleet show": (
+        ("Show saved plans", "lmsconf fleet show plans"),
+        ("Write them as a page", "lmsconf fleet show plans --format html --output plans.html"),
+    ),
+    "lmsconf fleet collect": (
+        ("Put the plans of two shards together", "lmsconf fleet collect shard-1 shard-2 --out plans"),
+        ("Write them as Markdown as well", "lmsconf fleet collect shard-1 shard-2 --out plans --format markdown"),
+    ),
+    "lmsconf fleet matrix": (
+        ("Print a matrix of eight jobs for GitHub", "lmsconf fleet matrix --format github --shards 8"),
+        ("Print a child pipeline for GitLab", "lmsconf fleet matrix --format gitlab --shards 8"),
+    ),
+    "lmsconf fleet apply": (
+        ("Apply saved plans, after a question", "lmsconf fleet apply plans"),
+        ("Allow what the fleet's guard counts", "lmsconf fleet apply plans --allow people=26"),
+    ),
+    "lmsconf sandbox serve": (
+        ("Serve a workspace in memory on a free port", "lmsconf sandbox serve --port 0 --seed workspace.yaml"),
+        ("Wait 50 ms before each response", "lmsconf sandbox serve --latency 0.05"),
+    ),
+    "lmsconf sandbox seed": (
+        ("Fill the project's workspace from its seed file", "lmsconf sandbox seed"),
+        ("Write a seed file with generated people", "lmsconf sandbox seed --users 500 --out workspace.yaml"),
+    ),
+    "lmsconf sandbox reset": (
+        ("Reset the project's workspace, after a question", "lmsconf sandbox reset"),
+        ("Reset a file without a question", "lmsconf sandbox reset --db big.db --yes"),
+    ),
+}
+"""Command → two examples, each with what it is for."""
+
+
+class _HelpFormatter(click.HelpFormatter):
+    """click's formatter, which breaks no line within `--auto-approve`, and fits narrow terminals.
+
+    On a narrow one, an option's text is on the line below its name.
+    """
+
+    def write(self, string: str) -> None:
+        super().write(string.replace(_HYPHEN, "-"))
+
+    def write_text(self, text: str) -> None:
+        super().write_text(text.replace("-", _HYPHEN))
+
+    def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
+        if self.width >= _NARROW:
+            super().write_dl([(term, text.replace("-", _HYPHEN)) for term, text in rows], col_max, col_spacing)
+            return
+        for term, text in rows:
+            for piece in _pieces(term, self.width - self.current_indent):
+                self.write(f"{'':>{self.current_indent}}{piece}\n")
+            with self.indentation(), self.indentation():
+                self.write_text(text)
+
+
+def _pieces(term: str, width: int) -> Iterable[str]:
+    """Split a list of choices that is wider than the terminal, after a `|`."""
+    piece = ""
+    for part in term.replace("|", "|\n").splitlines():
+        if piece and len(piece) + len(part) > width:
+            yield piece
+            piece = "  "
+        piece += part
+    yield piece
+
+
+def help_formatter() -> click.HelpFormatter:
+    """Return a formatter as wide as the terminal, at most 80 columns."""
+    columns = min(terminal_size(sys.stdout).columns, _WIDEST)
+    return _HelpFormatter(width=max(columns, 20) - 1)
+
+
+def write_examples(ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    """Write the two examples of a command; none for a command that is not lmsconf's."""
+    examples = EXAMPLES.get(ctx.command_path, ())
+    if not examples:
+        return
+    with formatter.section("Examples"):
+        for comment, line in examples:
+            for line_of in click.wrap_text(comment, formatter.width - formatter.current_indent - 2).splitlines():
+                formatter.write(f"{'':>{formatter.current_indent}}# {line_of}\n")
+            formatter.write(f"{'':>{formatter.current_indent}}{line}\n")
+
+
+def write_options(
+    parameters: Iterable[click.Parameter],
+    global_options: Container[click.Parameter],
+    ctx: click.Context,
+    formatter: click.HelpFormatter,
+) -> None:
+    """Write the options among the parameters of a command by groups, the global ones last."""
+    records: dict[str, list[tuple[str, str]]] = {_REST: [], **{name: [] for name in OPTION_GROUPS}, _GLOBAL: []}
+    for parameter in parameters:
+        record = parameter.get_help_record(ctx)
+        if record is not None and isinstance(parameter, click.Option):
+            group = _GLOBAL if parameter in global_options else _group_of(parameter)
+            records[group].append(record)
+    for name, rows in records.items():
+        if rows:
+            with formatter.section(name):
+                formatter.write_dl(rows)
+
+
+def _group_of(option: click.Option) -> str:
+    if _HELP in option.opts:
+        return _GLOBAL
+    return next((name for name, options in OPTION_GROUPS.items() if set(options) & set(option.opts)), _REST)
+
+
+_MANIFEST_ENDINGS: Final = (".yaml", ".yml", ".json", ".tf")
+_EXTRA: Final = re.compile(r"Got unexpected extra arguments? \((\S+)")
+_ABSENT: Final = "To delete resources, list them under `absent`, then run lmsconf plan and lmsconf apply."
+_CHECK: Final = "Run lmsconf validate."
+_DIFFERENCES: Final = "lmsconf plan shows what would change, lmsconf drift what was changed by hand."
+_LIVE: Final = (
+    "There is no state file. lmsconf snapshot FILE saves the live state, lmsconf export writes it as manifests."
+)
+_PEOPLE: Final = "Run lmsconf access EMAIL for a person, or lmsconf audience for a group."
+_REVERT: Final = (
+    "Run lmsconf plan --undo latest --out undo.json, then lmsconf apply undo.json. Revert the manifests too."
+)
+COMMANDS_ELSEWHERE: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("destroy", "delete", "rm", "remove"), _ABSENT),
+    **dict.fromkeys(("lint", "check", "verify"), _CHECK),
+    **dict.fromkeys(("diff", "status", "refresh", "preview"), _DIFFERENCES),
+    **dict.fromkeys(("state", "output", "pull"), _LIVE),
+    **dict.fromkeys(("user", "users", "person", "people", "group", "groups", "members"), _PEOPLE),
+    **dict.fromkeys(("rollback", "revert", "undo"), _REVERT),
+    **dict.fromkeys(("get", "list", "describe", "ls"), f"For one request, run lmsconf api GET PATH. {_LIVE}"),
+    **dict.fromkeys(("deploy", "push", "sync", "up"), "Run lmsconf plan, then lmsconf apply."),
+    **dict.fromkeys(
+        ("log", "logs"), "lmsconf runs lists what was applied from here, lmsconf history who changed what."
+    ),
+    **dict.fromkeys(("create", "new"), "lmsconf init creates a project. Resources are created by lmsconf apply."),
+    **dict.fromkeys(
+        ("rename", "mv", "move"), "Change the name in the manifest, and list the old one under `previously`."
+    ),
+    **dict.fromkeys(("login", "auth"), "Set LMSCONF_TOKEN to an API key, then run lmsconf doctor."),
+    **dict.fromkeys(("serve", "mock"), "Run lmsconf sandbox serve."),
+    **dict.fromkeys(("format",), "Run lmsconf fmt."),
+    "import": "Run lmsconf export --into: it writes manifests for live resources.",
+    "workspace": "Select a workspace with --workspace NAME.",
+    "workspaces": "lmsconf.yaml lists the workspaces. Select one with --workspace NAME.",
+    "version": "Run lmsconf --version.",
+}
+"""Commands of other tools → what to run here."""
+
+_ALL_MANIFESTS: Final = "lmsconf reads all manifests of the project, and -C DIR selects another project."
+OPTIONS_ELSEWHERE: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("target", "t", "resource"), "Select resources with --only ADDRESS."),
+    **dict.fromkeys(("var", "var-file"), "Set variables under `vars` in lmsconf.yaml."),
+    **dict.fromkeys(("f", "file", "filename"), _ALL_MANIFESTS),
+    **dict.fromkeys(
+        ("y", "yes", "force", "auto", "a"), "lmsconf apply asks for approval, unless you pass --auto-approve."
+    ),
+    **dict.fromkeys(
+        ("w", "n", "namespace", "env", "environment", "context"), "Select a workspace with --workspace NAME."
+    ),
+    **dict.fromkeys(("o", "json"), "Choose the format with --format, such as --format json, and a file with --output."),
+    **dict.fromkeys(("v", "V"), "Use --version for the version, and --verbose to see each request."),
+    **dict.fromkeys(("no-color", "color"), "Set the environment variable NO_COLOR=1."),
+    **dict.fromkeys(("q", "quiet", "silent"), "Write the output to a file with --output, or redirect it."),
+    "dry-run": "lmsconf plan shows what would change, and changes nothing.",
+    "chdir": "Select a project with -C DIR.",
+    "refresh-only": "Run lmsconf drift.",
+    "destroy": _ABSENT,
+    "token": "A token is never an option: set LMSCONF_TOKEN.",
+    "url": "Set LMSCONF_URL, or list the workspace in lmsconf.yaml.",
+}
+"""Options of other tools, without dashes → what to do here."""
+
+
+def fail_unknown_command(ctx: click.Context, name: str, known: Sequence[str]) -> NoReturn:
+    """Fail with the nearest command, or with all of them. `usage_advice` has the hint for those of other tools."""
+    near = get_close_matches(name, known, 1)
+    if ctx.parent is None and name in COMMANDS_ELSEWHERE:
+        ctx.fail(f"no such command {name!r}")
+    others = f"Did you mean {near[0]!r}?" if near else f"There are {', '.join(known)}."
+    ctx.fail(f"no such command {name!r}. {others}")
+
+
+def usage_advice(error: click.UsageError, arguments: Sequence[str], command: str) -> tuple[str, str]:
+    """Return the message and the hint for a wrong command line. command: the program with its command."""
+    message, see, hint = _message(error), f"See: {command} --help", None
+    if isinstance(error, click.NoSuchOption):
+        message, hint = _unknown_option(error, arguments)
+    elif extra := _EXTRA.match(message):
+        hint = _extra_argument(extra[1].rstrip(")"), error.ctx)
+    elif unknown := re.fullmatch(r"no such command '([\w-]+)'", message):
+        hint = COMMANDS_ELSEWHERE.get(unknown[1])
+    return message, f"{hint} {see}" if hint else see
+
+
+def _message(error: click.UsageError) -> str:
+    """Return what is wrong with a command line; of a missing choice in one line, where click has a list."""
+    missing = error.param if isinstance(error, click.MissingParameter) else None
+    if missing is None or not isinstance(missing.type, click.Choice):
+        return error.format_message()
+    *names, last = missing.type.choices
+    return f"no {missing.name} is given. Choose {', '.join(names)} or {last}"
+
+
+def _unknown_option(error: click.NoSuchOption, arguments: Sequence[str]) -> tuple[str, str | None]:
+    """Return message and hint for an unknown option; click names only the first letter of one with a single dash."""
+    word = next((one for one in arguments if len(one) > 2 and one.startswith(error.option_name) and one[1] != "-"), "")
+    name = (word or error.option_name).partition("=")[0]
+    message = error.format_message() if not word else f"No such option '{name}'."
+    long = f"--{name.lstrip('-')}"
+    if word and error.ctx and any(long in param.opts for param in error.ctx.command.get_params(error.ctx)):
+        return message, f"Long options begin with two dashes: write {long}{word[len(name) :]}."
+    return message, None if error.possibilities else OPTIONS_ELSEWHERE.get(name.lstrip("-"))
+
+
+def _extra_argument(word: str, ctx: click.Context | None) -> str | None:
+    """Return the hint for a word that a command takes no argument for: a manifest, a resource or a workspace."""
+    if ctx is None:
+        return None
+    options = {option for param in ctx.command.get_params(ctx) for option in param.opts}
+    if word.endswith(_MANIFEST_ENDINGS) or word.startswith("."):
+        return f"{_ALL_MANIFESTS}{' Select resources with --only ADDRESS.' if '--only' in options else ''}"
+    if "/" in word and "--only" in options:
+        return "Select resources with --only, and put an address with blanks in quotes."
+    if re.fullmatch(r"[\w-]+", word):
+        if "--select" in options:
+            return f"If {word} is a workspace, write --select workspace={word}."
+        return f"If {word} is a workspace, write --workspace {word}."
+    return None

@@ -1,0 +1,180 @@
+"""Lessons on assignments of one content to a scratch group without members."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from lmsconf.api.spec.dialect_keys import Value
+from lmsconf.doctor.trials import SEEN, ScratchObjects, TrialClient, Trying, WriteResult, required
+from lmsconf.kinds.assignment.types import TargetRow
+from lmsconf.model.canonical_json import Json
+from lmsconf.model.time_formats import format_request_time, parse_response_time, time_format_of
+
+MANDATORY: Final = "content-targets.create.mandatory"
+START: Final = "content-targets.create.startTime"
+FINISH: Final = "content-targets.create.finishTime"
+FORMAT: Final = "content-targets.time-format"
+EXISTING: Final = "content-targets.on-existing"
+PRECISION: Final = "content-targets.time-precision"
+CLEAR: Final = "content-targets.clear-time"
+EVERYONE: Final = "content-targets.everyone"
+KEYS: Final = (MANDATORY, START, FORMAT, PRECISION, FINISH, EXISTING, CLEAR, EVERYONE)
+_FORMS: Final = ("iso", "iso-ms", "iso-local", "epoch-ms", "epoch-ms-number")
+_SECONDS: Final = timedelta(seconds=37)
+_CLEARING: Final[Mapping[Value, Mapping[str, Json]]] = {
+    "null": {"startTime": None},
+    "empty": {"startTime": ""},
+    "omit": {},
+}
+
+
+class AssignmentLessons:
+    """One content, one group; each lesson begins without an assignment."""
+
+    def __init__(self, client: TrialClient, scratch: ScratchObjects, content: str, group: str, now: datetime) -> None:
+        self._client, self._scratch, self._content, self._group = client, scratch, content, group
+        tomorrow = datetime(now.year, now.month, now.day, 6, 30, tzinfo=UTC) + timedelta(days=1)
+        self._start, self._finish = tomorrow, tomorrow + timedelta(days=30)
+        self._taken: list[str] = []
+        self._shown = "iso"
+
+    def probe_keys(self) -> None:
+        """Probe all keys of assignments, names before behaviours."""
+        self._client.try_candidates(MANDATORY, self._is_mandatory)
+        self._client.try_candidates(START, self._is_start)
+        self._client.learn((FORMAT, PRECISION), self._formats)
+        self._client.try_candidates(FINISH, self._is_finish)
+        self._client.learn((EXISTING,), self._existing)
+        self._client.learn((CLEAR,), self._clearing)
+        self._scratch.delete_assignments(self._content, self._group)
+        self._everyone()
+
+    def _is_mandatory(self, value: Value) -> bool:
+        """Whether the flag follows the field both ways: a service could also default to true."""
+        rows = ((flag, self._fresh({"mandatory": flag}, {MANDATORY: value})) for flag in (True, False))
+        return all(row is not None and row.mandatory is flag for flag, row in rows)
+
+    def _formats(self) -> None:
+        """Probe the formats in which a time is accepted, and how exactly it is kept."""
+        required(self._client.is_determined(START), "without the name of startTime no time can be sent")
+        others = [form for form in _FORMS if form not in self._taken]
+        self._taken += [form for form in others if self._starts(form, {})]
+        self._client.try_candidates(FORMAT, self._is_form)
+        self._precision()
+
+    def _is_start(self, value: Value) -> bool:
+        """Whether a start under that name is shown again, in whichever format it had to be sent."""
+        form = next((form for form in _FORMS if self._starts(form, {START: value})), None)
+        self._taken = [form] if form else []
+        return form is not None
+
+    def _starts(self, form: str, trying: Trying) -> bool:
+        row = self._fresh({"startTime": format_request_time(self._start, form)}, trying)
+        if row is None or not _is_at(row.start, self._start):
+            return False
+        self._shown = time_format_of(row.start or "")
+        return True
+
+    def _is_form(self, value: Value) -> bool:
+        """Whether times can be sent in that format; `auto` uses the format that the service shows, or else ISO."""
+        return {"iso", self._shown} <= set(self._taken) if value == "auto" else value in self._taken
+
+    def _precision(self) -> None:
+        """Probe whether the seconds of a time are kept."""
+        wanted = self._start + _SECONDS
+        row = self._fresh({"startTime": format_request_time(wanted, self._taken[0])})
+        shown = row.start if row is not None else None
+        self._client.conclude(
+            PRECISION,
+            (_is_at(shown, wanted), "second", "a time with seconds was shown as sent"),
+            (_is_at(shown, self._start), "minute", "the seconds of a time were cut off"),
+            (True, None, f"a time with seconds is shown as {shown}"),
+        )
+
+    def _is_finish(self, value: Value) -> bool:
+        return any(
+            row is not None and _is_at(row.finish, self._finish)
+            for form in self._taken or _FORMS  # the end may need another format than any that was sent
+            for row in [self._fresh({"finishTime": format_request_time(self._finish, form)}, {FINISH: value})]
+        )
+
+    def _existing(self) -> None:
+        """Probe whether a POST updates an existing assignment, or it must be deleted first."""
+        changes: dict[str, tuple[dict[str, Json], dict[str, Json]]] = {
+            MANDATORY: ({"mandatory": False}, {"mandatory": True}),
+            START: ({}, self._with_start()),
+        }
+        known = required(
+            next(filter(self._client.is_determined, changes), None),
+            "nothing is known that could be changed: neither mandatory nor startTime",
+        )
+        before, after = changes[known]
+        required(self._fresh(before), "no assignment could be made")
+        sent = self._post(after)
+        rows = self._rows()
+        changed = len(rows) == 1 and (rows[0].mandatory if known == MANDATORY else rows[0].start is not None)
+        why = sent.reason or ("it was created twice" if len(rows) > 1 else "it had no effect")
+        self._client.conclude(
+            EXISTING,
+            (changed, "update", "a second POST changed the assignment"),
+            (True, "recreate", f"a second POST did not change the assignment: {why}"),
+        )
+
+    def _clearing(self) -> None:
+        """Probe what clears a side of the window, by the confirmed way of changing assignments."""
+        required(self._client.is_determined(START), "without the name of startTime there is nothing to clear")
+        value = self._client.first_working_value(CLEAR, self._clears)
+        why = self._client.failure_reason(CLEAR)
+        if value is None and self._client.spec.behaviour(EXISTING) == "update" and self._client.is_determined(EXISTING):
+            self._client.revise_value(
+                EXISTING, "recreate", "a second POST changes an assignment, but opens no end of its window"
+            )
+            value = self._client.first_working_value(CLEAR, self._clears)
+        self._client.conclude(CLEAR, (value is None, None, why), (True, value, SEEN))
+
+    def _everyone(self) -> None:
+        """Look for the id of everyone among the assignments that there are: a try would reach everybody."""
+        id = self._client.project_spec.behaviour(EVERYONE)
+        self._client.conclude(
+            EVERYONE,
+            (self._scratch.list_assignments(self._content, id), id, "the content has an assignment to this id"),
+            (True, None, f"the content has no assignment to {id}, and none is made for a try"),
+        )
+
+    def _clears(self, value: Value) -> bool:
+        row = self._fresh(self._with_start())
+        if row is None or row.start is None:
+            return False
+        fields = {"mandatory": False, **_CLEARING[value]}
+        if self._client.spec.behaviour(EXISTING) == "recreate":
+            self._scratch.delete_assignments(self._content, self._group)
+        sent = self._post(fields)
+        rows = self._rows()
+        return sent.accepted and len(rows) == 1 and rows[0].start is None
+
+    def _with_start(self) -> dict[str, Json]:
+        return {"mandatory": False, "startTime": format_request_time(self._start, self._taken[0])}
+
+    def _fresh(self, fields: Mapping[str, Json], trying: Trying | None = None) -> TargetRow | None:
+        """The assignment that a POST creates where none was; None if it creates none."""
+        self._scratch.delete_assignments(self._content, self._group)
+        self._post(fields, trying)
+        rows = self._rows()
+        return rows[0] if rows else None
+
+    def _post(self, fields: Mapping[str, Json], trying: Trying | None = None) -> WriteResult:
+        body = {"contentId": self._content, "targetId": self._group, **fields}
+        return self._client.send("content-targets.create", fields=body, trying=trying)
+
+    def _rows(self) -> list[TargetRow]:
+        return self._scratch.list_assignments(self._content, self._group)
+
+
+def _is_at(text: str | None, moment: datetime) -> bool:
+    """Whether a live time value equals that moment."""
+    try:
+        return text is not None and parse_response_time(text) == moment
+    except ValueError:
+        return False

@@ -1,0 +1,312 @@
+"""Lessons on a scratch field and on a scratch group.
+
+Of a field: how to clear a description, and when it counts as in use. Of a group: the body fields of renaming and of
+adding people, and how many ids a call may carry.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from itertools import count
+from typing import Final, cast
+
+from msgspec import Struct
+
+from lmsconf.api.spec.dialect_keys import ADD_MODE, BATCH, MANAGED_GROUPS, Value
+from lmsconf.api.spec.operations import CUSTOM_FIELDS, MANUAL_GROUPS, SMART_GROUPS
+from lmsconf.doctor.trials import SEEN, ScratchObjects, TrialClient, WriteResult, reason_of_leftover, required
+from lmsconf.kinds.custom_field.types import FieldRow, parse_field_row
+from lmsconf.model.canonical_json import Json
+
+DESCRIPTION: Final = "custom-fields.clear-description"
+IN_USE: Final = "custom-fields.in-use"
+FIELD_KEYS: Final = (DESCRIPTION, IN_USE)
+_TEXT: Final = "Created by a probe of lmsconf, and deleted afterwards."
+_CLEARING: Final[Mapping[Value, str | None]] = {"empty": "", "null": None}
+_FORBIDDEN: Final = 403
+
+
+def probe_field_keys(client: TrialClient, scratch: ScratchObjects) -> None:
+    """Probe both keys on a hidden field with two choices. Raises Undetermined if there cannot be one."""
+    scratch.count_free_fields()
+    definition = {
+        "type": "CHOICE",
+        "choices": [{"name": "A"}, {"name": "B"}],
+        "description": _TEXT,
+        "isHidden": True,
+        "isOptional": True,
+    }
+    _FieldLessons(client, scratch, parse_field_row(scratch.create(CUSTOM_FIELDS, definition))).learn()
+
+
+class _FieldLessons:
+    def __init__(self, client: TrialClient, scratch: ScratchObjects, field: FieldRow) -> None:
+        self._client, self._scratch, self._field = client, scratch, field
+
+    def learn(self) -> None:
+        """Probe the description first: a field in use may not be changeable."""
+        if self._live().description:
+            self._client.try_candidates(DESCRIPTION, self._clears)
+        self._client.record_undetermined((DESCRIPTION,), "the scratch field did not get a description")
+        self._in_use()
+
+    def _clears(self, value: Value) -> bool:
+        return self._put({"description": _CLEARING[value]}).accepted and not self._live().description
+
+    def _in_use(self) -> None:
+        """Probe which changes are refused while a condition names the field, from the least to the greatest."""
+        required(self._put({}).accepted, "replacing the scratch field is refused although no smart group names it")
+        required(SMART_GROUPS not in self._scratch.left, reason_of_leftover(SMART_GROUPS))
+        choices = [str(choice.id) for choice in self._field.choices]
+        required(len(choices) == 2, "the scratch field did not get its two choices")
+        first, second = choices
+        group = str(self._scratch.create(SMART_GROUPS, {"conditions": [self._condition(first)]})["smartGroupId"])
+        sent, forbidden = self._put({}), "condition"
+        if sent.accepted:
+            sent, forbidden = self._put({"choices": [{"choiceId": second, "name": "B"}]}), "removed-choice"
+        if sent.accepted:
+            # Removing the choice may have removed it from the condition, so that names the other one from here on.
+            conditions = {"conditions": [self._condition(second)]}
+            self._client.send("smart-groups.replace-conditions", path={"smartGroupId": group}, fields=conditions)
+            sent = self._client.send("custom-fields.delete", path={"customFieldId": self._field.id})
+        self._conclude(sent, forbidden)
+
+    def _conclude(self, sent: WriteResult, forbidden: str) -> None:
+        self._client.conclude(
+            IN_USE,
+            (sent.accepted, "never", "nothing was refused while a smart group named the field"),
+            (sent.status == _FORBIDDEN, forbidden, f"refused while a smart group named the field: {sent.reason}"),
+            (True, None, f"the field was refused for another reason: {sent.reason}"),
+        )
+
+    def _condition(self, choice: str) -> dict[str, Json]:
+        return {"customFieldId": str(self._field.id), "choiceIds": [choice]}
+
+    def _put(self, changes: Mapping[str, object]) -> WriteResult:
+        """Replace the whole field with its live values, except those given."""
+        live = self._live()
+        body: dict[str, object] = {
+            "name": live.name,
+            "type": live.type,
+            "choices": [{"choiceId": str(choice.id), "name": choice.name} for choice in live.choices],
+            "isHidden": True,
+            "isOptional": True,
+            **({"description": live.description} if live.description else {}),
+            **changes,
+        }
+        return self._client.send("custom-fields.replace", path={"customFieldId": self._field.id}, fields=body)
+
+    def _live(self) -> FieldRow:
+        return parse_field_row(self._scratch.read_row(CUSTOM_FIELDS, self._field.id))
+
+
+RENAME: Final = "manual-groups.rename.name"
+MEMBERS: Final = "manual-groups.add-members.userIds"
+MANAGERS: Final = "manual-groups.add-managers.userIds"
+CAN_MANAGE: Final = "manual-groups.who-can-manage"
+LIST_KEYS: Final = (MEMBERS, MANAGERS, CAN_MANAGE, MANAGED_GROUPS, BATCH, ADD_MODE)
+_LISTS: Final = {
+    MEMBERS: ("manual-groups.members", "manual-groups.add-members", "manual-groups.remove-member"),
+    MANAGERS: ("manual-groups.managers", "manual-groups.add-managers", "manual-groups.remove-manager"),
+}
+"""Key → the operations that list people, add them and remove them."""
+_MANY: Final = 1001
+"""Ids in a call that a service which counts repeated ids should refuse."""
+
+
+def probe_rename_key(client: TrialClient, scratch: ScratchObjects, group: str) -> None:
+    """Probe the name field. Each try sends another name, so that its effect is not mistaken for a later one's."""
+    number = count(1)
+
+    def works(value: Value) -> bool:
+        name = scratch.unique_name(f"renamed-{next(number)}")
+        client.send("manual-groups.rename", path={"groupId": group}, fields={"name": name}, trying={RENAME: value})
+        return scratch.read_row(MANUAL_GROUPS, group).get("name") == name
+
+    client.try_candidates(RENAME, works)
+
+
+class ManagerCandidate(Struct, frozen=True):
+    """A person who can be made manager for a try.
+
+    rights: the person's rights by name; None if the service does not show them. grant: grants the manager right; None
+    for a person whose rights may not be touched.
+    """
+
+    id: str
+    rights: Mapping[str, bool] | None
+    grant: Callable[[], object] | None = None
+
+    @property
+    def is_able(self) -> bool | None:
+        """Whether the person has a right that some services require of managers; None if it is not known."""
+        return None if self.rights is None else any(self.rights.values())
+
+
+def probe_member_keys(
+    client: TrialClient, group: str, people: Sequence[str], managers: Sequence[ManagerCandidate]
+) -> None:
+    """Probe the fields of user ids: add a person, read back, remove; and who can be a manager.
+
+    people: a second one shows whether the first one stays in the list; more of them, how many a call may name.
+    managers: people to make manager; one without and one with the right show whether it is required.
+    """
+    client.try_candidates(MEMBERS, partial(_adds, client, MEMBERS, group, people[0]))
+    _take_out(client, MEMBERS, group, people[0])
+    _learn_managers(client, group, managers)
+    client.learn((MANAGED_GROUPS,), partial(_learn_managed_groups, client, group, managers))
+    client.learn((BATCH,), partial(_learn_batch, client, group, people))
+    client.learn((ADD_MODE,), partial(_learn_mode, client, group, people))
+
+
+def _learn_mode(client: TrialClient, group: str, people: Sequence[str]) -> None:
+    """Probe whether adding a second person to the list keeps the first one in it."""
+    required(len(people) > 1, "it needs a second person; pass --user EMAIL twice")
+    required(client.is_determined(MEMBERS), "nobody can be added")
+    person, other = people[:2]
+    for one in (person, other):
+        client.send(_LISTS[MEMBERS][1], path={"groupId": group}, fields={"userIds": [one]})
+    listed = set(_people(client, MEMBERS, group))
+    for one in (person, other):
+        _take_out(client, MEMBERS, group, one)
+    client.conclude(
+        ADD_MODE,
+        (other not in listed, None, "the second person could not be added"),
+        (person in listed, "add", "the first person stayed in the list when a second one was added"),
+        (True, "replace", "adding a second person took the first one out of the list"),
+    )
+
+
+def _learn_managers(client: TrialClient, group: str, candidates: Sequence[ManagerCandidate]) -> None:
+    """Probe the managers field, if possible first with a person without the right that some services require."""
+    lacking = next((one for one in candidates if one.is_able is False), None)
+    able = next((one for one in candidates if one.is_able is not False), None)
+    value = None if lacking is None else _working_name(client, group, lacking)
+    is_refused = lacking is not None and value is None
+    if value is None:
+        if able is None and lacking is not None and lacking.grant is not None:
+            lacking.grant()
+            able = lacking
+        value = None if able is None else _working_name(client, group, able)
+    why = client.failure_reason(MANAGERS)
+    lacks = "; the person tried lacks the manager right, which some services require: name somebody who has it"
+    client.conclude(
+        MANAGERS,
+        (value is not None, value, SEEN),
+        (able is None, None, why + lacks),
+        (True, None, why),
+    )
+    is_given = value is not None and lacking and not is_refused and _person(client, lacking.id).get("manager")
+    client.conclude(
+        CAN_MANAGE,
+        (value is None, None, "nobody could be made manager"),
+        (lacking is None, None, "the person tried may manage in any case; name somebody without the manager right"),
+        (is_refused, "with-right", "refused without the manager right, and accepted with it"),
+        (is_given, "given", "somebody without the manager right was accepted, and has it now"),
+        (True, "anybody", "somebody without the manager right was accepted"),
+    )
+
+
+def _learn_managed_groups(client: TrialClient, group: str, candidates: Sequence[ManagerCandidate]) -> None:
+    """Probe whether somebody who loses the manager right keeps managing the scratch group.
+
+    Only with an account of the probe, or a person who has nothing to lose with the right: no other group, no other
+    right, no archive date, which a grant may clear.
+    """
+    required(client.is_determined(MANAGERS), "nobody could be made manager")
+    person = required(
+        next((one.id for one in candidates if one.grant or (one.is_able is False and _is_free(client, one))), None),
+        "it needs somebody who has no rights, manages no group and has no archive date; name somebody else",
+    )
+    client.send("user-access.make-manager", path={"userId": person, "endow": "true"})
+    is_added = _adds(client, MANAGERS, group, person, client.spec.behaviour(MANAGERS))
+    was_manager = is_added and bool(_person(client, person).get("manager"))
+    client.send("user-access.make-manager", path={"userId": person, "endow": "false"})
+    is_manager, has_right = person in _people(client, MANAGERS, group), _person(client, person).get("manager")
+    _take_out(client, MANAGERS, group, person)
+    client.conclude(
+        MANAGED_GROUPS,
+        (not was_manager or has_right, None, f"the manager right could not be given and taken: {client.last}"),
+        (is_manager, "keep", "somebody whose manager right was taken manages the group still"),
+        (True, "lose", "somebody whose manager right was taken lost the group"),
+    )
+
+
+def _is_free(client: TrialClient, candidate: ManagerCandidate) -> bool:
+    person = _person(client, candidate.id)
+    return not any(person.get(key) for key in ("managerOfGroups", "customArchiveDate", "archivedAt"))
+
+
+def _person(client: TrialClient, id: str) -> dict[str, Json]:
+    return cast("dict[str, Json]", client.reader.get("users.get", path={"userId": id}))
+
+
+def _working_name(client: TrialClient, group: str, candidate: ManagerCandidate) -> Value | None:
+    """Return the first name of the field under which the person becomes manager; remove the person again."""
+    value = client.first_working_value(MANAGERS, partial(_adds, client, MANAGERS, group, candidate.id))
+    _take_out(client, MANAGERS, group, candidate.id)
+    return value
+
+
+def _learn_batch(client: TrialClient, group: str, people: Sequence[str]) -> None:
+    """Probe how many ids a call may carry, by repeating the first person's id.
+
+    A service may count the same id once, so the few people are named together, too, and then ids that nobody has.
+    """
+    person = people[0]
+    required(client.is_determined(MEMBERS), "without the name of the list nobody can be added")
+
+    def takes(ids: Sequence[str]) -> bool:
+        sent = client.send(_LISTS[MEMBERS][1], path={"groupId": group}, fields={"userIds": [*ids]})
+        # Some services reject existing members, which would look like a batch that is too large.
+        for one in dict.fromkeys(ids):
+            _take_out(client, MEMBERS, group, one)
+        return sent.accepted
+
+    most = client.spec.integer_behaviour(BATCH)
+    same = [person] * max(most, _MANY)
+    different = [person, *(f"lmsconf-probe-{position}" for position in range(1, most))]
+    too_many = next((number for number in range(2, len(people) + 1) if not takes(people[:number])), None)
+    if too_many is not None and takes(people[:1]):
+        client.record_value(BATCH, too_many - 1, f"a call with the ids of {too_many} people was refused")
+        return
+
+    def limit(ids: Sequence[str]) -> int:
+        """Return how many of the ids a call takes; 0 if it does not take two."""
+        if not takes(ids[:2]):
+            return 0
+        if takes(ids[:most]):
+            return most
+        return 2 + bisect_left(range(3, most), True, key=lambda number: not takes(ids[:number]))
+
+    alike = limit(same)
+    counts_once = alike == most and takes(same[:_MANY])
+    apart = limit(different) if counts_once else most
+    unlike = f"{_MANY} ids of the same person are accepted, and ids of nobody are not: it may count different ids"
+    client.conclude(
+        BATCH,
+        (not alike, None, "a call that names the one person twice is refused, and no other person may be changed"),
+        (alike < most, alike, f"a call with {alike + 1} ids, all of the same person, was refused"),
+        (not counts_once, most, f"a call with {most} ids, all of the same person, was accepted"),
+        (not apart, None, unlike),
+        (apart < most, apart, f"a call with {apart + 1} different ids was refused"),
+        (True, most, f"a call with {most} different ids was accepted"),
+    )
+
+
+def _adds(client: TrialClient, key: str, group: str, person: str, value: Value) -> bool:
+    """Return whether a call with that field adds the person to the list."""
+    client.send(_LISTS[key][1], path={"groupId": group}, fields={"userIds": [person]}, trying={key: value})
+    return person in _people(client, key, group)
+
+
+def _take_out(client: TrialClient, key: str, group: str, person: str) -> None:
+    if person in _people(client, key, group):
+        client.send(_LISTS[key][2], path={"groupId": group, "userId": person})
+
+
+def _people(client: TrialClient, key: str, group: str) -> list[str]:
+    answer = cast("dict[str, Json]", client.reader.get(_LISTS[key][0], path={"groupId": group}))
+    return [str(id) for id in cast("list[Json]", answer.get("userIds") or [])]

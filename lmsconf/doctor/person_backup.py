@@ -1,0 +1,260 @@
+"""The state of a person before a probe changes them, kept on disk while it runs, to compare and restore it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime, timedelta
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Final, Literal, cast
+
+from msgspec import Struct, to_builtins
+from msgspec.structs import replace
+
+from lmsconf.api.spec import ApiSpec
+from lmsconf.api.spec.dialect_keys import Value, candidate_combinations, candidate_values
+from lmsconf.api.spec.operations import CUSTOM_FIELDS
+from lmsconf.api.spec.value_encoding import (
+    ANSWERS,
+    WRAPPER,
+    answer_value_key,
+    build_answers_body,
+    clear_answer_key,
+    encode_answer,
+)
+from lmsconf.doctor.trials import PREFIX, TrialClient, Trying, WriteResult
+from lmsconf.documents.document import from_json
+from lmsconf.errors import LmsconfError, Rejected
+from lmsconf.kinds.custom_field.types import FieldRow, answer_value, parse_field_row
+from lmsconf.kinds.shared.responses import AnswerRow, try_parse_answers
+from lmsconf.model.canonical_json import Json, sha256
+from lmsconf.model.names import normalize_name
+from lmsconf.support.folders import read_own_file, write_own_file
+
+DATE: Final = "users.set-custom-archived-date.date"
+FAR: Final = timedelta(days=3650)
+"""How far ahead the archive dates of a probe are."""
+_MOST_TRIES: Final = 300
+_RIGHTS: Final = ("admin", "manager")
+"""The keys of a person's rights, with which the names of `user-access.make-…` end."""
+_PARTS: Final = {"rights": "rights", "date": "archive date", "metadata": "metadata", "answers": "answers"}
+"""The fields of a PersonBackup that a probe may change, as messages call them."""
+
+
+class PersonBackup(Struct, frozen=True):
+    """A person at one moment. answers: None if the service shows them in a form that cannot be read or sent again."""
+
+    id: str
+    email: str
+    archived: bool
+    rights: Mapping[str, bool]
+    date: int | None
+    metadata: Mapping[str, str]
+    answers: tuple[AnswerRow, ...] | None
+    fields: tuple[FieldRow, ...] = ()
+
+    @classmethod
+    def take(cls, client: TrialClient, person: str) -> PersonBackup:
+        """Read the person's current state. Raises Rejected if the service does not show single people."""
+        user = cast("dict[str, Json]", client.reader.get("users.get", path={"userId": person}))
+        fields = tuple(map(parse_field_row, client.reader.rows(CUSTOM_FIELDS).rows))
+        date, metadata = user.get("customArchiveDate"), user.get("metadata")
+        answers, by_name = try_parse_answers(user), {normalize_name(field.name): field for field in fields}
+        is_repeatable = all(_is_repeatable(answer, by_name.get(answer.field)) for answer in answers or ())
+        return cls(
+            id=person,
+            email=str(user.get("email") or person),
+            archived=user.get("archivedAt") is not None,
+            rights={right: bool(user.get(right)) for right in _RIGHTS},
+            date=int(date) if isinstance(date, int | float) and date else None,
+            metadata={key: str(value) for key, value in (metadata if isinstance(metadata, dict) else {}).items()},
+            answers=answers if is_repeatable else None,
+            fields=fields,
+        )
+
+    @property
+    def answered_types(self) -> list[str]:
+        """The types of the fields that the person has answered."""
+        types = {normalize_name(field.name): field.type for field in self.fields}
+        return sorted({types[answer.field] for answer in self.answers or () if answer.field in types})
+
+    def retake(self, client: TrialClient) -> PersonBackup:
+        """Read the same person again."""
+        return PersonBackup.take(client, self.id)
+
+    def of_killed_probe(self, client: TrialClient, now: datetime) -> PersonBackup | None:
+        """Return the state to restore after a probe that was killed some time ago; None if the person is deleted.
+
+        What has changed since and was not lost is as it is now: somebody else may have changed it.
+        """
+        try:
+            live = self.retake(client)
+        except Rejected:
+            return None
+        is_changed = live.date is not None and live.date < (now + FAR - timedelta(days=365)).timestamp() * 1000
+        lost = (answer for answer in self.answers or () if answer.field not in _answered(live))
+        kept = (answer for answer in live.answers or () if not answer.field.startswith(PREFIX))
+        return replace(
+            live,
+            rights=self.rights,
+            date=live.date if is_changed else self.date,
+            metadata={**self.metadata, **live.metadata},
+            answers=None if live.answers is None else tuple(sorted([*kept, *lost], key=lambda one: one.field)),
+            fields=tuple(field for field in live.fields if not field.name.startswith(PREFIX)),
+        )
+
+    def send_answers(self, client: TrialClient, answers: Mapping[str, object], trying: Trying) -> WriteResult:
+        """Send these answers, by field id, together with all earlier ones, which the service may otherwise clear."""
+        spec = ApiSpec({**client.words, **trying})
+        body = build_answers_body(spec.behaviour, {**self._held(spec), **answers})
+        return client.send(ANSWERS, path={"userId": self.id}, fields=body)
+
+    def restore(self, client: TrialClient) -> list[str]:
+        """Restore the person to this state. Returns a message for each part that had changed."""
+        was, now = self.rights, self.retake(client)
+        lost = [right for right in _RIGHTS if now.rights[right] is not was[right]]
+        for right in lost:
+            path = {"userId": self.id, "endow": str(was[right]).lower()}
+            client.send(f"user-access.make-{right}", path=path)
+        parts = (
+            ("the archive date", now.date != self.date, self.restore_date),
+            ("the metadata", now.metadata != self.metadata, self.restore_metadata),
+            ("an answer", now.lacks_answers_of(self), self.restore_answers),
+        )
+        changed = {part: restore for part, is_changed, restore in parts if is_changed}
+        for restore in changed.values():
+            restore(client)
+        rights = [f"{one} of {self.email} was {was[one]}, became {now.rights[one]}" for one in lost]
+        others = [f"{part} of {self.email} was changed" for part in changed]
+        return [f"{change}, and is restored" for change in (*rights, *others)]
+
+    def differences(self, client: TrialClient) -> list[str]:
+        """A message for each part of the person that differs from this state."""
+        now = self.retake(client)
+        differing = [part for part in _PARTS if getattr(now, part) != getattr(self, part)]
+        return [f"the {_PARTS[part]} of {self.email}: not as before" for part in differing]
+
+    def clear_scratch_answers(self, client: TrialClient) -> bool:
+        """Clear the person's answers to scratch fields, which may not be deletable before. Whether there were any."""
+        now = self.retake(client)
+        fields = [one for one in now.fields if one.name.startswith(PREFIX) and one.name in _answered(now)]
+        for field in fields:
+            self._clear_answer(client, field)
+        return bool(fields)
+
+    def lacks_answers_of(self, before: PersonBackup) -> bool:
+        """Whether an earlier answer is missing or different."""
+        return not set(before.answers or ()) <= set(self.answers or ())
+
+    def restore_date(self, client: TrialClient) -> None:
+        """Restore the archive date. Tries all names, since an interrupted try may have used an unconfirmed one."""
+        path, fields = {"userId": self.id}, {"date": self.date}
+        send = partial(client.send, "users.set-custom-archived-date", path=path, fields=fields)
+        tries = ({DATE: name} for name in candidate_values(DATE, client.spec.behaviour(DATE)))
+        self._until(client, tries, lambda trying: send(trying=trying), lambda now: now.date == self.date)
+
+    def restore_metadata(self, client: TrialClient) -> None:
+        """Restore the whole metadata."""
+        client.send("users.update-metadata", path={"userId": self.id}, fields={"metadata": dict(self.metadata)})
+
+    def restore_answers(self, client: TrialClient) -> None:
+        """Restore all answers, trying every form."""
+        keys = [WRAPPER, *map(answer_value_key, self.answered_types)]
+        tries, send = candidate_combinations(keys, client.likely_value), partial(self.send_answers, client, {})
+        self._until(client, tries, send, lambda now: not now.lacks_answers_of(self))
+
+    def _until(
+        self,
+        client: TrialClient,
+        tries: Iterable[Trying],
+        send: Callable[[Trying], WriteResult],
+        done: Callable[[PersonBackup], bool],
+    ) -> None:
+        """Try one dialect after the other until the person is read back in the wanted state."""
+        for trying in tries:
+            if send(trying).accepted and done(self.retake(client)):
+                return
+
+    def _clear_answer(self, client: TrialClient, field: FieldRow) -> None:
+        """Clear the answer to one field, trying every form."""
+        keys = [clear_answer_key(field.type), WRAPPER, *map(answer_value_key, self.answered_types)]
+
+        def send(trying: Trying) -> WriteResult:
+            cleared = encode_answer(ApiSpec({**client.words, **trying}).behaviour, field.type, None)
+            return self.send_answers(client, {field.id: cleared}, trying)
+
+        tries = islice(candidate_combinations(keys, client.likely_value), _MOST_TRIES)
+        self._until(client, tries, send, lambda live: field.name not in _answered(live))
+
+    def _held(self, spec: ApiSpec) -> dict[str, object]:
+        """The answers by field id, in the form in which they can be sent."""
+        fields = {normalize_name(field.name): field for field in self.fields}
+        pairs = ((fields.get(answer.field), answer) for answer in self.answers or ())
+        return {
+            str(field.id): encode_answer(spec.behaviour, field.type, value)
+            for field, answer in pairs
+            if field is not None and (value := answer_value(field, answer))
+        }
+
+
+def _answered(person: PersonBackup) -> set[str]:
+    return {answer.field for answer in person.answers or ()}
+
+
+def _is_repeatable(answer: AnswerRow, field: FieldRow | None) -> bool:
+    """Whether an answer has a form that can be sent again: some services show names of choices in place of ids."""
+    if field is None or field.type == "TEXT":
+        return field is None or len(answer.choices) < 2
+    return answer.picked <= {text for choice in field.choices for text in (str(choice.id), choice.name)}
+
+
+class _KeptDocument(Struct, kw_only=True):
+    """What is kept. words: the dialect as far as it was known."""
+
+    format: Literal["lmsconf.probe-people/2"] = "lmsconf.probe-people/2"
+    words: Mapping[str, Value]
+    people: tuple[PersonBackup, ...]
+
+
+class KeptPeople(Struct, frozen=True):
+    """A file that is there while a probe runs on a workspace, and after one that was killed. None: nothing is kept.
+
+    It is not in the project, where a branch could add one that gives somebody a right.
+    """
+
+    file: Path | None
+
+    @classmethod
+    def of_workspace(cls, folder: Path | None, root: Path, url: str) -> KeptPeople:
+        """Return the file for a workspace. folder: the user's state folder. root: the project's, for embedded ones."""
+        place = url if "://" in url else f"{root.resolve()} {url}"
+        return cls(None if folder is None else folder / f"probe-{sha256(place)[:16]}.json")
+
+    def load(self) -> tuple[list[PersonBackup], dict[str, Value]]:
+        """Return the people of a probe that was killed, and the dialect as far as it knew it. Raises LmsconfError."""
+        content = None if self.file is None else read_own_file(self.file)
+        if content is None:
+            return [], {}
+        try:
+            kept = from_json(json.loads(content), _KeptDocument)
+        except ValueError as error:
+            raise LmsconfError(
+                f"{self.file} is damaged",
+                hint="It held what people had before a probe that was killed. Delete it if they are as they should be.",
+            ) from error
+        return list(kept.people), dict(kept.words)
+
+    def save(self, people: Sequence[PersonBackup], words: Mapping[str, Value]) -> None:
+        """Replace what is kept. Raises LmsconfError."""
+        if self.file is not None and people:
+            document = _KeptDocument(words=words, people=tuple(replace(person, fields=()) for person in people))
+            write_own_file(self.file, json.dumps(to_builtins(document), indent=2) + "\n")
+
+    def discard(self) -> None:
+        """Delete the file: the people are as before."""
+        if self.file is not None:
+            with suppress(FileNotFoundError):
+                self.file.unlink()

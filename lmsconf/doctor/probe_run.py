@@ -1,0 +1,308 @@
+"""The probe: run all lessons in order on scratch objects, and restore everything, however it ends."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from datetime import datetime
+from functools import partial
+
+from msgspec import Struct
+
+from lmsconf.api.spec.operations import CATALOG, CUSTOM_FIELDS, MANUAL_GROUPS, SMART_GROUPS, USERS
+from lmsconf.doctor.assignment_lessons import KEYS as TARGET_KEYS
+from lmsconf.doctor.assignment_lessons import AssignmentLessons
+from lmsconf.doctor.checks import MOST, PAGES, common_page_size, measure_page_sizes
+from lmsconf.doctor.field_and_group_lessons import (
+    FIELD_KEYS,
+    LIST_KEYS,
+    RENAME,
+    ManagerCandidate,
+    probe_field_keys,
+    probe_member_keys,
+    probe_rename_key,
+)
+from lmsconf.doctor.person_backup import DATE, KeptPeople, PersonBackup
+from lmsconf.doctor.person_lessons import ACCOUNT_KEYS, ANSWER_KEYS, MODE, AccountLessons, PersonLessons
+from lmsconf.doctor.person_lessons import KEYS as PERSON_KEYS
+from lmsconf.doctor.report import ProbeResult
+from lmsconf.doctor.trials import ScratchObjects, TrialClient, Undetermined, reason_of_leftover, required
+from lmsconf.errors import LmsconfError, Rejected
+from lmsconf.model.api_protocol import Api
+from lmsconf.model.names import did_you_mean, normalize_email, normalize_name
+
+Tell = Callable[[str], None]
+
+
+class PeopleNotRestored(LmsconfError):
+    """What a probe that was killed changed of people cannot be restored."""
+
+    code = "probe/not-restored"
+
+
+class SubjectNotFound(LmsconfError):
+    """The named person or content does not exist, or is ambiguous."""
+
+    code = "probe/no-subject"
+
+
+class ProbeSubjects(Struct, frozen=True):
+    """The people by e-mail and the content by name that may be changed, each None if not given.
+
+    other: a second person, who is only added to the scratch group.
+    """
+
+    user: str | None
+    content: str | None
+    other: str | None = None
+
+
+class ProbeRun:
+    """One probe run. Raises SubjectNotFound, before anything is created, if a subject does not exist.
+
+    accounts  whether the project creates people, so that scratch accounts may be created
+    settle    seconds until a created object must be visible
+    kept      what the people had, for the next probe if this one is killed
+    tell      receives progress messages
+    """
+
+    def __init__(
+        self,
+        client: TrialClient,
+        subjects: ProbeSubjects,
+        *,
+        accounts: bool,
+        now: datetime,
+        settle: float,
+        kept: KeptPeople,
+        tell: Tell,
+    ) -> None:
+        self._client, self._subjects, self._now, self._tell = client, subjects, now, tell
+        self._accounts = accounts
+        self._scratch = ScratchObjects(client, secrets.token_hex(3), settle, accounts=accounts)
+        self._created: list[str] = []
+        self._kept = kept
+        self._people: list[PersonBackup] = []
+        self._undone: list[str] = []
+        self._leftovers: list[str] | None = None
+
+    def run(self) -> ProbeResult:
+        """Run all lessons. In every case, what it created is deleted, or reported if that fails."""
+        self._learn_pages()
+        self._look_up()
+        try:
+            self._clean_up_after_killed_probe()
+            self._lessons()
+            remaining = self._clean_up()
+        except BaseException:
+            self._clean_up_after_failure()
+            raise
+        return ProbeResult(
+            lessons=tuple(self._client.lessons),
+            leftovers=tuple(self._leftovers or ()),
+            remaining=tuple(remaining),
+            undone=tuple(self._undone),
+        )
+
+    def _learn_pages(self) -> None:
+        """Run first, because every listing is read in pages. Needs no scratch object."""
+        requested = max(MOST, self._client.spec.integer_behaviour(PAGES))
+        most = common_page_size(measure_page_sizes(self._client.reader, requested))
+        reason = "no listing is longer than a page" if most is None else f"of {requested} that were asked for"
+        self._client.conclude(PAGES, (True, most, reason))
+
+    def _look_up(self) -> None:
+        """Find the ids of the people and the content."""
+        content, users = self._subjects.content, (self._subjects.user, self._subjects.other)
+        self._named = [_person(self._client.reader, user) for user in users if user is not None]
+        self._content = None if content is None else _content(self._client.reader, content)
+
+    def _lessons(self) -> None:
+        """Use an empty group first, so that assignments to it are visible to no one; then add the person."""
+        self._people = [person for one in self._named if (person := self._remember(one))]
+        self._keep()
+        group = self._group()
+        if group is not None:
+            self._learn_on_group(group)
+        self._tell("Learning how custom fields change.")
+        self._guarded(FIELD_KEYS, lambda: probe_field_keys(self._client, self._scratch))
+        # The fields of the previous lesson would use up the places of those that are to be answered.
+        self._scratch.delete_created(SMART_GROUPS, CUSTOM_FIELDS)
+        self._learn_people()
+        people = [*self._created, *self._named]
+        if not people:
+            self._client.record_undetermined(LIST_KEYS, "no person was named; pass --user EMAIL")
+        elif group is not None:
+            self._tell("Learning how people are added to a group.")
+            self._guarded(LIST_KEYS, lambda: probe_member_keys(self._client, group, people, self._managers()))
+
+    def _learn_on_group(self, group: str) -> None:
+        """Probe renaming the group and assigning content to it."""
+        self._tell("Learning how groups are renamed.")
+        self._guarded((RENAME,), lambda: probe_rename_key(self._client, self._scratch, group))
+        content = self._content
+        if content is None:
+            self._client.record_undetermined(TARGET_KEYS, "no content was named; pass --content NAME")
+        else:
+            self._tell("Learning how content is assigned, to a group without members.")
+            lessons = AssignmentLessons(self._client, self._scratch, content, group, self._now)
+            self._guarded(TARGET_KEYS, lessons.probe_keys)
+
+    def _learn_people(self) -> None:
+        """Probe creating and changing people: on a scratch account, or else on the named person."""
+        self._guarded(ACCOUNT_KEYS, self._create_accounts)
+        account = self._remember(self._last_account)
+        subject = account or next((one for one in self._people if one.id == self._named[0]), None)
+        if subject is None:
+            shown = "the service does not show single people, so nothing could be restored"
+            reason = shown if self._named else "no person was named; pass --user EMAIL"
+            self._client.record_undetermined(PERSON_KEYS, reason)
+            return
+        self._tell("Learning how people are changed.")
+        on_person = PersonLessons(
+            self._client,
+            self._scratch,
+            subject,
+            self._now,
+            scratch_account=account is not None,
+            keep=self._keep,
+        )
+        self._guarded((DATE,), on_person.probe_archive_date)
+        self._guarded((MODE,), on_person.probe_metadata_mode)
+        self._guarded(ANSWER_KEYS, on_person.probe_answers)
+
+    def _create_accounts(self) -> None:
+        """Probe creating people, if that is allowed; keep the last accounts for other lessons."""
+        required(self._accounts, "the project file does not allow creating people, so no account is created")
+        required(USERS not in self._scratch.left, reason_of_leftover(USERS))
+        self._tell("Learning how people are created.")
+        lessons = AccountLessons(self._client, self._scratch)
+        try:
+            lessons.probe_keys()
+        finally:
+            self._created = lessons.accounts[-2:]
+
+    def _managers(self) -> list[ManagerCandidate]:
+        """Who is tried as manager of the scratch group: the scratch account, which may get the right, or the people."""
+        account = self._remember(self._last_account)
+        if account is None:
+            rights = {person.id: person.rights for person in self._people}
+            return [ManagerCandidate(id, rights.get(id)) for id in self._named]
+        path = {"userId": account.id, "endow": "true"}
+        grant = partial(self._client.send, "user-access.make-manager", path=path)
+        return [ManagerCandidate(account.id, account.rights, grant)]
+
+    @property
+    def _last_account(self) -> str | None:
+        return self._created[-1] if self._created else None
+
+    def _remember(self, person: str | None) -> PersonBackup | None:
+        """Back up a person; None without a person, and if the service does not show single people."""
+        with suppress(Rejected):
+            if person is not None:
+                return PersonBackup.take(self._client, person)
+        return None
+
+    def _group(self) -> str | None:
+        """Create the scratch group, which most lessons need; None if it cannot be created, or an earlier one stays."""
+        try:
+            required(MANUAL_GROUPS not in self._scratch.left, reason_of_leftover(MANUAL_GROUPS))
+            return str(self._scratch.create(MANUAL_GROUPS, {})["groupId"])
+        except Undetermined as refused:
+            self._client.record_undetermined((RENAME, *TARGET_KEYS, *LIST_KEYS), refused.message)
+        return None
+
+    def _guarded(self, keys: Iterable[str], learn: Callable[[], None]) -> None:
+        """Run a lesson; if it fails, record the reason for the keys that have no result."""
+        try:
+            self._client.learn(keys, learn)
+        except Rejected as refused:
+            self._client.record_undetermined(keys, refused.message)
+
+    def _keep(self) -> None:
+        self._kept.save(self._people, {**self._client.words, **self._client.along})
+
+    def _clean_up_after_killed_probe(self) -> None:
+        """Delete what earlier probes left, and restore their people. Raises PeopleNotRestored."""
+        kept, self._client.along = self._kept.load()
+        states = [(person, person.of_killed_probe(self._client, self._now)) for person in kept]
+        self._people = [state for _, state in states if state is not None]
+        for person in self._people:
+            self._tell(f"An earlier probe was killed. What it changed of {person.email} is restored.")
+        self._leftovers, _ = self._sweep()
+        if changed := self._restore():
+            raise PeopleNotRestored(
+                f"left by an earlier probe: {'; '.join(changed)}",
+                hint=f"Put it back by hand, then delete {self._kept.file}.",
+            )
+        self._kept.discard()
+        self._client.along, self._people = {}, []
+
+    def _clean_up(self) -> list[str]:
+        """Delete all scratch objects and restore the people; return what is left behind."""
+        (_, remaining), changed = self._sweep(), self._restore()
+        if self._people and not changed:
+            self._kept.discard()
+        return [*remaining, *changed]
+
+    def _sweep(self) -> tuple[list[str], list[str]]:
+        """Delete all scratch objects; return those found, and those that could not be deleted.
+
+        The first sweep covers the assignments of the whole catalog; later ones only those of the named content.
+        """
+        named = [self._content] if self._content else []
+        existing, remaining = self._scratch.delete_leftovers(None if self._leftovers is None else named)
+        # An answered field may be in use.
+        cleared = [person.clear_scratch_answers(self._client) for person in self._people] if remaining else []
+        if any(cleared):
+            _, remaining = self._scratch.delete_leftovers(named)
+        return [str(thing) for thing in existing], remaining
+
+    def _restore(self) -> list[str]:
+        """Restore the people; return what still differs."""
+        for person in self._people:
+            self._undone += person.restore(self._client)
+        return [line for person in self._people for line in person.differences(self._client)]
+
+    def _clean_up_after_failure(self) -> None:
+        """Clean up as far as the service still responds. The error that led here is reported by the caller."""
+        self._tell("Cleaning up.")
+        try:
+            remaining = self._clean_up()
+        except LmsconfError as error:
+            remaining = [error.message]
+        for line in remaining:
+            self._tell(f"Left behind: {line}")
+        if remaining:
+            self._tell("Run lmsconf doctor --probe again: it cleans up first.")
+
+
+def _person(api: Api, user: str) -> str:
+    """The id of the one person with that e-mail."""
+    for query in ({"filter": user}, {}):
+        # The filter's matching rule is not documented, so the whole list decides.
+        rows = api.rows(USERS, query=query).rows
+        matches = [row for row in rows if normalize_email(str(row.get("email") or "")) == normalize_email(user)]
+        if matches:
+            return _only(f"{user} is not one person", [str(row["userId"]) for row in matches])
+    hint = did_you_mean(user, (str(row.get("email") or "") for row in rows)) or "Name a person of the workspace."
+    raise SubjectNotFound(f"--user {user}: no person has that e-mail", hint=hint)
+
+
+def _content(api: Api, name: str) -> str:
+    """The id of the one content with that name or id."""
+    rows = api.rows(CATALOG).rows
+    ids = [str(row["courseId"]) for row in rows if normalize_name(str(row.get("name") or "")) == normalize_name(name)]
+    if not ids:
+        ids = [str(row["courseId"]) for row in rows if str(row["courseId"]) == name]
+    if not ids:
+        hint = did_you_mean(name, (str(row.get("name") or "") for row in rows)) or "Name a content of the catalog."
+        raise SubjectNotFound(f"--content {name}: there is no such content", hint=hint)
+    return _only(f"{name} is not one content", ids)
+
+
+def _only(message: str, ids: list[str]) -> str:
+    if len(ids) > 1:
+        raise SubjectNotFound(f"{message}: {', '.join(sorted(ids))}", hint="Name another, or a content by its id.")
+    return ids[0]

@@ -1,0 +1,367 @@
+"""Calls of a probe, one after another, with values of the dialect that are tried, and the lessons recorded.
+
+Scratch objects are created under reserved names, and deleted again, including those of earlier runs.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, TypeVar, cast
+
+from msgspec import Struct
+
+from lmsconf.api.concurrent_requests import ConcurrentReader, WorkerPool
+from lmsconf.api.spec import ApiSpec
+from lmsconf.api.spec.dialect_keys import Value, candidate_values
+from lmsconf.api.spec.operations import CATALOG, CUSTOM_FIELDS, MANUAL_GROUPS, SMART_GROUPS, USERS
+from lmsconf.doctor.report import DialectLesson, LessonVerdict
+from lmsconf.errors import InvalidResponse, LmsconfError, ProblemsFound, Rejected, WriteOutcomeUnknown
+from lmsconf.kinds.assignment.types import TargetRow, parse_target_row
+from lmsconf.kinds.custom_field.types import MOST_FIELDS
+from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, GROUP, SMART_GROUP, USER
+from lmsconf.model.address import RemoteId
+from lmsconf.model.api_protocol import ListOperation
+from lmsconf.model.canonical_json import Json
+
+if TYPE_CHECKING:
+    from lmsconf.api.client import Client
+
+
+Found = TypeVar("Found")
+Trying: TypeAlias = "Mapping[str, Value]"
+"""Dialect keys with the values that a call tries."""
+SEEN: Final = "confirmed by reading back"
+_SHOWN: Final = 4
+_SERVER: Final = 500
+
+
+class Undetermined(LmsconfError):
+    """Why a lesson has no result: the service did not create a scratch object, or something else that it needs."""
+
+    code = "probe/not-made"
+
+
+def required(value: Found | None, reason: str) -> Found:
+    """Return what a lesson needs. Raises Undetermined with the reason if that is missing, false or empty."""
+    if not value:
+        raise Undetermined(reason)
+    return value
+
+
+class WriteResult(Struct, frozen=True):
+    """The result of one write. Only reading back shows whether it had an effect."""
+
+    accepted: bool
+    status: int | None = None
+    reason: str = ""
+    answer: Json = None
+
+    @property
+    def refused(self) -> bool:
+        """Whether it was certainly not carried out."""
+        return not self.accepted and (self.status is None or self.status < _SERVER)
+
+
+class TrialClient:
+    """Call through a pool of one worker, so that calls are carried out in the order sent.
+
+    words: the dialect as far as it is confirmed. project_spec: the API description with the project's own dialect.
+    along: values that were accepted and are not confirmed yet. last: the reason of the last refusal.
+    """
+
+    def __init__(self, pool: WorkerPool, words: Mapping[str, Value]) -> None:
+        self._pool = pool
+        self.project_spec = ApiSpec(words)
+        self.words = dict(words)
+        self.spec = self.project_spec
+        self.lessons: list[DialectLesson] = []
+        self.along: dict[str, Value] = {}
+        self.last = ""
+
+    def likely_value(self, key: str) -> str:
+        """The value of a key as far as it is known."""
+        known = self.spec.behaviour(key)
+        return known if self.is_determined(key) else str(self.along.get(key, known))
+
+    @property
+    def reader(self) -> ConcurrentReader:
+        """Read with the confirmed dialect."""
+        return ConcurrentReader(self._pool, self.spec)
+
+    def send(
+        self,
+        operation: str,
+        *,
+        path: Mapping[str, str] | None = None,
+        fields: Mapping[str, object] | None = None,
+        trying: Trying | None = None,
+    ) -> WriteResult:
+        """Send one write with the values being tried. Raises ApiError only for failures that affect every call."""
+        try:
+            spec = ApiSpec({**self.words, **trying}) if trying else self.spec
+        except ProblemsFound as clash:
+            return self._refused(WriteResult(False, reason=clash.problems[0].message))
+        body = None if spec[operation].body is None else spec.body_to_wire(operation, **(fields or {}))
+
+        def call(client: Client) -> Json:
+            client.spec = spec
+            return client.call(operation, path=path, body=body)
+
+        try:
+            answer = self._pool.submit(call).result()
+        except InvalidResponse:
+            # It was carried out; only the response is unusable, and the result is read back anyway.
+            return WriteResult(True)
+        except (Rejected, WriteOutcomeUnknown) as refused:
+            lost = isinstance(refused, WriteOutcomeUnknown)
+            return self._refused(WriteResult(False, _SERVER if lost else refused.status, refused.message))
+        return WriteResult(True, answer=answer)
+
+    def learn(self, keys: Iterable[str], lesson: Callable[[], None]) -> bool:
+        """Run the lesson on these keys. If it cannot go on, those without a result get the reason: then False."""
+        try:
+            lesson()
+        except Undetermined as refused:
+            self.record_undetermined(keys, refused.message)
+            return False
+        return True
+
+    def try_candidates(self, key: str, works: Callable[[Value], bool], reason: str = SEEN) -> bool:
+        """Try values until one works, and record the result. Returns whether one was found."""
+        value = self.first_working_value(key, works)
+        self.conclude(key, (value is None, None, self.failure_reason(key)), (True, value, reason))
+        return value is not None
+
+    def first_working_value(self, key: str, works: Callable[[Value], bool]) -> Value | None:
+        """The first value that works."""
+        self.last = ""
+        return next(filter(works, candidate_values(key, self.project_spec.behaviour(key))), None)
+
+    def failure_reason(self, key: str) -> str:
+        """The message that no value worked, with the last rejection."""
+        tried = candidate_values(key, self.project_spec.behaviour(key))
+        shown = ", ".join(map(str, tried[:_SHOWN]))
+        more = f" and {len(tried) - _SHOWN} more" if len(tried) > _SHOWN else ""
+        last = f"; the last refusal was: {self.last}" if self.last else ""
+        return f"none of {shown}{more} had an effect{last}"
+
+    def conclude(self, key: str, *cases: tuple[object, Value | None, str]) -> None:
+        """Record the first case that holds: its value, and the reason. Without a value, the key is undetermined."""
+        value, reason = next((value, reason) for holds, value, reason in cases if holds)
+        if value is None:
+            self.record_undetermined((key,), reason)
+        else:
+            self.record_value(key, value, reason)
+
+    def record_value(self, key: str, value: Value, reason: str) -> None:
+        """Record a value, and use it from now on."""
+        now = self.project_spec.behaviour(key)
+        self.lessons.append(
+            DialectLesson(key, LessonVerdict.CONFIRMED if now == str(value) else LessonVerdict.FOUND, value, reason)
+        )
+        self.words[key] = value
+        self.spec = ApiSpec(self.words)
+
+    def revise_value(self, key: str, value: Value, reason: str) -> None:
+        """Record another value of a key that was determined before."""
+        self.lessons[:] = [lesson for lesson in self.lessons if lesson.key != key]
+        self.record_value(key, value, reason)
+
+    def record_undetermined(self, keys: Iterable[str], reason: str) -> None:
+        """Record why keys were not determined, those that have no result yet."""
+        known = {lesson.key for lesson in self.lessons}
+        self.lessons += [DialectLesson(key, LessonVerdict.UNKNOWN, None, reason) for key in keys if key not in known]
+
+    def is_determined(self, key: str) -> bool:
+        """Whether a key was determined in this run."""
+        return any(lesson.key == key and lesson.verdict is not LessonVerdict.UNKNOWN for lesson in self.lessons)
+
+    def _refused(self, sent: WriteResult) -> WriteResult:
+        self.last = sent.reason
+        return sent
+
+
+PREFIX: Final = "lmsconf-probe-"
+_DOMAIN: Final = "@lmsconf.invalid"
+"""No mail can ever be delivered to an address below `.invalid` (RFC 2606)."""
+_TRIES: Final = 3
+_PAUSE: Final = 1.0
+
+
+class _RowOperations(NamedTuple):
+    """The operations on what a listing contains, and the key that shows whether a probe created a row."""
+
+    kind: str
+    creation: str
+    deletion: str
+    label: str = "name"
+
+    @property
+    def noun(self) -> str:
+        """What messages call it."""
+        return self.kind.replace("_", " ")
+
+
+# In deletion order: a field is free when no answer and no smart group references it.
+_PLACES: Final[Mapping[ListOperation, _RowOperations]] = {
+    USERS: _RowOperations(USER, "users.create", "users.delete", "email"),
+    SMART_GROUPS: _RowOperations(SMART_GROUP, "smart-groups.create", "smart-groups.delete"),
+    MANUAL_GROUPS: _RowOperations(GROUP, "manual-groups.create", "manual-groups.delete"),
+    CUSTOM_FIELDS: _RowOperations(CUSTOM_FIELD, "custom-fields.create", "custom-fields.delete"),
+}
+
+
+def reason_of_leftover(listing: ListOperation) -> str:
+    """Return why something is not learnt where an object of that listing stays."""
+    return f"a scratch {_PLACES[listing].noun} could not be deleted, so no other is created"
+
+
+class ScratchObject(NamedTuple):
+    """One scratch object."""
+
+    listing: ListOperation
+    id: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{_PLACES[self.listing].kind}/{self.name} ({self.id})"
+
+
+class ScratchObjects:
+    """The objects of one run, with names that begin with PREFIX and a random mark. settle: seconds to become visible.
+
+    accounts: whether accounts may be created, and those of earlier runs deleted.
+    """
+
+    def __init__(self, client: TrialClient, mark: str, settle: float, *, accounts: bool = False) -> None:
+        self._client = client
+        self._listings = [listing for listing in _PLACES if accounts or listing != USERS]
+        self._mark = mark
+        self._settle = settle
+        self._made: defaultdict[ListOperation, set[str]] = defaultdict(set)
+        self.left: set[ListOperation] = set()
+        """The listings with objects that could not be deleted."""
+
+    def unique_name(self, suffix: str) -> str:
+        """A name unique to this run."""
+        return f"{PREFIX}{self._mark}-{suffix}"
+
+    def unique_email(self, suffix: str) -> str:
+        """An e-mail unique to this run."""
+        return f"{self.unique_name(suffix)}{_DOMAIN}"
+
+    def create(
+        self, listing: ListOperation, fields: Mapping[str, object], suffix: str | None = None
+    ) -> dict[str, Json]:
+        """Create an object; return its row in the listing. Raises Undetermined. suffix: part of its name."""
+        place = _PLACES[listing]
+        name = self.unique_name(suffix or place.kind.replace("_", "-"))
+        sent = self._client.send(place.creation, fields={"name": name, **fields})
+        until = time.monotonic() + self._settle
+        while (row := next((row for row in self.list_rows(listing) if row.get("name") == name), None)) is None:
+            # Unless the request was certainly rejected, the object may still become visible.
+            reason = f"no scratch {place.noun} could be made: {sent.reason or 'it is not in the listing'}"
+            required(not sent.refused and time.monotonic() <= until, reason)
+            time.sleep(_PAUSE)
+        self._made[listing].add(str(row[listing.id]))
+        return row
+
+    def list_rows(self, listing: ListOperation) -> tuple[dict[str, Json], ...]:
+        """The rows of a listing; of people, who may be many, only those of probes."""
+        return self._accounts() if listing == USERS else self._client.reader.rows(listing).rows
+
+    def find_account(self, email: str, sent: WriteResult) -> dict[str, Json] | None:
+        """The account that a call created for that e-mail; None if it created none. Remembers what to delete."""
+        if sent.refused:
+            return None
+        answer = sent.answer if isinstance(sent.answer, dict) else {}
+        if answer.get("newUser") is True and answer.get("userId") is not None:
+            self._made[USERS].add(str(answer["userId"]))
+        return next((row for row in self.list_rows(USERS) if row.get("email") == email), None)
+
+    def delete_created(self, *listings: ListOperation) -> None:
+        """Delete what this run created in some listings, to free places. Failures are reported by the sweep."""
+        for thing in self.list_leftovers():
+            if thing.listing in listings and thing.id in self._made[thing.listing]:
+                self._delete(thing)
+
+    def refuse_leftovers(self, listing: ListOperation) -> None:
+        """Raise Undetermined if an object of this run or of an earlier one is in a listing."""
+        required(not any(self._rows_of_probes(listing)), reason_of_leftover(listing))
+
+    def count_free_fields(self) -> int:
+        """How many more custom fields can be made. Raises Undetermined if none, or if a scratch field stays."""
+        free = MOST_FIELDS - len(self.list_rows(CUSTOM_FIELDS))
+        self.refuse_leftovers(CUSTOM_FIELDS)
+        return required(max(0, free), f"no field is free: {MOST_FIELDS - free} of {MOST_FIELDS} are used")
+
+    def read_row(self, listing: ListOperation, id: str) -> dict[str, Json]:
+        """One live row. Raises Undetermined if it does not exist."""
+        match = next((row for row in self.list_rows(listing) if str(row[listing.id]) == id), None)
+        return required(match, f"the scratch {_PLACES[listing].noun} {id} no longer exists")
+
+    def list_assignments(self, content: str, group: str) -> list[TargetRow]:
+        """The assignments of a content to a scratch group."""
+        answer = cast("dict[str, Json]", self._client.reader.get("content-targets.list", query={"contentId": content}))
+        rows = cast("list[dict[str, Json]]", answer.get("targets") or [])
+        targets = (parse_target_row(RemoteId(content), row) for row in rows)
+        return [row for row in targets if row.target == group]
+
+    def delete_assignments(self, content: str, group: str) -> None:
+        """Delete every assignment of the content to the group; a service may have created duplicates."""
+        for _ in range(_TRIES):
+            rows = self.list_assignments(content, group)
+            if not rows:
+                return
+            for row in rows:
+                fields = {"contentId": content, "targetId": group, "targetType": row.type}
+                self._client.send("content-targets.delete", fields=fields)
+
+    def list_leftovers(self) -> list[ScratchObject]:
+        """The live objects of this and earlier runs, in deletion order."""
+        return [
+            ScratchObject(listing, str(row[listing.id]), str(row.get(_PLACES[listing].label) or ""))
+            for listing in self._listings
+            for row in self._rows_of_probes(listing)
+        ]
+
+    def delete_leftovers(self, contents: Iterable[str] | None) -> tuple[list[ScratchObject], list[str]]:
+        """Delete all of them; return what existed, and what could not be deleted, with the reason.
+
+        contents: whose assignments to delete; None: those of the whole catalog.
+        """
+        things = self.list_leftovers()
+        groups = {thing.id for thing in things if thing.listing == MANUAL_GROUPS}
+        if groups:
+            catalog = self._client.reader.rows(CATALOG).rows if contents is None else ()
+            for content in (str(row["courseId"]) for row in catalog) if contents is None else contents:
+                for group in groups:
+                    self.delete_assignments(content, group)
+        reasons = {thing[:2]: sent.reason for thing in things for sent in [self._delete(thing)]}
+        left = self.list_leftovers() if things else []
+        self.left = {thing.listing for thing in left}
+        return things, [f"{thing}: {reasons.get(thing[:2]) or 'it is still there'}" for thing in left]
+
+    def _accounts(self) -> tuple[dict[str, Json], ...]:
+        """The accounts of probes. The filter's matching is not documented: if it misses one, read all people."""
+        accounts = tuple[dict[str, Json], ...]()
+        for query in ({"filter": PREFIX}, {}):
+            rows = self._client.reader.rows(USERS, query=query).rows
+            accounts = tuple(row for row in rows if self._is_of_probe(USERS, row))
+            if accounts and self._made[USERS] <= {str(row[USERS.id]) for row in accounts}:
+                break
+        return accounts
+
+    def _rows_of_probes(self, listing: ListOperation) -> Iterator[dict[str, Json]]:
+        return (row for row in self.list_rows(listing) if self._is_of_probe(listing, row))
+
+    def _is_of_probe(self, listing: ListOperation, row: Mapping[str, Json]) -> bool:
+        """Whether a probe created it, according to its id or name; for accounts, also to its e-mail domain."""
+        name = str(row.get(_PLACES[listing].label) or "")
+        is_named = name.startswith(PREFIX) and (listing != USERS or name.endswith(_DOMAIN))
+        return is_named or str(row[listing.id]) in self._made[listing]
+
+    def _delete(self, thing: ScratchObject) -> WriteResult:
+        return self._client.send(_PLACES[thing.listing].deletion, path={thing.listing.id: thing.id})

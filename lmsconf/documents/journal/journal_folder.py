@@ -1,0 +1,216 @@
+"""The folder `.lmsconf` of a project, the lines of its journals, and the lock that allows one run at a time.
+
+The folder is readable by its owner only, and ignored by git. Each line of a journal is a JSON object with a checksum,
+which reveals a damaged line. The lock is for each workspace of the folder on one machine. It uses flock: the kernel
+releases it when the process ends, however it ends, so there are no stale locks. It does not cover other machines or
+other checkouts.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+import stat
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import BinaryIO, Final
+from urllib.parse import quote
+
+from lmsconf.documents.document import escape_invisible
+from lmsconf.errors import LmsconfError
+from lmsconf.model.canonical_json import Json, canonical_json, sha256_of_bytes
+from lmsconf.model.time_formats import format_utc
+from lmsconf.support.atomic_files import os_errors_as
+
+_LONGEST = 100
+"""Characters of a workspace's name in a file name, which has a maximum length. Names that differ later share a lock."""
+
+
+class WorkspaceLocked(LmsconfError):
+    """Another run holds the lock; nothing was read or sent."""
+
+    code = "lock/held"
+
+
+@contextmanager
+def hold_lock(
+    root: Path, workspace: str, *, clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+) -> Iterator[None]:
+    """Hold the lock of a workspace of the project in `root`.
+
+    Raises WorkspaceLocked, naming the holder, if another run holds it; LmsconfError if the file or the lock is not
+    available.
+    """
+    path = ensure_folder(root) / f"{quote(workspace, safe=' ')[:_LONGEST]}.lock"
+    with writing(path):
+        descriptor = open_private_file(path, os.O_RDWR)
+    try:
+        _take(descriptor, path, workspace)
+        me = {"pid": os.getpid(), "host": platform.node(), "since": format_utc(clock())}
+        _write(descriptor, path, json.dumps(me))
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _take(descriptor: int, path: Path, workspace: str) -> None:
+    try:
+        import fcntl
+    except ImportError as missing:
+        raise LmsconfError(
+            "this system has no file locks, which apply needs", hint="Apply on Linux, macOS or WSL."
+        ) from missing
+    with writing(path):
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as held:
+            raise WorkspaceLocked(
+                f"another run is applying to the workspace {workspace}{_holder(descriptor)}",
+                hint="Wait until it ends, or stop it; then apply again.",
+            ) from held
+
+
+def _write(descriptor: int, path: Path, text: str) -> None:
+    """Replace the content of the file."""
+    with writing(path):
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, text.encode(), 0)
+
+
+def _holder(descriptor: int) -> str:
+    """Return the holder of the lock, for a message; empty if the holder has not written its details yet."""
+    try:
+        holder = json.loads(os.pread(descriptor, 4096, 0))
+        return f": process {holder['pid']} on {holder['host']}, since {holder['since']}"
+    except (OSError, ValueError, LookupError, TypeError):
+        return ""
+
+
+FOLDER: Final = ".lmsconf"
+RUNS: Final = "runs"
+SUFFIX: Final = ".jsonl"
+"""Of a journal, behind the name of its run."""
+_READABLE: Final = 60
+_DIGEST: Final = 12
+_LINK: Final = "it is a symbolic link"
+
+
+def ensure_folder(root: Path, *subfolders: str) -> Path:
+    """Return the folder `.lmsconf` in `root`, or one below it; create it if missing. Raises LmsconfError."""
+    folder = root / FOLDER
+    _make(folder)
+    _ignore(folder / ".gitignore")
+    for name in subfolders:
+        folder /= name
+        _make(folder)
+    return folder
+
+
+def runs_folder(url: str) -> str:
+    """Return the name of the folder in `runs` for the workspace with this URL: a readable part, and a digest of it.
+
+    With a folder for each, a workspace of a fleet does not look at the runs of all others.
+    """
+    readable = re.sub(r"[^A-Za-z0-9.]+", "-", url)[:_READABLE].strip("-.")
+    return f"{readable}-{sha256_of_bytes(url.encode('utf-8', 'surrogatepass'))[:_DIGEST]}"
+
+
+def journals(root: Path, url: str | None = None) -> Iterator[Path]:
+    """Yield the journals of a project, or of its runs in the workspace with one URL. Raises OSError."""
+    folder = root / FOLDER / RUNS
+    if not (_is_folder(root / FOLDER) and _is_folder(folder)):
+        return
+    for place in [folder / runs_folder(url)] if url is not None else folder.iterdir():
+        if _is_folder(place):
+            yield from (path for path in place.iterdir() if path.suffix == SUFFIX)
+
+
+def open_journal(path: Path) -> BinaryIO:
+    """Open a journal to read it. Raises OSError for a symbolic link, a pipe or a device, which may never end.
+
+    A branch can add any of the first to `.lmsconf`, and lmsconf writes none of them.
+    """
+    if path.is_symlink():
+        raise OSError(None, _LINK, str(path))
+    # O_NONBLOCK: opening a named pipe would block until it has a writer.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(None, "it is not a file", str(path))
+    return os.fdopen(descriptor, "rb")
+
+
+def read_journal(path: Path, *, first_line: bool = False, hint: str = "Check its permissions, or delete it.") -> bytes:
+    """Return the content of a journal, or only its first line. Raises LmsconfError, with the hint."""
+    with os_errors_as(f"{path} cannot be read", hint), open_journal(path) as file:
+        return file.readline() if first_line else file.read()
+
+
+def open_private_file(path: Path, *flags: int) -> int:
+    """Open a file, created with mode 0600 if missing, and return its descriptor. Raises OSError, also for a symlink."""
+    return os.open(path, sum(flags, os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC), 0o600)
+
+
+def writing(path: Path) -> AbstractContextManager[None]:
+    """Raise LmsconfError, of a run that is refused because its files cannot be written, in place of an OSError."""
+    hint = "Each run writes its journal there. Check the permissions of the folder and the free space."
+    return os_errors_as(f"{path} cannot be written", hint)
+
+
+def _is_folder(path: Path) -> bool:
+    """Whether there is a folder. Raises OSError for a symbolic link, which leads to the journals of another project."""
+    if path.is_symlink():
+        raise NotADirectoryError(None, _LINK, str(path))
+    return path.is_dir()
+
+
+def _make(folder: Path) -> None:
+    with writing(folder):
+        # A symlink planted by another user would put the files where others can read them.
+        if not _is_folder(folder):
+            folder.mkdir(mode=0o700, exist_ok=True)
+
+
+def _ignore(path: Path) -> None:
+    """Write a `.gitignore` into the folder, so that git ignores it without a rule of the project."""
+    # An empty one is what a full disk leaves of it.
+    with writing(path):
+        if not path.exists() or not path.stat().st_size:
+            with os.fdopen(open_private_file(path, os.O_WRONLY), "w", encoding="utf-8") as file:
+                file.write("*\n")
+
+
+FORMAT: Final = "lmsconf.journal/1"
+_SUM: Final = "sum"
+_LENGTH: Final = 8
+
+
+def encode_line(entry: Mapping[str, Json]) -> bytes:
+    """Return the entry as a line, with its checksum and line feed."""
+    content = canonical_json(entry)
+    whole = content[:-1] + f',"{_SUM}":"{_sum(content)}"}}\n'.encode()
+    return escape_invisible(whole.decode("utf-8", "surrogatepass")).encode()
+
+
+def decode_line(line: bytes) -> dict[str, Json] | None:
+    """Return the entry that `encode_line` was given; None for a line that is truncated or was changed."""
+    try:
+        entry = json.loads(line)
+        if not isinstance(entry, dict) or entry.pop(_SUM, None) != _sum(canonical_json(entry)):
+            return None
+    except (ValueError, RecursionError):
+        return None
+    return entry
+
+
+def decode_lines(content: bytes) -> Iterator[dict[str, Json] | None]:
+    """Yield the entries of a journal; None for each damaged line."""
+    return (decode_line(line) for line in content.split(b"\n") if line)
+
+
+def _sum(content: bytes) -> str:
+    return sha256_of_bytes(content)[:_LENGTH]

@@ -1,0 +1,230 @@
+"""Journals → recorded runs. A truncated or damaged line is counted, and the other lines are still read.
+
+Before a run looks at the workspace it waits for the writes of an earlier one: calls in flight may still take effect,
+new resources may not be listed yet, and a plan that is made earlier would repeat them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from math import ceil
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lmsconf.documents.document import from_json
+from lmsconf.documents.journal.journal_folder import (
+    FOLDER,
+    FORMAT,
+    RUNS,
+    decode_line,
+    decode_lines,
+    journals,
+    read_journal,
+)
+from lmsconf.errors import LmsconfError
+from lmsconf.model.canonical_json import Json
+from lmsconf.model.outcomes import (
+    CallState,
+    JournalHeader,
+    RecordedCall,
+    RecordedRun,
+    RunEnding,
+)
+from lmsconf.support.atomic_files import os_error_message
+
+
+def read_runs(root: Path, url: str | None = None) -> Iterator[RecordedRun]:
+    """Return the runs of a project, newest first, each read lazily. Raises LmsconfError.
+
+    url: only runs in the workspace with this URL.
+    """
+    return (_read(path) for path in _journals(root, url))
+
+
+def seen_values(root: Path, url: str) -> dict[str, str]:
+    """Return the dialect keys that runs on a workspace have seen to be right → the value; the newest run counts."""
+    return {key: value for run in reversed([*read_runs(root, url)]) for key, value in run.seen.items()}
+
+
+def run_names(root: Path) -> list[str]:
+    """Return the names of the runs of a project, newest first. Raises LmsconfError."""
+    return [path.stem for path in _journals(root)]
+
+
+def read_headers(root: Path, url: str | None = None) -> Iterator[tuple[Path, JournalHeader]]:
+    """Yield each journal of a project whose first line can be read, newest first, with that line only.
+
+    url: only those of runs in the workspace with this URL. Raises LmsconfError.
+    """
+    for path in _journals(root, url):
+        header = parse_journal(path.stem, read_journal(path, first_line=True)).opening
+        if header is not None:
+            yield path, header
+
+
+def find_run(root: Path, name: str) -> RecordedRun:
+    """Return a run by `latest`, by its name or a prefix of it, or by a prefix of the plan's digest.
+
+    Raises LmsconfError if none or more than one matches, or a journal cannot be read.
+    """
+    every = _journals(root)
+    exact = [path for path in every if path.stem == name]
+    fitting = every[:1] if name == "latest" else exact or [path for path in every if _fits(path.stem, name)]
+    match fitting:
+        case [path]:
+            return _read(path)
+        case []:
+            raise LmsconfError(f"no run matches {name!r}", hint=f"List them with: lmsconf runs{_pruned(every, name)}")
+    raise LmsconfError(
+        f"{len(fitting)} runs match {name!r}", hint=f"Name one: {', '.join(path.stem for path in fitting)}"
+    )
+
+
+def parse_journal(name: str, content: bytes) -> RecordedRun:
+    """Return the run in a journal of that name and content, as far as its lines can be read."""
+    run, calls, seen, damaged = RecordedRun(name=name), dict[str, RecordedCall](), dict[str, str](), 0
+    for entry in decode_lines(content):
+        try:
+            run = _with_entry(run, entry or {}, calls, seen)
+        except (ValueError, OverflowError):
+            # The line is damaged, or a newer lmsconf wrote an event or value that this one does not support.
+            damaged += 1
+    return replace(run, calls=tuple(calls.values()), seen=seen, damaged=damaged)
+
+
+def _with_entry(
+    run: RecordedRun, entry: dict[str, Json], calls: dict[str, RecordedCall], seen: dict[str, str]
+) -> RecordedRun:
+    """Return a run with an entry of its journal; add a call to `calls`, and a value of the dialect to `seen`."""
+    at = from_json(entry.get("at"), datetime).astimezone(UTC)
+    match entry:
+        case {"event": "run", "format": str(format)} if format == FORMAT:
+            return replace(run, opening=replace(from_json(entry, JournalHeader), started=at))
+        case {"event": "end"}:
+            return replace(run, ending=replace(from_json(entry, RunEnding), at=at))
+        case {"event": "seen", "key": str(key), "value": str(value)}:
+            seen[key] = value
+        case {"event": "intent"}:
+            sent = from_json({**entry, "status": CallState.IN_FLIGHT.value}, RecordedCall)
+            calls[sent.call] = replace(sent, begun=at)
+        case {"event": "outcome"}:
+            ended = from_json(entry, RecordedCall)
+            before = calls.get(ended.call)
+            calls[ended.call] = replace(ended, begun=before.begun if before else None, ended=at)
+        case _:
+            raise ValueError("there is no such event, or it has another format")
+    return run
+
+
+def _journals(root: Path, url: str | None = None) -> list[Path]:
+    """Return the journals of a project, newest first."""
+    try:
+        return _sorted(list(journals(root, url)))
+    except OSError as error:
+        path = error.filename or root / FOLDER / RUNS
+        reason = f"{path} cannot be read: {os_error_message(error)}"
+        raise LmsconfError(reason, hint="Check its permissions, or delete it.") from error
+
+
+def _sorted(paths: Sequence[Path]) -> list[Path]:
+    """Return journals, newest first."""
+    seconds = Counter(map(_second, paths))
+
+    def order(path: Path) -> tuple[str, str, int, str]:
+        # Runs of one second are in the order of their first lines; runs of one plan have a number, and 10 is after 9.
+        return _second(path), _began_at(path) if seconds[_second(path)] > 1 else "", len(path.stem), path.stem
+
+    return sorted(paths, key=order, reverse=True)
+
+
+def _second(path: Path) -> str:
+    return path.stem.partition("-")[0]
+
+
+def _began_at(path: Path) -> str:
+    """Return when a run began, to the millisecond; for a journal that does not say it, the end of the second."""
+    at = (decode_line(read_journal(path, first_line=True)) or {}).get("at")
+    return at if isinstance(at, str) else "~"
+
+
+def _read(path: Path) -> RecordedRun:
+    return replace(parse_journal(path.stem, read_journal(path)), journal=path)
+
+
+def _pruned(journals: list[Path], name: str) -> str:
+    """Say that runs before the oldest journal are not kept, if the name is that of an older run."""
+    match journals:
+        case [*_, oldest] if name[:8].isdigit() and name < oldest.stem:
+            return (
+                f". Runs before {oldest.stem} are not kept here; `runs: {{keep: N}}` in lmsconf.yaml sets how many are."
+            )
+    return ""
+
+
+def _fits(stem: str, name: str) -> bool:
+    return bool(name) and (stem.startswith(name) or stem.partition("-")[2].startswith(name))
+
+
+class PendingWrites(Struct, frozen=True, kw_only=True):
+    """The calls in flight and unverified creations of a run, and the seconds until all of them are visible."""
+
+    run: str
+    calls: int
+    made: int
+    seconds: float
+
+    def __str__(self) -> str:
+        wait = f"Waiting {ceil(self.seconds)} s before looking at the workspace, because what was"
+        if self.calls:
+            calls = "1 call" if self.calls == 1 else f"{self.calls} calls"
+            return f"The run {self.run} ended with {calls} in flight. {wait} sent may still arrive."
+        things = "1 thing" if self.made == 1 else f"{self.made} things"
+        unread = f"The run {self.run} made {things} that it could not read back afterwards."
+        return f"{unread} {wait} created may not be readable yet."
+
+
+def find_pending_writes(root: Path, url: str, *, now: datetime, settle_seconds: float) -> PendingWrites | None:
+    """Return the pending writes to the workspace with that url; None if there is nothing to wait for.
+
+    settle_seconds: how long after sending a call may take effect, and how long after its creation a resource may be
+    missing from listings. Raises LmsconfError if a journal cannot be read.
+    """
+    for run in read_runs(root, url):
+        writes = _pending(run, now, settle_seconds)
+        # Each run waits for earlier ones, so runs older than a readable one have nothing pending.
+        if writes is not None or run.opening is not None:
+            return writes
+    return None
+
+
+def wait_for_pending_writes(
+    root: Path,
+    url: str,
+    settle_seconds: float,
+    *,
+    notify: Callable[[PendingWrites], None],
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    sleep: Callable[[float], None] = time.sleep,
+) -> None:
+    """Sleep until no write of an earlier run can be pending any more.
+
+    notify: called before that with how long and why.
+    """
+    writes = find_pending_writes(root, url, now=clock(), settle_seconds=settle_seconds)
+    if writes is not None:
+        notify(writes)
+        sleep(writes.seconds)
+
+
+def _pending(run: RecordedRun, now: datetime, settle: float) -> PendingWrites | None:
+    sent = [call.begun for call in run.in_flight if call.begun is not None]
+    made = [call.ended for call in run.unconfirmed_creations if call.ended is not None]
+    # If the clock was set back, a call seems to lie in the future: never wait longer than `settle`.
+    last = max([*sent, *made], default=None)
+    seconds = min(settle, settle - (now - last).total_seconds()) if last is not None else 0.0
+    return PendingWrites(run=run.name, calls=len(sent), made=len(made), seconds=seconds) if seconds > 0 else None

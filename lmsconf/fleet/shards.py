@@ -1,0 +1,220 @@
+"""A fleet in shards: documents that make an engine run it, and the folders of several shards put together into one.
+
+Each job of GitHub Actions, GitLab CI, Argo Workflows or Kubernetes runs `lmsconf fleet plan --shard I/N --out DIR` and
+keeps DIR; `lmsconf fleet collect` puts them together. JSON is valid YAML, so every engine reads it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from shlex import quote
+from typing import Final
+
+from msgspec.structs import replace
+
+from lmsconf.documents.document import change_json
+from lmsconf.documents.plan_file import loads
+from lmsconf.errors import LmsconfError, UsageError
+from lmsconf.fleet.fleet_run import make_folder, read_index, selection_digest, write_index
+from lmsconf.fleet.tasks import load_file
+from lmsconf.model.canonical_json import Json, sha256
+from lmsconf.model.fleet import FleetAction, FleetEntry, FleetIndex, FleetReport, FleetShard, SharedChanges
+from lmsconf.model.plan import FULL_UNDO, Change
+from lmsconf.render.jinja import plain_macro
+from lmsconf.render.resource_wording import name_list
+from lmsconf.support.atomic_files import read_text, write_atomically
+
+_NEEDS_IMAGE: Final = ("argo", "kubernetes")
+_MOST: Final = {"github": 256, "gitlab": 200}
+"""The most jobs that an engine makes of one matrix."""
+_LEAST_RATE: Final = 0.1
+"""The least --max-rate that `lmsconf fleet plan` takes."""
+
+
+def matrix_document(
+    format: str, shards: int, selector: str = "*", max_rate: float | None = None, image: str | None = None
+) -> str:
+    """Return the document for an engine, `github`, `gitlab`, `argo` or `kubernetes`.
+
+    selector: of workspaces. max_rate: requests a second of all jobs together. image: the container image with lmsconf.
+    Raises UsageError for what that engine cannot run.
+    """
+    if format in _NEEDS_IMAGE and image is None:
+        raise UsageError(f"--format {format} needs --image", hint="Name it by its digest: registry/lmsconf@sha256:…")
+    most = _MOST.get(format, shards)
+    if shards > most:
+        message = f"--shards {shards}: {format} runs at most {most} jobs of one matrix"
+        raise UsageError(message, hint=f"Pass --shards {most}.")
+    if max_rate is not None and max_rate / shards < _LEAST_RATE:
+        raise UsageError(
+            f"--max-rate {max_rate:g}: less than {_LEAST_RATE} for each of {shards} jobs",
+            hint="Pass a higher rate, or fewer --shards.",
+        )
+    rate = None if max_rate is None else f"{max_rate / shards:g}"
+    selected = "" if selector == "*" else f" --select {quote(selector)}"
+    limited = "" if rate is None else f" --max-rate {rate}"
+    jobs = {
+        "shards": shards,
+        "numbers": [f"{number}/{shards}" for number in range(1, shards + 1)],
+        "select": selector,
+        "rate": rate,
+        "image": image,
+        "command": f"lmsconf fleet plan{selected}{limited}",
+    }
+    document = json.loads(plain_macro("matrix.json.j2", format, jobs))
+    return json.dumps(document, indent=None if format == "github" else 2) + "\n"
+
+
+_SOME: Final = 10
+_ONE_RUN: Final = "Name each shard once, all of one run."
+
+
+def collect_folders(folders: Sequence[Path], out: Path, key: bytes | None = None) -> FleetIndex:
+    """Copy the results of all folders into a new one and return its index.
+
+    key: the secret that signs the indexes. Its time is that of the earliest shard. Raises LmsconfError for a workspace
+    in two folders, for folders of different commands, for one without an index, and for shards that are not the whole:
+    what is collected looks complete, so it has to be.
+    """
+    indexes = {folder: read_index(folder, key) for folder in folders}
+    if len({index.action for index in indexes.values()}) > 1:
+        raise LmsconfError("the folders are of different commands", hint="Collect folders of one lmsconf fleet plan.")
+    if len(indexes) < len(folders):
+        raise LmsconfError("a folder is named twice", hint=_ONE_RUN)
+    _refuse_missing_shards(indexes.items())
+    entries = _entries(indexes.items())
+    _refuse_other_workspaces(indexes.values(), entries)
+    files = [(folder / entry.file, out / entry.file) for entry, folder in entries.values() if entry.file is not None]
+    for file, _ in files:
+        if file.is_symlink() or not file.is_file():
+            raise LmsconfError(f"{file} is missing, or not a file", hint="Collect the folders as their jobs made them.")
+    make_folder(out)
+    for file, copy in files:
+        write_atomically(copy, read_text(file, regular=True))
+    first, *_ = indexes.values()
+    index = FleetIndex(
+        action=first.action,
+        created_at=min(index.created_at for index in indexes.values()),
+        entries=tuple(entries[name][0] for name in sorted(entries)),
+    )
+    write_index(out, index, key)
+    return index
+
+
+def _entries(indexes: Iterable[tuple[Path, FleetIndex]]) -> dict[str, tuple[FleetEntry, Path]]:
+    """Return the entry and the folder of each workspace. Raises LmsconfError for one in two folders."""
+    entries: dict[str, tuple[FleetEntry, Path]] = {}
+    for folder, index in indexes:
+        for entry in index.entries:
+            if entry.workspace in entries:
+                both = f"{entries[entry.workspace][1]} and {folder}"
+                raise LmsconfError(f"the workspace {entry.workspace} is in two folders: {both}", hint=_ONE_RUN)
+            entries[entry.workspace] = entry, folder
+    return entries
+
+
+def _refuse_missing_shards(indexes: Iterable[tuple[Path, FleetIndex]]) -> None:
+    """Raise LmsconfError unless the folders are all shards of one plan, or none is a shard."""
+    (first, index), *_ = indexes
+    of = _parts(index)
+    shards: dict[int, Path] = {}
+    for folder, other in indexes:
+        if _parts(other) != of:
+            raise LmsconfError(
+                f"{first} has {_in_words(index.shard)}, and {folder} has {_in_words(other.shard)}", hint=_ONE_RUN
+            )
+        if other.shard is not None and (known := shards.setdefault(other.shard.number, folder)) != folder:
+            raise LmsconfError(f"shard {other.shard} is in two folders: {known} and {folder}", hint=_ONE_RUN)
+    if missing := [f"{number}/{of}" for number in range(1, of + 1) if number not in shards]:
+        raise LmsconfError(
+            f"{len(missing):,} of {of:,} shards missing: {name_list(missing, _SOME)}",
+            hint="Run their jobs again, and collect the folders of all shards.",
+        )
+
+
+def _parts(index: FleetIndex) -> int:
+    """Return of how many shards an index is one; 0 for the whole."""
+    return 0 if index.shard is None else index.shard.of
+
+
+def _in_words(shard: FleetShard | None) -> str:
+    return "all workspaces" if shard is None else f"shard {shard}"
+
+
+def _refuse_other_workspaces(indexes: Iterable[FleetIndex], names: Iterable[str]) -> None:
+    """Raise LmsconfError if shards do not have, together, the workspaces that each of them was selected from."""
+    digest = selection_digest(names)
+    if any(index.shard is not None and index.shard.selection != digest for index in indexes):
+        raise LmsconfError(
+            "the shards are parts of different selections of workspaces",
+            hint="Run all jobs again, from one commit and with one --select.",
+        )
+
+
+_DIFFERS = ("id", "source", "about", "problems", "undo", "origin")
+"""Keys of a change that differ between workspaces although the same thing changes."""
+_ALIKE: Final = 3
+"""The fewest changes that are shown together because they are equal but for their names."""
+
+
+def read_report(folder: Path, index: FleetIndex, key: bytes | None = None) -> FleetReport:
+    """Return an index with the changes of its plan files grouped. Raises LmsconfError for a plan that is not valid."""
+    if index.action is not FleetAction.PLAN:
+        return FleetReport(index=index)
+    plans = (
+        (entry.workspace, load_file(folder / entry.file, loads, key).changes)
+        for entry in index.entries
+        if entry.file is not None and not entry.failed
+    )
+    return FleetReport(index=index, shared=group_changes(plans))
+
+
+def group_changes(plans: Iterable[tuple[str, tuple[Change, ...]]]) -> tuple[SharedChanges, ...]:
+    """Group changes that are equal but for ids and source lines; those in most workspaces first."""
+    known: dict[str, tuple[Change, list[str]]] = {}
+    for workspace, changes in plans:
+        for change in changes:
+            key = sha256({name: value for name, value in change_json(change).items() if name not in _DIFFERS})
+            known.setdefault(key, (change, []))[1].append(workspace)
+    together: dict[tuple[str, ...], list[Change]] = defaultdict(list)
+    alike: dict[str, list[tuple[str, Change]]] = defaultdict(list)
+    for first, names in known.values():
+        change = replace(first, id=None, problems=(), undo=FULL_UNDO)
+        if len(names) == 1:
+            alike[_without_name(change)].append((names[0], change))
+        else:
+            together[tuple(names)].append(change)
+    shared: list[SharedChanges] = []
+    for pairs in alike.values():
+        if len(pairs) >= _ALIKE and len({workspace for workspace, _ in pairs}) == len(pairs):
+            shared.append(
+                SharedChanges(
+                    changes=tuple(change for _, change in pairs),
+                    workspaces=tuple(workspace for workspace, _ in pairs),
+                    one_each=True,
+                )
+            )
+        else:
+            for workspace, change in pairs:
+                together[workspace,].append(change)
+    shared += [
+        SharedChanges(changes=tuple(sorted(changes, key=lambda change: change.address)), workspaces=names)
+        for names, changes in together.items()
+    ]
+    return tuple(sorted(shared, key=lambda one: (-len(one.workspaces), one.one_each, one.workspaces)))
+
+
+def _without_name(change: Change) -> str:
+    """Return a digest of a change that is equal for changes that are equal but for their names."""
+    name = change.address.name
+
+    def unnamed(value: Json) -> Json:
+        if isinstance(value, dict):
+            return {key: unnamed(item) for key, item in value.items()}
+        return "" if value == name else value
+
+    form = change_json(change)
+    return sha256({key: unnamed(value) for key, value in form.items() if key not in (*_DIFFERS, "address", "name")})

@@ -1,1 +1,0 @@
-"""Manual groups with members and managers."""

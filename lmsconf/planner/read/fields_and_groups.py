@@ -1,0 +1,319 @@
+"""Read custom fields and groups of both kinds.
+
+Custom fields: one listing, which has all details. Smart groups: a listing, a request for each whose conditions or
+managers are needed, and their members. Manual groups: two requests per group, one if only its members are needed, or
+one per page of people: whichever is fewer. Only the responses per group are always reliable, so the extended listing is
+used only if it has the same people as the listing of people.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import Final, cast
+
+from msgspec.structs import replace
+
+from lmsconf.api.spec.dialect_keys import ADD_MODE
+from lmsconf.api.spec.operations import CUSTOM_FIELDS, MANUAL_GROUPS, SMART_GROUPS, USERS
+from lmsconf.errors import ApiError, InvalidResponse, Problem, Severity
+from lmsconf.kinds.custom_field.lost_answers import record_deletions
+from lmsconf.kinds.custom_field.types import FieldRow, Migration, has_migration, parse_field_row
+from lmsconf.kinds.manual_group import GroupRow, ManualGroupSpec, has_members_to_compare, parse_group_row
+from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD, GROUP, SMART_GROUP, USER
+from lmsconf.kinds.shared.manifest_entry import declared_lists
+from lmsconf.kinds.shared.plan_context import Match
+from lmsconf.kinds.shared.responses import id_set, require_object
+from lmsconf.kinds.smart_group.types import SmartGroupRow, parse_detail_row, parse_listed_row
+from lmsconf.model.address import RemoteId
+from lmsconf.model.api_protocol import Api, ListedRows, ReadArguments
+from lmsconf.model.canonical_json import Json
+from lmsconf.model.effects import GroupEffects, members_digest
+from lmsconf.model.names import LOCK_PREFIX, normalize_name
+from lmsconf.model.plan import Action, Plan
+from lmsconf.model.snapshot import Listing, Snapshot
+from lmsconf.planner.read.needed_listings import (
+    ReadContext,
+    keep_keys,
+    sorted_listing,
+)
+from lmsconf.planner.read.people_listings import ExtendedInfoListing
+
+
+def read_fields(reading: ReadContext) -> Listing[FieldRow] | None:
+    """Return the fields; None if they are not needed.
+
+    The response carries no total, so a short one looks complete: it is read again before a field is created.
+    """
+    if not reading.is_needed(CUSTOM_FIELD):
+        return None
+    rows = reading.api.rows(CUSTOM_FIELDS)
+    if _creates(reading, rows):
+        again = reading.api.rows(CUSTOM_FIELDS)
+        if {row["customFieldId"] for row in again.rows} != {row["customFieldId"] for row in rows.rows}:
+            rows = replace(again, incomplete=again.incomplete or "it was read twice, with different results")
+    return reading.publish_listing(CUSTOM_FIELD, _parsed(rows))
+
+
+def may_delete_fields(reading: ReadContext) -> bool:
+    """Return whether a field may be deleted or replaced, according to the manifests alone: nothing is waited for."""
+    migrates = any(resource.spec.migrate for resource in reading.declared_of(CUSTOM_FIELD))
+    return reading.covers(CUSTOM_FIELD) and (reading.may_delete(CUSTOM_FIELD) or migrates)
+
+
+def may_lose_answers(reading: ReadContext) -> bool:
+    """Return whether a field is deleted or loses a choice, so that the answers of all people are needed."""
+    if not reading.covers(CUSTOM_FIELD):
+        return False
+    deletes = reading.absent_of(CUSTOM_FIELD) or reading.policy.ownership.get(CUSTOM_FIELD)
+    declared = reading.declared_of(CUSTOM_FIELD)
+    # A field may lose choices where they are listed in full, or some are excluded.
+    choices = (one.spec.choices for one in declared if one.spec.choices is not None)
+    if not deletes and not any(one.spec.migrate for one in declared) and not any(c.whole or c.exclude for c in choices):
+        return False
+    return any(record_deletions(*matched) for matched in reading.matches(CUSTOM_FIELD))
+
+
+def copies_answers(reading: ReadContext) -> bool:
+    """Return whether answers may move to another field, so that all people and their answers are needed."""
+    versions = [version.of_kind(CUSTOM_FIELD) for version in reading.versions]
+    if not any(has_migration(*version) for version in versions):
+        return False
+    deletions = (deletion for _, matched in reading.matches(CUSTOM_FIELD) for deletion in matched.deletions)
+    return any(deletion.absent is not None and isinstance(deletion.absent.spec, Migration) for deletion in deletions)
+
+
+def _creates(reading: ReadContext, rows: ListedRows) -> bool:
+    """Return whether a field would be created according to this listing."""
+    listing = _parsed(rows)
+    versions = (reading.match(CUSTOM_FIELD, listing, version)[1] for version in reading.versions)
+    matches = (match for matched in versions for match in matched.matches)
+    return any(match.row is None and reading.chosen(match.address) for match in matches)
+
+
+def _parsed(rows: ListedRows) -> Listing[FieldRow]:
+    return sorted_listing(map(parse_field_row, rows.rows), rows.incomplete)
+
+
+_PAGE: Final = 100
+"""How many people a page has at least (API specification, Users: `limit`)."""
+
+
+def read_groups(reading: ReadContext) -> Listing[GroupRow] | None:
+    """Return the groups, with members and managers where they are compared; None if they are not needed."""
+    if not reading.is_needed(GROUP):
+        return None
+    listing = reading.publish_listing(GROUP, _list_groups(reading.api))
+    wanted, compared = _wanted_groups(reading, listing)
+    details = _members_and_managers(reading, wanted, compared)
+    return sorted_listing((details.get(row.id, row) for row in listing.rows), listing.incomplete)
+
+
+def _wanted_groups(reading: ReadContext, listing: Listing[GroupRow]) -> tuple[list[GroupRow], list[GroupRow]]:
+    """Return the groups to read with members and managers, and those whose members are compared with new groups."""
+    if reading.everything:
+        return list(listing.rows), []
+    wanted, compared = reading.rows_to_read(GROUP, listing, _is_compared, has_members_to_compare)
+    return [*wanted.values()], [row for id, row in compared.items() if id not in wanted]
+
+
+def _is_compared(match: Match[ManualGroupSpec, GroupRow]) -> bool:
+    lists = any(declared_lists(match.declared.spec))
+    return lists or (match.row is not None and match.row.name != match.address.name)
+
+
+def _members_and_managers(
+    reading: ReadContext, wanted: Sequence[GroupRow], compared: Sequence[GroupRow]
+) -> dict[RemoteId, GroupRow]:
+    """The wanted groups with members and managers, and the compared groups with members, by group id."""
+    total, page = reading.first_page.result()
+    # A list that calls replace must be known as a whole, and the extended listing may lack archived people.
+    replaces = reading.api_spec.behaviour(ADD_MODE) == "replace"
+    if not replaces and total and page and -(-total // page) < 2 * len(wanted) + len(compared):
+        # The listing of people is compared with this one, so all of it is read.
+        reading.report_people(GROUP, None)
+        return _from_people(reading, [*wanted, *compared]) or _from_groups(reading.api, wanted, compared)
+    details = _from_groups(reading.api, wanted, compared)
+    lists = [ids or frozenset() for row in details.values() for ids in (row.members, row.managers)]
+    reading.report_people(GROUP, frozenset[RemoteId]().union(*lists))
+    return details
+
+
+def read_group_members(
+    reading: ReadContext, groups: Sequence[GroupRow], people: Collection[RemoteId]
+) -> dict[RemoteId, frozenset[RemoteId]]:
+    """Return the members of groups by id: as read already, or by whichever way takes fewer requests.
+
+    people: the ids of all people.
+    """
+    known = {row.id: row.members for row in groups if row.members is not None}
+    rest = [row for row in groups if row.id not in known]
+    # The extended listing keeps only groups that the plan's own reading has listed.
+    few = reading.is_needed(GROUP) and -(-len(people) // _PAGE) < len(rest)
+    if few and (details := _from_people(reading, rest, people)) is not None:
+        return known | {id: row.members or frozenset() for id, row in details.items()}
+    answers = reading.api.each("manual-groups.members", [({"groupId": row.id}, {}) for row in rest])
+    return known | {row.id: parse_user_ids(answer) for row, answer in zip(rest, answers, strict=True)}
+
+
+def _from_groups(api: Api, wanted: Sequence[GroupRow], compared: Sequence[GroupRow]) -> dict[RemoteId, GroupRow]:
+    requests: list[ReadArguments] = [({"groupId": row.id}, {}) for row in (*wanted, *compared)]
+    answers = api.together(
+        {
+            "members": lambda: api.each("manual-groups.members", requests),
+            "managers": lambda: api.each("manual-groups.managers", requests[: len(wanted)]),
+        }
+    )
+    members, managers = cast("list[Json]", answers["members"]), cast("list[Json]", answers["managers"])
+    whole = {
+        row.id: GroupRow(row.id, row.name, parse_user_ids(group_members), parse_user_ids(group_managers))
+        for row, group_members, group_managers in zip(wanted, members[: len(wanted)], managers, strict=True)
+    }
+    rest = zip(compared, members[len(wanted) :], strict=True)
+    return whole | {row.id: GroupRow(row.id, row.name, parse_user_ids(group_members)) for row, group_members in rest}
+
+
+def parse_user_ids(answer: Json) -> frozenset[RemoteId]:
+    """The `userIds` of a response. Raises InvalidResponse if the key is missing, which would read as an empty group."""
+    if not isinstance(answer, dict) or answer.get("userIds") is None:
+        raise InvalidResponse("a response is missing its list of userIds")
+    return id_set(answer, "userIds")
+
+
+def _from_people(
+    reading: ReadContext, wanted: Sequence[GroupRow], people: Collection[RemoteId] | None = None
+) -> dict[RemoteId, GroupRow] | None:
+    """The same from the groups of each person; None if that listing fails or does not match the others.
+
+    people: the ids of all people; by default those of the plan's own listing.
+    """
+    listed = reading.shared_state(ExtendedInfoListing)
+    try:
+        rows = listed.rows()
+    except ApiError:
+        # The extended listing is only an optimization: if it fails, the requests per group decide.
+        return None
+    if people is None:
+        known = reading.wait_for_listing(USER)
+        people = () if known.incomplete else {row.id for row in known.rows}
+    if rows.incomplete or not listed.is_clear or {str(row["userId"]) for row in rows.rows} != set(people):
+        return None
+    if any(listed.names[row.id] - {row.name, ""} for row in wanted):
+        # A smart group may share the id; only the name distinguishes it, since `groupType` values are not documented.
+        return None
+    return {
+        row.id: GroupRow(row.id, row.name, frozenset(listed.members[row.id]), frozenset(listed.managers[row.id]))
+        for row in wanted
+    }
+
+
+def _list_groups(api: Api) -> Listing[GroupRow]:
+    """The listing: ids and names. The lock of a run is not a resource: never listed, owned or exported."""
+    rows = api.rows(MANUAL_GROUPS, keep=keep_keys("groupId", "name"))
+    groups = (row for row in rows.rows if not str(row.get("name")).startswith(LOCK_PREFIX))
+    return sorted_listing(map(parse_group_row, groups), rows.incomplete)
+
+
+def read_smart_groups(reading: ReadContext) -> Listing[SmartGroupRow] | None:
+    """Return the smart groups, with conditions and managers where they are compared; None if they are not needed."""
+    if not reading.is_needed(SMART_GROUP):
+        return None
+    listing = reading.publish_listing(SMART_GROUP, _list_smart_groups(reading.api))
+    wanted = _wanted_smart_groups(reading, listing)
+    answers = _smart_group_details(reading.api, wanted)
+    details = {row.id: parse_detail_row(row, answer) for row, answer in zip(wanted, answers, strict=True)}
+    reading.report_people(SMART_GROUP, {id for row in details.values() for id in row.managers or ()})
+    return sorted_listing((details.get(row.id, row) for row in listing.rows), listing.incomplete)
+
+
+def _wanted_smart_groups(reading: ReadContext, listing: Listing[SmartGroupRow]) -> list[SmartGroupRow]:
+    """Return the declared, deleted and compared rows; all, if a field changes, since any may reference it."""
+    if reading.everything or (reading.covers(CUSTOM_FIELD) and reading.has_changes(CUSTOM_FIELD)):
+        return list(listing.rows)
+    both = reading.rows_to_read(SMART_GROUP, listing, lambda _: True, lambda spec: spec.conditions is not None)
+    return [*(both[0] | both[1]).values()]
+
+
+def find_unlisted_fields(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
+    """Find a condition on an unlisted field: a field in use cannot be deleted (API specification, Custom Fields)."""
+    if CUSTOM_FIELD not in snapshot.listings:
+        return
+    known = {row.id for row in snapshot.rows(FieldRow)}
+    for row in snapshot.rows(SmartGroupRow):
+        for condition in row.conditions or ():
+            if condition.field and condition.field not in known:
+                yield CUSTOM_FIELD, f"smart group {row.name} names field id {condition.field}, which is not among them"
+                return
+
+
+def _list_smart_groups(api: Api) -> Listing[SmartGroupRow]:
+    rows = api.rows(SMART_GROUPS, keep=keep_keys("smartGroupId", "name"))
+    return sorted_listing(map(parse_listed_row, rows.rows), rows.incomplete)
+
+
+def _smart_group_details(api: Api, rows: Sequence[SmartGroupRow]) -> list[Json]:
+    return api.each("smart-groups.get", [({"smartGroupId": row.id}, {}) for row in rows])
+
+
+CODE: Final = "effects/not-as-predicted"
+
+
+def compare_members(api: Api, plan: Plan) -> Iterator[Problem]:
+    """Yield a warning for each smart group whose members are not the predicted ones. Raises ApiError.
+
+    A request for each smart group whose membership the plan changes, and the listing of people where members differ:
+    a service may list archived people among the members (API specification, Smart Groups), and accounts that it lists
+    nowhere else; the prediction counts neither. A plan holds the digest of the members, or, where one of them has no
+    account before the plan, only their number.
+    """
+    deleted = {change.address for change in plan.changes if change.action is Action.DELETE}
+    ids = {change.address: change.id for change in plan.changes if change.id is not None}
+    active: frozenset[RemoteId] | None = None
+    for group in plan.effects.groups:
+        if group.address.kind != SMART_GROUP or group.after is None or group.address in deleted:
+            continue
+        members = read_members(api, group.address.name, ids.get(group.address))
+        if members is None or _is_predicted(group, members):
+            continue
+        if active is None:
+            active = _active(api)
+        if not _is_predicted(group, members & active):
+            yield Problem(
+                code=CODE,
+                message=f"{group.address}: {_difference(group.after, len(members & active))}",
+                hint="The service may still be computing its members; check again with: lmsconf plan.",
+                severity=Severity.WARNING,
+                address=str(group.address),
+            )
+
+
+def _is_predicted(group: GroupEffects, members: frozenset[RemoteId]) -> bool:
+    return len(members) == group.after and group.members in (None, members_digest(members))
+
+
+def _difference(predicted: int, listed: int) -> str:
+    if predicted != listed:
+        were = "1 member was" if predicted == 1 else f"{predicted:,} members were"
+        return f"{were} predicted, and the service lists {listed:,}"
+    return f"the service lists as many members as predicted ({listed:,}), but not the same people"
+
+
+def read_members(api: Api, name: str, id: RemoteId | None) -> frozenset[RemoteId] | None:
+    """Return the members of a smart group, by its id or else its name; None if it or they are not listed."""
+    group_id = id or _id_by_name(api, name)
+    if group_id is None:
+        return None
+    answer = require_object(
+        api.get("smart-groups.get", path={"smartGroupId": group_id}, query={"includeMembers": True}), "a smart group"
+    )
+    return None if answer.get("members") is None else id_set(answer, "members")
+
+
+def _id_by_name(api: Api, name: str) -> RemoteId | None:
+    rows = api.rows(SMART_GROUPS, query={"filter": name}, keep=keep_keys("smartGroupId", "name")).rows
+    ids = [str(row["smartGroupId"]) for row in rows if normalize_name(str(row.get("name"))) == name]
+    return RemoteId(ids[0]) if len(ids) == 1 else None
+
+
+def _active(api: Api) -> frozenset[RemoteId]:
+    rows = api.rows(USERS, keep=keep_keys("userId", "archivedAt")).rows
+    return frozenset(RemoteId(str(row["userId"])) for row in rows if not row.get("archivedAt"))

@@ -1,0 +1,257 @@
+"""Findings of a drift report → edits of manifests: which are accepted together, and what would still differ.
+
+Edits are written only if they leave no difference.
+"""
+
+from __future__ import annotations
+
+import difflib
+import io
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from datetime import tzinfo
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from lmsconf.errors import LmsconfError, Problem, ProblemsFound, SourceLocation
+from lmsconf.kinds.kind_table import dependencies
+from lmsconf.model.address import Address
+from lmsconf.model.declarations import Manifests
+from lmsconf.model.drift import DriftFinding, DriftReport, DriftState
+from lmsconf.model.names import matches_pattern
+from lmsconf.planner.drift import TAKE_OVER
+from lmsconf.planner.selection import AMBIGUOUS, resolve_patterns, unresolved_problem
+from lmsconf.workspace.export.manifest_editor import ManifestEditor
+
+ACCEPT: Final = "--accept"
+
+
+class ManifestEdits(Struct, frozen=True, kw_only=True):
+    """Edited manifests, not written yet. before and after: path in the project → the file's bytes.
+
+    asked: the addresses to accept; `accepted` may hold more. renamed: new address of a resource → its old address.
+    """
+
+    asked: frozenset[Address] = frozenset()
+    accepted: tuple[DriftFinding, ...]
+    renamed: Mapping[Address, Address]
+    before: Mapping[str, bytes]
+    after: Mapping[str, bytes]
+
+    @property
+    def accepted_beyond(self) -> list[Address]:
+        """The addresses that were accepted though they were not asked for."""
+        return [finding.address for finding in self.accepted if finding.address not in self.asked]
+
+    @property
+    def diff(self) -> str:
+        """Unified diff of all files."""
+        return "".join(file_diff(name, self.before[name], self.after[name]) for name in sorted(self.after))
+
+
+def file_diff(name: str, before: bytes, after: bytes) -> str:
+    """Return the unified diff of one file."""
+    # Lines end with line feeds alone: str.splitlines knows others.
+    old, new = (io.StringIO(data.decode("utf-8"), newline="\n").readlines() for data in (before, after))
+    lines = difflib.unified_diff(old, new, f"a/{name}", f"b/{name}")
+    return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+
+
+def acceptable_findings(drift: DriftReport) -> list[DriftFinding]:
+    """Return the findings that can be accepted, ignored ones included.
+
+    A resource that would be deleted only with another is excluded: it stays if the other does.
+    """
+    findings = (*drift.findings, *(ignored.finding for ignored in drift.ignored))
+    return [finding for finding in findings if not finding.goes_along]
+
+
+def select_findings(findings: Sequence[DriftFinding], arguments: Sequence[str]) -> list[DriftFinding]:
+    """Return the findings that the arguments of --accept name. Raises LmsconfError for one that names none."""
+    addresses = [finding.address for finding in findings]
+    patterns = resolve_patterns(arguments, addresses)
+    for pattern in patterns:
+        if not pattern.matches:
+            problem = unresolved_problem(ACCEPT, pattern, addresses)
+            if problem.code == AMBIGUOUS:
+                raise LmsconfError(problem.message, hint=problem.hint)
+            near = problem.hint if problem.hint and problem.hint.startswith("Did you mean") else None
+            raise LmsconfError(
+                f"{ACCEPT} {pattern.typed}: no difference has this address",
+                hint=near or "`lmsconf drift` lists the differences with their addresses.",
+            )
+    return [one for one in findings if any(matches_pattern(str(one.address), by.pattern) for by in patterns)]
+
+
+def address_before_rename(address: Address, renamed: Mapping[Address, Address]) -> Address:
+    """Return the address before the edit; that of an assignment contains the name of its audience."""
+    content, arrow, audience = address.text.rpartition(" -> ")
+    was = renamed.get(Address.parse(audience)) if arrow and "/" in audience else None
+    return renamed.get(address, address) if was is None else Address(address.kind, f"{content}{arrow}{was}")
+
+
+def _unsettled(finding: DriftFinding, *, is_new: bool) -> Problem:
+    state = finding.state.value.replace("_", " ")
+    hint = "Change the manifests by hand."
+    if finding.state is DriftState.UNDECLARED and finding.source is None:
+        hint = f"The project owns it: remove it from `absent` by hand, then `lmsconf {TAKE_OVER}` writes a manifest."
+    return Problem(
+        code="editing/not-settled",
+        message=f"{finding.address}: with the edit it would {'' if is_new else 'still '}be {state}",
+        hint=hint,
+        source=finding.source,
+        address=str(finding.address),
+    )
+
+
+ParseManifests = Callable[[Mapping[str, bytes]], Manifests]
+"""Parse the manifests with some files replaced: path in the project → bytes."""
+ComputeDrift = Callable[[Manifests], DriftReport]
+"""Compare manifests with the live workspace. Raises ProblemsFound."""
+
+
+class DriftedProject(Struct, frozen=True, kw_only=True):
+    """The manifests of a project, their drift, and functions to parse and compare edited manifests."""
+
+    drift: DriftReport
+    manifests: Manifests
+    root: Path
+    timezone: tzinfo | None
+    parse_manifests: ParseManifests
+    compute_drift: ComputeDrift
+
+    def accept(self, patterns: Sequence[str]) -> ManifestEdits:
+        """Return edits that accept all findings matching the patterns, and others that those require.
+
+        For example, a group that was renamed by hand requires the assignments that name it. Nothing is written. Raises
+        ProblemsFound if a finding cannot be accepted by an edit in place, or something would still differ.
+        """
+        every = acceptable_findings(self.drift)
+        wanted = select_findings(every, patterns)
+        asked = frozenset(one.address for one in wanted)
+        while True:
+            # An entry that declares several resources can only be edited for all of them.
+            lines = {one.source for one in wanted if one.source is not None and one.state is not DriftState.UNDECLARED}
+            addresses = {one.address for one in wanted}
+            wanted = [one for one in every if one.address in addresses or one.source in lines]
+            draft = self._drafted(wanted)
+            after = self.parse_manifests(draft.after)
+            problems = tuple(self._left(draft, after))
+            more = self._leaning(problems, draft, after)
+            if not more:
+                break
+            wanted += [one for one in every if one.address in more]
+        if problems:
+            raise ProblemsFound([locate_on_disk(problem, draft) for problem in problems])
+        return replace(draft, asked=asked)
+
+    def without_refused_edits(self) -> DriftReport:
+        """Return the drift report without the `accept` lines of findings whose edit would be refused."""
+        editable = [one for one in self.drift.findings if one.accept is not None and one.source is not None]
+        dead = self._refused(editable)
+        dead |= self._owned([one for one in editable if one.state is DriftState.UNDECLARED and one.address not in dead])
+        findings = (replace(one, accept=None) if one.address in dead else one for one in self.drift.findings)
+        return replace(self.drift, findings=tuple(findings))
+
+    def _left(self, draft: ManifestEdits, manifests: Manifests) -> Iterator[Problem]:
+        """Yield the problems of a draft, given its parsed manifests: new ones, and findings that it leaves or adds.
+
+        An edit with any of them is not written.
+        """
+        findings: list[DriftFinding] = []
+        try:
+            after = self.compute_drift(manifests)
+            findings = [*after.findings, *(ignored.finding for ignored in after.ignored)]
+            problems = after.problems
+        except ProblemsFound as error:
+            problems = error.problems
+        messages_before = {problem.message for problem in self.drift.problems}
+        yield from (problem for problem in problems if problem.is_error and problem.message not in messages_before)
+        known = {one.address for one in (*self.drift.findings, *(one.finding for one in self.drift.ignored))}
+        accepted = {finding.address for finding in draft.accepted}
+        for finding in findings:
+            address = address_before_rename(finding.address, draft.renamed)
+            if address in accepted or address not in known:
+                yield _unsettled(finding, is_new=address not in accepted)
+
+    def _leaning(self, problems: Iterable[Problem], draft: ManifestEdits, after: Manifests) -> set[Address]:
+        """Return further findings that must be accepted too: those that the draft turned into errors.
+
+        Without any, one finding that the resources with problems now depend on.
+        """
+        wrong = {Address.parse(problem.address) for problem in problems if problem.address is not None}
+        accepted = {one.address for one in draft.accepted}
+        known = {one.address for one in acceptable_findings(self.drift) if one.source is not None} - accepted
+        if broken := known & {address_before_rename(address, draft.renamed) for address in wrong}:
+            return broken
+        # An accepted condition may refer to a choice that the manifests do not declare yet.
+        resources = [resource for resource in after.declared if resource.address in wrong]
+        below = {
+            address_before_rename(each, draft.renamed) for resource in resources for each in dependencies(resource)
+        }
+        return set(sorted(known & below)[:1])
+
+    def _refused(self, findings: Sequence[DriftFinding]) -> set[Address]:
+        """Return the findings that cannot be edited in place."""
+        left, refused = list(findings), set[Address]()
+        while left:
+            problems = self._problems(left)
+            named = {problem.address for problem in problems}
+            sources = {one.source for one in left if str(one.address) in named}
+            dead = {one.address for one in left if one.source in sources}
+            if problems and not dead:
+                # The problem concerns a file as a whole, so each finding is tried alone.
+                dead = {one.address for one in left if self._problems([one])}
+            refused |= dead
+            left = [one for one in left if one.address not in dead] if dead else []
+        return refused
+
+    def _owned(self, findings: Sequence[DriftFinding]) -> AbstractSet[Address]:
+        """Return the findings that would be deleted even without their entry under `absent`.
+
+        They are owned, and no manifest declares them.
+        """
+        if not findings:
+            return frozenset()
+        try:
+            after = self.compute_drift(self.parse_manifests(self._drafted(findings).after))
+        except ProblemsFound:
+            return frozenset()
+        return {finding.address for finding in after.findings} & {finding.address for finding in findings}
+
+    def _problems(self, findings: Sequence[DriftFinding]) -> tuple[Problem, ...]:
+        try:
+            self._drafted(findings)
+        except ProblemsFound as error:
+            return error.problems
+        return ()
+
+    def _drafted(self, findings: Sequence[DriftFinding]) -> ManifestEdits:
+        """Return the manifests edited to declare the live state of every finding. Nothing is written.
+
+        Raises ProblemsFound, with all problems, if a finding cannot be accepted by an edit in place.
+        """
+        editor = ManifestEditor(self.manifests, self.root, self.timezone)
+        editor.accept(findings)
+        after = editor.edited()
+        if editor.problems:
+            raise ProblemsFound(editor.problems)
+        before = {name: editor.pages[name].data for name in after}
+        return ManifestEdits(accepted=tuple(findings), renamed=editor.renamed, before=before, after=after)
+
+
+def locate_on_disk(problem: Problem, edits: ManifestEdits) -> Problem:
+    """Return the problem with its location in the file on disk instead of the draft."""
+    source = problem.source
+    if source is None or source.file not in edits.after:
+        return problem
+    new, old = (data[source.file].decode("utf-8").split("\n") for data in (edits.after, edits.before))
+    for tag, start, end, old_start, old_end in difflib.SequenceMatcher(None, new, old).get_opcodes():
+        if start < source.line <= end:
+            same = tag == "equal"
+            line = old_start + source.line - start if same else min(old_start + 1, old_end, len(old))
+            return replace(problem, source=SourceLocation(source.file, line, source.column if same else 0, source.each))
+    return problem

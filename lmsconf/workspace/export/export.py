@@ -1,0 +1,361 @@
+"""Snapshot → manifests whose plan on the same snapshot is empty.
+
+The entries are planned on the snapshot that they come from. Whatever would change something, or cannot be planned, is
+left out until the plan is empty. So an export declares only what the workspace has.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import tzinfo
+from typing import Any, Final, TypeAlias, cast
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from lmsconf.api.spec import ApiSpec
+from lmsconf.errors import LmsconfError, Problem, ProblemsFound, Severity, SourceLocation
+from lmsconf.kinds.exported_entries import content_id_of_target, unread_value_notes
+from lmsconf.kinds.kind_functions import match_all, named_context
+from lmsconf.kinds.kind_table import KINDS, parse
+from lmsconf.kinds.shared.kind import required_keys
+from lmsconf.kinds.shared.kind_names import CONTENT_TARGET, USER
+from lmsconf.kinds.shared.manifest_entry import ExportedEntry, LiveNames, ManifestEntry
+from lmsconf.kinds.shared.plan_context import PlanContext
+from lmsconf.manifest.nodes import escaped_texts
+from lmsconf.manifest.problems import find_conflicts
+from lmsconf.manifest.whole_schema import declared_section
+from lmsconf.model.address import Address
+from lmsconf.model.canonical_json import Json
+from lmsconf.model.declarations import DesiredResource, Manifests
+from lmsconf.model.names import is_representable, matches_patterns
+from lmsconf.model.plan import Action, Change, Plan
+from lmsconf.model.policy import Policy
+from lmsconf.model.snapshot import Snapshot
+from lmsconf.planner.plan import make_plan
+from lmsconf.planner.planned_resources import OWNED
+from lmsconf.workspace.export.manifest_files import (
+    TeamRule,
+    entries_of,
+    live_entries,
+    order_kinds,
+    render_files,
+    split_by_team,
+    teams_of,
+    unexportable_line,
+)
+
+_OURS: Final = "\0export"
+_IDENTITY: Final = frozenset({"id", "only_in"})
+"""Keys that an entry that has them cannot do without, beside the required ones."""
+_WHOLE: Final = ""
+"""Key of a fault that concerns a whole entry."""
+_CONFLICT: Final = "of the same content, an assignment that cannot be declared would be deleted"
+
+
+_UNREPRESENTABLE: Final = "it contains characters that a manifest must not contain"
+
+
+RejectedKey: TypeAlias = "tuple[int, str, str]"
+"""One key of an entry that must be left out: the index of the entry, the key, and why."""
+
+
+class _Spot(Struct, frozen=True):
+    """SourceMap of an exported entry: locations have its index as line, and the key in the file name."""
+
+    number: int
+
+    def at(self, *path: str | int) -> SourceLocation:
+        return SourceLocation(f"{_OURS}{path[0] if path else _WHOLE}", self.number)
+
+    def find(self, text: str, *path: str | int) -> SourceLocation:
+        return self.at(*path)
+
+
+class EmptyPlanCheck(Struct):
+    """Entries to verify, together with the existing manifests.
+
+    plan: plans manifests on the snapshot of the export. skipped: the rows that were left out.
+    """
+
+    existing: Manifests
+    timezone: tzinfo | None
+    plan: Callable[[Manifests], Plan]
+    skipped: list[ExportedEntry] = field(default_factory=list)
+
+    def keep_unchanged(self, entries: Iterable[ExportedEntry]) -> tuple[list[ExportedEntry], Plan]:
+        """Return the entries that change nothing, and their plan; the others are added to `skipped`."""
+        left = list(entries)
+        while True:
+            faults = list(self._unrepresentable(left))
+            if not faults:
+                try:
+                    declared = (*self.existing.declared, *self._parsed(left))
+                    made = self.plan(replace(self.existing, declared=declared))
+                    faults = [*_changed(made), *self._owned(made, left)]
+                    if not faults:
+                        return left, made
+                except ProblemsFound as error:
+                    faults = list(_blamed(error.problems, left))
+                    if not faults:
+                        raise
+            left = self._without(left, faults)
+
+    def _unrepresentable(self, entries: Sequence[ExportedEntry]) -> Iterator[RejectedKey]:
+        """Yield the keys whose value no manifest can contain, because of its characters or its schema."""
+        for number, entry in enumerate(entries):
+            unrepresentable = [key for key, value in entry.body.items() if not is_representable(value)]
+            yield from ((number, key, _UNREPRESENTABLE) for key in unrepresentable)
+            if not unrepresentable:
+                shape = declared_section(KINDS[entry.address.kind]).shape
+                for finding in shape.validate(escaped_texts(cast(Json, entry.body))):
+                    yield (number, str(finding.path[0]) if finding.path else _WHOLE, "it has another shape")
+
+    def _parsed(self, entries: Sequence[ExportedEntry]) -> list[DesiredResource[Any]]:
+        """Return what the entries declare. Raises ProblemsFound for errors that they cause."""
+        declared: list[DesiredResource[Any]] = []
+        problems: list[Problem] = []
+        for number, entry in enumerate(entries):
+            manifest_entry = ManifestEntry(
+                body=entry.body, places=_Spot(number), timezone=self.timezone, report=problems.append
+            )
+            declared.extend(parse(entry.address.kind, manifest_entry))
+        problems.extend(find_conflicts([*self.existing.declared, *declared], self.existing.absent))
+        if any(_blamed(problems, entries)):
+            raise ProblemsFound(problems)
+        return declared
+
+    def _owned(self, plan: Plan, entries: Sequence[ExportedEntry]) -> Iterator[RejectedKey]:
+        """Yield the entries that, declared, make the plan delete owned live rows that cannot be declared."""
+        contents = {
+            content_id_of_target(change.id)
+            for change in plan.changes
+            if change.address.kind == CONTENT_TARGET and change.id is not None and deletes_undeclared(change)
+        }
+        for number, entry in enumerate(entries):
+            if entry.address.kind == CONTENT_TARGET and content_id_of_target(entry.id) in contents:
+                yield (number, _WHOLE, _CONFLICT)
+
+    def _without(self, entries: Sequence[ExportedEntry], faults: Iterable[RejectedKey]) -> list[ExportedEntry]:
+        """Return the entries without their faulty keys; an entry with nothing left is moved to `skipped`."""
+        by_number: defaultdict[int, dict[str, str]] = defaultdict(dict)
+        for number, key, why in faults:
+            by_number[number].setdefault(key, why)
+        left = []
+        for number, entry in enumerate(entries):
+            keys = by_number.get(number, {})
+            kind = KINDS[entry.address.kind]
+            needed = required_keys(kind) | _IDENTITY | {_WHOLE}
+            is_whole = bool(keys) and kind.name == CONTENT_TARGET
+            if is_whole or keys.keys() & needed or keys.keys() - entry.body.keys():
+                self.skipped.append(ExportedEntry(address=entry.address, id=entry.id, reason=next(iter(keys.values()))))
+            elif keys:
+                body = {key: value for key, value in entry.body.items() if key not in keys}
+                notes = (*entry.notes, *(f"{key} left out: {why}" for key, why in keys.items()))
+                left.append(replace(entry, body=body, notes=notes))
+            else:
+                left.append(entry)
+        return left
+
+
+def _blamed(problems: Iterable[Problem], entries: Sequence[ExportedEntry]) -> Iterator[RejectedKey]:
+    """Yield the errors that concern the entries, each with the key."""
+    numbers = {str(entry.address): number for number, entry in enumerate(entries)}
+    for problem in problems:
+        if not problem.is_error:
+            continue
+        where, address = problem.source, problem.address or ""
+        why = problem.message.removeprefix(f"{address}: ")
+        if where is not None and where.file.startswith(_OURS):
+            yield (where.line, where.file.removeprefix(_OURS), why)
+        elif address in numbers:
+            yield (numbers[address], _WHOLE, why)
+
+
+def _changed(plan: Plan) -> Iterator[RejectedKey]:
+    """Yield the keys that the plan would change, though the entries declare the live state."""
+    for change in plan.changes:
+        where = change.source
+        if where is not None and where.file.startswith(_OURS):
+            keys = {field.path.partition(".")[0] for field in change.fields} or {_WHOLE}
+            yield from ((where.line, key, "a manifest would change it") for key in sorted(keys))
+
+
+def deletes_undeclared(change: Change) -> bool:
+    """Whether a resource is deleted only because the project owns it and no manifest declares it."""
+    return change.action is Action.DELETE and change.reason == OWNED
+
+
+_A_PART = "A partial export could be mistaken for a complete one. Try again, or select other kinds with --kind."
+_UNMANAGED = "It stays as it is, unmanaged."
+_MOST_PROBLEMS = 20
+"""How many problems of one sort are reported individually."""
+
+
+class ExportResult(Struct, frozen=True, kw_only=True):
+    """Manifests of a live workspace.
+
+    files: section → text, below a folder for each team. counts: kind → number of entries. problems: what could not be
+    exported. left_alone: number of rows that the project ignores. declared: number of rows that existing manifests
+    declare.
+    """
+
+    files: Mapping[str, str]
+    counts: Mapping[str, int]
+    problems: tuple[Problem, ...]
+    left_alone: int
+    declared: int
+
+
+def export_snapshot(
+    snapshot: Snapshot,
+    policy: Policy,
+    api_spec: ApiSpec,
+    *,
+    only_kinds: Collection[str] | None = None,
+    existing_manifests: Manifests | None = None,
+    by: TeamRule | None = None,
+) -> ExportResult:
+    """Export the rows of some kinds that existing manifests do not declare; of the usual kinds unless `only` is given.
+
+    Raises LmsconfError for a snapshot in which such a kind is incomplete, and ProblemsFound if the existing manifests
+    cannot be planned.
+    """
+    ordered = order_kinds()
+    names = [kind.name for kind in ordered if not kind.is_person] if only_kinds is None else only_kinds
+    for name in names:
+        if (why := snapshot.of(name).incomplete) is not None:
+            raise LmsconfError(f"what kind {name} holds was not read completely: {why}", hint=_A_PART)
+    wanted = [kind for kind in ordered if kind.name in names]
+    policy = replace(policy, only=(), excluded=(), additive=False)
+    existing_manifests = existing_manifests or Manifests()
+
+    def planned(manifests: Manifests) -> Plan:
+        return make_plan(manifests, snapshot, policy, api_spec, created_at=snapshot.taken_at, offline=True)
+
+    planned(existing_manifests)  # reports problems of the existing manifests alone
+    live = LiveNames(named_context(snapshot, policy, api_spec), policy)
+    declared = find_declared_rows(existing_manifests, snapshot, policy, api_spec)
+    check = EmptyPlanCheck(existing_manifests, policy.timezone, planned)
+    rows = [row for kind in wanted for row in entries_of(kind, live)]
+    new = [row for row in rows if row.id not in declared.ids.get(row.address.kind, ())]
+    managed = [row for row in new if not matches_patterns(str(row.address), policy.leave_alone)]
+    check.skipped.extend(row for row in managed if row.reason is not None)
+    limited = [_limited(row, declared, policy, check) for row in managed if row.reason is None]
+    entries, plan = check.keep_unchanged(entry for entry in limited if entry is not None)
+    of_kind = {kind.name: [entry for entry in entries if entry.address.kind == kind.name] for kind in wanted}
+    return ExportResult(
+        files=_files(entries, check.skipped, live, by),
+        counts={name: len(exported) for name, exported in of_kind.items()},
+        problems=(
+            *_first(
+                _warning("export/left-out", f"left out: {unexportable_line(row)}", row.address, _UNMANAGED)
+                for row in check.skipped
+            ),
+            *_first(
+                _warning("export/in-part", f"{entry.address}: {note}", entry.address, None)
+                for entry in entries
+                for note in entry.notes
+            ),
+            *unread_value_notes(of_kind.get(USER, ()), snapshot),
+            *_first(_loss(change.address) for change in plan.changes if deletes_undeclared(change)),
+        ),
+        left_alone=len(new) - len(managed),
+        declared=len(rows) - len(new),
+    )
+
+
+def _files(
+    entries: Sequence[ExportedEntry],
+    skipped: Sequence[ExportedEntry],
+    live: LiveNames,
+    by: TeamRule | None,
+) -> Mapping[str, str]:
+    """Return path → text: a file for each section, in a folder for each team. Rows left out have no team."""
+    workspace = live.snapshot.workspace
+    if by is None:
+        return render_files(entries, skipped, workspace)
+    teams = teams_of(by, live_entries(live))
+    return {
+        f"{folder}/{section}".lstrip("/"): text
+        for folder, part in split_by_team(entries, teams).items()
+        for section, text in render_files(part, () if folder else skipped, workspace).items()
+    }
+
+
+def _limited(
+    entry: ExportedEntry, declared: DeclaredRows, policy: Policy, check: EmptyPlanCheck
+) -> ExportedEntry | None:
+    """Limit the entry to this workspace if others declare its address; None if this one does, reported as left out."""
+    if entry.address in declared.this_workspace:
+        check.skipped.append(
+            ExportedEntry(
+                address=entry.address,
+                id=entry.id,
+                reason="the manifests have an entry of that name, with another meaning",
+            )
+        )
+        return None
+    if entry.address not in declared.other_workspaces:
+        return entry
+    limits: Json = [policy.workspace]
+    return replace(entry, body={**entry.body, "only_in": limits})
+
+
+def _first(problems: Iterable[Problem]) -> Iterator[Problem]:
+    """Yield the first _MOST_PROBLEMS problems, and the number of the others."""
+    every = list(problems)
+    yield from every[:_MOST_PROBLEMS]
+    if len(every) > _MOST_PROBLEMS:
+        more = f"and {len(every) - _MOST_PROBLEMS:,} more like the last; the files list them"
+        yield replace(every[_MOST_PROBLEMS], message=more, hint=None, address=None)
+
+
+def _loss(address: Address) -> Problem:
+    """Warn about a resource that is owned and in no manifest: the next plan would delete it."""
+    message = f"{address}: the project owns it and no manifest declares it, so a plan would delete it"
+    # A shell pattern that matches the address and has only printable characters.
+    pattern = "".join(char if char.isprintable() and char not in '*?["\\' else "?" for char in str(address))
+    return _warning(
+        "export/owned",
+        message,
+        address,
+        f'Export its kind too, or add it to `leave_alone:` in the project file: "{pattern}"',
+    )
+
+
+def _warning(code: str, message: str, address: Address, hint: str | None) -> Problem:
+    return Problem(code=code, message=message, severity=Severity.WARNING, address=str(address), hint=hint)
+
+
+class DeclaredRows(Struct, frozen=True):
+    """What existing manifests declare or delete.
+
+    ids: of live rows by kind. this_workspace, other_workspaces: the addresses for this one, and those only for others.
+    """
+
+    ids: Mapping[str, frozenset[str]]
+    this_workspace: frozenset[Address]
+    other_workspaces: frozenset[Address]
+
+
+def find_declared_rows(
+    existing: Manifests,
+    snapshot: Snapshot,
+    policy: Policy,
+    api_spec: ApiSpec,
+) -> DeclaredRows:
+    """Return the live rows that manifests declare or delete; rows that are deleted together with those included."""
+    # Without ownership: rows that are owned but not declared are to be exported.
+    planning = PlanContext(snapshot, replace(policy, ownership={}), api_spec, lambda _: True)
+    here = existing.in_workspace(policy.workspace)
+    ids: dict[str, frozenset[str]] = {}
+    for name, result in match_all(planning, here).items():
+        matched = [match.row.id for match in result.matches if match.row is not None]
+        deleted = [one.row.id for one in result.deletions if one.absent is not None or one.with_ is not None]
+        ids[name] = frozenset((*matched, *deleted))
+    everywhere, this_workspace = (
+        frozenset(entry.address for entry in (*of.declared, *of.absent)) for of in (existing, here)
+    )
+    return DeclaredRows(ids, this_workspace, everywhere - this_workspace)

@@ -1,0 +1,194 @@
+"""Entries → texts of manifests: exported ones as a file per kind or per team, expanded ones as a single one."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, count
+from typing import Final, cast
+
+from msgspec import Struct
+
+from lmsconf.errors import LmsconfError, UsageError
+from lmsconf.kinds.exported_entries import assignment_entries, entry_body, group_by_content, person_entries, team_of
+from lmsconf.kinds.kind_table import KINDS
+from lmsconf.kinds.shared.kind import Kind
+from lmsconf.kinds.shared.kind_names import CONTENT_TARGET
+from lmsconf.kinds.shared.manifest_entry import EntryBody, ExportedEntry, LiveNames
+from lmsconf.manifest.edit.text_edits import escape_for_comment, format_entry_lines
+from lmsconf.model.address import Address
+from lmsconf.model.canonical_json import Json
+from lmsconf.model.names import casefold_name, did_you_mean, normalize_name, quote_name
+from lmsconf.model.snapshot import Snapshot
+
+_SHOWN: Final = 20
+"""How many rows that could not be exported are listed in a file; the others are counted."""
+
+
+def order_kinds() -> list[Kind]:
+    """Return the kinds in the order of their sections in manifests: those that are not usually exported last."""
+    return sorted(KINDS.values(), key=lambda kind: kind.is_person)
+
+
+def entries_of(kind: Kind, live: LiveNames) -> Iterator[ExportedEntry]:
+    """Yield the manifest entry of every live row of a kind, or the reason why it has none."""
+    if kind.is_person:
+        yield from person_entries(live)
+    elif kind.name == CONTENT_TARGET:
+        yield from assignment_entries(live)
+    else:
+        for row in live.snapshot.of(kind.name).rows:
+            yield live.exported_entry(kind.name, row, entry_body(live, kind.name, row))
+
+
+def render_files(entries: Sequence[ExportedEntry], skipped: Sequence[ExportedEntry], workspace: str) -> dict[str, str]:
+    """Map each section to the text of its file; kinds without an entry have none."""
+    files: dict[str, str] = {}
+    for kind in order_kinds():
+        missing = [row for row in skipped if row.address.kind == kind.name]
+        if own := [entry for entry in entries if entry.address.kind == kind.name]:
+            files[kind.section] = _file(kind, own, missing, workspace)
+    return files
+
+
+def _file(kind: Kind, entries: Sequence[ExportedEntry], missing: Sequence[ExportedEntry], workspace: str) -> str:
+    """Return the text of a file: its entries sorted for reading and lookup; of each content, one entry."""
+    lines = [f"# What workspace {escape_for_comment(workspace)} contained when it was exported.", *_missing(missing)]
+    ordered = sorted(entries, key=lambda entry: (casefold_name(entry.address.name), entry.id))
+    plain = (EntryBody(entry.body, entry.notes) for entry in ordered)
+    blocks = [
+        "\n".join((*(f"  # {escape_for_comment(note)}" for note in notes), *format_entry_lines(body, "  ")))
+        for body, notes in (group_by_content(entries) if kind.name == CONTENT_TARGET else plain)
+    ]
+    between = "\n\n" if any("\n" in block for block in blocks) else "\n"
+    return "\n".join((*lines, "", f"{kind.section}:", between.join(blocks), ""))
+
+
+def _missing(missing: Sequence[ExportedEntry]) -> Iterator[str]:
+    """Yield comment lines that list what was left out, and why."""
+    if missing:
+        yield "# Not exported, because a manifest cannot express it:"
+        yield from (f"#   {escape_for_comment(line)}" for line in map(unexportable_line, missing[:_SHOWN]))
+        if len(missing) > _SHOWN:
+            yield f"#   … and {len(missing) - _SHOWN:,} more"
+
+
+def unexportable_line(row: ExportedEntry) -> str:
+    """Format a row that was left out: `group/Sales (id g-2): another one has its name`."""
+    return f"{row.address} (id {row.id}): {row.reason}"
+
+
+def expanded_manifest(entries: Iterable[tuple[tuple[str | int, ...], Json]]) -> str:
+    """Return expanded entries, each with the keys that lead to its section, as one YAML text.
+
+    Entries are by section, in their order; resources to delete are at the end.
+    """
+    sections: defaultdict[tuple[str | int, ...], list[Json]] = defaultdict(list)
+    for path, entry in entries:
+        sections[path].append(entry)
+    lines: list[str] = []
+    for path in sorted(sections, key=len):
+        indent = "  " * (len(path) - 1)
+        lines += [f"{path[0]}:"] if indent and f"{path[0]}:" not in lines else []
+        lines.append(f"{indent}{path[-1]}:")
+        for entry in sections[path]:
+            lines += format_entry_lines(cast("Mapping[str, Json]", entry), f"{indent}  ")
+    return "".join(f"{line}\n" for line in lines)
+
+
+_PREFIX: Final = "prefix:"
+_MOST: Final = 200
+"""The most folders that an export writes."""
+_LONGEST: Final = 60
+_NOT_IN_A_NAME: Final = re.compile(r"[^\w]+")
+_RESERVED: Final = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)")
+"""File names that Windows does not have."""
+
+
+class TeamRule(Struct, frozen=True):
+    """How `--by` splits: by a custom field, or by what stands before a separator in a name."""
+
+    field: str | None = None
+    separator: str = ""
+
+
+def parse_rule(text: str, snapshot: Snapshot) -> TeamRule:
+    """Parse the value of `--by`. Raises UsageError for a field that the workspace does not have."""
+    if text.startswith(_PREFIX):
+        separator = text.removeprefix(_PREFIX)
+        if not separator.strip():
+            raise UsageError(
+                f"--by {text}: the separator is missing", hint="Write it after the colon: --by 'prefix: - '"
+            )
+        return TeamRule(separator=separator)
+    fields = {
+        normalize_name(row.name)
+        for kind in KINDS.values()
+        if kind.parts_key is not None
+        for row in snapshot.of(kind.name).rows
+    }
+    if normalize_name(text) not in fields:
+        near = did_you_mean(text, sorted(fields))
+        hint = f"{near or 'Name a custom field.'} To split by the beginning of names, write --by 'prefix: - '"
+        raise UsageError(f"--by {text}: the workspace has no custom field {quote_name(text)}", hint=hint)
+    return TeamRule(field=normalize_name(text))
+
+
+def teams_of(rule: TeamRule, entries: Iterable[ExportedEntry]) -> dict[Address, str]:
+    """Return the team of each entry that has one. entries: of all kinds, in their order."""
+    teams: dict[Address, str] = {}
+    for entry in entries:
+        kind = KINDS[entry.address.kind]
+        team = (
+            _prefix(entry, kind, rule.separator)
+            if rule.field is None
+            else team_of(kind.name, entry.body, rule.field, teams)
+        )
+        if team is not None and team.strip():
+            teams[entry.address] = team
+    return teams
+
+
+def live_entries(live: LiveNames) -> list[ExportedEntry]:
+    """Return the entries of everything that is live, of kinds that are not exported too."""
+    return [row for kind in KINDS.values() for row in entries_of(kind, live) if row.reason is None]
+
+
+def split_by_team(entries: Iterable[ExportedEntry], teams: Mapping[Address, str]) -> dict[str, Sequence[ExportedEntry]]:
+    """Map each folder to its entries; those without a team are under the empty name.
+
+    Raises LmsconfError for more folders than anybody would read.
+    """
+    by_team: dict[str, list[ExportedEntry]] = {}
+    for entry in entries:
+        by_team.setdefault(casefold_name(teams.get(entry.address, "")), []).append(entry)
+    if len(by_team) > _MOST:
+        raise LmsconfError(
+            f"--by would write {len(by_team):,} folders, and at most {_MOST} are written",
+            hint="Name a field with fewer values, or another separator.",
+        )
+    folders: dict[str, Sequence[ExportedEntry]] = {}
+    for team in sorted(by_team):
+        folders[_folder(team, folders) if team else ""] = by_team[team]
+    return folders
+
+
+def _prefix(entry: ExportedEntry, kind: Kind, separator: str) -> str | None:
+    """Return the part of a name before the separator, for an assignment of its content's; None for people."""
+    value = next(iter(entry.body.values()))
+    name = value.get("name") if isinstance(value, dict) else value
+    before, found, after = str(name).partition(separator)
+    return before.strip() if found and after.strip() and not kind.is_person else None
+
+
+def _folder(team: str, taken: Collection[str]) -> str:
+    """Return the name of a team's folder: letters and digits alone, so that it is a name of every file system.
+
+    A folder whose name began with `.` or `_` would not be read.
+    """
+    text = unicodedata.normalize("NFC", casefold_name(team))
+    name = _NOT_IN_A_NAME.sub("-", text).strip("-_")[:_LONGEST].rstrip("-_")
+    name = name if name and not _RESERVED.fullmatch(name) else f"team-{name}".rstrip("-")
+    return next(one for one in chain([name], (f"{name}-{number}" for number in count(2))) if one not in taken)
