@@ -78,10 +78,7 @@ class RetryPolicy(Struct, frozen=True, kw_only=True):
         return status == TOO_MANY or (status == UNAVAILABLE and (has_ever_responded or retry_after is not None))
 
     def is_retry_safe(self, status: int, *, writes: bool, retry_after: str | None) -> bool:
-        """Return whether a request with this response may be retried.
-
-        A write only after 429, or 503 with Retry-After: statuses that say that it was not carried out.
-        """
+        """Return whether a request may be sent again; a write only if the response says that it was not carried out."""
         if not writes:
             return status in TRANSIENT
         return status == TOO_MANY or (status == UNAVAILABLE and retry_after is not None)

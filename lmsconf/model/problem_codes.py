@@ -393,10 +393,7 @@ def consent_command(plan: Plan) -> str | None:
 
 
 def reviewed_consent(plan: Plan) -> str | None:
-    """Return the line of the project file that allows the same, so that it is reviewed; None if no guard tripped.
-
-    Its date is left to write: a consent without a date is an error.
-    """
+    """Return the line of the project file that allows the same, with its date left to write; None if no guard tripped."""
     given = [(guard.allow or "").partition("=") for guard in plan.guards if guard.tripped]
     entries = [f"{{{name}: {number}, reason: …, until: YYYY-MM-DD}}" for name, _, number in given]
     return f"allow: [{', '.join(entries)}]" if entries else None

@@ -201,10 +201,7 @@ class ProjectFile(Struct, frozen=True):
         return {code: one.level for code, one in settings.items() if one.is_active(today)}
 
     def timezone(self) -> tzinfo | None:
-        """Return the time zone for timestamps without an offset; None if not set.
-
-        Raises KeyError or ValueError for an unknown name.
-        """
+        """Return the zone of times without an offset, or None. Raises KeyError or ValueError if it is unknown."""
         from zoneinfo import ZoneInfo
 
         name = self.body.get("timezone")

@@ -310,8 +310,7 @@ def _token_folders(environ: Mapping[str, str]) -> list[Path]:
 
 def _small_text(path: Path) -> str:
     """Return at most 64 KiB of a regular file as text. Raises OSError and UnicodeDecodeError."""
-    flags = os.O_NONBLOCK | os.O_NOFOLLOW
-    with open(path, "rb", opener=lambda name, mode: os.open(name, mode | flags)) as file:
+    with open(path, "rb", opener=lambda name, mode: os.open(name, mode | os.O_NONBLOCK | os.O_NOFOLLOW)) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise OSError(None, "it is a pipe or a device, not a file")
         return file.read(_LARGEST).decode("utf-8")

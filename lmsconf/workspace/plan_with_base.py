@@ -13,7 +13,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.errors import Problem, ProblemsFound, Severity
+from lmsconf.errors import ProblemsFound
 from lmsconf.kinds.exported_entries import absent_assignment_entry
 from lmsconf.kinds.kind_functions import match_all
 from lmsconf.kinds.kind_table import KINDS
@@ -29,6 +29,7 @@ from lmsconf.model.plan import Change, ChangeOrigin, NoLongerDeclared, Plan, Set
 from lmsconf.model.policy import GUARDS, UNKNOWN, Consent, Policy, diff_settings, limit_to_json
 from lmsconf.model.problem_codes import is_blocking
 from lmsconf.model.snapshot import Snapshot
+from lmsconf.planner.drift import unplannable_base
 from lmsconf.planner.guards import evaluate_guards
 from lmsconf.planner.read.needed_listings import merge_manifests
 from lmsconf.planner.snapshot_redaction import drop_unknown_people, restore_snapshot
@@ -45,7 +46,8 @@ def attach_origins(plan: Plan, base: BaseManifests, planned: Planned) -> Plan:
     """Return the plan with the origin of each change set."""
     before = planned(base.version)
     if before is None:
-        return replace(plan, base=base.name, problems=(*plan.problems, _unplannable(base.name)))
+        warning = unplannable_base(base.name, "changes cannot be attributed")
+        return replace(plan, base=base.name, problems=(*plan.problems, warning))
     shared = {_key(change) for change in plan.changes} & {_key(change) for change in before}
     pending = shared - _lasting(shared, base.older, planned)
     changes = tuple(replace(change, origin=_origin(_key(change), shared, pending)) for change in plan.changes)
@@ -129,15 +131,6 @@ def _declared_rows(
     for name, matched in match_all(planning, version.manifests.in_workspace(version.policy.workspace)).items():
         yield from (((name, match.row.id), match.declared) for match in matched.matches if match.row is not None)
         yield from (((name, deletion.row.id), None) for deletion in matched.deletions)
-
-
-def _unplannable(name: str) -> Problem:
-    return Problem(
-        code="base/not-planned",
-        message=f"the manifests of {name} cannot be planned, so changes cannot be attributed",
-        severity=Severity.WARNING,
-        hint="To see the errors, check them out and run `lmsconf plan`.",
-    )
 
 
 def plan_with_base(
