@@ -58,10 +58,7 @@ def copy_path(run: str, name: str) -> str:
 
 
 def run_entry(copies: RunCopies) -> dict[str, Json]:
-    """Return what the copies show of a run.
-
-    Raises ValueError and LmsconfError for copies that are not what lmsconf writes.
-    """
+    """Return what the copies show of a run. Raises ValueError or LmsconfError for copies that lmsconf did not write."""
     run = parse_journal(copies.run, copies.journal)
     if run.opening is None:
         raise ValueError("the first line of the journal cannot be read")

@@ -177,10 +177,7 @@ def set_validators() -> Mapping[str, SchemaValidator]:
 
 
 def has_sections(document: EntrySourceMap) -> bool:
-    """Whether a document has a section of entries.
-
-    If no document had any, every owned resource would be planned for deletion.
-    """
+    """Whether a document has a section of entries. If none had any, a plan would delete all owned resources."""
     value = document.value
     return not isinstance(value, Map) or any(not key.startswith("x-") and key not in SET_SECTIONS for key in value)
 

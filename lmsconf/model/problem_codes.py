@@ -400,10 +400,7 @@ def reviewed_consent(plan: Plan) -> str | None:
 
 
 def allowances(guards: Iterable[GuardResult]) -> Iterator[str]:
-    """Yield `--allow removals=45` for each guard that is tripped or was allowed by `--allow`.
-
-    Consents of the project file apply to every command and are left out.
-    """
+    """Yield `--allow removals=45` for each guard that is tripped or was allowed so, not by the project file."""
     given = (guard.allow or "" for guard in guards if guard.tripped or guard.allowed_by == "--allow")
     return (f"--allow {quote(allow)}" for allow in given)
 
