@@ -22,7 +22,7 @@ from lmsconf.kinds.shared.kind_names import CONTENT_TARGET
 from lmsconf.kinds.shared.plan_context import PlanContext
 from lmsconf.manifest.edit.text_edits import format_inline
 from lmsconf.model.api_protocol import Report
-from lmsconf.model.canonical_json import Json
+from lmsconf.model.canonical_json import Json, members
 from lmsconf.model.declarations import DesiredResource, Manifests
 from lmsconf.model.lint_codes import raise_to_errors
 from lmsconf.model.plan import Change, ChangeOrigin, NoLongerDeclared, Plan, SettingChange
@@ -239,13 +239,11 @@ def default_settings_by_path(policy: Policy) -> dict[str, Json]:
 def _of_policy(policy: Policy) -> dict[str, Json]:
     values = policy.settings_json()
     sections = {name: kind.section for name, kind in KINDS.items()}
-    ownership = values["ownership"]
-    owned = ownership if isinstance(ownership, dict) else {}
     return {
         **{f"guards.{name}": limit_to_json(policy.guards.limits[name]) for name in GUARDS},
         "guards.protect": values["protect"],
         "guards.min_admins": values["min_admins"],
-        **{f"ownership.{sections[kind]}": patterns for kind, patterns in owned.items()},
+        **{f"ownership.{sections[kind]}": patterns for kind, patterns in members(values["ownership"]).items()},
         "leave_alone": values["leave_alone"],
         "people.unknown": "skip" if policy.skip_unknown else "error",
         "people.create": policy.create_people,
