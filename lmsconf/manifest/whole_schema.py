@@ -170,10 +170,8 @@ def sections_validator() -> SchemaValidator:
 def set_validators() -> Mapping[str, SchemaValidator]:
     """Map each section of sets to the compiled schema of one set. Cached for the same reason."""
     whole = manifest_schema()
-    return {
-        section: SchemaValidator(cast(Schema, property_schema(whole, section)["additionalProperties"]))
-        for section in SET_SECTIONS
-    }
+    sets = {section: property_schema(whole, section)["additionalProperties"] for section in SET_SECTIONS}
+    return {section: SchemaValidator(cast(Schema, schema)) for section, schema in sets.items()}
 
 
 def has_sections(document: EntrySourceMap) -> bool:
