@@ -19,21 +19,17 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from lmsconf.api.spec.dialect_keys import (
-    ADD_MODE,
+from lmsconf.api.spec.dialect_keys import ADD_MODE, BATCH, Value, joint_values, other_values
+from lmsconf.api.spec.value_encoding import (
     ANSWERS,
-    BATCH,
     OMITTED,
     WRAPPER,
-    Value,
     answer_leaves,
     answer_value_key,
     answers_in_body,
     build_answers_body,
     clear_answer_key,
     encode_answer,
-    joint_values,
-    other_values,
 )
 from lmsconf.errors import ApiError, InvalidResponse, Rejected, WriteOutcomeUnknown, WrongAssumption
 from lmsconf.kinds.custom_field.types import FieldRow, answer_value

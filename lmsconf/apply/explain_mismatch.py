@@ -11,18 +11,9 @@ from datetime import datetime
 from typing import Final, NamedTuple
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.api.spec.dialect_keys import (
-    ADD_MODE,
-    ANSWERS,
-    CLEAR_TIME,
-    OMITTED,
-    ON_EXISTING,
-    TIME_FORMAT,
-    WHO_CAN_MANAGE,
-    answer_value_key,
-    clear_answer_key,
-)
+from lmsconf.api.spec.dialect_keys import ADD_MODE, CLEAR_TIME, ON_EXISTING, TIME_FORMAT, WHO_CAN_MANAGE
 from lmsconf.api.spec.operations import load_api_description
+from lmsconf.api.spec.value_encoding import ANSWERS, OMITTED, answer_value_key, clear_answer_key
 from lmsconf.apply.scheduler import RunResult
 from lmsconf.errors import LmsconfError, Problem, Severity, WrongAssumption
 from lmsconf.manifest.edit.text_edits import format_scalar

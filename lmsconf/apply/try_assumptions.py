@@ -14,18 +14,15 @@ from typing import TYPE_CHECKING, Final
 
 from lmsconf.api.spec.dialect_keys import (
     ADD_MODE,
-    ANSWERS,
     BATCH,
     CLEAR_TIME,
     MANAGED_GROUPS,
-    NEVER_CLEARED,
-    OMITTED,
     ON_EXISTING,
     TIME_FORMAT,
     WHO_CAN_MANAGE,
     Value,
-    clear_answer_key,
 )
+from lmsconf.api.spec.value_encoding import ANSWERS, NEVER_CLEARED, OMITTED, clear_answer_key
 from lmsconf.apply.ambiguous_writes import is_left
 from lmsconf.apply.check_first_changes import LISTS, ComparedAnswers, ComparedList, answer_keys, named_people
 from lmsconf.apply.explain_mismatch import dialect_lines

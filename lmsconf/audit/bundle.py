@@ -31,7 +31,7 @@ from lmsconf.audit.statement import (
 from lmsconf.documents import apply_report_file, plan_file
 from lmsconf.documents.document import TOOL, render_json
 from lmsconf.documents.journal.journal_folder import decode_lines, encode_line, read_journal
-from lmsconf.documents.journal.journal_reader import kept_plan_text, kept_report_text
+from lmsconf.documents.journal.kept_runs import kept_plan_text, kept_report_text
 from lmsconf.errors import LmsconfError, Problem
 from lmsconf.kinds.assignment.types import is_about_people
 from lmsconf.kinds.shared.kind_names import USER

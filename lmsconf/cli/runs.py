@@ -259,7 +259,7 @@ def _since(context: CommandContext, since: str) -> Sequence[RecordedRun]:
 
 
 def _head(context: CommandContext) -> None:
-    from lmsconf.documents.journal.journal_reader import chain_heads
+    from lmsconf.documents.journal.kept_runs import chain_heads
 
     heads = [head for head in chain_heads(context.project) if context.workspace in (None, head.workspace)]
     if not heads:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from lmsconf.api.spec.dialect_keys import ADD_MODE, BATCH, MANAGED_GROUPS, OMITTED, WRAPPER
+from lmsconf.api.spec.dialect_keys import ADD_MODE, BATCH, MANAGED_GROUPS
+from lmsconf.api.spec.value_encoding import OMITTED, WRAPPER
 from lmsconf.doctor import assignment_lessons as assignment
 from lmsconf.doctor import field_and_group_lessons as scratch
 from lmsconf.doctor import person_lessons as person

@@ -15,18 +15,16 @@ from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.api.spec.dialect_keys import (
+from lmsconf.api.spec.dialect_keys import Value, candidate_combinations, candidate_values
+from lmsconf.api.spec.operations import CUSTOM_FIELDS
+from lmsconf.api.spec.value_encoding import (
     ANSWERS,
     WRAPPER,
-    Value,
     answer_value_key,
     build_answers_body,
-    candidate_combinations,
-    candidate_values,
     clear_answer_key,
     encode_answer,
 )
-from lmsconf.api.spec.operations import CUSTOM_FIELDS
 from lmsconf.doctor.trials import PREFIX, TrialClient, Trying, WriteResult
 from lmsconf.documents.document import from_json
 from lmsconf.errors import LmsconfError, Rejected

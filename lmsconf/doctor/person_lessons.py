@@ -16,19 +16,17 @@ from itertools import count
 from typing import Final, cast
 
 from lmsconf.api.spec import ApiSpec
-from lmsconf.api.spec.dialect_keys import (
+from lmsconf.api.spec.dialect_keys import Value, candidate_combinations, candidate_values
+from lmsconf.api.spec.operations import CUSTOM_FIELDS, USERS
+from lmsconf.api.spec.value_encoding import (
     NEVER_CLEARED,
     OMITTED,
     WRAPPER,
     PickedChoice,
-    Value,
     answer_value_key,
-    candidate_combinations,
-    candidate_values,
     clear_answer_key,
     encode_answer,
 )
-from lmsconf.api.spec.operations import CUSTOM_FIELDS, USERS
 from lmsconf.doctor.person_backup import DATE, FAR, PersonBackup
 from lmsconf.doctor.trials import (
     SEEN,

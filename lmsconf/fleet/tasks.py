@@ -32,7 +32,7 @@ from lmsconf.model.fleet import LOST, FleetAction, FleetEntry
 from lmsconf.model.outcomes import ApplyReport
 from lmsconf.model.plan import Plan
 from lmsconf.model.problem_codes import blockers, refuse_blocked
-from lmsconf.planner.audience.people_questions import failed_problems, judge_report, query_of
+from lmsconf.planner.audience.access_tests import failed_problems, judge_report, query_of
 from lmsconf.project.config_reader import read_project_file
 from lmsconf.project.settings import Settings, settings_of
 from lmsconf.render.json import drift_json, problems_json

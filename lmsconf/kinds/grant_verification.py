@@ -11,8 +11,8 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct
 
-from lmsconf.api.spec.dialect_keys import ANSWERS, decode_answers_body
 from lmsconf.api.spec.operations import CUSTOM_FIELDS
+from lmsconf.api.spec.value_encoding import ANSWERS, decode_answers_body
 from lmsconf.kinds.assignment.types import parse_target_row
 from lmsconf.kinds.custom_field.types import FieldRow, parse_field_row
 from lmsconf.kinds.shared.kind_names import GROUP, SMART_GROUP, USER

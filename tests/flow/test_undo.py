@@ -13,7 +13,7 @@ from flow.project import runs_of
 from json_schemas import schema_validator
 from msgspec.structs import replace
 
-from lmsconf.api.spec.dialect_keys import PickedChoice, build_answers_body, encode_answer
+from lmsconf.api.spec.value_encoding import PickedChoice, build_answers_body, encode_answer
 from lmsconf.documents.journal.journal_folder import decode_line, encode_line
 from lmsconf.documents.snapshot_file import dumps, loads
 

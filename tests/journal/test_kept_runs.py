@@ -23,19 +23,17 @@ import lmsconf
 from lmsconf.apply.run_plan import execute
 from lmsconf.documents import apply_report_file
 from lmsconf.documents.journal.journal_folder import encode_line
-from lmsconf.documents.journal.journal_reader import (
+from lmsconf.documents.journal.journal_reader import find_run, read_headers, run_names
+from lmsconf.documents.journal.journal_writer import Journal
+from lmsconf.documents.journal.kept_runs import (
     REPORT,
     Retention,
     chain_heads,
     delete_run,
-    find_run,
     kept_path,
     kept_plan,
     kept_report_text,
-    read_headers,
-    run_names,
 )
-from lmsconf.documents.journal.journal_writer import Journal
 from lmsconf.documents.plan_file import plan_digest
 from lmsconf.errors import ExitCode, LmsconfError, ProblemsFound, Severity
 from lmsconf.model.outcomes import ManifestsCommit

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, cast
 
-from lmsconf.api.spec.dialect_keys import NEVER_CLEARED, WRAPPER, alternative_values
+from lmsconf.api.spec.dialect_keys import alternative_values
 from lmsconf.api.spec.operations import ApiDescription, load_api_description
+from lmsconf.api.spec.value_encoding import NEVER_CLEARED, WRAPPER
 
 _SMALL: Final = 3
 """Every count, so that even a handful of rows or people is more than one page or call."""

@@ -28,15 +28,7 @@ from lmsconf.documents.journal.journal_folder import (
     runs_folder,
     writing,
 )
-from lmsconf.documents.journal.journal_reader import (
-    BEFORE,
-    PLAN,
-    REPORT,
-    Retention,
-    delete_run,
-    kept_path,
-    plan_retention,
-)
+from lmsconf.documents.journal.kept_runs import BEFORE, PLAN, REPORT, Retention, delete_run, kept_path, plan_retention
 from lmsconf.documents.plan_file import dumps_with_digest
 from lmsconf.documents.snapshot_file import snapshot_digest
 from lmsconf.errors import LmsconfError, Problem, Severity

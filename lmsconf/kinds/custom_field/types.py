@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias, cast
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from lmsconf.api.spec.dialect_keys import PickedChoice
+from lmsconf.api.spec.value_encoding import PickedChoice
 from lmsconf.errors import Problem, shorten
 from lmsconf.kinds.shared.kind_names import CUSTOM_FIELD
 from lmsconf.kinds.shared.manifest_entry import (

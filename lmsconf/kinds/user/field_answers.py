@@ -8,7 +8,7 @@ from typing import Final, TypeAlias, cast
 
 from msgspec.structs import replace
 
-from lmsconf.api.spec.dialect_keys import ANSWERS, PickedChoice, build_answers_body, encode_answer, sends_names
+from lmsconf.api.spec.value_encoding import ANSWERS, PickedChoice, build_answers_body, encode_answer, sends_names
 from lmsconf.kinds.custom_field.compare import (
     answered_ref,
     named_ref,

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from lmsconf.errors import InvalidResponse, Rejected
 from lmsconf.model.effects import EFFECTS_OFF, NO_EFFECTS, Basis, Effects, UnknownPeople
 from lmsconf.planner.audience.access_facts import AccessFacts
+from lmsconf.planner.audience.access_tests import failed_problems, judge_tests, not_judged_problems, query_of
 from lmsconf.planner.audience.affected import AccessScope, access_scope
 from lmsconf.planner.audience.effects import (
     PredictedEffects,
@@ -19,14 +20,7 @@ from lmsconf.planner.audience.effects import (
 )
 from lmsconf.planner.audience.learner_progress import with_progress
 from lmsconf.planner.audience.membership import Memberships
-from lmsconf.planner.audience.people_questions import (
-    access_state,
-    facts_for_plan,
-    failed_problems,
-    judge_tests,
-    not_judged_problems,
-    query_of,
-)
+from lmsconf.planner.audience.people_questions import access_state, facts_for_plan
 from lmsconf.planner.plan import DraftPlan
 from lmsconf.planner.read.needed_listings import ReadContext
 

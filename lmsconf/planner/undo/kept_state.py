@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias, cast
 
 from msgspec.structs import replace
 
-from lmsconf.api.spec.dialect_keys import NEVER_CLEARED, clear_answer_key
+from lmsconf.api.spec.value_encoding import NEVER_CLEARED, clear_answer_key
 from lmsconf.kinds.assignment.steps import update_action
 from lmsconf.kinds.assignment.types import is_window_declarable
 from lmsconf.kinds.custom_field.lost_answers import MOST_KEPT, field_undo
