@@ -16,11 +16,11 @@ import yaml
 
 from lmsconf.api.spec import ApiSpec
 from lmsconf.errors import LmsconfError, Problem, ProblemsFound, SourceLocation
-from lmsconf.sandbox.request_context import RequestContext, without_nul
+from lmsconf.sandbox.request_context import RequestContext
 from lmsconf.sandbox.seed_format import SECTIONS
 from lmsconf.sandbox.seed_loader import SeedLoader
 from lmsconf.sandbox.snapshot_seed import fill_from_snapshot, is_snapshot
-from lmsconf.sandbox.store import Json, Repository
+from lmsconf.sandbox.store import Repository
 
 try:
     from yaml import CBaseLoader as _Base
@@ -55,7 +55,6 @@ def fill_workspace(
     keeps_unlisted: as for `fill_from_snapshot`.
     """
     context = RequestContext(repository, (spec or ApiSpec.default()).behaviour)
-    values = cast("Mapping[str, object]", without_nul(cast("Json", values)))
     problems = (
         fill_from_snapshot(context, values, keeps_unlisted=keeps_unlisted)
         if is_snapshot(values)

@@ -202,22 +202,21 @@ _LISTS: Final = (
     *("applications", "assign_to", "attachments", "categories", "choices", "conditions", "events", "managers"),
     *("members", "occasions", "programs"),
 )
-_NAMED: Final = ("answers", "metadata")
-"""Keys of mappings whose own keys are anybody's."""
 _EMPTY: Final[Mapping[str, object]] = {
     **dict.fromkeys(_LISTS, ()),
-    **{key: {} for key in ("address", "order_details", *_NAMED)},
+    **{key: {} for key in ("address", "answers", "metadata", "order_details")},
 }
-"""Key → what it means with nothing after it."""
+_WITH_PARTS: Final = ("conditions", "order_details")
+"""Keys whose values have such keys again."""
 
 
 def with_empty(value: object) -> object:
-    """A value of a seed with an empty list or mapping where there is nothing after a key that wants one."""
+    """An entry, or a part of one, with an empty list or mapping for each key that wants one and has nothing after it."""
     if isinstance(value, list):
         return [*map(with_empty, value)]
     if not isinstance(value, dict):
         return value
     return {
-        key: _EMPTY[key] if part in ("", None) and key in _EMPTY else part if key in _NAMED else with_empty(part)
+        key: _EMPTY[key] if part in ("", None) and key in _EMPTY else with_empty(part) if key in _WITH_PARTS else part
         for key, part in value.items()
     }

@@ -78,14 +78,15 @@ class SeedLoader(EntryLoader):
     """A workspace that is being filled from a seed, whose entries name each other."""
 
     def __init__(self, context: RequestContext, sections: Mapping[str, Sequence[object]]) -> None:
-        super().__init__(
-            context, {section: cast("list[object]", with_empty(sections[section])) for section in sections}
-        )
+        super().__init__(context, sections)
         self._people: dict[str, str] = {}
         self._fields: dict[str, tuple[str, dict[str, str]]] = {}
         self._groups: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
         self._contents: defaultdict[str, list[str]] = defaultdict(list)
         self._pairs: set[tuple[str, str, str]] = set()
+
+    def prepare(self, entry: object) -> object:
+        return with_empty(entry)
 
     def load_sections(self) -> None:
         """Create what the sections list, each after those that its entries name."""
@@ -150,9 +151,9 @@ class SeedLoader(EntryLoader):
             field, choices = self._field(name)
             if isinstance(answer, str) and not choices:
                 yield field, "", answer
-                continue
-            for choice in (answer,) if isinstance(answer, str) else answer or ():
-                yield field, self._choice(name, choice), None
+            else:
+                for choice in (answer,) if isinstance(answer, str) else answer or ():
+                    yield field, _choice(name, choices, choice), None
 
     def _load_group(self, numbered: tuple[str, SeedGroup]) -> None:
         id, group = numbered
@@ -171,10 +172,11 @@ class SeedLoader(EntryLoader):
 
     def _condition(self, condition: SeedCondition) -> Json:
         """A condition as the API takes it."""
-        field, choices = condition.field, condition.choices
+        field, choices = self._field(condition.field)
+        named = condition.choices
         body: dict[str, Json] = {
-            "customFieldId": self._field(field)[0],
-            "choiceIds": choices and [self._choice(field, name) for name in choices],
+            "customFieldId": field,
+            "choiceIds": named and [_choice(condition.field, choices, name) for name in named],
             "systemCondition": condition.system_condition,
         }
         return _known(body)
@@ -269,11 +271,12 @@ class SeedLoader(EntryLoader):
             raise InvalidSeedValue(f"there is no custom field {name!r}")
         return self._fields[name]
 
-    def _choice(self, field: str, name: str) -> str:
-        choices = self._field(field)[1]
-        if name not in choices:
-            raise InvalidSeedValue(f"custom field {field!r} has no choice {name!r}")
-        return choices[name]
+
+def _choice(field: str, choices: Mapping[str, str], name: str) -> str:
+    """The id of one of the choices of a field."""
+    if name not in choices:
+        raise InvalidSeedValue(f"custom field {field!r} has no choice {name!r}")
+    return choices[name]
 
 
 def _only(ids: list[str], noun: str, name: str) -> str:

@@ -10,9 +10,10 @@ from operator import itemgetter
 from typing import Any, Final, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from msgspec import Struct, ValidationError, convert
+from msgspec.json import encode
 
-from lmsconf.sandbox.request_context import Refusal, RequestContext, parse_time
-from lmsconf.sandbox.store import Value
+from lmsconf.sandbox.request_context import Refusal, RequestContext, parse_time, without_nul
+from lmsconf.sandbox.store import Json, Value
 
 T = TypeVar("T")
 S = TypeVar("S", bound=Struct)
@@ -27,13 +28,22 @@ class Instant(int):
 
 
 def read_entry(entry: object, kind: type[S]) -> S:
-    """Return an entry as the struct that describes it: a text may be a number or a boolean. Raises InvalidSeedValue."""
+    """Return an entry as the struct that describes it, a text as a number or boolean where that is wanted.
+
+    Raises InvalidSeedValue, and UnicodeEncodeError for half of a surrogate pair.
+    """
     if not isinstance(entry, dict):
         raise InvalidSeedValue("it is not a mapping")
+    if b"\\u0000" in encode(entry):  # few have a NUL, and this is ten times as fast
+        entry = without_nul(entry)
     try:
-        return convert(entry, kind, strict=False, dec_hook=lambda _, value: Instant(parse_time(value, "iso")))
+        return convert(entry, kind, strict=False, dec_hook=_instant)
     except ValidationError as error:
         raise InvalidSeedValue(_explain(str(error), kind)) from error
+
+
+def _instant(_: type, value: Json) -> Instant:
+    return Instant(parse_time(value, "iso"))
 
 
 _ERROR: Final = re.compile(r"(.*?)(?: - at (?:`key` in )?`\$(.*)`)?", re.DOTALL)
@@ -113,8 +123,12 @@ class EntryLoader:
         read: dict[int, S] = {}
         for place, entry in enumerate(self._sections.get(section, ())):
             with self.collect_problems(section, place):
-                read[place] = read_entry(entry, kind)
+                read[place] = read_entry(self.prepare(entry), kind)
         return read
+
+    def prepare(self, entry: object) -> object:
+        """An entry with the values that its struct takes."""
+        return entry
 
     def load(self, section: str, entries: Mapping[int, T], load: Callable[[T], None]) -> None:
         """Load entries one after the other, and insert the rows that this left in `rows`: statement → its values."""
