@@ -7,7 +7,7 @@ where a list or a mapping is wanted.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Final, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from msgspec import Meta, Struct
 
@@ -29,7 +29,7 @@ class SeedEntryWithId(_Entry, frozen=True, kw_only=True):
     id: str | None = None
 
 
-class SeedAddress(_Entry, frozen=True, kw_only=True):
+class SeedAddress(_Entry, frozen=True, kw_only=True, omit_defaults=True):
     """The address of a person who orders."""
 
     street: str | None = None
@@ -39,7 +39,7 @@ class SeedAddress(_Entry, frozen=True, kw_only=True):
     zip: str | None = None
 
 
-class SeedOrderDetails(_Entry, frozen=True, kw_only=True):
+class SeedOrderDetails(_Entry, frozen=True, kw_only=True, omit_defaults=True):
     """The order details of a person, as the API has them."""
 
     email: str | None = None
@@ -97,7 +97,7 @@ class SeedCondition(_Entry, frozen=True, kw_only=True):
     """A condition of a smart group. field, choices: their names."""
 
     field: str
-    choices: Texts | None = None
+    choices: Texts = ()
     system_condition: str | None = None
 
 
@@ -124,12 +124,12 @@ class SeedContent(SeedEntryWithId, frozen=True, kw_only=True):
     description: str = ""
     price: Number = 0
     updated: Instant | None = None
-    programs: Texts | None = None
-    categories: Texts | None = None
-    metadata: dict[str, str] | None = None
-    link: str | None = None
-    image: str | None = None
-    occasions: tuple[SeedOccasion, ...] | None = None
+    programs: Texts = ()
+    categories: Texts = ()
+    metadata: dict[str, str] = {}
+    link: str = ""
+    image: str = ""
+    occasions: tuple[SeedOccasion, ...] = ()
 
 
 class SeedContentTarget(_Entry, frozen=True, kw_only=True):
@@ -139,7 +139,7 @@ class SeedContentTarget(_Entry, frozen=True, kw_only=True):
     """
 
     content: str
-    assign_to: tuple[str | dict[str, str | bool], ...] = ()
+    assign_to: tuple[Any, ...] = ()
     mandatory: bool = False
     visible_from: Instant | None = None
     visible_until: Instant | None = None
@@ -211,7 +211,7 @@ _WITH_PARTS: Final = ("conditions", "order_details")
 
 
 def with_empty(value: object) -> object:
-    """An entry, or a part of one, with an empty list or mapping for each key that wants one and has nothing after it."""
+    """An entry or a part of one, with an empty list or mapping where a key that wants one has nothing after it."""
     if isinstance(value, list):
         return [*map(with_empty, value)]
     if not isinstance(value, dict):

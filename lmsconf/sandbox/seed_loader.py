@@ -10,8 +10,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, TypeVar, cast
 
+from msgspec import to_builtins
 from msgspec.json import encode
-from msgspec.structs import asdict
 
 from lmsconf.sandbox.handlers import custom_fields
 from lmsconf.sandbox.handlers.content import EVERYONE, USER, assign_content
@@ -44,6 +44,7 @@ from lmsconf.sandbox.seed_format import (
 )
 from lmsconf.sandbox.seed_rows import (
     ANSWERS,
+    CONTENTS,
     GROUPS,
     MANAGERS,
     MEMBERS,
@@ -56,11 +57,7 @@ from lmsconf.sandbox.seed_rows import (
 from lmsconf.sandbox.store import Json
 
 T = TypeVar("T", bound=SeedEntryWithId)
-V = TypeVar("V")
 _ORDERS: Final = "INSERT INTO orders (person, details, created_at, updated_at) VALUES (?, ?, ?, ?)"
-_CONTENTS: Final = (
-    "INSERT INTO contents (id, type, name, description, price, updated_at, details) VALUES (?, ?, ?, ?, ?, ?, ?)"
-)
 _PARTICIPATIONS: Final = (
     "INSERT INTO participations (id, person, content, state, percentage, revision, enrolled_at, updated_at) "
     "VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
@@ -119,13 +116,14 @@ class SeedLoader(EntryLoader):
         body: dict[str, Json] = {
             "name": field.name,
             "type": field.type,
-            "choices": field.choices and [{"name": name} for name in field.choices],
             "description": field.description,
             "isHidden": field.hidden,
             "isLocked": field.locked,
             "isOptional": field.optional,
         }
-        made = custom_fields.create(self.context.with_body(_known(body)))
+        if field.choices is not None:
+            body["choices"] = [{"name": name} for name in field.choices]
+        made = custom_fields.create(self.context.with_body(body))
         choices = cast("list[Mapping[str, str]]", made.get("choices", []))
         self._fields[field.name] = str(made["id"]), {choice["name"]: choice["choiceId"] for choice in choices}
 
@@ -173,28 +171,26 @@ class SeedLoader(EntryLoader):
     def _condition(self, condition: SeedCondition) -> Json:
         """A condition as the API takes it."""
         field, choices = self._field(condition.field)
-        named = condition.choices
-        body: dict[str, Json] = {
+        return {
             "customFieldId": field,
-            "choiceIds": named and [_choice(condition.field, choices, name) for name in named],
+            "choiceIds": [_choice(condition.field, choices, name) for name in condition.choices],
             "systemCondition": condition.system_condition,
         }
-        return _known(body)
 
     def _load_content(self, numbered: tuple[str, SeedContent]) -> None:
         id, content = numbered
-        details: dict[str, object] = {
+        details = {
+            "partOfPrograms": [self._content(name) for name in content.programs],
             "categories": content.categories,
             "metadata": content.metadata,
             "link": content.link,
             "backgroundImageUrl": content.image,
-            "occasions": content.occasions
-            and [_occasion(f"{id}-{number}", one) for number, one in enumerate(content.occasions, 1)],
-            "partOfPrograms": content.programs and [self._content(name) for name in content.programs],
+            "occasions": [_occasion(f"{id}-{number}", one) for number, one in enumerate(content.occasions, 1)],
         }
-        updated = self.now if content.updated is None else content.updated
-        row = (id, content.type, content.name, content.description, content.price, updated)
-        self.rows[_CONTENTS].append((*row, encode(_known(details)).decode()))
+        stored = encode({key: detail for key, detail in details.items() if detail}).decode()
+        updated = self._time(content.updated)
+        row = (id, content.type, content.name, content.description, content.price, updated, stored)
+        self.rows[CONTENTS].append(row)
 
     def _load_target(self, target: SeedContentTarget) -> None:
         assignment: dict[str, Json] = {
@@ -208,7 +204,7 @@ class SeedLoader(EntryLoader):
             context = self.context.with_body({**assignment, "kind": kind, "audience": audience})
             assign_content(context, replaces=False)
 
-    def _audience(self, named: str | Mapping[str, str | bool]) -> tuple[str, str]:
+    def _audience(self, named: object) -> tuple[str, str]:
         """Kind and id of an audience."""
         if named in ("everyone", {"everyone": "true"}, {"everyone": True}):
             return EVERYONE, self.context.behaviour("content-targets.everyone")
@@ -287,11 +283,6 @@ def _only(ids: list[str], noun: str, name: str) -> str:
     return ids[0]
 
 
-def _known(values: Mapping[str, V | None]) -> dict[str, V]:
-    """The values that are not left out."""
-    return {key: value for key, value in values.items() if value is not None}
-
-
 def _applications(person: SeedPerson) -> str:
     """The applications of a person as stored. Raises InvalidSeedValue for an unknown one."""
     if person.applications is None:
@@ -303,10 +294,8 @@ def _applications(person: SeedPerson) -> str:
 
 def _order_details(details: SeedOrderDetails) -> str:
     """The order details as stored, with the API's names: `company_name` → `companyName`."""
-    values = {**asdict(details), "address": details.address and _known(asdict(details.address))}
-    return encode(
-        {re.sub("_(.)", lambda found: found[1].upper(), key): value for key, value in _known(values).items()}
-    ).decode()
+    values = to_builtins(details).items()
+    return encode({re.sub("_(.)", lambda found: found[1].upper(), key): value for key, value in values}).decode()
 
 
 def _occasion(id: str, occasion: SeedOccasion) -> Mapping[str, Json]:

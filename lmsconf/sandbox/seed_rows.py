@@ -102,6 +102,9 @@ ANSWERS: Final = "INSERT OR IGNORE INTO answers (person, field, choice, text) VA
 GROUPS: Final = "INSERT INTO groups (id, kind, name) VALUES (?, ?, ?)"
 MEMBERS: Final = "INSERT OR IGNORE INTO members (grp, person) VALUES (?, ?)"
 MANAGERS: Final = "INSERT OR IGNORE INTO managers (grp, person) VALUES (?, ?)"
+CONTENTS: Final = (
+    "INSERT INTO contents (id, type, name, description, price, updated_at, details) VALUES (?, ?, ?, ?, ?, ?, ?)"
+)
 
 
 class EntryLoader:
@@ -147,5 +150,5 @@ class EntryLoader:
             yield
         except (InvalidSeedValue, Refusal) as wrong:
             self._problems[section].append((place, f"{section}[{place}]: {wrong}"))
-        except (UnicodeEncodeError, OverflowError) as wrong:
+        except (UnicodeEncodeError, OverflowError, RecursionError) as wrong:
             self._problems[section].append((place, f"{section}: a value cannot be stored: {wrong}"))

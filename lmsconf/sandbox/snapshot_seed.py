@@ -27,6 +27,7 @@ from lmsconf.sandbox.request_context import (
 )
 from lmsconf.sandbox.seed_rows import (
     ANSWERS,
+    CONTENTS,
     GROUPS,
     MANAGERS,
     MEMBERS,
@@ -184,7 +185,6 @@ _CONDITIONS: Final = "INSERT INTO conditions (grp, position, field, system_condi
 _CONDITION_CHOICES: Final = (
     "INSERT OR IGNORE INTO condition_choices (grp, position, place, field, choice) VALUES (?, ?, ?, ?, ?)"
 )
-_CONTENTS: Final = "INSERT INTO contents (id, type, name, description, price, updated_at) VALUES (?, ?, ?, '', 0, ?)"
 _TARGETS: Final = (
     "INSERT INTO targets (content, kind, audience, mandatory, start, finish, created_at, updated_at, type) "
     "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -242,9 +242,9 @@ class SnapshotLoader(EntryLoader):
             refuse_id(choice.id, self._field_of_choice)
             self._field_of_choice[choice.id] = field.id
             self.rows[_CHOICES].append((choice.id, field.id, position, choice.name))
-        by_name, by_id = ({getattr(one, key): one.id for one in field.choices} for key in ("name", "id"))
+        choices = {choice.name: choice.id for choice in field.choices} | {one.id: one.id for one in field.choices}
         named = self._fields_by_name[normalize("NFC", field.name)]
-        named.append(_Field(field.id, field.type, {**by_name, **by_id}))
+        named.append(_Field(field.id, field.type, choices))
 
     def _load_person(self, person: SnapshotPerson) -> None:
         refuse_id(person.id, self._people)
@@ -305,7 +305,7 @@ class SnapshotLoader(EntryLoader):
     def _load_content(self, content: SnapshotContent) -> None:
         refuse_id(content.id, self._contents)
         self._contents.add(content.id)
-        self.rows[_CONTENTS].append((content.id, content.type, content.name, self.now))
+        self.rows[CONTENTS].append((content.id, content.type, content.name, "", 0, self.now, "{}"))
 
     def _load_target(self, target: SnapshotTarget) -> None:
         content, kind = _listed("content", target.content, self._contents), self._audience_kind(target)
