@@ -1,13 +1,13 @@
 """Seed files: initial content of a workspace, as YAML with the manifests' terms, or as a snapshot file.
 
-`SeedLoader` says what the sections hold, and `SnapshotLoader` what a snapshot (`lmsconf.snapshot/1`) holds. Every
+`seed_format` describes the sections, and `snapshot_seed` the listings of a snapshot (`lmsconf.snapshot/1`). Every
 scalar of YAML is read as text, so that `NO` and `2026-01-05` keep their spelling.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, cast
@@ -66,18 +66,12 @@ def fill_workspace(
 
 def _fill_from_seed(context: RequestContext, values: Mapping[str, object]) -> list[str]:
     """Create what the sections list; return the problems."""
-    sections: dict[str, list[object]] = {}
-    problems: list[str] = []
-    for name, section in values.items():
-        if name not in SECTIONS:
-            problems.append(f"unknown section {name!r}; there are {', '.join(SECTIONS)}")
-        elif not isinstance(section or [], list):
-            problems.append(f"{name}: it is not a list")
-        else:
-            sections[name] = cast("list[object]", section or [])
+    known = ", ".join(SECTIONS)
+    problems = [f"unknown section {name!r}; there are {known}" for name in values if name not in SECTIONS]
+    problems += [f"{name}: it is not a list" for name in SECTIONS if not isinstance(values.get(name) or [], list)]
     if problems:
         return problems
-    loader = SeedLoader(context, sections)
+    loader = SeedLoader(context, cast("Mapping[str, Sequence[object]]", values))
     loader.load_sections()
     return loader.problems
 

@@ -52,7 +52,7 @@ from lmsconf.sandbox.seed_rows import (
     EntryLoader,
     Instant,
     InvalidSeedValue,
-    refuse_id,
+    reserve_id,
 )
 from lmsconf.sandbox.store import Json
 
@@ -106,9 +106,7 @@ class SeedLoader(EntryLoader):
         for place, entry in entries.items():
             with self.collect_problems(section, place):
                 if entry.id is not None:
-                    refuse_id(entry.id, taken)
-                    taken.add(entry.id)
-                    own[place] = entry.id
+                    own[place] = reserve_id(entry.id, taken)
         made = iter(self.repository.new_ids(prefix, len(entries) - len(own), frozenset(taken)))
         return {place: (own.get(place) or next(made), entry) for place, entry in entries.items()}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from operator import itemgetter
 from typing import Any, Final, Literal, TypeVar, get_args, get_origin, get_type_hints
@@ -88,10 +88,12 @@ def _type_at(type: Any, names: Sequence[str]) -> Any:
     return type
 
 
-def refuse_id(id: str, taken: Container[str]) -> None:
-    """Raise InvalidSeedValue for an id that is empty or taken."""
+def reserve_id(id: str, taken: set[str]) -> str:
+    """Return an id, and add it to those that are taken. Raises InvalidSeedValue if it is one of them, or empty."""
     if not id or id in taken:
         raise InvalidSeedValue(f"id {id!r} is a duplicate" if id else "id is empty")
+    taken.add(id)
+    return id
 
 
 PEOPLE: Final = (
@@ -108,7 +110,7 @@ CONTENTS: Final = (
 
 
 class EntryLoader:
-    """An empty workspace that is being filled. Loading continues after each problem, so that all are told."""
+    """An empty workspace that is being filled. Loading continues after each problem, so that all are reported."""
 
     def __init__(self, context: RequestContext, sections: Mapping[str, Sequence[object]]) -> None:
         self.context, self.repository, self.now = context, context.repository, context.repository.now()
@@ -124,7 +126,7 @@ class EntryLoader:
     def read(self, section: str, kind: type[S]) -> dict[int, S]:
         """The entries of a section by their place, without those that cannot be read."""
         read: dict[int, S] = {}
-        for place, entry in enumerate(self._sections.get(section, ())):
+        for place, entry in enumerate(self._sections.get(section) or ()):
             with self.collect_problems(section, place):
                 read[place] = read_entry(self.prepare(entry), kind)
         return read

@@ -7,9 +7,9 @@ what the catalog says of a content beside its name and type.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar, cast
 from unicodedata import normalize
 
 from msgspec import Struct
@@ -34,7 +34,7 @@ from lmsconf.sandbox.seed_rows import (
     PEOPLE,
     EntryLoader,
     InvalidSeedValue,
-    refuse_id,
+    reserve_id,
 )
 
 T = TypeVar("T")
@@ -42,6 +42,8 @@ FORMAT: Final = "lmsconf.snapshot/1"
 REDACTED: Final = "a redacted snapshot names too few people to make a workspace of"
 LISTINGS: Final = ("custom_field", "user", "group", "smart_group", "content", "content_target")
 """The listings that a workspace is made of, each after those that it refers to."""
+_KINDS: Final = {"user": USER, "group": GROUP, "smart_group": SMART_GROUP}
+"""Listing → kind of audience."""
 
 
 class _Row(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -162,17 +164,12 @@ def fill_from_snapshot(
     incomplete = values.get("incomplete") or {}
     if not isinstance(incomplete, dict):
         return ["incomplete is not a mapping"]
-    missing = [f"{name}: it was not read completely: {incomplete[name]}" for name in LISTINGS if name in incomplete]
-    missing += [f"{name}: it was not read" for name in LISTINGS if name not in values]
-    if missing:
-        return missing
-    listings: dict[str, list[object]] = {}
-    for name in LISTINGS:
-        rows = values[name] or []
-        if not isinstance(rows, list):
-            return [f"{name} is not a list"]
-        listings[name] = rows
-    loader = SnapshotLoader(context, listings, keeps_unlisted=keeps_unlisted)
+    problems = [f"{name}: it was not read completely: {incomplete[name]}" for name in LISTINGS if name in incomplete]
+    problems += [f"{name}: it was not read" for name in LISTINGS if name not in values]
+    problems += [f"{name} is not a list" for name in LISTINGS if not isinstance(values.get(name, []), list)]
+    if problems:
+        return problems
+    loader = SnapshotLoader(context, cast("Mapping[str, Sequence[object]]", values), keeps_unlisted=keeps_unlisted)
     loader.load_listings()
     return loader.problems
 
@@ -211,14 +208,12 @@ class SnapshotLoader(EntryLoader):
     ) -> None:
         super().__init__(context, listings)
         self._keeps_unlisted = keeps_unlisted
-        self._people: set[str] = set()
-        self._fields: set[str] = set()
+        self._ids: defaultdict[str, set[str]] = defaultdict(set)
         self._fields_by_name: defaultdict[str, list[_Field]] = defaultdict(list)
         self._field_of_choice: dict[str, str] = {}
-        self._group_names: dict[str, dict[str, str]] = {GROUP: {}, SMART_GROUP: {}}
-        self._contents: set[str] = set()
+        self._group_names: dict[tuple[str, str], str] = {}
+        self._kinds_of_type: defaultdict[str, set[str]] = defaultdict(set)
         self._targets: set[tuple[str, str, str]] = set()
-        self._kinds_by_type: defaultdict[str, set[str]] = defaultdict(set)
 
     def load_listings(self) -> None:
         """Insert all rows."""
@@ -230,25 +225,31 @@ class SnapshotLoader(EntryLoader):
         targets = self.read("content_target", SnapshotTarget)
         for target in targets.values():
             kinds = self._kinds_with_id(target.target)
-            self._kinds_by_type[target.type].update(kinds if len(kinds) == 1 else ())
+            if len(kinds) == 1:
+                self._kinds_of_type[target.type] |= kinds
         self.load("content_target", targets, self._load_target)
 
+    def _known(self, listing: str, id: str) -> str:
+        """Return an id that a listing has. Raises InvalidSeedValue."""
+        if id not in self._ids[listing]:
+            raise InvalidSeedValue(f"there is no {listing} with the id {id!r}")
+        return id
+
     def _load_field(self, field: SnapshotField) -> None:
-        refuse_id(field.id, self._fields)
-        self._fields.add(field.id)
+        reserve_id(field.id, self._ids["custom_field"])
         flags = (field.hidden, field.locked, field.optional)
         self.rows[_FIELDS].append((field.id, field.name, field.type, field.description, *flags))
         for position, choice in enumerate(field.choices):
-            refuse_id(choice.id, self._field_of_choice)
+            reserve_id(choice.id, self._ids["choice"])
             self._field_of_choice[choice.id] = field.id
             self.rows[_CHOICES].append((choice.id, field.id, position, choice.name))
-        choices = {choice.name: choice.id for choice in field.choices} | {one.id: one.id for one in field.choices}
+        by_name = {choice.name: choice.id for choice in field.choices}
+        by_id = {choice.id: choice.id for choice in field.choices}
         named = self._fields_by_name[normalize("NFC", field.name)]
-        named.append(_Field(field.id, field.type, choices))
+        named.append(_Field(field.id, field.type, {**by_name, **by_id}))
 
     def _load_person(self, person: SnapshotPerson) -> None:
-        refuse_id(person.id, self._people)
-        self._people.add(person.id)
+        reserve_id(person.id, self._ids["user"])
         applications = person.applications
         if applications is None:
             applications = default_applications(admin=person.admin, manager=person.manager)
@@ -273,49 +274,46 @@ class SnapshotLoader(EntryLoader):
 
     def _load_group(self, group: SnapshotGroup) -> None:
         managers, members = _were_read(group.managers, "managers"), _were_read(group.members, "members")
-        refuse_id(group.id, self._group_names[GROUP])
+        reserve_id(group.id, self._ids["group"])
         self._add_group(GROUP, group.id, group.name)
         self._add_people(MANAGERS, group.id, managers)
         self._add_people(MEMBERS, group.id, members)
 
     def _load_smart_group(self, group: SnapshotSmartGroup) -> None:
         managers, conditions = _were_read(group.managers, "managers"), _were_read(group.conditions, "conditions")
-        refuse_id(group.id, self._group_names[SMART_GROUP])
-        if group.id in self._group_names[GROUP]:
+        reserve_id(group.id, self._ids["smart_group"])
+        if group.id in self._ids["group"]:
             raise InvalidSeedValue(f"a group has the same id {group.id!r}, and the sandbox has one id for one group")
         self._add_group(SMART_GROUP, group.id, group.name)
         self._add_people(MANAGERS, group.id, managers)
         for position, condition in enumerate(conditions):
-            field = _listed("custom_field", condition.field, self._fields)
+            field = self._known("custom_field", condition.field)
             self.rows[_CONDITIONS].append((group.id, position, field, condition.system_condition))
             for place, choice in enumerate(condition.choices):
-                field = self._field_of_choice[_listed("choice", choice, self._field_of_choice)]
+                field = self._field_of_choice[self._known("choice", choice)]
                 self.rows[_CONDITION_CHOICES].append((group.id, position, place, field, choice))
 
     def _add_group(self, kind: str, id: str, name: str) -> None:
-        self._group_names[kind][id] = name
+        self._group_names[kind, id] = name
         self.rows[GROUPS].append((id, kind, name))
 
     def _add_people(self, statement: str, group: str, people: Sequence[str]) -> None:
+        """Add the members or the managers of a group."""
         for person in people:
-            if not self._keeps_unlisted:
-                _listed("user", person, self._people)
-            self.rows[statement].append((group, person))
+            self.rows[statement].append((group, person if self._keeps_unlisted else self._known("user", person)))
 
     def _load_content(self, content: SnapshotContent) -> None:
-        refuse_id(content.id, self._contents)
-        self._contents.add(content.id)
+        reserve_id(content.id, self._ids["content"])
         self.rows[CONTENTS].append((content.id, content.type, content.name, "", 0, self.now, "{}"))
 
     def _load_target(self, target: SnapshotTarget) -> None:
-        content, kind = _listed("content", target.content, self._contents), self._audience_kind(target)
-        if (content, kind, target.target) in self._targets:
+        assigned = (self._known("content", target.content), self._audience_kind(target), target.target)
+        if assigned in self._targets:
             raise InvalidSeedValue("it names the same twice")
-        self._targets.add((content, kind, target.target))
+        self._targets.add(assigned)
         window = (_instant("start", target.start), _instant("finish", target.finish))
-        own_type = None if target.type in ("", kind) else target.type
-        row = (content, kind, target.target, target.mandatory, *window, self.now, self.now, own_type)
-        self.rows[_TARGETS].append(row)
+        own_type = None if target.type in ("", assigned[1]) else target.type
+        self.rows[_TARGETS].append((*assigned, target.mandatory, *window, self.now, self.now, own_type))
 
     def _audience_kind(self, target: SnapshotTarget) -> str:
         """Return what kind of audience a target has; its type, or its label, decides where kinds share an id."""
@@ -323,11 +321,11 @@ class SnapshotLoader(EntryLoader):
         if target.type in kinds:
             return target.type
         if not kinds and self._keeps_unlisted:
-            return target.type if target.type in (USER, GROUP, SMART_GROUP) else USER
+            return target.type if target.type in _KINDS.values() else USER
         if len(kinds) > 1:
-            kinds = kinds & self._kinds_by_type[target.type] or kinds
+            kinds = kinds & self._kinds_of_type[target.type] or kinds
         if len(kinds) > 1:
-            kinds = {kind for kind, names in self._group_names.items() if names.get(target.target) == target.label}
+            kinds = {kind for kind in kinds if self._group_names.get((kind, target.target)) == target.label}
         if len(kinds) != 1:
             what = "is not a person, group or smart group of the snapshot"
             raise InvalidSeedValue(f"the audience {target.target!r} {what}")
@@ -335,9 +333,8 @@ class SnapshotLoader(EntryLoader):
 
     def _kinds_with_id(self, id: str) -> set[str]:
         """The kinds of audiences of which one has this id."""
-        everyone = self.context.behaviour("content-targets.everyone")
-        known = {USER: self._people, **self._group_names, EVERYONE: (everyone,)}
-        return {kind for kind, ids in known.items() if id in ids}
+        kinds = {kind for listing, kind in _KINDS.items() if id in self._ids[listing]}
+        return kinds | ({EVERYONE} if id == self.context.behaviour("content-targets.everyone") else set())
 
 
 def _were_read(values: tuple[T, ...] | None, part: str) -> tuple[T, ...]:
@@ -345,13 +342,6 @@ def _were_read(values: tuple[T, ...] | None, part: str) -> tuple[T, ...]:
     if values is None:
         raise InvalidSeedValue(f"{part} were not read")
     return values
-
-
-def _listed(noun: str, id: str, known: Container[str]) -> str:
-    """Return an id that a listing has. Raises InvalidSeedValue."""
-    if id not in known:
-        raise InvalidSeedValue(f"there is no {noun} with the id {id!r}")
-    return id
 
 
 def _instant(key: str, text: str | None) -> int | None:

@@ -189,8 +189,6 @@ def validate_language(language: str) -> str:
 _TEXT_KEYS: Final = (
     *("email", "firstName", "lastName", "companyName", "companyNumber", "companyEmail", "phone", "phoneCode", "note"),
 )
-KEYS: Final = (*_TEXT_KEYS, "address", "companyPayment")
-ADDRESS_KEYS: Final = ("street", "city", "country", "phone", "zip")
 _TIMES: Final = f"'createdAt', {json_time('o.created_at')}, 'updatedAt', {json_time('o.updated_at')}"
 _SHOW_ORDER: Final = f"""
     SELECT json_patch(json_patch('{{"disablePayment": false}}', coalesce(o.details, '{{}}')), json_object({_TIMES}))
