@@ -367,7 +367,8 @@ def _no_pairs(document: Document) -> None:
 
 
 def _unknown_key(document: Document) -> None:
-    document["smart_group"][0]["conditions"][0]["choice"] = "c-1"
+    condition = {"field": "f-1", "choices": [], "choice": "ch-1"}
+    document["smart_group"] = [{"id": "sg-1", "name": "Nordics", "managers": [], "conditions": [condition]}]
 
 
 def _far_date(document: Document) -> None:
