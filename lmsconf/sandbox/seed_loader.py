@@ -15,7 +15,7 @@ from msgspec.json import encode
 
 from lmsconf.sandbox.handlers import custom_fields
 from lmsconf.sandbox.handlers.content import EVERYONE, USER, assign_content
-from lmsconf.sandbox.handlers.groups import WRITE_CONDITIONS
+from lmsconf.sandbox.handlers.groups import write_conditions
 from lmsconf.sandbox.handlers.users import validate_language
 from lmsconf.sandbox.request_context import (
     APPLICATIONS,
@@ -163,10 +163,9 @@ class SeedLoader(EntryLoader):
         self._groups[SMART_GROUP, group.name].append(id)
         self.rows[GROUPS].append((id, SMART_GROUP, group.name))
         self.rows[MANAGERS].extend((id, self._person(email)) for email in group.managers)
-        conditions: list[Json] = [self._condition(condition) for condition in group.conditions]
-        WRITE_CONDITIONS(self.context.with_body({"smartGroupId": id, "conditions": conditions}))
+        write_conditions(self.repository, id, [self._condition(condition) for condition in group.conditions])
 
-    def _condition(self, condition: SeedCondition) -> Json:
+    def _condition(self, condition: SeedCondition) -> Mapping[str, Json]:
         """A condition as the API takes it."""
         field, choices = self._field(condition.field)
         return {
