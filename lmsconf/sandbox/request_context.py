@@ -233,7 +233,7 @@ def default_applications(*, admin: bool, manager: bool) -> tuple[str, ...]:
 def encode_applications(applications: Iterable[str]) -> str:
     """The applications as stored, in the specification's order."""
     given = set(applications)
-    return json.dumps([application for application in APPLICATIONS if application in given])
+    return encode([application for application in APPLICATIONS if application in given]).decode()
 
 
 _ISO: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:?\d\d)", re.ASCII)

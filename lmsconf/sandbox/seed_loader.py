@@ -137,19 +137,19 @@ class SeedLoader(EntryLoader):
             *(validate_language(person.language), encode(person.metadata).decode(), _applications(person)),
         )
         self.rows[PEOPLE].append(row)
-        self.rows[ANSWERS].extend((id, *answer) for answer in self._answers(person))
+        self.rows[ANSWERS].extend(self._answers(id, person))
         if person.order_details is not None:
             self.rows[_ORDERS].append((id, _order_details(person.order_details), self.now, self.now))
 
-    def _answers(self, person: SeedPerson) -> Iterator[tuple[str, str, str | None]]:
-        """Field, choice and text of each answer."""
+    def _answers(self, id: str, person: SeedPerson) -> Iterator[tuple[str, str, str, str | None]]:
+        """The rows of a person's answers."""
         for name, answer in person.answers.items():
             field, choices = self._field(name)
             if isinstance(answer, str) and not choices:
-                yield field, "", answer
+                yield id, field, "", answer
             else:
                 for choice in (answer,) if isinstance(answer, str) else answer or ():
-                    yield field, _choice(name, choices, choice), None
+                    yield id, field, _choice(name, choices, choice), None
 
     def _load_group(self, numbered: tuple[str, SeedGroup]) -> None:
         id, group = numbered

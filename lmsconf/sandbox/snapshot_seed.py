@@ -260,17 +260,18 @@ class SnapshotLoader(EntryLoader):
         )
         self.rows[PEOPLE].append(row)
         for answer in person.answers:
-            self.rows[ANSWERS].extend((person.id, *picked) for picked in self._answer(answer))
+            self.rows[ANSWERS].extend(self._answer(person.id, answer))
 
-    def _answer(self, answer: SnapshotAnswer) -> Iterator[tuple[str, str, str | None]]:
-        """Field, choice and text of an answer: to the first field of that name to which it is one."""
+    def _answer(self, person: str, answer: SnapshotAnswer) -> Iterator[tuple[str, str, str, str | None]]:
+        """The rows of an answer: to the first field of that name to which it is one."""
         values = [*answer.choices, *([answer.text] if answer.text else [])]
         named = self._fields_by_name[normalize("NFC", answer.field)]
         field = next((field for field in named if field.takes(values)), None)
         if field is None:
             raise InvalidSeedValue(f"the answer to {answer.field!r} fits no custom field of that name")
         for value in values:
-            yield (field.id, "", value) if field.type == "TEXT" else (field.id, field.choices[value], None)
+            choice, text = ("", value) if field.type == "TEXT" else (field.choices[value], None)
+            yield person, field.id, choice, text
 
     def _load_group(self, group: SnapshotGroup) -> None:
         managers, members = _were_read(group.managers, "managers"), _were_read(group.members, "members")
