@@ -16,6 +16,7 @@ from lmsconf.sandbox.seed_rows import Instant
 
 Texts: TypeAlias = tuple[str, ...]
 Number: TypeAlias = Annotated[int, Meta(ge=0)]
+"""A whole number, not negative."""
 State: TypeAlias = Literal["APPROVED", "IN_PROGRESS", "NOT_STARTED", "EXPIRED", "FAILED"]
 
 
